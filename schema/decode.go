@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -36,6 +37,8 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 		r.sandbox(path, n, p)
 	case *Network:
 		r.network(path, n, p)
+	case *Profile:
+		r.profile(path, n, p)
 	case **Node:
 		r.tree(path, n, p)
 	case *Server:
@@ -267,7 +270,7 @@ func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field) (typo
 	for _, m := range n.Members {
 		if !hasKey(fields, m.Key) {
 			known := keysOf(fields)
-			typo = typo || Nearest(m.Key, known) != ""
+			typo = typo || nearest.Word(m.Key, known) != ""
 			r.fail(m.At, syntax.Below(path, m.Name()), "unknown key", hintForKey(m.Key, known))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -31,6 +32,9 @@ func newConfig(doc *Document) *Config {
 		Tree:        doc.Tree,
 		Catalog:     doc.Catalog,
 		Gateway:     doc.Gateway,
+		Policy:      doc.Policy,
+		Activity:    doc.Activity,
+		Scripts:     doc.Scripts,
 		Host:        doc.Host,
 		StartupWait: doc.StartupWait,
 	}
@@ -60,6 +64,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
 	checks{&r.report}.checkGateway(root.Get("gateway"))
+	checks{&r.report}.checkPolicy(root, doc.Policy)
+	checks{&r.report}.checkScripts(root.Get("scripts"))
+	checkProfiles(r, root, doc.Profiles)
 	return &doc
 }
 
@@ -80,7 +87,7 @@ func (r *reading) looksLikeConfig(root *syntax.Node) bool {
 	}
 	var strange []string
 	for _, m := range root.Members {
-		if Nearest(m.Key, serverKeys) != "" {
+		if nearest.Word(m.Key, serverKeys) != "" {
 			return true // reported as unknown, with what was meant
 		}
 		if !hasKey(documentFields, m.Key) {
@@ -108,12 +115,17 @@ func (r *reading) checkExpose(root *syntax.Node, doc *Document) {
 	if root.Has("tree") && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeTree) {
 		r.warn(root.Get("tree").At, "tree", "no host sees the tree", `add "tree" to expose`)
 	}
-	for i, surface := range doc.Expose {
-		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
-			r.fail(n.Items[i].At, syntax.Item("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
+	checkSurfaces(r, "expose", n, doc.Expose)
+}
+
+// checkSurfaces checks what a list of surfaces, at a node, has beside each other.
+func checkSurfaces(r *reading, path string, n *syntax.Node, expose []string) {
+	for i, surface := range expose {
+		if first := slices.Index(expose, surface); first < i && surface != "" {
+			r.fail(n.Items[i].At, syntax.Item(path, i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
 		}
-		if problem := autoBeside(doc.Expose, surface); problem != "" {
-			r.fail(n.Items[i].At, syntax.Item("expose", i), problem, "remove one of them")
+		if problem := autoBeside(expose, surface); problem != "" {
+			r.fail(n.Items[i].At, syntax.Item(path, i), problem, "remove one of them")
 		}
 	}
 }

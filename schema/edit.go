@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -89,6 +91,49 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	return syntax.Edit(name, data, root, path, value)
 }
 
+// SetSandbox returns data, a config, with another sandbox in the entry of that server. In JSON
+// all else stays as it is; in YAML the entry is written again.
+func SetSandbox(name string, data []byte, server string, box Sandbox) ([]byte, error) {
+	return setMember(name, data, server, "sandbox", valueNode(reflect.ValueOf(box)))
+}
+
+// SetKey is SetSandbox for another key, which is left out where the value is zero.
+func SetKey(name string, data []byte, server, key string, value any) ([]byte, error) {
+	v := reflect.ValueOf(value)
+	if v.IsZero() {
+		return setMember(name, data, server, key, nil)
+	}
+	return setMember(name, data, server, key, valueNode(v))
+}
+
+// setMember puts a value at a key of the entry of a server, or removes the key where it is nil.
+func setMember(name string, data []byte, server, key string, value *syntax.Node) ([]byte, error) {
+	root, err := parseEdited(name, data)
+	if err != nil {
+		return nil, err
+	}
+	e := findEntry(root, server)
+	if e == nil {
+		return nil, fmt.Errorf("%s has no server %q", name, server)
+	}
+	path := []string{e.list, e.Key, key}
+	if value == nil && !root.Get(e.list).Get(e.Key).Has(key) {
+		return data, nil
+	}
+	if !syntax.IsYAML(name, data) {
+		return syntax.Edit(name, data, root, path, value)
+	}
+	entry := *root.Get(e.list).Get(e.Key)
+	entry.Members = slices.DeleteFunc(slices.Clone(entry.Members), func(m syntax.Member) bool { return m.Key == key })
+	if value != nil {
+		entry.Members = append(entry.Members, syntax.Member{Key: key, Value: value})
+	}
+	return syntax.Edit(name, data, root, path[:2], &entry)
+}
+
+// SandboxJSON returns a sandbox as an entry in JSON has it, on one line.
+func SandboxJSON(box Sandbox) string { return valueNode(reflect.ValueOf(box)).Inline() }
+
 // RemoveServer returns data, a config, without the server of that name. It
 // returns data itself if there is no such server.
 func RemoveServer(name string, data []byte, server string) ([]byte, error) {
@@ -140,4 +185,16 @@ func Written(name string, data []byte) ([]Server, error) {
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil
+}
+
+// WithoutDefaults returns a server without what a key has when it is left out, which an entry
+// would otherwise hold against the defaults of another file.
+func (s Server) WithoutDefaults() Server {
+	v, usual := reflect.ValueOf(&s).Elem(), reflect.ValueOf(Single("", nil).Defaults)
+	for _, f := range serverFields {
+		if reflect.DeepEqual(v.Field(f.index).Interface(), usual.Field(f.index).Interface()) {
+			v.Field(f.index).SetZero()
+		}
+	}
+	return s
 }

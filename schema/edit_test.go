@@ -17,7 +17,7 @@ import (
 // TestEdits makes the edit that the name of each file in testdata/edit begins
 // with: the text above the dashes is the config, what is below is what it
 // becomes, or the error. add adds the server called new, set replaces the one
-// called git, remove removes it.
+// called git, box gives that one a sandbox, remove removes it.
 func TestEdits(t *testing.T) {
 	files, err := filepath.Glob("testdata/edit/*.txt")
 	if err != nil || len(files) == 0 {
@@ -62,6 +62,8 @@ func edit(file, input string) string {
 			Name: "git", Transport: StreamableHTTP, URL: "https://git.test/mcp", Headers: map[string]string{"X-Key": "#1"},
 			Auth: &Auth{ClientID: "id"},
 		})
+	case "box":
+		out, err = SetSandbox(name, []byte(input), "git", Sandbox{On: true, Read: []string{"~/notes"}, Network: Network{Hosts: []string{"api.test:443"}}})
 	default:
 		out, err = RemoveServer(name, []byte(input), "git")
 	}

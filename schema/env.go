@@ -1,19 +1,16 @@
 package schema
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/joho/godotenv"
-
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema/dotenv"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -49,7 +46,7 @@ func (r *reading) variables(mode string) (map[string]string, error) {
 	for _, c := range []content{r.files.env, r.beside} {
 		switch err := c.err; {
 		case err == nil:
-			file, err := Variables(c.name, c.data)
+			file, err := dotenv.Parse(c.name, c.data)
 			if err != nil {
 				return nil, err
 			}
@@ -102,61 +99,6 @@ func processVariables(environ []string) map[string]string {
 	return vars
 }
 
-// Variables returns what a .env file sets. The name is for errors, which do not pass on
-// the parser's message: it quotes the text it failed at, which in such a file is
-// probably a secret.
-func Variables(name string, data []byte) (map[string]string, error) {
-	if len(data) > syntax.MaxSize {
-		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", name)
-	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	vars, err := godotenv.UnmarshalBytes(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s:%d: not a line of a .env file; want NAME=value, with every quote closed", name, dotenvLine(data))
-	}
-	return vars, nil
-}
-
-// SetVariables returns data, a .env file, with variables added at its end, in the
-// order of their names. Those that it sets otherwise are an error, and so is a value
-// that such a file cannot hold. The name is for errors.
-func SetVariables(name string, data []byte, add map[string]string) ([]byte, error) {
-	have, err := Variables(name, data)
-	if err != nil {
-		return nil, err
-	}
-	out := bytes.Clone(data)
-	if len(out) > 0 && out[len(out)-1] != '\n' {
-		out = append(out, '\n')
-	}
-	for _, key := range slices.Sorted(maps.Keys(add)) {
-		if old, set := have[key]; set && old != add[key] {
-			return nil, fmt.Errorf("%s sets %s already", name, key)
-		} else if set {
-			continue
-		}
-		line, ok := dotenvAssignment(key, add[key])
-		if !ok {
-			return nil, fmt.Errorf("the value of %s cannot be written to a .env file", key)
-		}
-		out = append(out, line...)
-	}
-	return out, nil
-}
-
-// dotenvAssignment returns a line that sets a variable, in the first form that is
-// read back as the value.
-func dotenvAssignment(key, value string) (line string, ok bool) {
-	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`).Replace(value)
-	for _, form := range []string{value, "'" + value + "'", `"` + escaped + `"`} {
-		line := key + "=" + form + "\n"
-		if vars, err := godotenv.Unmarshal(line + "LAST=1\n"); err == nil && len(vars) == 2 && vars[key] == value {
-			return line, true
-		}
-	}
-	return "", false
-}
-
 // EnvMode returns where a config takes its variables from, the value of its env key.
 func EnvMode(name string, data []byte) (string, error) {
 	root, err := parseEdited(name, data)
@@ -164,18 +106,4 @@ func EnvMode(name string, data []byte) (string, error) {
 		return "", err
 	}
 	return envMode(root), nil
-}
-
-// dotenvLine finds the line that the parser rejects: the one after the longest
-// prefix that it accepts. Only the first 1000 lines are tried, since each try
-// parses all lines before.
-func dotenvLine(data []byte) int {
-	good := 0
-	lines := bytes.SplitAfter(data, []byte("\n"))
-	for i := range lines[:min(len(lines), 1000)] {
-		if _, err := godotenv.UnmarshalBytes(bytes.Join(lines[:i], nil)); err == nil {
-			good = i
-		}
-	}
-	return good + 1
 }

@@ -107,19 +107,6 @@ func TestMissingEnvFile(t *testing.T) {
 	}
 }
 
-// Quotes are removed, comments and blank lines skipped.
-func TestDotenvSyntax(t *testing.T) {
-	vars, err := Variables(".env", []byte("\xef\xbb\xbf# comment\n\nA=\"two words\"\nB='$A'\r\nexport C=plain # why\nD=\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"A": "two words", "B": "$A", "C": "plain", "D": ""} {
-		if got, ok := vars[name]; !ok || got != want {
-			t.Errorf("%s: got %q, %v, want %q", name, got, ok, want)
-		}
-	}
-}
-
 // The error of a broken .env names its line and shows nothing of it.
 func TestDotenvErrors(t *testing.T) {
 	for content, place := range map[string]string{
@@ -200,28 +187,4 @@ func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 	}
 	_, err = load([]string{filepath.Join(dir, "mcp.yaml")}, LoadOptions{Environ: []string{}, Strict: true})
 	wantError(t, err, "missing environment variables: GONE, LOST", "mcp.c.url: GONE is not set")
-}
-
-// Whatever is written to a .env file is read back as it was.
-func TestSetVariables(t *testing.T) {
-	add := map[string]string{}
-	for name, value := range map[string]string{
-		"PLAIN": "word", "SPACES": " two  words ", "QUOTES": `"double" and 'single'`, "DOLLAR": "$A ${A} $(a)", "HASH": "a #b",
-		"BACKSLASH": `a\nb\`, "LINES": "-----BEGIN-----\na\n-----END-----\n", "EQUALS": "a==", "EMPTY": "", "JSON": `{"a": "b"}`, "UNICODE": "größer",
-	} {
-		add[name] = value
-		text, err := SetVariables(".env", []byte("OLD=1"), add)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			delete(add, name)
-			continue
-		}
-		got, err := Variables(".env", text)
-		if err != nil || got[name] != value || got["OLD"] != "1" || len(got) != len(add)+1 {
-			t.Errorf("%s: %q is read as %q, %v, from\n%s", name, value, got[name], err, text)
-		}
-	}
-	if text, err := SetVariables(".env", []byte("A=1\n"), map[string]string{"A": "2"}); err == nil {
-		t.Errorf("a variable was changed: %s", text)
-	}
 }

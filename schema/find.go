@@ -31,7 +31,7 @@ func Find(dir string) (string, error) {
 }
 
 // FindUser returns the path of the user's own config file, which a project's file
-// overrides, or "" if there is none.
+// overrides, or "" if absent.
 func FindUser() string {
 	dir := userDir()
 	if dir == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -147,7 +148,7 @@ func (e hostEntry) other(m syntax.Member) {
 	switch {
 	case leftOut:
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this is not read", why)
-	case !slices.Contains(known, m.Key) && Nearest(m.Key, known) == "":
+	case !slices.Contains(known, m.Key) && nearest.Word(m.Key, known) == "":
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this key of the host is not read", "")
 	default:
 		e.out.Members = append(e.out.Members, m)

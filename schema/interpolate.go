@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema/mask"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -104,15 +105,19 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 	for _, name := range publicVariables {
 		r.public = append(r.public, variables[name])
 	}
-	walk("", "", root, func(within, key string, n *syntax.Node) {
+	mask.Walk("", "", root, func(within, key string, n *syntax.Node) {
 		r.texts = append(r.texts, writtenText{within, key, n.Scalar})
 	})
 	e := expander{report: &r.report, variables: variables, found: r.findSecrets(root), off: r.off}
 	for _, m := range root.Members {
 		switch {
-		case slices.Contains(serverLists, m.Key) && m.Value.Kind == syntax.Object && !r.files.opts.Strict:
+		case slices.Contains(serverLists, m.Key) && m.Value.Kind == syntax.Object:
 			for _, entry := range m.Value.Members {
-				e.entry(syntax.Below(m.Key, entry.Key), entry.Value)
+				if path := syntax.Below(m.Key, entry.Key); r.files.opts.Strict && !r.needless[entry.At] {
+					e.below(path, entry.Value)
+				} else {
+					e.entry(path, entry.Value)
+				}
 			}
 		case m.Key == "tree" && !r.files.opts.Strict:
 			e.tree(m.Key, m.Value)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/schema/mask"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -32,8 +33,11 @@ func merge(layers []*reading) (*Config, error) {
 	for _, r := range layers {
 		cfg.addFile(r)
 	}
+	cfg.Profile = doc.Profile
+	cfg.mergeProfiles(layers)
 	cfg.secrets = secretsOf(layers)
 	cfg.setExpose(layers)
+	cfg.setScripts(layers)
 	cfg.setStartupWait(layers)
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
@@ -58,7 +62,7 @@ func secretsOf(layers []*reading) []string {
 	if len(values) > 0 {
 		for _, r := range layers {
 			for _, t := range r.texts {
-				texts = append(texts, secrets.Hide(t.text, secrets.Find(t.within, t.key, t.text), masked))
+				texts = append(texts, secrets.Hide(t.text, secrets.Find(t.within, t.key, t.text), mask.Text))
 			}
 		}
 	}
@@ -111,7 +115,7 @@ func (c *Config) setExpose(layers []*reading) {
 	expose := layers[0].files.opts.Expose
 	switch {
 	case expose != nil:
-		c.Expose = expose
+		c.Expose, c.exposeFixed = expose, true
 	case len(layers) == 1 || anyHas(layers, "expose"):
 	case len(c.Servers) == 0: // those of the tree are not among them yet
 		c.Expose = []string{ExposeTree}
@@ -122,9 +126,15 @@ func (c *Config) setExpose(layers []*reading) {
 
 // setStartupWait sets how long lists wait where no file says so.
 func (c *Config) setStartupWait(layers []*reading) {
-	written, direct := anyHas(layers, "startup_wait"), slices.Contains(c.Expose, ExposeDirect)
-	c.waitGiven = written || direct
-	if direct && !written {
+	c.waitWritten = anyHas(layers, "startup_wait")
+	c.waitForExposed()
+}
+
+// waitForExposed sets how long lists wait for what Expose has, where no file says so.
+func (c *Config) waitForExposed() {
+	direct := slices.Contains(c.Expose, ExposeDirect)
+	c.waitGiven = c.waitWritten || direct
+	if direct && !c.waitWritten {
 		c.StartupWait = DirectWait
 	}
 }

@@ -27,6 +27,11 @@ type LoadOptions struct {
 	// Expose names the surfaces that are on, whatever the files say; nil leaves it to
 	// them.
 	Expose []string
+	// Select returns the part of a config that is used; nil is all of it. References to
+	// secrets are not followed elsewhere.
+	Select func(*Config) (*Config, error)
+	// Only are the servers among these whose references to secrets are followed; nil is all.
+	Only []string
 	// Secret returns the value of a reference to a secret, like keyring:NAME, or why
 	// there is none: a few words that anybody may read, and what to do. It is called for
 	// several at once. With nil such references stay as they are written.
@@ -39,12 +44,31 @@ type LoadOptions struct {
 //
 // The error for files with invalid content wraps syntax.Errors, a *MissingVariablesError
 // or both, for all of them. A variable that only one server misses is no error: see
-// Server.Off.
+// Server.Off. The error of Select is returned as it is.
 func (f *Files) Load() (*Config, error) {
+	needless, err := f.needless()
+	if err != nil {
+		return nil, err
+	}
+	cfg, _, err := f.load(needless)
+	if err != nil {
+		return nil, err
+	}
+	if f.opts.Select == nil {
+		return cfg, nil
+	}
+	return f.opts.Select(cfg)
+}
+
+// load merges the files, without following references of what is needless.
+func (f *Files) load(needless []map[syntax.Pos]bool) (*Config, []*reading, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
 	for i, c := range slices.Backward(f.config) {
 		r := &reading{path: c.path, files: f, beside: f.beside[i], nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
+		if needless != nil {
+			r.needless = needless[i]
+		}
 		err := c.configError()
 		if err == nil {
 			err = r.read(c.name, c.data)
@@ -57,10 +81,11 @@ func (f *Files) Load() (*Config, error) {
 	}
 	slices.Reverse(failures)
 	if err := errors.Join(failures...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.Reverse(layers)
-	return merge(layers)
+	cfg, err := merge(layers)
+	return cfg, layers, err
 }
 
 // LoadText loads a config that is not written yet as if it were the file of this

@@ -1,6 +1,10 @@
 package schema
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/nearest"
+)
 
 // foreignKeys are keys of other programs' configs, and what to write instead.
 var foreignKeys = map[string]string{
@@ -19,7 +23,7 @@ var foreignKeys = map[string]string{
 
 // hintForKey is the hint for an unknown key.
 func hintForKey(key string, known []string) string {
-	if near := Nearest(key, known); near != "" {
+	if near := nearest.Word(key, known); near != "" {
 		return `did you mean "` + near + `"?`
 	}
 	if hint, ok := foreignKeys[key]; ok {
@@ -33,7 +37,7 @@ func hintForKey(key string, known []string) string {
 
 // didYouMean is the hint for a value that is not allowed.
 func didYouMean(value string, allowed []string) string {
-	if near := Nearest(value, allowed); near != "" {
+	if near := nearest.Word(value, allowed); near != "" {
 		return `did you mean "` + near + `"?`
 	}
 	return "want " + oneOf(allowed)
@@ -46,51 +50,4 @@ func oneOf(values []string) string {
 		return values[0]
 	}
 	return strings.Join(values[:last], ", ") + " or " + values[last]
-}
-
-// Nearest returns the candidate most like s, or "" if none is: one letter in three
-// may differ, or its beginning be left out, as in http for streamable-http.
-func Nearest(s string, candidates []string) string {
-	s = fold(s)
-	best, least := "", max(1, len(s)/3)+1
-	for _, candidate := range candidates {
-		d := EditDistance([]rune(s), []rune(fold(candidate)))
-		if len(s) > 2 && strings.HasSuffix(fold(candidate), s) {
-			d = min(d, least-1)
-		}
-		if d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// fold removes differences in case and separators.
-func fold(s string) string {
-	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
-}
-
-// EditDistance is the number of runes to insert, remove, replace or swap with
-// their neighbour to make b of a, where no rune is edited twice (optimal string
-// alignment).
-func EditDistance(a, b []rune) int {
-	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			replace := 1
-			if a[i-1] == b[j-1] {
-				replace = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+replace)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, prev, row = prev, row, before
-	}
-	return prev[len(b)]
 }

@@ -272,3 +272,33 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// Ports end at 65535.
+func TestPorts(t *testing.T) {
+	for port, want := range map[int]string{0: "", 65535: "", 65536: "there is no such port"} {
+		_, err := parse("mcp.json", fmt.Appendf(nil, `{"mcp":{"a":{"url":"https://a.test/mcp","auth":{"client_id":"x","callback_port":%d}}}}`, port), LoadOptions{Dir: t.TempDir(), Environ: environ})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d: got %v, want %q", port, err, want)
+		}
+		_, err = parse("mcp.json", fmt.Appendf(nil, `{"mcp":{"a":{"command":"x"}},"gateway":{"listen":"127.0.0.1:%d"}}`, port), LoadOptions{Dir: t.TempDir(), Environ: environ})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "invalid listen address") {
+			t.Errorf("to listen on %d: got %v", port, err)
+		}
+	}
+}
+
+// Entries come in the order of the file, whichever list they are in.
+func TestEntriesAreInTheOrderOfTheFile(t *testing.T) {
+	data := "{\n\"mcpServers\": {\n\"c\": {\"command\": \"x\"},\n\"a\": {\"command\": \"x\"}\n},\n\"mcp\": {\n\"b\": {\"command\": \"x\"}\n}\n}"
+	entries, err := Entries("mcp.json", []byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	if got := strings.Join(names, " "); got != "c a b" {
+		t.Errorf("got %s", got)
+	}
+}

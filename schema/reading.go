@@ -30,6 +30,10 @@ type reading struct {
 	// sources has the positions of the sources of the tree.
 	sources map[*Source]syntax.Pos
 
+	// needless are the positions of servers, and of sources of the tree, that are not
+	// selected: their references to secrets are not followed.
+	needless map[syntax.Pos]bool
+
 	// nearest is set for the file that overrides all others. layered is set when
 	// there are others: then a single file need not have servers. behind are the
 	// files that this one overrides, the farthest first.

@@ -60,6 +60,10 @@ func asWritten(v reflect.Value) reflect.Value {
 			return reflect.ValueOf(false)
 		}
 		return reflect.ValueOf(p.Names)
+	case Sandbox:
+		if reflect.DeepEqual(p, Sandbox{On: true}) {
+			return reflect.ValueOf(true)
+		}
 	case Network:
 		switch {
 		case p.None:

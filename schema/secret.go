@@ -22,22 +22,12 @@ type secret struct{ value, problem, hint string }
 const maxAsked = 8
 
 // findSecrets asks for all secrets that a document refers to. Those of disabled servers
-// are not needed.
+// and of needless ones are left out.
 func (r *reading) findSecrets(root *syntax.Node) map[string]secret {
 	if r.files.opts.Secret == nil {
 		return nil
 	}
-	var references []string
-	for _, m := range root.Members {
-		if !slices.Contains(interpolated, m.Key) {
-			continue
-		}
-		for _, reference := range secretReferences(m.Value) {
-			if !slices.Contains(references, reference) {
-				references = append(references, reference)
-			}
-		}
-	}
+	references := interpolatedReferences(r, root)
 	answers := make([]secret, len(references))
 	var group errgroup.Group
 	group.SetLimit(maxAsked)
@@ -55,10 +45,27 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]secret {
 	return found
 }
 
-// secretReferences returns the references to secrets in n and below it.
-func secretReferences(n *syntax.Node) []string {
+// interpolatedReferences returns the references of a document that are replaced, each once.
+// With Only those of the gateway are not.
+func interpolatedReferences(r *reading, root *syntax.Node) (references []string) {
+	for _, m := range root.Members {
+		if !slices.Contains(interpolated, m.Key) || m.Key == "gateway" && r.files.opts.Only != nil {
+			continue
+		}
+		for _, reference := range secretReferences(r.needless, m.Value) {
+			if !slices.Contains(references, reference) {
+				references = append(references, reference)
+			}
+		}
+	}
+	return references
+}
+
+// secretReferences returns the references to secrets in n and below it, but for what is
+// needless.
+func secretReferences(needless map[syntax.Pos]bool, n *syntax.Node) []string {
 	var all []string
-	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" {
+	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" || n.Kind == syntax.Object && needless[n.At] {
 		return nil
 	}
 	if n.Kind == syntax.Text {
@@ -70,10 +77,12 @@ func secretReferences(n *syntax.Node) []string {
 		}
 	}
 	for _, item := range n.Items {
-		all = append(all, secretReferences(item)...)
+		all = append(all, secretReferences(needless, item)...)
 	}
 	for _, m := range n.Members {
-		all = append(all, secretReferences(m.Value)...)
+		if !needless[m.At] {
+			all = append(all, secretReferences(needless, m.Value)...)
+		}
 	}
 	return all
 }

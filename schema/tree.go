@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -146,7 +147,7 @@ func (r *reading) checkMountedServer(docPath string, n *syntax.Node, name string
 		return
 	}
 	hint := "name one of the servers under mcp"
-	if near := Nearest(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
+	if near := nearest.Word(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.fail(n.At, docPath, "there is no server of this name", hint)

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -32,7 +31,7 @@ type Config struct {
 	Defaults Server
 	// Expose names the surfaces that are on, at least one.
 	Expose []string
-	// UseTool says how discover calls tools: UseToolOne or UseToolSplit.
+	// UseTool says how discover calls tools: UseToolOne, UseToolSplit or UseToolAuto.
 	UseTool string
 	// Pin are the tools, by exposed name, that discover shows as themselves.
 	Pin []string
@@ -42,6 +41,17 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
+	// Activity says what is recorded of calls, nil that nothing is.
+	Activity *Activity
+	// Policy are the rules about calls of tools.
+	Policy []PolicyRule
+	// Profiles are sets of servers by name.
+	Profiles map[string]Profile
+	// Profile is the one that the files name or, where one is selected, that; then there is
+	// no other.
+	Profile string
+	// Scripts says what scripts may do, nil that no file does: see ScriptLimits.
+	Scripts *Scripts
 	// Host names the host, "" if that is told by what it calls itself.
 	Host string
 	// StartupWait is how long the list methods wait for eager upstreams, where it does
@@ -51,8 +61,10 @@ type Config struct {
 	// position.
 	Warnings []string
 
-	waitGiven bool // StartupWait holds for every host
-	secrets   []string
+	waitGiven   bool // StartupWait holds for every host
+	waitWritten bool // a file has it
+	exposeFixed bool // by the options: profiles do not change Expose
+	secrets     []string
 }
 
 // StartupWaitOr returns StartupWait if the file sets it or tools are exposed directly,
@@ -87,9 +99,9 @@ type Document struct {
 	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
 	// The surfaces that the host sees. auto is direct for a host with a tool search, and discover for others. The default of a file with only a tree is tree.
-	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,auto" default:"[discover]" example:"[discover, direct]"`
-	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by the tools' annotations.
-	UseTool string `json:"use_tool" enum:"one,split" default:"one" example:"split"`
+	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,script,auto" default:"[discover]" example:"[discover, direct]"`
+	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by the tools' annotations; auto is split for hosts that ask by tool, else one.
+	UseTool string `json:"use_tool" enum:"one,split,auto" default:"one" example:"split"`
 	// Tools that are shown as themselves beside discover_tool.
 	Pin []string `json:"pin" default:"[]" example:"[files/read_file]"`
 	// The tree of the tree surface: a list of nodes, or one node with the path /.
@@ -98,8 +110,20 @@ type Document struct {
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
+	// What becomes of calls of tools: the first rule that matches decides, and the last one is for all others. Left out, all are made.
+	Policy []PolicyRule `json:"policy" default:"[]" example:"[{match: \"@destructive\", do: ask}, {do: allow}]"`
+	// Record calls of tools, a line each, for dynmcp log and dynmcp stats. An empty object records what was called, how it ended and how long it took.
+	Activity *Activity `json:"activity" example:"{arguments: true}"`
+	// Sets of servers, by name. See docs/profiles.md.
+	Profiles map[string]Profile `json:"profiles" default:"{}" example:"{work: [files, \"git*\", \"!*-prod\"], home: {servers: [\"notes*\"], expose: [direct]}}"`
+	// The profile that is used where nothing else names one. all is every server.
+	Profile string `json:"profile" example:"all"`
+	// Let the model run scripts, by run_script, and say what they may do. An empty object lets them call the tools that only read. See docs/scripts.md.
+	Scripts *Scripts `json:"scripts" example:"{tools: [\"@readonly\", \"github/*\"]}"`
 	// The host that dynmcp serves, if the name that it gives itself does not say so.
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
+	// The registries that are asked; only the user's own config counts. See docs/registries.md.
+	Registries []string `json:"registries" default:"[]" example:"[\"https://registry.modelcontextprotocol.io\"]"`
 	// How long lists and searches wait for servers that are starting. Left out, it depends on the host: 1.2s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
@@ -127,6 +151,8 @@ type Server struct {
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
 	// Where the server runs in a cluster: one is once for all replicas, each is on every replica that needs it, principal is once for each user. Left out, a command is one, or as its isolation says, and a url is each. Without a cluster, one keeps a command that speaks both protocol eras to one process.
 	Place string `json:"place" enum:"one,each,principal" example:"each"`
+	// The server of a registry, and its version, that the entry was made of.
+	Registry string `json:"registry" nonblank:"true" example:"io.github.user/weather@1.2.0"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
 
@@ -140,7 +166,7 @@ type Server struct {
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
 	// What the program inherits of dynmcp's environment: true is everything, false the few variables that every program needs, a list is these and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
-	// What the program may do, with all that it starts: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux; elsewhere the server is not started, unless best_effort. See docs/sandbox.md.
+	// What the program may do, with all that it starts: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort. See docs/sandbox.md.
 	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
 	// The address of the server, http or https.
@@ -174,30 +200,10 @@ type Server struct {
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
 	// How many processes of the server there may be for hosts, users or sets of roots that do not share one.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
+	// Whether the tools of the server are held to what dynmcp.lock says of them: warn says to the model and in the log which are not as they were when they were first listed or approved; block has hosts know of none that dynmcp approve has not approved. See docs/trust.md.
+	Pins string `json:"pins" group:"limit" enum:"off,warn,block" default:"off" example:"warn"`
 	// The largest message in bytes, in both directions. A larger one fails its call.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
-}
-
-// Off is why a server or a source of the tree is switched off: variables that its entry
-// refers to are not set, or secrets cannot be found.
-type Off struct {
-	// Missing are the names of the variables.
-	Missing []string
-	// Failed says of each of the secrets that it cannot be found.
-	Failed []string
-	// Hint says what to do.
-	Hint string
-}
-
-// Why says in a few words what is missing.
-func (o *Off) Why() string {
-	var all []string
-	if last := len(o.Missing) - 1; last > 0 {
-		all = append(all, strings.Join(o.Missing[:last], ", ")+" and "+o.Missing[last]+" are not set")
-	} else if last == 0 {
-		all = append(all, o.Missing[0]+" is not set")
-	}
-	return strings.Join(append(all, o.Failed...), ", ")
 }
 
 // Lazy reports whether the server is started when it is first needed: load says
@@ -355,6 +361,8 @@ type Catalog struct {
 	Stable string `json:"stable" enum:"auto,on,off" default:"auto" example:"on"`
 	// What becomes of a call whose tool has changed since the model was shown it: warn answers once with the change; block refuses until the new definition was shown; ignore sends it.
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
+	// How the schemas of a definition are written where discover_tool shows it: as the JSON that the server sent, or as types in the manner of TypeScript, which say the same in fewer tokens and are the default where scripts are on.
+	Definitions string `json:"definitions" enum:"json,typescript" default:"json" example:"typescript"`
 	// The most characters of any tool's result, whatever its max_output_chars. 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
 	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit; more is cut, and the answer says how to go on. 0 is 512 KB for proxy, 16 KB for mcp_discover.
@@ -383,7 +391,7 @@ type Gateway struct {
 	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
 	// The largest response, in bytes.
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
-	// The most bytes held for all hosts: bodies being received and unread messages. One user or address may have as much as it leaves for others.
+	// The most bytes held for all hosts: requests without an answer, calls that wait for input, unread messages. One user or address may have as much as it leaves for others. Answers that servers are sending may be as much again.
 	MaxHeldBytes int `json:"max_held_bytes" min:"1048576" default:"536870912" example:"268435456"`
 	// The most event streams that only listen, open at once for one server.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`

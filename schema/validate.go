@@ -6,13 +6,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/schema/mask"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -174,7 +175,7 @@ func (r checks) literalSecrets(n *syntax.Node) {
 		if inner == nil {
 			continue
 		}
-		walk("", part, inner, func(within, key string, n *syntax.Node) {
+		mask.Walk("", part, inner, func(within, key string, n *syntax.Node) {
 			if !isKnownText(n) || n.Expanded && !(within == "env" && secrets.Named(key)) {
 				return
 			}
@@ -192,7 +193,7 @@ func (r checks) literalSecrets(n *syntax.Node) {
 func (r checks) checkTools(path string, n *syntax.Node) {
 	filter, aliases := syntax.Below(path, "tool_filter"), syntax.Below(path, "path_aliases")
 	for i, item := range n.ItemsOf("tool_filter") {
-		r.checkGlob(syntax.Item(filter, i), item)
+		r.checkPattern(syntax.Item(filter, i), item, toolglob.Check)
 	}
 	taken := map[string]string{}
 	for _, m := range n.MembersOf("path_aliases") {
@@ -200,19 +201,11 @@ func (r checks) checkTools(path string, n *syntax.Node) {
 	}
 }
 
-func (r checks) checkGlob(path string, n *syntax.Node) {
-	if !isKnownText(n) {
-		return
-	}
-	pattern := strings.TrimPrefix(n.Scalar, "!")
-	if strings.TrimSpace(pattern) == "" {
-		r.fail(n.At, path, "this pattern is empty", "write a tool name, with * for any letters")
-	} else if strings.HasPrefix(pattern, "@") {
-		if !slices.Contains(ToolClasses, pattern) {
-			r.fail(n.At, path, "there is no such class of tools", `want @readonly, @write or @destructive; write \@ before a name that begins so`)
+func (r checks) checkPattern(path string, n *syntax.Node, check func(pattern string) (what, hint string)) {
+	if isKnownText(n) {
+		if what, hint := check(n.Scalar); what != "" {
+			r.fail(n.At, path, what, hint)
 		}
-	} else if _, err := CompileGlob(pattern); err != nil {
-		r.fail(n.At, path, "this is not a glob: "+err.Error(), `write \ before a character that is to stand for itself`)
 	}
 }
 

@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // Transports a Server may name.
 const (
 	Stdio          = "stdio"
@@ -14,12 +16,13 @@ const (
 	ExposeBrowser  = "browser"
 	ExposeProxy    = "proxy"
 	ExposeDirect   = "direct"
+	ExposeScript   = "script"
 	// ExposeAuto is one of ExposeDiscover and ExposeDirect, by the host.
 	ExposeAuto = "auto"
 )
 
 // Surfaces are all of them.
-var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect, ExposeAuto}
+var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect, ExposeScript, ExposeAuto}
 
 // Values of Config.Host.
 const (
@@ -40,6 +43,13 @@ const (
 	StableOff  = "off"
 )
 
+// Values of Server.Pins.
+const (
+	PinsOff   = "off"
+	PinsWarn  = "warn"
+	PinsBlock = "block"
+)
+
 // Values of Catalog.OnChange.
 const (
 	OnChangeWarn   = "warn"
@@ -57,6 +67,13 @@ const (
 const (
 	UseToolOne   = "one"
 	UseToolSplit = "split"
+	UseToolAuto  = "auto" // either, by the host
+)
+
+// Values of Catalog.Definitions.
+const (
+	DefinitionsJSON  = "json"
+	DefinitionsTypes = "typescript"
 )
 
 // Values of ToolOverride.RenderMode.
@@ -86,3 +103,25 @@ const (
 	GrantClientCredentials = "client_credentials"
 	GrantJWTBearer         = "jwt_bearer"
 )
+
+// Off is why a server or a source of the tree is switched off: variables that its entry
+// refers to are not set, or secrets cannot be found.
+type Off struct {
+	// Missing are the names of the variables.
+	Missing []string
+	// Failed says of each of the secrets that it cannot be found.
+	Failed []string
+	// Hint says what to do.
+	Hint string
+}
+
+// Why says in a few words what is missing.
+func (o *Off) Why() string {
+	var all []string
+	if last := len(o.Missing) - 1; last > 0 {
+		all = append(all, strings.Join(o.Missing[:last], ", ")+" and "+o.Missing[last]+" are not set")
+	} else if last == 0 {
+		all = append(all, o.Missing[0]+" is not set")
+	}
+	return strings.Join(append(all, o.Failed...), ", ")
+}

@@ -137,7 +137,7 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *Node, indent string)
 	oneLine := len(obj.Members) > 0 && !strings.Contains(string(obj.Members[0].Name.BeforeExtra), "\n")
 	rendered := n.pretty(inner, e.unit)
 	if oneLine {
-		rendered = n.inline()
+		rendered = n.Inline()
 	}
 	value, err := hujson.Parse([]byte(rendered))
 	if err != nil {
@@ -169,7 +169,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// GetJSON returns the value at the path as compact JSON, or nil if there is none.
+// GetJSON returns the value at the path as compact JSON, or nil if absent.
 func GetJSON(name string, data []byte, path []string) ([]byte, error) {
 	n, err := parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, byteOrderMark)})
 	if err != nil {

@@ -88,7 +88,7 @@ func (n *Node) Get(key string) *Node {
 	return m.Value
 }
 
-// ItemsOf returns the items of the list at a key, or nil if there is none.
+// ItemsOf returns the items of the list at a key, or nil if absent.
 func (n *Node) ItemsOf(key string) []*Node {
 	if n = n.Get(key); n == nil {
 		return nil
@@ -96,7 +96,7 @@ func (n *Node) ItemsOf(key string) []*Node {
 	return n.Items
 }
 
-// MembersOf returns the members of the object at a key, or nil if there is none.
+// MembersOf returns the members of the object at a key, or nil if absent.
 func (n *Node) MembersOf(key string) []Member {
 	if n = n.Get(key); n == nil {
 		return nil

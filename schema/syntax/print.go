@@ -13,7 +13,7 @@ import (
 // line but the first with indent before it, and lists on one.
 func (n *Node) pretty(indent, unit string) string {
 	if n.Kind != Object || len(n.Members) == 0 {
-		return n.inline()
+		return n.Inline()
 	}
 	var lines []string
 	for _, m := range n.Members {
@@ -22,8 +22,8 @@ func (n *Node) pretty(indent, unit string) string {
 	return "{" + strings.Join(lines, ",") + "\n" + indent + "}"
 }
 
-// inline returns the value as JSON on one line, which is valid YAML.
-func (n *Node) inline() string { return n.json(", ", ": ") }
+// Inline returns the value as JSON on one line, which is valid YAML.
+func (n *Node) Inline() string { return n.json(", ", ": ") }
 
 // Compact returns the value as JSON without spaces.
 func (n *Node) Compact() []byte { return []byte(n.json(",", ":")) }
@@ -73,7 +73,7 @@ func (n *Node) blockYAML(indent, unit string) string {
 		case m.Value.Kind == Text:
 			b.WriteString(" " + plainYAML(m.Value.Scalar) + "\n")
 		default:
-			b.WriteString(" " + m.Value.inline() + "\n")
+			b.WriteString(" " + m.Value.Inline() + "\n")
 		}
 	}
 	return b.String()

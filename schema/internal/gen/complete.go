@@ -22,6 +22,10 @@ func complete(root *jsonschema.Schema) {
 	sandbox.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: sandbox.Ref}}
 	sandbox.Ref = ""
 
+	profiles := property(root, "profiles")
+	profiles.AdditionalProperties = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{property(root.Definitions["Profile"], "servers"), profiles.AdditionalProperties}}
+	profiles.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
+
 	mcp := property(root, "mcp")
 	fillServers(mcp, variants(server, false))
 	mcp.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}

@@ -71,15 +71,20 @@ func describeDefinition(root, p *jsonschema.Schema) {
 // documentTypes are the structs that a document is made of.
 func documentTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"Document":     reflect.TypeFor[schema.Document](),
-		"Server":       reflect.TypeFor[schema.Server](),
-		"Auth":         reflect.TypeFor[schema.Auth](),
-		"Sandbox":      reflect.TypeFor[schema.Sandbox](),
-		"ToolOverride": reflect.TypeFor[schema.ToolOverride](),
-		"Node":         reflect.TypeFor[schema.Node](),
-		"Source":       reflect.TypeFor[schema.Source](),
-		"Catalog":      reflect.TypeFor[schema.Catalog](),
-		"Gateway":      reflect.TypeFor[schema.Gateway](),
+		"Document":        reflect.TypeFor[schema.Document](),
+		"Server":          reflect.TypeFor[schema.Server](),
+		"Auth":            reflect.TypeFor[schema.Auth](),
+		"Sandbox":         reflect.TypeFor[schema.Sandbox](),
+		"Activity":        reflect.TypeFor[schema.Activity](),
+		"Scripts":         reflect.TypeFor[schema.Scripts](),
+		"PolicyRule":      reflect.TypeFor[schema.PolicyRule](),
+		"ToolOverride":    reflect.TypeFor[schema.ToolOverride](),
+		"Node":            reflect.TypeFor[schema.Node](),
+		"Source":          reflect.TypeFor[schema.Source](),
+		"Catalog":         reflect.TypeFor[schema.Catalog](),
+		"Profile":         reflect.TypeFor[schema.Profile](),
+		"ProfileOverride": reflect.TypeFor[schema.ProfileOverride](),
+		"Gateway":         reflect.TypeFor[schema.Gateway](),
 	}
 }
 

@@ -1,4 +1,4 @@
-package schema
+package mask
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // What is shown of a file has its lines and its references, not its secrets.
-func TestMask(t *testing.T) {
+func TestFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"mcp.json": `{"mcpServers": {"a": {"command": "shown", "args": ["shown", "--api-key", "hidden", "--token=hidden", "TOKEN=hidden", "Server=shown;Password=hidden", "ghp_hidden"],
 			"env": {"K": "hidden\"hidden", "R": "${shown}"}, "apiKey": "hidden"}, // shown
@@ -14,7 +14,7 @@ func TestMask(t *testing.T) {
 		"mcp.yaml": "mcp:\n  a:\n    command: shown\n    args: [shown]\n    env:\n      K: hidden\n      L: |\n        hidden\n        hidden\n      R: ${shown}\n" +
 			"    description: shown # shown\n  b:\n    url: https://b.test/?k=hidden\n    headers: {A: hidden, B: hidden}\n    args:\n    - --token\n    - hidden\n    - shown\n",
 	} {
-		got := string(Mask(name, []byte(text)))
+		got := string(File(name, []byte(text)))
 		if strings.Contains(got, "hidden") || strings.Count(got, "shown") != strings.Count(text, "shown") {
 			t.Errorf("%s is shown as\n%s", name, got)
 		}
@@ -22,7 +22,7 @@ func TestMask(t *testing.T) {
 			t.Errorf("%s: lines are gone:\n%s", name, got)
 		}
 	}
-	if got := Mask("mcp.json", []byte(`{"env": {"K": "secret`)); got != nil {
+	if got := File("mcp.json", []byte(`{"env": {"K": "secret`)); got != nil {
 		t.Errorf("a broken file is shown as %q", got)
 	}
 }

@@ -1,4 +1,5 @@
-package schema
+// Package mask shows texts of configs without what may be a secret in them.
+package mask
 
 import (
 	"bytes"
@@ -14,14 +15,14 @@ import (
 // secretMaps are keys of objects all of whose values people put secrets into.
 var secretMaps = append([]string{"env", "environment"}, secrets.HeaderMaps...)
 
-// masked replaces a value that is not shown.
-const masked = "***"
+// Text replaces a value that is not shown.
+const Text = "***"
 
-// Mask returns a config file, ours or a host's, with *** in place of what may be
+// File returns a config file, ours or a host's, with *** in place of what may be
 // secret: all values of env and headers, and what secrets.Find finds elsewhere.
 // References to variables stay. The number of lines does not change. It returns nil
 // for a file it cannot parse.
-func Mask(name string, data []byte) []byte {
+func File(name string, data []byte) []byte {
 	data, restore := syntax.UnixText(data)
 	if value, err := hujson.Parse(data); err == nil {
 		return restore(maskJSON(data, value))
@@ -33,13 +34,19 @@ func Mask(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
-// maskText returns a string as Mask shows it. within and key are those of
+// maskText returns a string as File shows it. within and key are those of
 // secrets.Find.
 func maskText(within, key, value string) string {
-	if slices.Contains(secretMaps, within) && value != "" && !hasReference(value) {
-		return masked
+	if slices.Contains(secretMaps, within) && value != "" && !refers(value) {
+		return Text
 	}
-	return secrets.Hide(value, secrets.Find(within, key, value), masked)
+	return secrets.Hide(value, secrets.Find(within, key, value), Text)
+}
+
+// refers reports whether a text has a ${…} in it.
+func refers(text string) bool {
+	_, rest, found := strings.Cut(text, "${")
+	return found && strings.Contains(rest, "}")
 }
 
 func maskJSON(data []byte, root hujson.Value) []byte {
@@ -77,17 +84,17 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 	return out.Bytes()
 }
 
-// walk visits n and all keys and values below it, each with the within and key of
+// Walk visits n and all keys and values below it, each with the within and key of
 // secrets.Find.
-func walk(within, key string, n *syntax.Node, visit func(within, key string, n *syntax.Node)) {
+func Walk(within, key string, n *syntax.Node, visit func(within, key string, n *syntax.Node)) {
 	visit(within, key, n)
 	for _, m := range n.Members {
 		visit("", "", &syntax.Node{Kind: syntax.Text, At: m.At, Scalar: m.Key})
-		walk(key, m.Key, m.Value, visit)
+		Walk(key, m.Key, m.Value, visit)
 	}
 	before := ""
 	for _, item := range n.Items {
-		walk(key, before, item, visit)
+		Walk(key, before, item, visit)
 		before = secrets.Option(item.Scalar)
 	}
 }
@@ -100,7 +107,7 @@ func maskYAML(data []byte, root *syntax.Node) []byte {
 		secret bool
 	}
 	var positions []place
-	walk("", "", root, func(within, key string, n *syntax.Node) {
+	Walk("", "", root, func(within, key string, n *syntax.Node) {
 		positions = append(positions, place{n.At, n.Kind == syntax.Text && maskText(within, key, n.Scalar) != n.Scalar})
 	})
 	slices.SortStableFunc(positions, func(a, b place) int { return a.Compare(b.Pos) })
@@ -123,11 +130,11 @@ func maskYAML(data []byte, root *syntax.Node) []byte {
 func hideLines(lines []string, p syntax.Pos, last int) {
 	head := []rune(lines[p.Line-1])
 	if p.Col <= len(head) {
-		lines[p.Line-1] = string(head[:p.Col-1]) + masked + "\n"
+		lines[p.Line-1] = string(head[:p.Col-1]) + Text + "\n"
 	}
 	for i := p.Line; i < last; i++ {
 		if strings.TrimSpace(lines[i]) != "" {
-			lines[i] = masked + "\n"
+			lines[i] = Text + "\n"
 		}
 	}
 }
