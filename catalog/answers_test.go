@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // many lists n tools with long descriptions.
@@ -119,14 +117,11 @@ func TestLoadedListsEverythingByName(t *testing.T) {
 	l.Instructions = "Navigate first."
 	text := one(Server{Name: "chrome", Lazy: true}, l).Texts().Loaded("chrome")
 	golden(t, "loaded", text)
-	if !json.Valid([]byte(text)) {
-		t.Fatal("not JSON")
-	}
 }
 
 func TestLoadedOfNothing(t *testing.T) {
 	text := one(Server{Name: "x"}, &Listing{}).Texts().Loaded("x")
-	equal(t, text, `{"mcp_name":"x","tools":[],"resources":[],"resource_templates":[],"prompts":[]}`)
+	equal(t, text, "x (0 tools)\nNo tools.")
 	v := office().View()
 	for _, name := range []string{"chrome", "nobody"} {
 		if text := v.Texts().Loaded(name); text != "" {
@@ -135,47 +130,19 @@ func TestLoadedOfNothing(t *testing.T) {
 	}
 }
 
-func TestLoadedStaysUnder16KiB(t *testing.T) {
-	big := many(60)
+func TestLoadedStaysSmall(t *testing.T) {
+	l := many(300)
 	for i := range 3000 {
-		big.Resources = append(big.Resources, json.RawMessage(fmt.Sprintf(`{"uri":"x://%d","name":"resource %d","description":"long words"}`, i, i)))
+		l.Resources = append(l.Resources, json.RawMessage(fmt.Sprintf(`{"uri":"x://%d","name":"resource %d","description":"long words"}`, i, i)))
 	}
-	for _, tt := range []struct {
-		name                string
-		l                   *Listing
-		tools, lines, extra int // tools told, of those with a line, resources told
-		more                string
-	}{
-		{"lines", many(60), 60, 60, 0, ""},
-		{"names", many(300), 300, 0, 0, "left out to keep this short: descriptions of 300 tools."},
-		{"count", many(2000), 430, 0, 0, "descriptions of 2000 tools, 15"},
-		{"resources", big, 60, 0, 520, "descriptions of 3000 resources, descriptions of 60 tools, 2"},
-	} {
-		tt.l.Instructions = strings.Repeat("漢\"", 3000)
-		v := one(Server{Name: "s"}, tt.l)
-		text := v.Texts().Loaded("s")
-		if len(text) > pageBytes {
-			t.Errorf("%s: %d bytes", tt.name, len(text))
-		}
-		var got struct {
-			Tools, Resources []map[string]string
-			More             string
-			Instructions     string
-		}
-		if err := json.Unmarshal([]byte(text), &got); err != nil {
-			t.Fatal(err)
-		}
-		if n := display.Units(got.Instructions); n > ownWords {
-			t.Errorf("%s: instructions of %d units", tt.name, n)
-		}
-		lines := 0
-		for _, tool := range got.Tools {
-			if tool["description"] != "" {
-				lines++
-			}
-		}
-		if len(got.Tools) < tt.tools*9/10 || lines != tt.lines || len(got.Resources) < tt.extra*9/10 || (got.More != "") != (tt.more != "") || !strings.Contains(got.More, tt.more) {
-			t.Errorf("%s: %d tools, %d lines, %d resources, more %q", tt.name, len(got.Tools), lines, len(got.Resources), got.More)
+	l.Instructions = strings.Repeat("漢\"", 3000)
+	text := one(Server{Name: "s"}, l).Texts().Loaded("s")
+	if len(text) > pageBytes+3*namedBytes {
+		t.Errorf("%d bytes", len(text))
+	}
+	for _, want := range []string{"- s/tool_0000: ", `of 300. Go on with discover_tool {"server": "s", "offset": `, "\n3000 resources:\n- x://0 (resource 0): long words\n", "\nand 29"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q: %s", want, text)
 		}
 	}
 }

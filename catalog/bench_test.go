@@ -174,7 +174,7 @@ func BenchmarkFindAmongFiveThousand(b *testing.B) {
 	held := heapInUse() - before
 	queries := []string{"Create a new pull request from my branch and ask for a review", "take a screenshot of a web page", "list the issues of a project", "read a file", "weather"}
 	for i := 0; b.Loop(); i++ {
-		v.Texts().Found(Search{Query: queries[i%len(queries)]})
+		v.Texts().Found(Search{Queries: []string{queries[i%len(queries)]}})
 	}
 	b.ReportMetric(float64(first.Milliseconds()), "ms-first")
 	b.ReportMetric(float64(held)/1024, "KiB-held")

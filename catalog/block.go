@@ -55,7 +55,7 @@ func (p *serverView) heading(words int, rest string) string {
 	return s + "\n"
 }
 
-// deferred is the line of a server that is not loaded. Where told says so, it tells whether
+// deferred is the line of a server that is shown without its tools. Where told says so, it tells whether
 // its tools are unknown.
 func (p *serverView) deferred(words int, told bool) string {
 	about := p.about(words)
@@ -69,10 +69,11 @@ func (p *serverView) deferred(words int, told bool) string {
 }
 
 func (p *serverView) note() string {
-	if p.server.Note == "" {
-		return ""
+	note := p.heldNote()
+	if p.server.Note != "" {
+		note += " " + display.Escape(display.Fold(p.server.Note))
 	}
-	return " " + display.Escape(display.Fold(p.server.Note))
+	return note
 }
 
 // about is what the server is for, in at most words units.

@@ -48,7 +48,7 @@ tools:
 	for _, name := range slices.Sorted(maps.Keys(x.hidden)) {
 		h := x.hidden[name]
 		for _, f := range filters {
-			if !f.Passes(name, h.entry.access()) {
+			if !f.Passes(name, AccessOf(h.entry.annotations)) {
 				continue tools
 			}
 		}

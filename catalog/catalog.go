@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -18,9 +19,11 @@ type Server struct {
 	Lazy        bool   // loaded by load_mcp or by first use
 	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
 	Single      bool   // single-wrap mode: tool names without "server/"
-	Split       bool   // its tools are called through one of three tools, see Tool.UseTool
+	Types       bool   // schemas of its tools are written as types, see package typescript
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
+
+	Guard *pins.Guard // of what is approved; nil approves all
 
 	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]schema.ToolOverride // by upstream tool name; empty fields change nothing
@@ -32,14 +35,15 @@ type Server struct {
 type Catalog struct {
 	views atomic.Pointer[Views]
 
-	mu      sync.Mutex
-	servers []Server               // declared, config order
-	indexed map[string]*index      // server → its listing, indexed once
-	stored  map[string]*index      // server → the listing of an earlier run
-	evicted map[string]bool        // declared but no longer offered
-	down    map[string]string      // server not listed in this run → why it could not be started
-	parts   map[string]*serverView // server → what the current view shows of it
-	singles map[string]singleView  // server → what is shown of it as if it were the only one
+	mu       sync.Mutex
+	servers  []Server                // declared, config order
+	indexed  map[string]*index       // server → its listing, indexed once
+	stored   map[string]*index       // server → the listing of an earlier run
+	evicted  map[string]bool         // declared but no longer offered
+	down     map[string]string       // server not listed in this run → why it could not be started
+	parts    map[string]*serverView  // server → what the current view shows of it
+	profiles map[string]*profileView // by name
+	singles  map[string]singleView   // server → what is shown of it as if it were the only one
 }
 
 // New returns an empty catalogue.
@@ -84,18 +88,15 @@ func (c *Catalog) Single(name string) *Views {
 	return c.singles[name].views
 }
 
-// Unloaded returns the views as they would be if no lazy server had been loaded in
-// this run: of those they show what earlier runs have left.
-func (c *Catalog) Unloaded() *Views {
+// Unloaded returns the views of a profile, or with "" of all, as they would be if no lazy
+// server had been loaded in this run: of those they show what earlier runs have left.
+func (c *Catalog) Unloaded(profile string) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var offered []*serverView
-	for _, s := range c.servers {
-		switch p := c.parts[s.Name]; {
-		case s.Lazy && c.indexed[s.Name] != nil:
-			offered = append(offered, newServerView(s, c.stored[s.Name], "", nil, NoTasks))
-		case p != nil: // it is offered
-			offered = append(offered, p)
+	offered := c.offeredLocked(profile)
+	for i, p := range offered {
+		if s := p.server; s.Lazy && c.indexed[s.Name] != nil {
+			offered[i] = newServerView(s, c.stored[s.Name], "", nil, NoTasks)
 		}
 	}
 	return viewsOf(offered)

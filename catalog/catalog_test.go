@@ -114,7 +114,7 @@ func TestSameCatalogueSameBytes(t *testing.T) {
 		equal(t, a.Texts().Describe(limit), a.Texts().Describe(limit))
 	}
 	equal(t, a.Texts().Unknown("x"), b.Texts().Unknown("x"))
-	equal(t, a.Texts().Found(Search{Query: "file"}), b.Texts().Found(Search{Query: "file"}))
+	equal(t, a.Texts().Found(Search{Queries: []string{"file"}}), b.Texts().Found(Search{Queries: []string{"file"}}))
 }
 
 // TestConcurrentUse is for the race detector.

@@ -68,6 +68,7 @@ func realCatalog(t testing.TB) *Catalog {
 // question is a labelled query: a list of needed tools, each a list of
 // acceptable ids.
 type question struct {
+	ID    string
 	Query string
 	Gold  [][]string
 }
@@ -140,7 +141,7 @@ func readLines(t testing.TB, path string, f func([]byte)) {
 }
 
 // figures are the quality of a search over a set of queries.
-type figures struct{ r1, r3, r5, r10, mrr float64 }
+type figures struct{ r1, r3, r5, r10, r25, mrr float64 }
 
 func measure(v *View, ids map[string]string, questions []question) figures {
 	var sum figures
@@ -170,6 +171,7 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 		sum.r3 += recall(3)
 		sum.r5 += recall(5)
 		sum.r10 += recall(10)
+		sum.r25 += recall(25)
 		for i, line := range got {
 			if slices.ContainsFunc(q.Gold, func(ok []string) bool { return shows(line, ok) }) {
 				sum.mrr += 1 / float64(i+1)
@@ -178,7 +180,7 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 		}
 	}
 	n := float64(len(questions))
-	return figures{sum.r1 / n, sum.r3 / n, sum.r5 / n, sum.r10 / n, sum.mrr / n}
+	return figures{sum.r1 / n, sum.r3 / n, sum.r5 / n, sum.r10 / n, sum.r25 / n, sum.mrr / n}
 }
 
 func TestRealCataloguesFitEveryLimit(t *testing.T) {
@@ -213,7 +215,7 @@ func TestRealServersAreWhole(t *testing.T) {
 			if n := display.Units(v.Texts().Instructions(2048)); n > 2048 {
 				t.Errorf("%s: %d units of instructions", s.Name, n)
 			}
-			if text := v.Texts().Loaded(s.Name); len(text) > pageBytes || !json.Valid([]byte(text)) {
+			if text := v.Texts().Loaded(s.Name); len(text) > pageBytes+3*namedBytes {
 				t.Errorf("%s: load_mcp answers %d bytes", s.Name, len(text))
 			}
 			for _, tool := range v.Tools() {

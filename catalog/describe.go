@@ -9,12 +9,12 @@ import (
 
 // What the texts say beside the catalogue. They are short because they count.
 const (
-	preambleText = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "server/tool"}. ` +
-		`{"query": "words"} finds tools and shows the best one's, {"server": "name"} lists a server's, no argument lists the servers.`
-	preambleSingle = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
-		`{"query": "words"} finds tools and shows the best one's, no argument lists them.`
+	preambleText = `Shows the tools that use_tool calls. {"query": ["open an issue", "send a message"]} finds them, one thing a query, a query for each step, ` +
+		`and shows the definitions of the best; {"tool_name": "server/tool"} shows any other. {"server": "name"} lists a server's, no argument lists the servers.`
+	preambleSingle = `Shows the tools that use_tool calls. {"query": ["open an issue", "send a message"]} finds them, one thing a query, a query for each step, ` +
+		`and shows the definitions of the best; {"tool_name": "name"} shows any other, no argument lists all.`
 
-	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name.`
+	deferredText = `No tools of the servers below are known: call load_mcp with a name to get them.`
 	storedText   = `The servers below start when a tool of theirs is used: search them, or list one.`
 	bothText     = `The servers below start when a tool of theirs is used: search them, or list one. Where it says (load_mcp), no tools are known before you call load_mcp with the name.`
 	noServers    = `No servers are configured.`
@@ -35,7 +35,7 @@ type Texts struct{ *View }
 func (v *View) Texts() Texts { return Texts{v} }
 
 // Describe returns the text for discover_tool's description: how to use it,
-// the servers not loaded, the tools of those loaded. It has at most maxChars
+// the servers that the host starts, the tools of the others. It has at most maxChars
 // UTF-16 units, unless that is 0 or less. What does not fit is shortened no
 // more than it must be, and the text says so: first the lines of tools, which
 // then become names; then names are counted; then the words of all servers get
@@ -261,8 +261,8 @@ func (v Texts) atLeast() string {
 	if v.single() == nil {
 		s += " of " + display.Plural(len(v.parts), "server")
 	}
-	if n := len(v.lazy); n > 0 {
-		s += fmt.Sprintf(" (%d not loaded)", n)
+	if n := len(v.unlisted()); n > 0 {
+		s += fmt.Sprintf(" (those of %d unknown)", n)
 	}
 	return s + `: discover_tool with no argument lists them, {"query": "words"} finds tools.`
 }

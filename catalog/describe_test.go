@@ -310,25 +310,23 @@ func growing(name string) iter.Seq2[int, *View] {
 func TestDescribeFillsItsBound(t *testing.T) {
 	const bound = 2048
 	for name := range households {
-		before, lines := [2]int{}, [2]int{} // of Describe, of Instructions
+		before, lines := 0, 0
 		for n, v := range growing(name) {
-			for i, text := range []func(Texts, int) string{Texts.Describe, Texts.Instructions} {
-				s := text(v.Texts(), bound)
-				if size := display.Units(s); size > bound || size < bound*9/10 && s != text(v.Texts(), 0) {
-					t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
-				}
-				for i := range n {
-					if !strings.Contains(s, fmt.Sprintf("server-%02d", i)) && !strings.Contains(s, " more: discover_tool") {
-						t.Errorf("%s: %d servers: server %d is not named, nor that some are not:\n%s", name, n, i, s)
-					}
-				}
-				said, shown := wordsShown(v, s), strings.Count(s, "\n- ")
-				// What a server more may take: its line, and a share of the words.
-				if share := before[i]/n + 60; n > 1 && said < before[i]-share && shown >= lines[i] {
-					t.Errorf("%s: the server numbered %d costs %d units of the others' words, its share is %d:\n%s", name, n, before[i]-said, share, s)
-				}
-				before[i], lines[i] = said, shown
+			s := v.Texts().Describe(bound)
+			if size := display.Units(s); size > bound || size < bound*9/10 && s != v.Texts().Describe(0) {
+				t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
 			}
+			for i := range n {
+				if !strings.Contains(s, fmt.Sprintf("server-%02d", i)) && !strings.Contains(s, " more: discover_tool") {
+					t.Errorf("%s: %d servers: server %d is not named, nor that some are not:\n%s", name, n, i, s)
+				}
+			}
+			said, shown := wordsShown(v, s), strings.Count(s, "\n- ")
+			// What a server more may take: its line, and a share of the words.
+			if share := before/n + 60; n > 1 && said < before-share && shown >= lines {
+				t.Errorf("%s: the server numbered %d costs %d units of the others' words, its share is %d:\n%s", name, n, before-said, share, s)
+			}
+			before, lines = said, shown
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/typescript"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -14,40 +15,31 @@ import (
 // Details returns a tool's full definition as text: name, description, schemas
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
-func (t *Tool) Details() string {
-	return t.definition(t.longDescription(), display.JSON(t.InputSchema), display.JSON(t.OutputSchema))
+func (v Texts) Details(t *Tool) string {
+	return t.definition(v.UseTool(t), t.longDescription(), t.written(t.InputSchema), t.written(t.OutputSchema), t.hints())
 }
 
 // Brief is Details without an output schema that is large, which it names with
 // its size: the largest met are five times as long as all else.
-func (t *Tool) Brief() string {
-	return t.definition(t.longDescription(), display.JSON(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`))
+func (v Texts) Brief(t *Tool) string {
+	return t.definition(v.UseTool(t), t.longDescription(), t.written(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`), t.hints())
 }
 
-// shortTokens is what a definition among the results of a search may take, by
-// estimate; its description is left at least leastTokens.
-const (
-	shortTokens = 1500
-	leastTokens = 100
-)
-
-// inShort is Brief as the answer of a search has it: the input schema is whole unless
-// it takes all the room, the description gets what is left, and what the tool
-// answers is left to Brief unless that is short.
-func (t *Tool) inShort() string {
-	input := t.sized(t.InputSchema, shortTokens, "")
-	description := t.longDescription()
-	room := max(shortTokens-tokens.Count(input), leastTokens)
-	if n := tokens.Count(description); n > room {
-		description = display.Cut(description, display.Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", display.Quote(t.Name))
+// written is a schema as definitions show it: as a type, where the config says so and a type
+// can say all that the schema does, else in JSON.
+func (t *Tool) written(schema json.RawMessage) string {
+	if t.types && schema != nil {
+		if text, complete := typescript.Type(schema); complete {
+			return text
+		}
 	}
-	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
+	return display.JSON(schema)
 }
 
 // sized is a schema as Details shows it, or if it takes more than most tokens
 // its size and how to see it.
 func (t *Tool) sized(schema json.RawMessage, most int, how string) string {
-	s := display.JSON(schema)
+	s := t.written(schema)
 	if n := tokens.Count(s); n > most {
 		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, display.Quote(t.Name), how)
 	}
@@ -56,7 +48,7 @@ func (t *Tool) sized(schema json.RawMessage, most int, how string) string {
 
 func (t *Tool) longDescription() string { return strings.TrimSpace(display.Clean(t.Description)) }
 
-func (t *Tool) definition(description, input, output string) string {
+func (t *Tool) definition(through, description, input, output, hints string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Name: %s\n", t.Name)
 	if title := display.Fold(t.Title); title != "" {
@@ -65,8 +57,8 @@ func (t *Tool) definition(description, input, output string) string {
 	if description != "" {
 		fmt.Fprintf(&b, "Description: %s\n", description)
 	}
-	if t.UseTool != useTool && t.UseTool != "" {
-		fmt.Fprintf(&b, "Called through: %s\n", t.UseTool)
+	if through != useTool {
+		fmt.Fprintf(&b, "Called through: %s\n", through)
 	}
 	if input != "" {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", input)
@@ -77,14 +69,14 @@ func (t *Tool) definition(description, input, output string) string {
 	if output != "" {
 		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", output)
 	}
-	if hints := t.hints(); hints != "" {
+	if hints != "" {
 		fmt.Fprintf(&b, "\nAnnotations:\n%s", hints)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // VisibleInput returns the tool's input schema as Details shows it.
-func (t *Tool) VisibleInput() string { return display.JSON(t.InputSchema) }
+func (t *Tool) VisibleInput() string { return t.written(t.InputSchema) }
 
 // hints returns the annotations, one "key: value" per line; false is said too.
 func (t *Tool) hints() string {

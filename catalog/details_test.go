@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -15,13 +16,25 @@ const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",
 func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
 	found, _ := v.Tool("s/search")
-	golden(t, "details", found.Details())
+	golden(t, "details", v.Texts().Details(found))
+}
+
+// Schemas are types where the config says so, those that types cannot say stay JSON.
+func TestDetailsWithTypes(t *testing.T) {
+	v := one(Server{Name: "s", Types: true}, &Listing{Tools: raws(searchTool, `{"name":"odd","inputSchema":{"type":"object","$ref":"other.json"}}`)})
+	found, _ := v.Tool("s/search")
+	odd, _ := v.Tool("s/odd")
+	golden(t, "details_types", v.Texts().Details(found)+"\n\n"+v.Texts().Details(odd))
+	if short := found.inShort(useTool, shortTokens, descriptionTokens, found.bareInput()); !strings.Contains(short, found.VisibleInput()) {
+		t.Error(short)
+	}
+	equal(t, found.VisibleInput(), "{ q?: 9007199254740993 & string; ... }")
 }
 
 func TestDetailsOmitWhatIsAbsent(t *testing.T) {
 	v := one(Server{Name: "s", Single: true}, &Listing{Tools: raws(
 		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ` + "\u202e \U000e0041" + `"},"outputSchema":null,"annotations":null}`)})
-	golden(t, "details_plain", v.Tools()[0].Details())
+	golden(t, "details_plain", v.Texts().Details(v.Tools()[0]))
 }
 
 func TestDefinitionChangesOnlyTheName(t *testing.T) {

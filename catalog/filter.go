@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Filter is a tool filter: with any positive pattern only matches pass, then
@@ -39,7 +39,7 @@ func (f Filter) Passes(name string, may Access) bool {
 
 // newMatcher reads a pattern without its "!": a class of tools, or a glob.
 func newMatcher(pattern string) matcher {
-	if i := slices.Index(schema.ToolClasses, pattern); i >= 0 {
+	if i := slices.Index(toolglob.Classes, pattern); i >= 0 {
 		return func(_ string, may Access) bool { return may == Access(i) }
 	}
 	g := glob(pattern)
@@ -47,7 +47,7 @@ func newMatcher(pattern string) matcher {
 }
 
 // Access is what a call of a tool may do, as far as the server says it, which is not
-// to be trusted: the order is that of schema.ToolClasses.
+// to be trusted: the order is that of toolglob.Classes.
 type Access int
 
 const (
@@ -56,11 +56,11 @@ const (
 	ReadOnly
 )
 
-// access reads the hints of the tool's annotations. Both hints at once are a
+// AccessOf reads the hints of a tool's annotations. Both hints at once are a
 // contradiction, of which the worse counts.
-func (e *entry) access() Access {
-	readOnly := string(wire.Get(e.annotations, "readOnlyHint")) == "true"
-	switch destructive := string(wire.Get(e.annotations, "destructiveHint")); {
+func AccessOf(annotations []byte) Access {
+	readOnly := string(wire.Get(annotations, "readOnlyHint")) == "true"
+	switch destructive := string(wire.Get(annotations, "destructiveHint")); {
 	case destructive == "true":
 		return Destructive
 	case readOnly:
@@ -73,7 +73,7 @@ func (e *entry) access() Access {
 
 // glob compiles a pattern of a config, which was checked with the same function.
 func glob(pattern string) *regexp.Regexp {
-	g, err := schema.CompileGlob(pattern)
+	g, err := toolglob.Compile(pattern)
 	if err != nil {
 		panic(err)
 	}

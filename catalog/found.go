@@ -1,14 +1,12 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
 // A Match is one result of a search.
@@ -39,22 +37,22 @@ func (m *toolset) find(query string, limit int, server string) (found []Match, m
 
 // A Search is what a model looks for.
 type Search struct {
-	Query  string
-	Server string // whose tools are searched; "" for all
-	Offset int    // of the first result
-	Limit  int    // of results; 0 means 10, and none is over 100
+	Queries []string // each about one thing
+	Server  string   // whose tools are searched; "" for all
+	Offset  int      // of the first result, of one query
+	Limit   int      // of lines for a query; 0 is as many as fit, and none is over 100
 
-	Shown func(*Tool) // is called with the tool whose definition is part of the answer; may be nil
+	Shown func(*Tool) // is called with each tool whose definition is part of the answer; may be nil
 }
 
-// Found answers a search: a line for each of the best tools, the definition of the
-// best of all, and the servers that may have others but whose tools are not known.
-// It always says how to go on.
+// Found answers a search: for each query a line for each of the best tools, and the names of
+// more; then the definitions of the best; then the servers that may have others but whose
+// tools are not known. No tool stands there twice. It always says how to go on.
 func (v Texts) Found(s Search) string {
 	var b strings.Builder
 	some := v.matches(&b, s)
 	if s.Server == "" {
-		v.suggest(&b, s.Query, !some)
+		v.suggest(&b, strings.Join(s.Queries, " "), !some)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -75,83 +73,15 @@ func (v Texts) FoundIn(server, query string, shown func(*Tool)) string {
 		}
 	}
 	fmt.Fprintf(&b, "%s is loaded, with %s.\n", display.Escape(p.called()), strings.Join(has, ", "))
-	v.matches(&b, Search{Query: query, Server: server, Shown: shown})
+	v.matches(&b, Search{Queries: []string{query}, Server: server, Shown: shown})
 	if own := p.shortInstructions(); own != "" {
 		b.WriteString("\nInstructions of this server:\n" + own)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// matches writes the tools that are found, and reports whether there are any.
-func (v Texts) matches(b *strings.Builder, s Search) bool {
-	limit := min(cmp.Or(max(s.Limit, 0), 10), pageTools)
-	offset := max(s.Offset, 0)
-	found, more := v.all().find(s.Query, min(offset, 1<<20)+limit, s.Server)
-	switch {
-	case len(found) > 0:
-	case s.Server != "" && v.single() == nil:
-		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", display.Escape(s.Server), display.Escape(display.Name(s.Query)), display.Quote(s.Server))
-		return false
-	default:
-		fmt.Fprintf(b, "No tool matches %s. discover_tool with no argument lists all.\n", display.Escape(display.Name(s.Query)))
-		return false
-	}
-	found = found[min(offset, len(found)):]
-	b.WriteString(lines(found))
-	switch {
-	case len(found) == 0:
-		fmt.Fprintf(b, "Nothing from %d on.\n", offset)
-	case more > 0:
-		within := ""
-		if s.Server != "" {
-			within = `, "server": ` + display.Quote(s.Server)
-		}
-		fmt.Fprintf(b, "%d more match: discover_tool with this query%s and \"offset\": %d goes on.\n", more, within, offset+len(found))
-	}
-	if offset == 0 {
-		b.WriteString("\nThe first of them, for use_tool:\n" + found[0].Tool.inShort() + "\n")
-		if s.Shown != nil {
-			s.Shown(found[0].Tool)
-		}
-	}
-	return true
-}
-
-// Bounds of the lines of a search.
-const (
-	foundWidth = 100 // UTF-16 units of what a tool does
-	lineTokens = 40  // of all lines on average, by estimate
-	alsoShown  = 3   // tools of the same name
-
-	serversShown = 5 // that may have what is searched
-)
-
-// lines has a line for each result, shortened where the texts are of a kind that
-// takes many tokens.
-func lines(found []Match) (text string) {
-	for _, width := range []int{foundWidth, foundWidth / 2, 0} {
-		var b strings.Builder
-		for _, m := range found {
-			b.WriteString(m.Tool.line(width) + m.also() + "\n")
-		}
-		if text = b.String(); tokens.Count(text) <= lineTokens*len(found) {
-			break
-		}
-	}
-	return text
-}
-
-// also names the tools of other servers that have the same name.
-func (m *Match) also() string {
-	if len(m.Also) == 0 {
-		return ""
-	}
-	s := " (also " + display.Escape(joinNames(m.Also, alsoShown))
-	if more := len(m.Also) - alsoShown; more > 0 {
-		s += fmt.Sprintf(", and %d more", more)
-	}
-	return s + ")"
-}
+// serversShown is how many servers are named that may have what is searched.
+const serversShown = 5
 
 // suggest writes which servers, whose tools are not known, the query may be about,
 // best first, and how many more there are. If no tool was found and there are but
@@ -185,7 +115,7 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 		}
 	}
 	if len(fit) > 0 {
-		b.WriteString("\nNot loaded yet, may have more; call load_mcp with the name:\n")
+		b.WriteString("\nNo tools known; call load_mcp with the name:\n")
 		for _, p := range fit {
 			b.WriteString(p.deferred(display.LineWidth, false))
 		}
@@ -197,7 +127,7 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 		} else {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(b, "Not loaded: %s; discover_tool with no argument lists them.\n", what)
+		fmt.Fprintf(b, "No tools known: %s; discover_tool with no argument lists them.\n", what)
 	}
 	rest := slices.DeleteFunc(slices.Clone(v.eager), func(p *serverView) bool { return slices.Contains(eager, p) })
 	b.WriteString(notListed(rest, "\n"))

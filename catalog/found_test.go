@@ -12,9 +12,9 @@ import (
 func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
 	v := office().View()
 	golden(t, "found", strings.Join([]string{
-		v.Texts().Found(Search{Query: "read a file", Limit: 2}), v.Texts().Found(Search{Query: "take a screenshot"}), v.Texts().Found(Search{Query: "platypus"}),
-		v.Texts().Found(Search{Query: "note", Server: "notes"}), v.Texts().Found(Search{Query: "screenshot", Server: "notes"}),
-		New().View().Texts().Found(Search{Query: "</x>"}),
+		v.Texts().Found(Search{Queries: []string{"read a file"}, Limit: 2}), v.Texts().Found(Search{Queries: []string{"take a screenshot"}}), v.Texts().Found(Search{Queries: []string{"platypus"}}),
+		v.Texts().Found(Search{Queries: []string{"note"}, Server: "notes"}), v.Texts().Found(Search{Queries: []string{"screenshot"}, Server: "notes"}),
+		New().View().Texts().Found(Search{Queries: []string{"</x>"}}),
 	}, "\n---\n"))
 }
 
@@ -36,8 +36,8 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 	if len(found) != 1 || found[0].Tool.Name != "github/create_issue" || len(found[0].Also) != 6 || more != 0 {
 		t.Errorf("got %+v, and %d more", found, more)
 	}
-	text := v.Texts().Found(Search{Query: "create an issue"})
-	want := "- github/create_issue: Create an issue (also gitlab/create_issue, jira/create_issue, linear/create_issue, and 3 more)\n"
+	text := v.Texts().Found(Search{Queries: []string{"create an issue"}})
+	want := "- github/create_issue (below) (also gitlab/create_issue, jira/create_issue, linear/create_issue, and 3 more)\n"
 	if !strings.HasPrefix(text, want) {
 		t.Errorf("got %s\nwant it to begin with %s", text, want)
 	}
@@ -55,26 +55,53 @@ func TestVariantsLetOthersThrough(t *testing.T) {
 func TestFoundGoesOnWhereItStopped(t *testing.T) {
 	v := one(Server{Name: "s"}, many(25))
 	seen := map[string]bool{}
-	for offset, pages := 0, 0; pages < 3; pages++ {
-		text := v.Texts().Found(Search{Query: "thing", Offset: offset})
+	for page, offset := range []int{0, 5, 15} {
+		text := v.Texts().Found(Search{Queries: []string{"thing"}, Offset: offset})
 		for line := range strings.Lines(text) {
-			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
-				seen[name] = true
+			if name, ok := strings.CutPrefix(line, "- "); ok {
+				seen[strings.Trim(strings.Fields(name)[0], ":")] = true
 			}
 		}
-		offset += 10
-		if goesOn := strings.Contains(text, fmt.Sprintf("more match: discover_tool with this query and \"offset\": %d goes on", offset)); goesOn != (pages < 2) {
-			t.Errorf("page %d: %s", pages, text)
+		next := fmt.Sprintf(`more match: "offset": %d goes on.`, []int{5, 15, 25}[page])
+		if strings.Contains(text, next) != (page < 2) {
+			t.Errorf("page %d: %s", page, text)
 		}
-		if defines := strings.Contains(text, "Input Schema:"); defines != (pages == 0) {
-			t.Errorf("page %d: a definition: %v", pages, defines)
+		if defines := strings.Contains(text, "Input Schema:"); defines != (page == 0) {
+			t.Errorf("page %d: a definition: %v", page, defines)
 		}
 	}
 	if len(seen) != 25 {
 		t.Errorf("%d tools on three pages", len(seen))
 	}
-	if text := v.Texts().Found(Search{Query: "thing", Offset: 1 << 40}); text != "Nothing from 1099511627776 on." {
+	if text := v.Texts().Found(Search{Queries: []string{"thing"}, Offset: 1 << 40}); text != "Nothing from 1099511627776 on." {
 		t.Error(text)
+	}
+}
+
+// Several queries are one answer: no tool stands there twice, and all definitions together
+// stay within what those of one query may take.
+func TestSeveralQueriesAreOneAnswer(t *testing.T) {
+	v := loadedWith([]Server{{Name: "gh"}, {Name: "fs"}}, map[string]*Listing{
+		"gh": tools("create_issue", "Create an issue", "list_issues", "List the issues of a repository", "delete_issue", "Delete an issue"),
+		"fs": tools("read_file", "Read a file", "write_file", "Write a file"),
+	}).View()
+	var shown []string
+	queries := []string{"create an issue", "read a file", "list issues", "create an issue", "platypus"}
+	golden(t, "found_several", v.Texts().Found(Search{Queries: queries, Shown: func(t *Tool) { shown = append(shown, t.Name) }}))
+	equal(t, shown, []string{"gh/create_issue", "fs/read_file", "gh/list_issues"})
+
+	real, all := realCatalog(t).View(), []string(nil)
+	for _, task := range thirtyTasks(t)[:10] {
+		all = append(all, task.steps[0].query)
+	}
+	text := real.Texts().Found(Search{Queries: all})
+	if n := tokens.Count(text); n > 4000 {
+		t.Errorf("%d tokens for %d queries", n, len(all))
+	}
+	for _, tool := range real.Tools() {
+		if n := strings.Count(text, "- "+tool.Name+":"); n > 1 || strings.Count(text, "\nName: "+tool.Name+"\n") > 1 {
+			t.Errorf("%s stands there %d times", tool.Name, n)
+		}
 	}
 }
 
@@ -86,12 +113,12 @@ func TestFoundStaysSmall(t *testing.T) {
 		for i := range 30 {
 			l.Tools = append(l.Tools, tool(fmt.Sprintf("tool_%02d", i), "find "+strings.Repeat(word, 2000)))
 		}
-		if n := tokens.Count(one(Server{Name: "s"}, l).Texts().Found(Search{Query: "find"})); n > 2000 {
+		if n := tokens.Count(one(Server{Name: "s"}, l).Texts().Found(Search{Queries: []string{"find"}})); n > 2000 {
 			t.Errorf("%d tokens of %q", n, word)
 		}
 	}
 	l := &Listing{Tools: raws(`{"name":"huge","inputSchema":{"type":"object","properties":{"` + strings.Repeat("long", 2000) + `":{}}}}`)}
-	text := one(Server{Name: "s"}, l).Texts().Found(Search{Query: "huge"})
+	text := one(Server{Name: "s"}, l).Texts().Found(Search{Queries: []string{"huge"}})
 	if !strings.Contains(text, `left out, about 5343 tokens: discover_tool {"tool_name": "s/huge"} shows it.`) {
 		t.Error(text)
 	}
@@ -108,18 +135,18 @@ func TestServersToLoadAreRanked(t *testing.T) {
 	}
 	c := New()
 	c.Declare(servers)
-	text := c.View().Texts().Found(Search{Query: "take a screenshot of a web page"})
+	text := c.View().Texts().Found(Search{Queries: []string{"take a screenshot of a web page"}})
 	var named []string
 	for line := range strings.Lines(text) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
 			named = append(named, name)
 		}
 	}
-	if !slices.Equal(named, []string{"playwright", "mobile", "exa"}) || !strings.HasSuffix(text, "\nNot loaded: 20 more servers; discover_tool with no argument lists them.") {
+	if !slices.Equal(named, []string{"playwright", "mobile", "exa"}) || !strings.HasSuffix(text, "\nNo tools known: 20 more servers; discover_tool with no argument lists them.") {
 		t.Errorf("got %s", text)
 	}
-	text = c.View().Texts().Found(Search{Query: "platypus"})
-	if strings.Contains(text, "\n- ") || !strings.HasSuffix(text, "\nNot loaded: 23 servers; discover_tool with no argument lists them.") {
+	text = c.View().Texts().Found(Search{Queries: []string{"platypus"}})
+	if strings.Contains(text, "\n- ") || !strings.HasSuffix(text, "\nNo tools known: 23 servers; discover_tool with no argument lists them.") {
 		t.Errorf("got %s", text)
 	}
 }
@@ -130,7 +157,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	l.Instructions = "Be kind to it."
 	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
 	text := v.Texts().FoundIn("s", "thing 7", nil)
-	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `more match: discover_tool with this query, "server": "s" and "offset": 10 goes on.`} {
+	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007 (below)\n", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q: %s", want, text)
 		}
@@ -156,14 +183,14 @@ func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
 	})
 	c.Fail("browser-down", "exit status 1")
 	c.Fail("browser-off", "it is off")
-	equal(t, c.View().Texts().Found(Search{Query: "open the browser"}), `No tool matches "open the browser". discover_tool with no argument lists all.
+	equal(t, c.View().Texts().Found(Search{Queries: []string{"open the browser"}}), `No tool matches "open the browser". discover_tool with no argument lists all.
 
 Not there yet, may have more:
 - browser-slow (starting; discover_tool {"server": "browser-slow"} waits for it)
 - browser-down (could not be started; discover_tool {"server": "browser-down"} tries again)
 - browser-off (off: TOKEN is not set)
 
-Not loaded yet, may have more; call load_mcp with the name:
+No tools known; call load_mcp with the name:
 - web: Drives a browser.
 Servers still starting: other.`)
 }

@@ -11,7 +11,7 @@ import (
 // Hints are how a surface says in its texts to list the tools and to load a server, %s.
 type Hints struct{ List, Load string }
 
-// HowToLoad says how to load one of the servers that are not loaded, "" if all are.
+// HowToLoad says how to load one of the servers of which nothing is known, "" if absent.
 func (v Texts) HowToLoad(h Hints) string {
 	unlisted := v.unlisted()
 	if len(unlisted) == 0 {
@@ -21,7 +21,7 @@ func (v Texts) HowToLoad(h Hints) string {
 	if len(unlisted) == 1 {
 		how = fmt.Sprintf(h.Load, unlisted[0].server.Name)
 	}
-	return fmt.Sprintf("Servers not loaded yet: %s. To load one: %s.", joinServers(unlisted), how)
+	return fmt.Sprintf("Servers of which nothing is known: %s. To load one: %s.", joinServers(unlisted), how)
 }
 
 // unlisted are the servers to be loaded of which nothing is known.
@@ -44,7 +44,7 @@ func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 		parts  []*serverView
 		after  string
 	}{
-		{"Servers not loaded yet: ", v.unlisted(), ". To load one: " + fmt.Sprintf(h.Load, "name") + "."},
+		{"Servers of which nothing is known: ", v.unlisted(), ". To load one: " + fmt.Sprintf(h.Load, "name") + "."},
 		{"Servers still starting: ", starting, "."},
 		{"Servers that could not be started: ", down, "."},
 	}

@@ -8,62 +8,34 @@ import (
 )
 
 const (
-	introText = `The tools of these MCP servers are called through use_tool. discover_tool finds tools ({"query": "words"}), lists a server's ` +
-		`({"server": "name"}) and shows definitions. A server that does not run is started when it is used.`
+	introText = `The tools of the MCP servers that the description of discover_tool names are called through use_tool. discover_tool finds them ` +
+		`({"query": ["words"]}, a query for each step) and shows their definitions. A server is started when it is used.`
 	introSingle = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
 
 	ownCut = "\n[Cut to fit: discover_tool {\"full\": true} shows these instructions whole.]"
 )
 
 // Instructions returns the text for the instructions of initialize, in at most
-// maxChars UTF-16 units unless that is 0 or less. Hosts read it once, so it is
-// about what stays: which servers there are, what they are for, how they are
-// called. In single-wrap mode the upstream's own instructions follow, verbatim
-// if they fit.
+// maxChars UTF-16 units unless that is 0 or less: how tools are found and called. The
+// servers are in the description of discover_tool, which every host passes on, and not here
+// again. In single-wrap mode the upstream's own instructions follow, verbatim if they fit.
 func (v Texts) Instructions(maxChars int) string {
 	if p := v.single(); p != nil {
-		return p.instructions(maxChars)
+		return p.instructions(v.useTools(introSingle), maxChars)
 	}
-	n := len(v.parts)
-	text := v.introduce(n, all)
-	if maxChars <= 0 || display.Units(text) <= maxChars {
+	text := v.useTools(introText)
+	if len(v.parts) == 0 {
+		text += "\n\n" + noServers
+	}
+	if maxChars <= 0 {
 		return text
 	}
-	longest := 0
-	for _, p := range v.parts {
-		longest = max(longest, display.Units(p.described))
-	}
-	named, words, _ := shorten(n, longest, func(named int, words func(i int) int) bool {
-		return display.Units(v.introduce(named, words)) <= maxChars
-	})
-	return display.Prefix(v.introduce(max(named, 0), words), maxChars)
+	return display.Prefix(text, maxChars)
 }
 
-// introduce names the first servers of the config, with the operator's words.
-func (v Texts) introduce(named int, words func(i int) int) string {
-	var b strings.Builder
-	b.WriteString(v.useTools(introText) + "\n\n")
-	if len(v.parts) == 0 {
-		return b.String() + noServers
-	}
-	b.WriteString("<mcp_servers>\n")
-	for i, p := range v.parts[:named] {
-		b.WriteString("- " + display.Escape(p.server.Name))
-		if about := display.Escape(display.Cut(p.described, words(i))); about != "" {
-			b.WriteString(": " + about)
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("</mcp_servers>")
-	if more := len(v.parts) - named; more > 0 {
-		fmt.Fprintf(&b, "\n"+moreServers, display.Plural(more, "server"))
-	}
-	return b.String()
-}
-
-// instructions are those of single-wrap mode.
-func (p *serverView) instructions(maxChars int) string {
-	text := fmt.Sprintf(p.useTools(introSingle), p.called())
+// instructions are those of single-wrap mode, which begin with an intro.
+func (p *serverView) instructions(intro string, maxChars int) string {
+	text := fmt.Sprintf(intro, p.called())
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
 	switch room := maxChars - display.Units(text) - 2 - display.Units(ownCut); {

@@ -14,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -39,6 +40,7 @@ type index struct {
 	open    func() *index        // reads its tools; nil where they are here
 	tools   []*entry             // those that can be offered, listed order
 	words   func() *search.Index // over tools, made when first needed
+	pinned  func() []pins.Tool   // tools as they are pinned, made when first needed
 
 	prompts, resources, templates []named
 
@@ -105,6 +107,7 @@ func (x *index) addTools() {
 	}
 	x.warnings = append(x.warnings, malformed.warnings()...)
 	x.words = sync.OnceValue(func() *search.Index { return indexOf(x.tools) })
+	x.pinned = sync.OnceValue(x.pin)
 }
 
 // indexOf makes the index of tools for searches.

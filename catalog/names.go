@@ -4,12 +4,12 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
 // Meant finds the tool that a name means which is no tool's own: one written
 // server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
-// front, or in another case. If that may be several tools, it is none.
+// front, or in another case. If several tools match, none is returned.
 func (v *View) Meant(name string) (*Tool, bool) {
 	name = display.Unescape(strings.TrimSpace(name))
 	name = strings.TrimPrefix(name, "mcp__")
@@ -140,7 +140,7 @@ func (v *View) nearestServer(name string) string {
 	for _, p := range v.parts {
 		server := []rune(p.server.Name)
 		if longest := max(len(asked), len(server)); longest > 0 {
-			if s := 1 - float64(schema.EditDistance(asked, server))/float64(longest); s > score {
+			if s := 1 - float64(nearest.Distance(asked, server))/float64(longest); s > score {
 				best, score = p.server.Name, s
 			}
 		}

@@ -52,7 +52,7 @@ func TestOddToolsHurtNobody(t *testing.T) {
 	golden(t, "warnings", strings.Join(v.Warnings(), "\n"))
 	golden(t, "describe_odd", v.Texts().Describe(2048))
 	for _, tool := range v.Tools() {
-		tool.Details()
+		v.Texts().Details(tool)
 		tool.Definition()
 	}
 	if _, ok := v.Tool("s/&lt;b&gt;&amp;"); !ok {
@@ -169,7 +169,7 @@ func TestFilterOfClasses(t *testing.T) {
 		f := NewFilter(tt.filter)
 		var got []string
 		for _, raw := range tools {
-			if e := readTool(json.RawMessage(raw)); f.Passes(e.name, e.access()) {
+			if e := readTool(json.RawMessage(raw)); f.Passes(e.name, AccessOf(e.annotations)) {
 				got = append(got, e.name)
 			}
 		}
@@ -203,7 +203,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 	loaded := v.Texts().Loaded("s")
 	for what, text := range map[string]string{
 		"describe": v.Texts().Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
-		"found": v.Texts().Found(Search{Query: "steals", Limit: 9}), "unknown": strings.TrimPrefix(v.Texts().Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
+		"found": v.Texts().Found(Search{Queries: []string{"steals"}, Limit: 9}), "unknown": strings.TrimPrefix(v.Texts().Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
 	} {
 		if strings.Contains(text, "secret_tool") {
 			t.Errorf("%s shows it: %s", what, text)

@@ -68,11 +68,11 @@ func (p *serverView) state() string {
 	case p.info.Stored:
 		return display.Plural(len(p.tools), "tool") + ", started when used"
 	case p.server.Lazy:
-		return "not loaded, call load_mcp"
+		return "no tools known, call load_mcp"
 	case p.info.Down != "":
 		return "could not be started: " + display.Escape(display.Cut(p.info.Down, display.LineWidth))
 	}
-	return p.useTools("still starting, use_tool works")
+	return "still starting, its tools can be called"
 }
 
 // pageBuilder cuts a page out of lines.

@@ -1,38 +1,35 @@
 package catalog
 
 import (
-	"strings"
-
-	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/catalog/describe"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Bounds of a proposed description, in UTF-16 units: of what the server says, and of
-// the names of its tools.
-const (
-	proposedWords = 160
-	proposedTools = 120
-)
-
-// Proposal returns a description for a listed server, made of what it says of
-// itself: the first sentence of its instructions, its own description or title, and
-// where that is little the names of its tools. It is "" for a server that is not
-// listed, or has nothing to say.
-func (v Texts) Proposal(server string) string {
+// Proposal returns a description for a listed server, made of what its tools are about, and of
+// what it and its package say of it. It is "" for a server that is not listed, or of which
+// nothing is said.
+func (v Texts) Proposal(server, packaged string) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""
 	}
-	text := p.saysOfItself(proposedWords)
-	if display.Units(text) >= ownLine/2 || len(p.tools) == 0 {
-		return text
-	}
-	var names []string
+	return p.proposal(packaged)
+}
+
+func (p *serverView) proposal(packaged string) string {
+	s := describe.Subject{Name: p.server.Name, Says: append(p.ownTexts(), packaged)}
 	for _, t := range p.tools {
-		names = append(names, t.Leaf)
+		s.Tools = append(s.Tools, describe.Tool{Name: t.Leaf, Description: t.Description})
 	}
-	tools := "Tools: " + display.Cut(strings.Join(names, ", "), proposedTools)
-	if text == "" {
-		return tools
+	return describe.Text(s)
+}
+
+// ownTexts are what the server says of itself.
+func (p *serverView) ownTexts() []string {
+	texts := []string{p.info.Instructions}
+	for _, member := range []string{"description", "title"} {
+		text, _ := wire.Text(wire.Get(p.info.Info, member))
+		texts = append(texts, text)
 	}
-	return strings.TrimRight(text, ".") + ". " + tools
+	return texts
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -20,8 +22,7 @@ import (
 type Tool struct {
 	search.Tool // its names
 
-	Direct  string // its name on the direct surface: server__tool
-	UseTool string // the tool of ours through which discover calls it
+	Direct string // its name on the direct surface: server__tool
 
 	Title       string
 	Summary     string          // one line, free of invisible characters, not escaped
@@ -41,7 +42,11 @@ type Tool struct {
 	Timeout        *time.Duration // of a call; nil is the server's
 	RenderMode     string         // one of schema.Render…, "" being json
 
+	Guarded    bool          // it must be approved to be called
+	Unapproved *pins.Verdict // it may be called though it is not approved, and why; nil where it is
+
 	typed      json.RawMessage // Raw, fit for typed hosts
+	types      bool            // its schemas are written as types
 	overridden bool            // Description is not the one in Raw
 }
 
@@ -73,6 +78,7 @@ type serverView struct {
 	follows Tasks // what hosts do that see it
 
 	described string // the operator's description, folded
+	tells     bool   // it says more than the name
 	intro     string // the same, or what the server says of itself in a line
 
 	tools []*Tool       // shown, sorted by name
@@ -84,6 +90,8 @@ type serverView struct {
 	says func() map[string]float64 // counts the terms of its name and of intro
 
 	open func() *serverView // reads the tools of a stored listing; nil where they are here, or there are none
+
+	unapproved map[string]pins.Verdict // by upstream name, see Server.Guard
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
 	warnings  []string
@@ -97,18 +105,26 @@ func newServerView(s Server, x *index, down string, taken map[string]*Tool, foll
 	if x == nil || x.open == nil {
 		return buildServerView(s, x, down, taken, follows)
 	}
-	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
+	p := unlistedView(s, x, follows)
 	p.finish(down)
 	p.open = sync.OnceValue(func() *serverView { return buildServerView(s, x.open(), down, nil, follows) })
 	return p
 }
 
-func buildServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
+// unlistedView is what a declaration alone says.
+func unlistedView(s Server, x *index, follows Tasks) *serverView {
 	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
+	p.tells = p.saysMore(p.described)
+	return p
+}
+
+func buildServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
+	p := unlistedView(s, x, follows)
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
 		p.warnOfTasks()
+		p.warnOfUnapproved()
 		p.checkFilter()
 		p.found.Index = x.words
 		if len(s.Overrides) > 0 {
@@ -127,7 +143,11 @@ func (p *serverView) finish(down string) {
 	if !p.info.Loaded {
 		p.info.Down = display.Fold(down)
 	}
-	if p.intro = p.described; p.intro == "" {
+	switch p.intro = p.described; {
+	case p.intro != "" && (p.tells || !p.server.Lazy || !p.info.Stored || len(p.tools) == 0):
+	case p.server.Lazy && len(p.tools) > 0: // which are not shown beside it
+		p.intro = cmp.Or(p.proposal(""), p.intro)
+	default:
 		p.intro = p.saysOfItself(ownLine)
 	}
 	p.info.Intro = p.intro
@@ -144,22 +164,21 @@ const ownLine = 80
 // saysOfItself is the first line in which a server says more than its name, in at
 // most so many UTF-16 units.
 func (p *serverView) saysOfItself(most int) string {
-	texts := []string{p.info.Instructions}
-	for _, member := range []string{"description", "title"} {
-		text, _ := wire.Text(wire.Get(p.info.Info, member))
-		texts = append(texts, text)
-	}
-	for _, text := range texts {
+	for _, text := range p.ownTexts() {
 		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
-		says := false
-		search.Words(line, func(w string) {
-			says = says || !search.IsStopWord(w) && !serverWords()[w] && !slices.Contains(p.terms, w)
-		})
-		if says {
+		if p.saysMore(line) {
 			return line
 		}
 	}
 	return ""
+}
+
+// saysMore reports whether a line says more of the server than its name does.
+func (p *serverView) saysMore(line string) (more bool) {
+	search.Words(line, func(w string) {
+		more = more || !search.IsStopWord(w) && !serverWords()[w] && !slices.Contains(p.terms, w)
+	})
+	return more
 }
 
 // serverWords are terms that say no more of a server than that it is one.
@@ -200,12 +219,13 @@ func (p *serverView) describeServer() ServerInfo {
 func (p *serverView) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
 	pass := NewFilter(p.server.Filter)
+	p.judge()
 	p.docs = make([]*Tool, len(p.index.tools))
 	p.found = search.Server{Name: p.server.Name, Terms: p.terms, Tools: make([]*search.Tool, len(p.docs))}
 	var pacer pace.Pacer
 	for i, e := range p.index.tools {
 		pacer.Step()
-		if !pass.Passes(e.name, e.access()) || p.leaveOut(e) {
+		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.holdBack(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])
@@ -230,7 +250,7 @@ func (p *serverView) checkFilter() {
 			continue // of a class there need not be a tool
 		}
 		matches := newMatcher(strings.TrimPrefix(pattern, "!"))
-		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, e.access()) }) {
+		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, AccessOf(e.annotations)) }) {
 			p.warnf("tool_filter pattern %s matches no tool", display.Name(pattern))
 		}
 	}
@@ -280,18 +300,18 @@ func (p *serverView) leaves() map[string]string {
 func (p *serverView) expose(e *entry, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
-		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars,
+		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
+		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: AccessOf(e.annotations), OnlyTask: e.onlyTask,
 	}
 	if !s.Single {
 		t.Name = s.Name + "/" + leaf
 	}
-	t.UseTool = useTool
-	if s.Split {
-		t.UseTool = UseTools[t.Access]
-	}
 	t.Direct = directName(s, leaf)
+	t.Guarded = s.Guard.Blocks()
+	if v, ok := p.unapproved[e.name]; ok {
+		t.Unapproved = &v
+	}
 	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
 	t.Summary = display.FirstLine(t.Description, t.Title, hint)
 	t.Override(s.Overrides[e.name])

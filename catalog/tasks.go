@@ -40,6 +40,7 @@ func viewsOf(parts []*serverView) *Views {
 			views[follows] = newView(own)
 		}
 	}
+	views[NoTasks].split = splitOf(&views)
 	return &views
 }
 

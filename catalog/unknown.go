@@ -8,7 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
 // Bounds of an answer about an unknown name.
@@ -75,7 +75,7 @@ func Closeness(a []rune, name string) float64 {
 	if longest == 0 || min(len(a), len(b))*2 < longest {
 		return 0
 	}
-	return 1 - float64(schema.EditDistance(a, b))/float64(longest)
+	return 1 - float64(nearest.Distance(a, b))/float64(longest)
 }
 
 // overlap is the share of words that two names have in common.
@@ -113,7 +113,7 @@ func (v Texts) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.UseTool, display.Quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", v.UseTool(t), display.Quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -145,6 +145,9 @@ func (v Texts) howToFind() string {
 // WhyHidden says why a tool that a server lists cannot be offered, "" for any
 // other name. What the operator's filter keeps out is not known to exist.
 func (v *View) WhyHidden(name string) string {
+	if why := v.WhyHeld(name); why != "" {
+		return why
+	}
 	for _, p := range v.all().parts {
 		upstream, mine := name, p.server.Single
 		if !mine {
@@ -153,7 +156,7 @@ func (v *View) WhyHidden(name string) string {
 		if !mine || p.index == nil {
 			continue
 		}
-		if h, ok := p.index.hidden[upstream]; ok && NewFilter(p.server.Filter).Passes(upstream, h.entry.access()) {
+		if h, ok := p.index.hidden[upstream]; ok && NewFilter(p.server.Filter).Passes(upstream, AccessOf(h.entry.annotations)) {
 			return h.why
 		}
 		if why := p.whyNoTask(upstream); why != "" {
@@ -175,12 +178,12 @@ func (v Texts) whyMissing(server string) string {
 		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
 			server, display.Plural(len(p.tools), "tool"), display.Quote(server))
 	case p.server.Lazy:
-		return fmt.Sprintf("Server %s is not loaded yet: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, display.Quote(server), p.note())
+		return fmt.Sprintf("No tools of server %s are known: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, display.Quote(server), p.note())
 	}
 	if p.info.Down != "" {
 		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, display.Cut(p.info.Down, display.LineWidth), p.note())
 	}
-	return fmt.Sprintf(p.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, display.Quote(server), p.note())
+	return fmt.Sprintf(v.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, display.Quote(server), p.note())
 }
 
 // UnknownServer answers a name that is no offered server's.
@@ -192,11 +195,8 @@ func (v Texts) UnknownServer(name string) string {
 	if near := v.nearestServer(name); near != "" {
 		s += " Did you mean " + near + "?"
 	}
-	if len(v.lazy) > 0 {
-		s += " Servers not loaded yet: " + joinServers(v.lazy) + "."
-	}
-	if len(v.loaded) > 0 {
-		s += " Servers already loaded: " + joinServers(v.loaded) + "."
+	if known := slices.Concat(v.lazy, v.loaded); len(known) > 0 {
+		s += " Servers: " + joinServers(known) + "."
 	}
 	if rest := v.NotListed(" "); rest != "" {
 		s += " " + strings.TrimSuffix(rest, " ")
@@ -235,14 +235,11 @@ func startingAndDown(eager []*serverView) (starting, down []*serverView) {
 	return starting, down
 }
 
-// Starting says which servers are still starting, so that an answer lacks what they
-// have, "" if none is.
-func (v Texts) Starting() string {
-	starting, _ := startingAndDown(v.eager)
-	return strings.TrimSpace(notListed(starting, ""))
-}
+// Unlisted says which servers are still starting or could not be started, so that an answer
+// lacks what they have, "" if none is.
+func (v Texts) Unlisted() string { return strings.TrimSpace(notListed(v.eager, " ")) }
 
-// NotLoaded names the servers that are not loaded yet, "" if there are none.
+// NotLoaded names the servers that are started when they are used, and were not, "" if there are none.
 func (v Texts) NotLoaded() string { return joinServers(v.lazy) }
 
 func joinNames(tools []*Tool, most int) string {

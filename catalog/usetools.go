@@ -1,6 +1,9 @@
 package catalog
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 const useTool = "use_tool"
 
@@ -8,17 +11,37 @@ const useTool = "use_tool"
 // calls. It calls those that may do less, too.
 var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
 
-// useTools has a text that says use_tool name the tools that there are.
-func (v Texts) useTools(text string) string {
-	if len(v.parts) == 0 {
-		return text
-	}
-	return v.parts[0].useTools(text)
+// Split returns the views for hosts that see [UseTools] in the place of use_tool. They are
+// the same views but for what their texts call it, and the same for each call.
+func (vs *Views) Split() *Views { return vs[NoTasks].split() }
+
+// splitOf returns a function that makes the split views of views, once.
+func splitOf(views *Views) func() *Views {
+	return sync.OnceValue(func() *Views {
+		var split Views
+		for i, v := range views {
+			if i > 0 && v == views[NoTasks] {
+				split[i] = split[NoTasks]
+				continue
+			}
+			split[i] = &View{content: v.content, isSplit: true}
+		}
+		return &split
+	})
 }
 
-func (p *serverView) useTools(text string) string {
-	if !p.server.Split {
+// useTools has a text that says use_tool name the tools that there are.
+func (v Texts) useTools(text string) string {
+	if !v.isSplit {
 		return text
 	}
 	return strings.ReplaceAll(text, useTool, "use_tool_*")
+}
+
+// UseTool returns the name of the tool of ours through which discover calls t.
+func (v *View) UseTool(t *Tool) string {
+	if !v.isSplit {
+		return useTool
+	}
+	return UseTools[t.Access]
 }

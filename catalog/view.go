@@ -14,6 +14,12 @@ import (
 // View is an immutable picture of the catalogue: what a host may see, with
 // filters, aliases and overrides applied.
 type View struct {
+	*content
+	isSplit bool // its hosts see UseTools
+}
+
+// content is what a view shows.
+type content struct {
 	parts  []*serverView // offered, config order; stored ones may be unread
 	server map[string]*serverView
 
@@ -23,14 +29,16 @@ type View struct {
 
 	merge  sync.Once
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
+
+	split func() *Views // see Views.Split; of the view of hosts that follow no tasks
 }
 
 // newView merges parts, given in config order. Where tools have yet to be read, those
 // of all servers are merged when they are needed.
 func newView(parts []*serverView) *View {
-	v := &View{server: make(map[string]*serverView, len(parts)), parts: slices.Clone(parts)}
+	v := &View{content: &content{server: make(map[string]*serverView, len(parts)), parts: slices.Clone(parts)}}
 	for i, p := range v.parts {
-		if !p.server.Lazy { // it is shown with its tools
+		if !p.server.Lazy || !p.tells { // it is shown with its tools, or they describe it
 			v.parts[i] = p.opened()
 		}
 	}

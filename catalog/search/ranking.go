@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 	"strings"
 )
@@ -35,6 +36,19 @@ func byScore(a, b ranked) int {
 		return cmp.Compare(b.score, a.score)
 	}
 	return strings.Compare(a.tool.Name, b.tool.Name)
+}
+
+// enough is the share of the best score that a tool has at least that is found.
+const enough = 0.2
+
+// dropLow drops the tools that score little beside the best. That a name is the query says
+// nothing of the others.
+func (r *ranking) dropLow() {
+	best := 0.0
+	for _, x := range *r {
+		best = max(best, math.Mod(x.score, exactName))
+	}
+	*r = slices.DeleteFunc(*r, func(x ranked) bool { return x.score < enough*best })
 }
 
 // best takes up to limit results out, and counts the tools that are left.

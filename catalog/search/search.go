@@ -67,9 +67,9 @@ type Match struct {
 }
 
 // Find returns up to limit results that fit the query, best first, and says how
-// many tools fit besides, among the tools of one server unless that is "". A tool whose
-// name is the query comes before all; tools of several servers that have one name are
-// one result. A query of which only stop words are known fits nothing. The order is the
+// many tools fit besides, among the tools of one server unless that is "". What scores
+// little beside the best does not fit. A tool whose name is the query comes before all;
+// tools of several servers that have one name are one result. A query of which only stop words are known fits nothing. The order is the
 // same for the same corpus.
 func (c *Corpus) Find(query string, limit int, server string) (found []Match, more int) {
 	q := queries.Get().(*searching)
@@ -82,6 +82,7 @@ func (c *Corpus) Find(query string, limit int, server string) (found []Match, mo
 			q.score(s, q.spans[i*len(q.terms):][:len(q.terms)])
 		}
 	}
+	q.fit.dropLow()
 	return q.fit.best(limit)
 }
 
@@ -94,6 +95,8 @@ const longestQuery = 4096
 // searching is one search under way. Its memory is used for the next one.
 type searching struct {
 	text    string
+	asked   []string // the words of the query
+	sides   sides
 	terms   []term // a word of the query, then those that mean about the same, then the next
 	spans   []span // of the terms: those of the first server, then those of the second
 	average [fields]float64
@@ -123,6 +126,7 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 	q.text = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
 	q.average, q.terms, q.fit = sizes.average, q.terms[:0], q.fit[:0]
 	asked := Terms(q.text)
+	q.asked, q.sides = asked, takeSides(asked)
 	for _, word := range asked {
 		q.terms = append(q.terms, term{word: word})
 		for _, w := range synonyms()[word] {
@@ -211,6 +215,9 @@ func (q *searching) score(s Server, spans []span) {
 			continue
 		}
 		score := q.scores[doc] + base
+		if q.sides.oppose(t) {
+			score *= opposite
+		}
 		if score > 0 {
 			for i, b := range best { // keep the best, in order
 				if score > b {
@@ -240,12 +247,16 @@ func (q *searching) score(s Server, spans []span) {
 // name is worth to all of them.
 func (q *searching) rate(server Server, spans []span) (base float64) {
 	x := server.Index()
+	ofName := fromServer
+	if q.namesServer(server) {
+		ofName += named
+	}
 	q.scores, q.others = zeros(q.scores, len(server.Tools)), zeros(q.others, len(server.Tools))
 	for i, t := range q.terms {
 		if !t.alike {
 			clear(q.others)
 			if slices.Contains(server.Terms, t.word) {
-				base += fromServer * t.worth
+				base += ofName * t.worth
 			}
 		}
 		for _, hit := range x.list[spans[i].start:spans[i].end] {

@@ -74,7 +74,7 @@ func (d *directory) prepare() error {
 func touch(path string) {
 	now := time.Now()
 	if info, err := os.Lstat(path); err == nil && now.Sub(info.ModTime()) > renewed {
-		_ = os.Chtimes(path, now, now) // if it cannot be, it is written anew one day
+		_ = os.Chtimes(path, now, now) // if it cannot be, it is written again one day
 	}
 }
 

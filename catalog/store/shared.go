@@ -43,7 +43,7 @@ func (b *bucket) read(server schema.Server) ([]byte, func(), error) {
 		if time.Since(e.Written) < renewed {
 			return
 		}
-		// If it cannot be, another replica has, or it is written anew one day.
+		// If it cannot be, another replica has, or it is written again one day.
 		if revision, err := b.Update(context.Background(), e.Key, e.Value, e.Revision); err == nil {
 			b.note(e.Key, revision)
 		}

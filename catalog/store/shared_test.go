@@ -1,10 +1,13 @@
 package store
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -54,4 +57,91 @@ func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 			t.Errorf("of the server that nobody uses there is %v, %v", stored, err)
 		}
 	})
+}
+
+// A replica is told what others keep, and nothing of what it has read, kept or renewed itself.
+func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := memkv.New()
+		connect := func() *Store {
+			bucket, err := shared.Connect().Bucket(t.Context(), "catalog")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Shared(&schema.Config{}, bucket)
+		}
+		ours, theirs := connect(), connect()
+		a, b := schema.Server{Name: "a"}, schema.Server{Name: "b"}
+		keep := func(s *Store, server schema.Server, tools ...string) {
+			t.Helper()
+			if err := s.Keep(server, listing(tools...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keep(theirs, a, read1)
+		if _, err := ours.Load(a); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var told []string
+		ended := make(chan error)
+		go func() {
+			ended <- ours.Watch(ctx, func(key string, stored *catalog.Stored, err error) {
+				if err != nil || stored == nil {
+					t.Errorf("told of %v, %v", stored, err)
+				}
+				told = append(told, key)
+			})
+		}()
+		expect := func(after string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(told, want) {
+				t.Errorf("after %s it was told of %q, want %q", after, told, want)
+			}
+			told = nil
+		}
+		expect("it had read what there was")
+		keep(theirs, b, read1)
+		expect("another had kept a listing", Key(b))
+		keep(ours, b, read1, `{"name":"write"}`)
+		expect("it had kept one itself")
+		keep(theirs, b, read1)
+		expect("another had replaced that", Key(b))
+		time.Sleep(renewed)
+		if _, err := ours.Load(a); err != nil {
+			t.Fatal(err)
+		}
+		expect("it had renewed what it read")
+		keep(theirs, a)
+		expect("another had replaced what it renewed", Key(a))
+		cancel()
+		<-ended
+	})
+}
+
+// The bucket is used unless the config keeps nothing.
+func TestSharedIsOffWhereNothingIsKept(t *testing.T) {
+	t.Parallel()
+	bucket, err := memkv.New().Connect().Bucket(t.Context(), "catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, some := "", "somewhere"
+	for _, test := range []struct {
+		name   string
+		config schema.Config
+		on     bool
+	}{
+		{"no directory is named", schema.Config{}, true},
+		{"a directory is named", schema.Config{Catalog: schema.Catalog{Dir: &some}}, true},
+		{"nothing is to be kept", schema.Config{Catalog: schema.Catalog{Dir: &none}}, false},
+		{"one command is wrapped", schema.Config{SingleWrap: true}, false},
+	} {
+		if got := Shared(&test.config, bucket) != nil; got != test.on {
+			t.Errorf("%s: there is a store: %t, want %t", test.name, got, test.on)
+		}
+	}
 }

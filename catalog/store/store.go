@@ -3,7 +3,7 @@
 //
 // A file is replaced in one step, by whichever process has listed the server last, and
 // is read as a whole: a process sees one listing or another, never a part. What is no
-// file of ours, or not as we wrote it, is an error for whoever asks for that server and
+// file of ours, or not as we wrote it, is an error for the caller that asks for that server and
 // costs nothing else.
 package store
 
@@ -154,7 +154,7 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 }
 
 // What none has read or written for so long is removed, from a bucket by itself. Its age is
-// that of its last modification, which whoever uses it renews.
+// that of its last modification, which each use renews.
 const (
 	unused  = 90 * 24 * time.Hour
 	renewed = 7 * 24 * time.Hour

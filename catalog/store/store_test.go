@@ -3,9 +3,13 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +73,7 @@ func TestWhatIsKeptIsVerbatim(t *testing.T) {
 	if stored.Count != 2 || stored.OnlyTasks {
 		t.Errorf("got %d tools, only tasks %t", stored.Count, stored.OnlyTasks)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v", info.Mode(), err)
 	}
 }
@@ -174,6 +178,52 @@ func TestDamagedFileIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	load(t, s)
+}
+
+// What says of itself more than is there is damaged, also where its sum is right.
+func TestHeadThatDoesNotFitIsAnError(t *testing.T) {
+	t.Parallel()
+	whole, err := encode("files", listing(read1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := bytes.Cut(whole, []byte{'\n'})
+	line, rest, _ := bytes.Cut(body, []byte{'\n'})
+	with := func(change func(*head)) error {
+		var h head
+		if err := json.Unmarshal(line, &h); err != nil {
+			t.Fatal(err)
+		}
+		change(&h)
+		changed, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := slices.Concat(changed, []byte{'\n'}, rest)
+		_, err = decode(append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli())), body...))
+		return err
+	}
+	if err := with(func(*head) {}); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*head){
+		"a text ends where the file does":     func(h *head) { h.Lengths[6]++ },
+		"a text ends behind the file":         func(h *head) { h.Lengths[6] += 2 },
+		"a text ends before its line":         func(h *head) { h.Lengths[6]-- },
+		"a text has less than nothing":        func(h *head) { h.Lengths[0] = -1 },
+		"there is a text too few":             func(h *head) { h.Lengths = h.Lengths[:6] },
+		"there is no such answer about tasks": func(h *head) { h.Tasks = int(catalog.StatelessTasks) + 1 },
+		"the answer about tasks is negative":  func(h *head) { h.Tasks = -1 },
+	} {
+		if err := with(change); !errors.Is(err, errCorrupt) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for tasks := catalog.NoTasks; tasks <= catalog.StatelessTasks; tasks++ {
+		if err := with(func(h *head) { h.Tasks = int(tasks) }); err != nil {
+			t.Errorf("tasks %d: %v", tasks, err)
+		}
+	}
 }
 
 func TestFileOfAnotherFormat(t *testing.T) {

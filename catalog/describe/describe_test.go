@@ -1,0 +1,60 @@
+package describe
+
+import (
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+)
+
+func named(names ...string) (tools []Tool) {
+	for _, name := range names {
+		tools = append(tools, Tool{Name: name})
+	}
+	return tools
+}
+
+// How well descriptions tell servers apart is what TestProposalsFindTheServer of package
+// catalog measures.
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		of   Subject
+		want string
+	}{
+		{"nothing is known", Subject{Name: "x"}, ""},
+		{"topics, then verbs", Subject{Name: "forge", Tools: named("create_issue", "list_issues", "update_issue", "create_pull_request", "list_pull_requests", "search_code")},
+			"Issues, pull requests, code: create, list and search"},
+		{"the server's name says nothing", Subject{Name: "slack", Tools: named("slack_list_channels", "slack_post_message", "slack_get_users", "slack_add_reaction")},
+			"Users, message, channels, reaction: add, get and list"},
+		{"a word that all names have", Subject{Name: "p", Tools: named("browser_click", "browser_navigate", "browser_type_text", "browser_close", "browser_hover")},
+			"Browser, text, click, hover, navigate: close"},
+		{"names in other styles", Subject{Name: "n", Tools: named("API-get-users", "retrievePage", "updatePage", "createPageComment")},
+			"Page, users, comment: create, get and retrieve"},
+		{"few tools speak for themselves", Subject{Name: "db", Tools: []Tool{{"query", "Run a read-only SQL query. Takes one statement."}}},
+			"Run a read-only SQL query. Query"},
+		{"its own words", Subject{Name: "brave", Says: []string{"# Usage\n", "Use this server to search the Web via the Brave Search API. Then more."}, Tools: named("web_search", "news_search", "image_search", "video_search")},
+			"Web, news, image, video: search. Search the Web via the Brave Search API."},
+		{"empty praise", Subject{Name: "acme", Says: []string{"The Acme MCP server provides tools to interact with Acme.", "Acme MCP Server"}, Tools: named("a_get", "b_get", "c_get", "parcel_track")},
+			"Parcel track: get"},
+		{"words of descriptions", Subject{Name: "m", Tools: []Tool{{"geocode", "Convert an address into coordinates"}, {"reverse", "Convert coordinates into an address"}, {"elevation", "Get the elevation"}, {"route", "Plan a route"}}},
+			"Route, elevation, geocode, reverse, address, coordinates"},
+		{"other scripts", Subject{Name: "n", Tools: named("查询天气", "查询新闻", "查询股票", "翻译文本")}, "查询天气, 查询新闻, 查询股票, 翻译文本"},
+	} {
+		if got := Text(c.of); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// No text is too long, of many lines, or has anything invisible, whatever a server says.
+func FuzzText(f *testing.F) {
+	f.Add("github", "The GitHub MCP Server provides tools to interact with GitHub.", "create_issue", "Create an issue\nin a repository")
+	f.Add("", "", "", "")
+	f.Add("x", "\u202eA b\u200bc.", "a-B_cD9", "Do it\x00 now, please; thank you")
+	f.Fuzz(func(t *testing.T, name, says, tool, about string) {
+		got := Text(Subject{Name: name, Says: []string{says}, Tools: []Tool{{tool, about}, {tool + "_x", about}, {"get_" + tool, says}, {says, tool}}})
+		if display.Units(got) > longest || display.Fold(got) != got {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package describe
+
+import (
+	"strings"
+
+	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/display"
+)
+
+// firstSentence is the first sentence in which one of the texts says more than that there is
+// a server of that name, without the words around that.
+func firstSentence(texts []string, own map[string]bool) string {
+	for _, text := range texts {
+		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), 240)
+		line = capital(trimmed(line))
+		said := 0
+		search.Words(line, func(w string) {
+			if !search.IsStopWord(w) && !own[w] && !has("mcp server tool usag rule guid instruct overview provid us", w) {
+				said++
+			}
+		})
+		if said >= 2 {
+			return strings.TrimRight(line, ".") + "."
+		}
+	}
+	return ""
+}
+
+// openings are the ways in which texts begin that say nothing of the server; longer ones
+// stand before shorter ones.
+var openings = []string{
+	"a model context protocol (mcp) server", "model context protocol (mcp) server", "a model context protocol server", "model context protocol server",
+	"the official mcp server", "official mcp server", "an mcp server", "a mcp server", "mcp server", "this mcp server", "this server", "the server", "use this server",
+	"this tool", "use this tool", "this package", "a server", "server",
+	"provides tools", "provides access", "provides", "is used", "is designed", "enables you", "enables", "allows you", "allows", "lets you", "that", "which", "with tools",
+	"for interacting with", "for working with", "for using", "to interact with", "to work with", "for", "to", "with",
+}
+
+// trimmed cuts the openings off a sentence: "The X MCP server provides tools to read …" says
+// "read …".
+func trimmed(line string) string {
+	if before, after, ok := strings.Cut(line, " MCP server "); ok && strings.Count(before, " ") < 4 {
+		line = after
+	} else if before, after, ok := strings.Cut(line, " MCP Server "); ok && strings.Count(before, " ") < 4 {
+		line = after
+	}
+	for again := true; again; {
+		again = false
+		line = strings.TrimLeft(line, " ,:-–—")
+		for _, o := range openings {
+			if len(line) > len(o)+1 && strings.EqualFold(line[:len(o)], o) && line[len(o)] == ' ' {
+				line, again = line[len(o)+1:], true
+				break
+			}
+		}
+	}
+	return line
+}

@@ -1,0 +1,54 @@
+package input
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Bare returns an input schema without the descriptions of arguments that a call need not
+// have.
+func Bare(schema json.RawMessage) json.RawMessage {
+	var required []string
+	_ = json.Unmarshal(wire.Get(schema, "required"), &required) // what is no list requires nothing
+	properties := wire.Get(schema, "properties")
+	if !wire.IsObject(properties) {
+		return schema
+	}
+	var edits []wire.Edit
+	for key, at := range wire.Spans(properties) {
+		if name, _ := wire.Text(key.In(properties)); !slices.Contains(required, name) {
+			edits = append(edits, wire.Edit{Span: at, With: undescribed(at.In(properties))})
+		}
+	}
+	return wire.Set(schema, "properties", wire.Replace(properties, edits...))
+}
+
+// valueWords are the members of schemas that hold values, not schemas.
+var valueWords = []string{"default", "const", "enum", "examples", "required"}
+
+// undescribed is a schema without the descriptions in it.
+func undescribed(schema json.RawMessage) json.RawMessage {
+	switch {
+	case wire.IsObject(schema):
+		if _, isText := wire.Text(wire.Get(schema, "description")); isText {
+			schema = wire.Delete(schema, "description")
+		}
+		var edits []wire.Edit
+		for key, at := range wire.Spans(schema) {
+			if name, _ := wire.Text(key.In(schema)); !slices.Contains(valueWords, name) {
+				edits = append(edits, wire.Edit{Span: at, With: undescribed(at.In(schema))})
+			}
+		}
+		return wire.Replace(schema, edits...)
+	case len(schema) > 0 && schema[0] == '[':
+		var parts [][]byte
+		for part := range wire.Elements(schema) {
+			parts = append(parts, undescribed(part))
+		}
+		return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
+	}
+	return schema
+}

@@ -1,0 +1,152 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/pins"
+)
+
+// A server whose tools are pinned has a guard (Server.Guard). It acts where tool filters do,
+// on each listing, of this run or stored: hosts know of no tool that a guard which blocks
+// does not approve. One that only warns lets them pass, and what it says is in the Tool.
+
+// pin returns the tools as they are pinned.
+func (x *index) pin() []pins.Tool {
+	all := make([]pins.Tool, len(x.tools))
+	for i, e := range x.tools {
+		all[i] = pins.NewTool(e.name, e.raw)
+	}
+	return all
+}
+
+// judge notes which tools that pass the filter the guard does not approve.
+func (p *serverView) judge() {
+	if p.server.Guard == nil {
+		return
+	}
+	pass := NewFilter(p.server.Filter)
+	tools := p.index.pinned()
+	for i, v := range p.server.Guard.Judge(tools) {
+		if e := p.index.tools[i]; v.Kind == pins.Approved || !pass.Passes(e.name, AccessOf(e.annotations)) {
+			continue
+		}
+		if p.unapproved == nil {
+			p.unapproved = map[string]pins.Verdict{}
+		}
+		p.unapproved[tools[i].Name] = v
+	}
+}
+
+// holdBack reports whether hosts may not know of a tool until it is approved.
+func (p *serverView) holdBack(e *entry) bool {
+	_, not := p.unapproved[e.name]
+	return not && p.server.Guard.Blocks()
+}
+
+// WhyHeld says why a tool is held back and what to do, by any name that it has or would have,
+// "" if it is not.
+func (v *View) WhyHeld(name string) string {
+	for _, p := range v.parts {
+		if !p.server.Guard.Blocks() {
+			continue
+		}
+		p = p.opened()
+		for _, upstream := range slices.Sorted(maps.Keys(p.unapproved)) {
+			leaf := cmp.Or(p.server.Aliases[upstream], upstream)
+			if name == leaf && p.server.Single || name == p.server.Name+"/"+leaf || name == directName(p.server, leaf) {
+				return heldBack(p.server.Name, upstream, p.unapproved[upstream])
+			}
+		}
+	}
+	return ""
+}
+
+// heldBack says, as the rest of a sentence, why a tool is held back and how a person sees
+// and approves it.
+func heldBack(server, tool string, v pins.Verdict) string {
+	return fmt.Sprintf("it %s. A person sees what is in it with `dynmcp diff %s`, and approves it with `dynmcp approve %[2]s`", v, CommandWord(server+"/"+tool))
+}
+
+// CommandWord returns a name as a word of a command that is shown.
+func CommandWord(name string) string {
+	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-./") == "" {
+		return name
+	}
+	return display.Name(name)
+}
+
+// heldNote counts the tools that are held back.
+func (p *serverView) heldNote() string {
+	if len(p.unapproved) == 0 || !p.server.Guard.Blocks() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s not approved; a person can: dynmcp approve %s)", display.Plural(len(p.unapproved), "tool"), display.Escape(p.server.Name))
+}
+
+// mostUnapproved is how many tools that are not approved have a warning of their own.
+const mostUnapproved = 5
+
+// warnOfUnapproved warns of tools that are not approved.
+func (p *serverView) warnOfUnapproved() {
+	names := slices.Sorted(maps.Keys(p.unapproved))
+	said := 0
+	for _, name := range names[:min(mostUnapproved, len(names))] {
+		if v := p.unapproved[name]; v.Kind != pins.Unread && v.Kind != pins.Unpinned {
+			p.warnf("tool %s %s (dynmcp diff %s)", display.Name(name), v, p.server.Name)
+			said++
+		}
+	}
+	if said == len(names) {
+		return
+	}
+	more := display.Plural(len(names)-said, "tool")
+	if v := p.unapproved[names[said]]; v.Kind == pins.Unread {
+		p.warnf("%s held back: %v", more, p.server.Guard.Broken())
+		return
+	}
+	p.warnf("%s not approved (dynmcp diff %s)", more, p.server.Name)
+}
+
+// SetGuards gives declared servers other guards. A server that is not among them has none.
+func (c *Catalog) SetGuards(guards map[string]*pins.Guard) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.servers = slices.Clone(c.servers)
+	for i := range c.servers {
+		c.servers[i].Guard = guards[c.servers[i].Name]
+	}
+	c.publishLocked()
+}
+
+// Pinned returns what a server lists as it is pinned: every tool that can be offered, whatever
+// filters and guards say. ok is false where no listing is known.
+func (c *Catalog) Pinned(server string) (tools []pins.Tool, ok bool) {
+	c.mu.Lock()
+	x := c.listedLocked(server)
+	c.mu.Unlock()
+	if x == nil {
+		return nil, false
+	}
+	if x.open != nil {
+		x = x.open()
+	}
+	return x.pinned(), true
+}
+
+// Digests returns the digests of the listing's tools, by upstream name; nil where its server
+// had no guard when it was indexed.
+func (l *Indexed) Digests() map[string]string {
+	if l.view.server.Guard == nil {
+		return nil
+	}
+	digests := map[string]string{}
+	for _, t := range l.view.index.pinned() {
+		digests[t.Name] = t.Digest
+	}
+	return digests
+}

@@ -1,0 +1,273 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/tokens"
+)
+
+// Bounds of what is shown of the results of a search.
+const (
+	foundWidth = 80 // UTF-16 units of what a tool does
+	lineTokens = 40 // of all lines on average, by estimate
+	alsoShown  = 3  // tools of the same name
+
+	linesShown  = 5   // for a query
+	linesOfLong = 10  // for a query that asks for several things
+	linesOfAll  = 25  // for all queries
+	leastLines  = 3   // for a query
+	namesRanked = 35  // results of a query that are named, with a line or without
+	namesTokens = 150 // of the names without a line
+
+	worthAName = 0.7 // share of the best score, for a query that asks for one thing
+
+	definedFor = 3    // results of a query whose definitions are shown
+	nearly     = 0.85 // share of the best score that the second and the third of these have
+	cheap      = 470  // tokens of all definitions that these do not exceed
+	cheapMore  = 150  // of each query but the first
+	wholeInput = 200  // tokens of the input schema of the best, to be whole
+	manyMore   = 50   // results that need not be counted
+)
+
+// forUse is above the definitions.
+const forUse = `For use_tool; {"tool_name": "name"} shows what is left out here:`
+
+// results are what a search shows.
+type results struct {
+	v        Texts
+	search   Search
+	queries  []queryResults
+	listed   map[*Tool]bool // has a line
+	defined  map[*Tool]bool
+	texts    []string // the definitions
+	definedN int      // their tokens
+}
+
+// queryResults are those of one query.
+type queryResults struct {
+	query string
+	found []Match // from the offset on
+	more  int     // that fit, beside found
+	lines int     // so many of found have a line
+	least float64 // score of those whose names are shown
+}
+
+// matches writes the tools that are found, and reports whether there are any.
+func (v Texts) matches(b *strings.Builder, s Search) bool {
+	r := &results{v: v, search: s, listed: map[*Tool]bool{}, defined: map[*Tool]bool{}}
+	some := false
+	for _, query := range s.Queries {
+		q, any := r.find(query)
+		r.queries = append(r.queries, q)
+		some = some || any
+	}
+	if s.Offset <= 0 {
+		r.define()
+	}
+	for _, q := range r.queries {
+		r.writeQuery(b, q)
+	}
+	r.writeNames(b)
+	if len(r.texts) > 0 {
+		b.WriteString("\n" + r.v.useTools(forUse) + "\n" + strings.Join(r.texts, "\n\n") + "\n")
+	}
+	return some
+}
+
+// find finds what one query does, and reports whether there is anything, from whatever
+// offset.
+func (r *results) find(query string) (q queryResults, any bool) {
+	limit, offset := r.limit(), max(r.search.Offset, 0)
+	found, more := r.v.all().find(query, min(offset, 1<<20)+max(limit, namesRanked), r.search.Server)
+	any = len(found) > 0
+	found = found[min(offset, len(found)):]
+	q = queryResults{query: query, found: found, more: more}
+	if r.search.Limit == 0 && (offset > 0 || search.AsksForSeveral(query)) {
+		limit = max(limit, linesOfLong/len(r.search.Queries))
+	}
+	q.lines = min(limit, len(found))
+	if len(found) > 0 && !search.AsksForSeveral(query) {
+		q.least = worthAName * found[0].Score
+	}
+	return q, any
+}
+
+// limit is how many lines a query may have.
+func (r *results) limit() int {
+	if r.search.Limit > 0 {
+		return min(r.search.Limit, pageTools)
+	}
+	return min(linesShown, max(linesOfAll/max(len(r.search.Queries), 1), leastLines))
+}
+
+// define makes the definitions: that of the best of each query, then of what scores nearly
+// as much, if it is short.
+func (r *results) define() {
+	for place := range definedFor {
+		for _, q := range r.queries {
+			if place < len(q.found) && (place == 0 || q.found[place].Score >= nearly*q.found[0].Score) {
+				r.defineTool(q.found[place].Tool, place == 0)
+			}
+		}
+	}
+}
+
+func (r *results) defineTool(t *Tool, best bool) {
+	if r.defined[t] {
+		return
+	}
+	input, words := t.bareInput(), secondTokens
+	if best {
+		words = descriptionTokens
+	}
+	if plain := t.plainInput(); best && tokens.Count(string(plain)) <= wholeInput {
+		input = plain
+	}
+	text := t.inShort(r.v.UseTool(t), max(shortTokens-r.definedN, leastTokens), words, input)
+	n := tokens.Count(text)
+	if !best && r.definedN+n > cheap+cheapMore*(len(r.queries)-1) {
+		return
+	}
+	r.definedN += n
+	r.defined[t] = true
+	r.texts = append(r.texts, text)
+	if r.search.Shown != nil {
+		r.search.Shown(t)
+	}
+}
+
+// writeQuery writes what was found for one query.
+func (r *results) writeQuery(b *strings.Builder, q queryResults) {
+	s := r.search
+	if len(r.queries) > 1 {
+		fmt.Fprintf(b, "For %s:\n", display.Escape(display.Name(q.query)))
+	}
+	switch {
+	case len(q.found) > 0:
+		b.WriteString(r.lines(q.found[:q.lines]))
+	case s.Offset > 0:
+		fmt.Fprintf(b, "Nothing from %d on.\n", s.Offset)
+	case s.Server != "" && r.v.single() == nil:
+		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", display.Escape(s.Server), display.Escape(display.Name(q.query)), display.Quote(s.Server))
+	default:
+		fmt.Fprintf(b, "No tool matches %s. discover_tool with no argument lists all.\n", display.Escape(display.Name(q.query)))
+	}
+}
+
+// lines has a line for each result, shortened where the texts are of a kind that takes many
+// tokens. What is defined below needs none of its words, what has a line above no other one.
+func (r *results) lines(found []Match) (text string) {
+	widths := []int{foundWidth, foundWidth / 2, 0}
+	for i, width := range widths {
+		var b strings.Builder
+		for place, m := range found {
+			switch {
+			case r.listed[m.Tool] && place == 0:
+				b.WriteString(m.Tool.line(0) + " (above)\n")
+			case r.listed[m.Tool]:
+			case r.defined[m.Tool] && m.Tool.Summary == display.FirstLine(m.Tool.Description): // the definition says it
+				b.WriteString(m.Tool.line(0) + " (below)" + m.also() + "\n")
+			default:
+				b.WriteString(m.Tool.line(width) + m.also() + "\n")
+			}
+		}
+		if text = b.String(); i == len(widths)-1 || tokens.Count(text) <= lineTokens*len(found) {
+			break
+		}
+	}
+	for _, m := range found {
+		r.listed[m.Tool] = true
+	}
+	return text
+}
+
+// also names the tools of other servers that have the same name.
+func (m *Match) also() string {
+	if len(m.Also) == 0 {
+		return ""
+	}
+	s := " (also " + display.Escape(joinNames(m.Also, alsoShown))
+	if more := len(m.Also) - alsoShown; more > 0 {
+		s += fmt.Sprintf(", and %d more", more)
+	}
+	return s + ")"
+}
+
+// writeNames writes the names of results that have no line, by server, the best of all
+// queries first, and how to go on.
+func (r *results) writeNames(b *strings.Builder) {
+	var servers []string
+	leaves := map[string][]string{}
+	named, room := make([]int, len(r.queries)), namesTokens-20 // what introduces them
+	for place := range namesRanked {
+		for i, q := range r.queries {
+			at := q.lines + place
+			if at >= len(q.found) || r.search.Limit > 0 || r.search.Offset > 0 || q.found[at].Score < q.least {
+				continue
+			}
+			t := q.found[at].Tool
+			cost := tokens.Count(t.Leaf) + 1
+			if leaves[t.Server] == nil {
+				cost += tokens.Count(t.Server) + 2
+			}
+			if room -= cost; room < 0 {
+				break
+			}
+			named[i]++
+			if r.listed[t] {
+				continue
+			}
+			r.listed[t] = true
+			if leaves[t.Server] == nil {
+				servers = append(servers, t.Server)
+			}
+			leaves[t.Server] = append(leaves[t.Server], display.Escape(t.Leaf))
+		}
+	}
+	r.writeServers(b, servers, leaves)
+	if len(r.queries) == 1 {
+		r.writeRest(b, r.queries[0], named[0])
+	}
+}
+
+func (r *results) writeServers(b *strings.Builder, servers []string, leaves map[string][]string) {
+	var said []string
+	for _, s := range servers {
+		names := strings.Join(leaves[s], ", ")
+		if r.v.single() == nil {
+			names = display.Escape(s) + ": " + names
+		}
+		said = append(said, names)
+	}
+	if len(said) > 0 {
+		what := "More, by server: "
+		if r.v.single() != nil {
+			what = "More: "
+		}
+		b.WriteString(what + strings.Join(said, "; ") + "\n")
+	}
+}
+
+// writeRest says how a search for one thing goes on.
+func (r *results) writeRest(b *strings.Builder, q queryResults, named int) {
+	shown := q.lines + named
+	more := q.more
+	for _, m := range q.found[min(shown, len(q.found)):] {
+		more += 1 + len(m.Also)
+	}
+	if more == 0 {
+		return
+	}
+	count := fmt.Sprintf("%d more match", more)
+	if more > manyMore {
+		count = "Many more match"
+	}
+	how := fmt.Sprintf(`"offset": %d`, max(r.search.Offset, 0)+shown)
+	if r.search.Server != "" { // load_mcp has no offset
+		how = fmt.Sprintf(`discover_tool with this query, "server": %s and %s`, display.Quote(r.search.Server), how)
+	}
+	fmt.Fprintf(b, "%s: %s goes on.\n", count, how)
+}

@@ -1,0 +1,112 @@
+package search
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// What a query that asks for one thing says beside the words to look for: the server, and
+// what is to be done. Of longer texts, which name many things, neither is known.
+const (
+	oneThing = 12  // different terms that such a query has at most
+	named    = 2.0 // weight of a term of the server that the query names, beside fromServer
+	opposite = 0.7 // factor of a tool whose name says the opposite of the query
+)
+
+// sides are the words of a query's verb, which a tool's name may have, and those of its
+// opposites, which it should not.
+type sides struct{ own, other map[string]bool }
+
+// takeSides reads the verb of a query, which is its first word that tells something, and
+// "on" and "off" wherever they stand.
+func takeSides(asked []string) (s sides) {
+	first := slices.IndexFunc(asked, func(w string) bool { return !stopWords()[w] })
+	if first < 0 || len(asked) > oneThing {
+		return s
+	}
+	verbs := []string{asked[first]}
+	for _, w := range []string{"on", "off"} {
+		if slices.Contains(asked, w) {
+			verbs = append(verbs, w)
+		}
+	}
+	s = sides{map[string]bool{}, map[string]bool{}}
+	for _, opposed := range opposites() {
+		for i, side := range opposed {
+			if slices.ContainsFunc(side, func(w string) bool { return slices.Contains(verbs, w) }) {
+				s.add(opposed, i)
+			}
+		}
+	}
+	return s
+}
+
+// add adds the words of one side, and those of all others against them.
+func (s sides) add(opposed [][]string, own int) {
+	for i, side := range opposed {
+		for _, w := range side {
+			if i == own {
+				s.own[w] = true
+			} else {
+				s.other[w] = true
+			}
+		}
+	}
+}
+
+// oppose reports whether a tool's name says the opposite of the query.
+func (s sides) oppose(t *Tool) bool {
+	if len(s.other) == 0 || slices.ContainsFunc(t.Terms, func(w string) bool { return s.own[w] }) {
+		return false
+	}
+	return slices.ContainsFunc(t.Terms, func(w string) bool { return s.other[w] })
+}
+
+// opposites are the terms of verbs of which one is not what the other does.
+var opposites = sync.OnceValue(func() (all [][][]string) {
+	for line := range strings.Lines(opposed) {
+		var sides [][]string
+		for side := range strings.SplitSeq(line, "/") {
+			sides = append(sides, Terms(side))
+		}
+		all = append(all, sides)
+	}
+	return all
+})
+
+const opposed = `create add insert new / list get read show query search find view / update edit change modify set turn toggle switch / delete remove drop destroy erase
+close resolve / open create
+start launch / stop terminate kill
+enable on activate / disable off deactivate
+lock protect / unlock unprotect
+install / uninstall
+upload / download
+import / export
+read / write edit
+approve / unapprove reject
+send / receive
+connect / disconnect
+login / logout
+publish deploy / unpublish rollback
+pause / resume
+encode / decode
+encrypt / decrypt`
+
+// namesServer reports whether a query that asks for one thing names a server: it has all words
+// of the server's name that tell something.
+func (q *searching) namesServer(s Server) bool {
+	all := len(q.asked) <= oneThing
+	some := false
+	for _, w := range s.Terms {
+		if !stopWords()[w] && w != "mcp" && w != "server" {
+			some, all = true, all && slices.Contains(q.asked, w)
+		}
+	}
+	return some && all
+}
+
+// AsksForSeveral reports whether a query is so long that it names several things.
+func AsksForSeveral(query string) bool {
+	return len(Terms(query[:min(len(query), longestQuery)])) > oneThing
+}
