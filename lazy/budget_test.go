@@ -3,6 +3,8 @@ package lazy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,6 +166,35 @@ func TestLackOfResourcesNeverEvicts(t *testing.T) {
 		_, _, _ = u.Acquire(t.Context())
 		if left := time.Until(u.retry.due); left > firstPause*6/5 {
 			t.Errorf("a pause of %v", left)
+		}
+	})
+}
+
+// Who comes within a pause is told how often the server failed, in whatever way; all
+// failures ever are counted as well.
+func TestFailuresOfAllKindsAreCounted(t *testing.T) {
+	lack := &transports.Failure{Upstream: "one", Code: transports.CodeNoResources, Cause: errors.New("too many open files")}
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		u := s.one(schema.Server{})
+		for n, fails := range []error{lack, lack, errors.New("no such luck")} {
+			s.load = func(context.Context, int32) error { return fails }
+			_, _, _ = u.Load(t.Context())
+			want := fmt.Sprintf("it failed %d times in a row; the next attempt is due in 1.3s: ", n+1)
+			if n == 0 {
+				want = "it failed; the next attempt is due in 1.3s: "
+			}
+			if err := u.backingOffLocked(1250 * time.Millisecond); !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want that %s", err, want)
+			}
+		}
+		s.load = nil
+		_, release, err := u.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		if got := u.Status(); got.Failed != 3 || got.Failures != 0 {
+			t.Errorf("%d loads failed ever, %d in a row, want 3 and 0", got.Failed, got.Failures)
 		}
 	})
 }

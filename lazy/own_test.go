@@ -3,6 +3,7 @@ package lazy
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,9 @@ func TestOwnersShareNothing(t *testing.T) {
 		bob := own(t, s, u, "bob")
 		if again := own(t, s, u, "ann"); again != ann || ann == bob || ann == u {
 			t.Error("an owner has not what is his own")
+		}
+		if all := s.Everything(); len(all) != 3 || !slices.Contains(all, u) || !slices.Contains(all, ann) || !slices.Contains(all, bob) {
+			t.Errorf("everything is %d upstreams, want that of nobody and of each owner", len(all))
 		}
 		a, releaseA := use(t, ann)
 		b, releaseB := use(t, bob)

@@ -125,7 +125,7 @@ func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
 	conn.Close()
 }
 
-// Get returns the upstream with this name, nil if there is none.
+// Get returns the upstream with this name, nil if absent.
 func (s *Set) Get(name string) *Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,11 +102,49 @@ func TestApplyAfterClose(t *testing.T) {
 	})
 }
 
+// What a new config leaves out is closed when its last call has ended, and not before.
+func TestApplyWaitsForTheLastCall(t *testing.T) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		u := s.one(lazyServer)
+		conn, first := use(t, u)
+		_, last := use(t, u)
+		s.Apply(nil)
+		began := time.Now()
+		first()
+		synctest.Wait()
+		select {
+		case <-conn.Done():
+			t.Error("it is closed while a call is in flight")
+		default:
+		}
+		last()
+		<-conn.Done()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("it was closed %v after the last call", waited)
+		}
+	})
+}
+
+// A set without a logger uses that of the program.
+func TestSetWithoutALogger(t *testing.T) {
+	s := NewSet(Options{})
+	defer s.Close()
+	if s.opts.Logger == nil {
+		t.Error("there is none")
+	}
+}
+
 // A panic of who is told of changes costs that he was told.
 func TestPanicInChanged(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-		s.opts.Changed = func(*Upstream) { panic("oh") }
+		var log strings.Builder
+		s.Set = NewSet(Options{Load: s.connect, Changed: func(*Upstream) { panic("oh") }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		defer func() {
+			s.Close()
+			if !strings.Contains(log.String(), "panic=oh") {
+				t.Errorf("the log has %q", &log)
+			}
+		}()
 		u := s.one(schema.Server{IdleTimeout: time.Minute})
 		_, release := use(t, u)
 		release()

@@ -18,7 +18,7 @@ func newUpstream(set *Set, server schema.Server) *Upstream {
 	return u
 }
 
-// Conn returns the connection, nil if there is none, without using it. It is for
+// Conn returns the connection, nil if absent, without using it. It is for
 // broadcasts, which must start nothing.
 func (u *Upstream) Conn() *upstream.Conn {
 	u.mu.Lock()
@@ -175,7 +175,7 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 	u.set.changed(u)
 }
 
-// Retire has the next use start the upstream anew, because it is to run elsewhere: conn
+// Retire has the next use start the upstream again, because it is to run elsewhere: conn
 // takes no new calls, and is closed when those in flight there have ended.
 func (u *Upstream) Retire(conn *upstream.Conn) {
 	u.mu.Lock()
