@@ -28,6 +28,8 @@ const (
 	CodeNoHost       = 5113 // no host can be asked what the upstream wants to know
 	CodeChanged      = 5114 // its tool is not what the host was shown
 	CodeNotPlaced    = 5115 // no replica of the cluster can run it now
+	CodeNotApproved  = 5116 // its tool is not what was approved
+	CodeDenied       = 5117 // the policy of the config refuses the call
 )
 
 // An Outcome says whether a failed call may have run.

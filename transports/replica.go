@@ -10,7 +10,7 @@ import (
 // A server that another replica runs is reached over a stream on which that replica
 // passes everything on as it is, in both directions. What the replica itself has to say
 // is beside the messages, in a member of their envelopes: nothing of the server's gets
-// there, because envelopes are written anew.
+// there, because envelopes are written again.
 
 // MemberReplica is that member: of the answer to a call that failed the Record of its
 // failure, of the notification MethodReplicaEnded a [ReplicaEnd].

@@ -34,7 +34,7 @@ func deny(w http.ResponseWriter, d denial) {
 // keptOfBody is how much of either end is kept: what wire.Fault looks at.
 const keptOfBody = 4 << 10
 
-// askedBy returns the id of the request that a body with these ends is, nil where it is none.
+// askedBy returns the id of the request that a body with these ends is, nil otherwise.
 func askedBy(head, tail []byte) []byte {
 	fault := wire.NewFault(head, nil)
 	fault.End = tail[max(0, len(tail)-keptOfBody):]
@@ -44,8 +44,13 @@ func askedBy(head, tail []byte) []byte {
 	return nil
 }
 
-func unknownServer(namespace string) denial {
-	return denial{status: http.StatusNotFound, text: "unknown MCP server: " + namespace}
+// unknown is the denial of a namespace that there is not.
+func (g *Gateway) unknown(namespace string) denial {
+	text := "unknown MCP server: " + namespace
+	if g.opts.Unknown != nil {
+		text = g.opts.Unknown(namespace)
+	}
+	return denial{status: http.StatusNotFound, text: text}
 }
 
 // refuse is deny for a request whose body is not read, after which its connection is

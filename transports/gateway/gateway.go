@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -25,16 +24,19 @@ type Options struct {
 	// Open begins the session of a host that edge reaches: of that user, on all
 	// servers or on one. lasts is false where it is for one request alone. end ends it;
 	// what is in flight is answered first unless the edge says that the host is gone.
-	Open func(edge host.Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
+	Open func(edge Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
 	// OpenTree is Open for the API of the tree of tools, and TreeKind says what is at a
 	// path of it: a "node", a "tool" or "", nothing.
-	OpenTree func(edge host.Edge, principal string) (s *host.Session, end func(context.Context))
+	OpenTree func(edge Edge, principal string) (s *host.Session, end func(context.Context))
 	TreeKind func(path string) string
 	// InputSchema returns that of a tool by the name that it is called by, nil where
 	// there is none; some arguments have to be in headers, too.
 	InputSchema func(namespace, tool string) json.RawMessage
-	// Health says how a server is; false is that there is none of that name.
+	// Health says how a server is; false if the name is unknown.
 	Health func(namespace string) (Health, bool)
+	// Unknown says what is wrong with a name for which there is no Health; nil is that no
+	// server has it.
+	Unknown func(namespace string) string
 	// Named returns the name of the server that the config calls key; nil is that all
 	// are called by their names.
 	Named func(key string) string
@@ -43,28 +45,34 @@ type Options struct {
 	// leads to. Nil refuses none.
 	Enter func(namespace string, h http.Header) error
 
-	// Metrics serves /metrics; nil is that there is none.
+	// Metrics serves /metrics; nil disables the route.
 	Metrics http.Handler
 
 	// Replicas is nil where there is but this one.
 	Replicas *Replicas
 
 	Token            string   // that requests have to carry, "" for none
-	OAuth            *OAuth   // the tokens of an identity provider count, too; nil is none
+	OAuth            *OAuth   // the tokens of an identity provider count, too; nil if unset
 	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
 	AllowedOrigins   []string // as browsers send them
 	MaxRequestBytes  int
 	MaxResponseBytes int
-	MaxHeldBytes     int           // for all hosts; 0 is 512 MB
+	Held             *held.Budget  // of bytes, of all hosts; nil is 512 MB
 	MaxConnections   int           // event streams of one namespace at once that only listen
 	SessionIdle      time.Duration // after which a session ends; 0 is never
 	Logger           *slog.Logger
 }
 
+// An Edge reaches a host. Holder is the name under which what the host has is accounted.
+type Edge interface {
+	host.Edge
+	Holder() string
+}
+
 // Health is how a server is.
 type Health struct {
 	Status string // "running", "connected" where it is remote, else "no subprocess"
-	PID    int    // 0 where there is none
+	PID    int    // 0 if absent
 }
 
 // A Gateway serves hosts over HTTP.
@@ -76,7 +84,7 @@ type Gateway struct {
 	sessions  sessions
 	exchanges sync.Map // *exchange to nothing: the sessions for one request
 	listening listening
-	held      *budget
+	held      *held.Budget
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
@@ -98,7 +106,7 @@ func New(opts Options) *Gateway {
 	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
-	g.held = &budget{most: int64(cmp.Or(opts.MaxHeldBytes, defaultHeld)), of: map[string]*account{}}
+	g.held = cmp.Or(opts.Held, held.New(0))
 	return g
 }
 
@@ -122,40 +130,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.serve(w, r, who)
 }
 
-// errNoRoom is for a body that would be more than may be held.
-var errNoRoom = errors.New("too much is held for this user or address already: gateway.max_held_bytes")
-
-// serve serves a request of a principal, with its body accounted for until the end.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
-	g.limitBody(w, r)
-	if r.Body != http.NoBody {
-		held := g.held.hold(holderOf(r, who), nil)
-		defer held.set(0)
-		switch size := r.ContentLength; {
-		case size < 0:
-			r.Body = &countedBody{r.Body, held}
-		case !held.reserve(min(size, int64(g.opts.MaxRequestBytes))):
-			refuse(w, r, g.access.linger, overload(errNoRoom.Error()))
-			return
-		}
-	}
-	g.route(w, r, who)
-}
-
-// A countedBody is a body of unknown size, which is accounted for as it comes.
-type countedBody struct {
-	io.ReadCloser
-	held *hold
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if !b.held.reserve(int64(n)) {
-		return n, errNoRoom // its id may be in what came
-	}
-	return n, err
-}
-
 // answerPanic is deferred by what serves a request, whose id may be known.
 func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 	p := recover()
@@ -165,14 +139,6 @@ func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 	case p != nil:
 		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
 		deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p), id: id, outcome: transports.Unknown})
-	}
-}
-
-// limitBody limits the time that the body of a request may take.
-func (g *Gateway) limitBody(w http.ResponseWriter, r *http.Request) {
-	if r.Body != http.NoBody {
-		// Also one that nobody reads: net/http waits for its end before the next request.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 	}
 }
 
@@ -194,7 +160,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 		namespace, below, _ := strings.Cut(rest, "/")
 		namespace = g.named(namespace)
 		if _, known := g.opts.Health(namespace); !known {
-			g.denyUnread(w, r, unknownServer(namespace))
+			g.denyUnread(w, r, g.unknown(namespace))
 			return
 		}
 		if g.circular(w, r, namespace) {

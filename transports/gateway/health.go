@@ -34,7 +34,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 	}
 	h, known := g.opts.Health(g.named(namespace))
 	if !known {
-		deny(w, unknownServer(namespace))
+		deny(w, g.unknown(namespace))
 		return
 	}
 	body, _ := json.Marshal(struct { // texts and numbers always marshal

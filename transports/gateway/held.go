@@ -1,15 +1,15 @@
 package gateway
 
 import (
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
-)
 
-// defaultHeld is gateway.max_held_bytes where the config has none.
-const defaultHeld = 512 << 20
+	"github.com/dynmcp/dynmcp/internal/held"
+)
 
 // holderOf returns the name under which what a request uses is accounted: its user, or
 // its address where no identity provider tells users apart.
@@ -26,139 +26,54 @@ func holderOf(r *http.Request, who string) string {
 	return host
 }
 
-// A budget accounts for the bytes that are held for all hosts: bodies of requests and
-// messages that wait to be read. A holder may have as much as it leaves free for others.
-type budget struct {
-	most int64
+// errNoRoom is for a body that would be more than may be held.
+var errNoRoom = errors.New("too much is held for this user or address already: gateway.max_held_bytes")
 
-	mu    sync.Mutex
-	total int64
-	of    map[string]*account
-}
-
-// An account is what one holder has of a budget.
-type account struct {
-	bytes int64
-	holds map[*hold]struct{} // those with bytes
-}
-
-// A hold is an amount of bytes in a budget. The methods of a nil hold do nothing.
-type hold struct {
-	in   *budget
-	who  string
-	shed func() // gives the bytes back soon, and does not block; nil for a body
-
-	// Guarded by in.mu.
-	bytes    int64
-	since    time.Time // when it had none, or less was unread than before
-	shedding bool      // it no longer counts
-}
-
-func (b *budget) hold(who string, shed func()) *hold { return &hold{in: b, who: who, shed: shed} }
-
-// reserve adds n bytes, unless the holder may not have them.
-func (h *hold) reserve(n int64) bool {
-	b := h.in
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	free, own := b.most-b.total, int64(0)
-	if a := b.of[h.who]; a != nil {
-		own = a.bytes
-	}
-	if n > free || own > 0 && own+n > free {
-		return false
-	}
-	h.changeLocked(h.bytes + n)
-	return true
-}
-
-// set says how many bytes there are, of a message that exists already. It returns the
-// holds that have to be shed to stay within the limits.
-func (h *hold) set(n int) (over []*hold) {
-	if h == nil {
-		return nil
-	}
-	b := h.in
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	grown := int64(n) > h.bytes
-	h.changeLocked(int64(n))
-	for grown && !h.shedding {
-		worst := b.worstLocked(h.who)
-		if worst == nil {
-			break
+// serve serves a request of a principal, with its body accounted for until the end, or as
+// long as a stream keeps it.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
+	g.limitBody(w, r)
+	if r.Body != http.NoBody {
+		size := r.ContentLength
+		body := &countedBody{ReadCloser: r.Body, held: g.held.Hold(holderOf(r, who), nil), counts: size < 0}
+		defer func() { body.held.Set(0) }()
+		if size >= 0 && !body.held.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
+			refuse(w, r, g.access.linger, overload(errNoRoom.Error()))
+			return
 		}
-		worst.changeLocked(0)
-		worst.shedding = true
-		over = append(over, worst)
+		r.Body = body
 	}
-	return over
+	g.route(w, r, who)
 }
 
-func shed(over []*hold) {
-	for _, h := range over {
-		h.shed()
-	}
+// A countedBody is the body of a request that is accounted for: one of unknown size as it
+// comes.
+type countedBody struct {
+	io.ReadCloser
+	held   *held.Hold
+	counts bool
 }
 
-func (h *hold) changeLocked(n int64) {
-	if h.shedding || n == h.bytes {
-		return
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.counts && !b.held.Reserve(int64(n)) {
+		return n, errNoRoom // its id may be in what came
 	}
-	b := h.in
-	a := b.of[h.who]
-	if a == nil {
-		a = &account{holds: map[*hold]struct{}{}}
-		b.of[h.who] = a
-	}
-	if h.bytes == 0 || n < h.bytes {
-		h.since = time.Now()
-	}
-	b.total += n - h.bytes
-	a.bytes += n - h.bytes
-	h.bytes = n
-	if n > 0 {
-		a.holds[h] = struct{}{}
-		return
-	}
-	delete(a.holds, h)
-	if len(a.holds) == 0 {
-		delete(b.of, h.who)
+	return n, err
+}
+
+// keepBody has the stream account for the body of the request that it answers until it
+// has: the call goes on where its host has lost the connection.
+func (st *stream) keepBody(r *http.Request) {
+	if body, ok := r.Body.(*countedBody); ok {
+		st.body, body.held = body.held, nil
 	}
 }
 
-// worstLocked returns what has to be shed: where all is too much, of the largest holder,
-// and where a holder has more than its share, of that one. nil is nothing.
-func (b *budget) worstLocked(who string) *hold {
-	free, a := b.most-b.total, b.of[who]
-	if free >= 0 {
-		if a == nil || a.bytes <= free || len(a.holds) == 1 {
-			return nil
-		}
-		return a.worst()
+// limitBody limits the time that the body of a request may take.
+func (g *Gateway) limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.Body != http.NoBody {
+		// Also one that nobody reads: net/http waits for its end before the next request.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 	}
-	var worst *hold
-	var largest int64
-	for _, a := range b.of {
-		if a.bytes > largest {
-			if h := a.worst(); h != nil {
-				worst, largest = h, a.bytes
-			}
-		}
-	}
-	return worst
-}
-
-// worst returns the hold with the most bytes for the longest time.
-func (a *account) worst() (worst *hold) {
-	var most float64
-	for h := range a.holds {
-		if h.shed == nil {
-			continue
-		}
-		if weight := float64(h.bytes) * (time.Since(h.since) + time.Millisecond).Seconds(); weight > most {
-			worst, most = h, weight
-		}
-	}
-	return worst
 }

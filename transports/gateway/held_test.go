@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,76 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
-
-func testBudget(most int64) *budget { return &budget{most: most, of: map[string]*account{}} }
-
-// heldBytes returns what is held for all.
-func (b *budget) heldBytes() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.total
-}
-
-// A holder that takes what it can leaves as much for others.
-func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
-	b := testBudget(100)
-	greedy := 0
-	for ; b.hold("ann", nil).reserve(10); greedy++ {
-	}
-	if greedy != 5 {
-		t.Errorf("ann has %d of 10 parts, want 5", greedy)
-	}
-	if bob := b.hold("bob", nil); !bob.reserve(50) {
-		t.Error("bob does not get the rest at once")
-	} else if bob.reserve(1) {
-		t.Error("there is more than all")
-	} else {
-		bob.set(0)
-	}
-	if got := b.heldBytes(); got != 50 {
-		t.Errorf("%d bytes are held, want 50", got)
-	}
-}
-
-// What was unread for the longest goes first, and nobody's but that of the holder with
-// too much.
-func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := testBudget(100)
-		var gone []string
-		unread := func(who, name string, n int) *hold {
-			h := b.hold(who, func() { gone = append(gone, name) })
-			shed(h.set(n))
-			time.Sleep(time.Second)
-			return h
-		}
-		unread("bob", "bob's", 10)
-		b.hold("ann", nil).reserve(20) // a body, which cannot be shed
-		first := unread("ann", "first", 10)
-		unread("ann", "second", 10)
-		if gone != nil {
-			t.Fatalf("%v were shed", gone)
-		}
-		first.set(9) // it is read on
-		unread("ann", "third", 10)
-		if want := "[second]"; fmt.Sprint(gone) != want {
-			t.Errorf("shed are %v, want %s", gone, want)
-		}
-		unread("carol", "carol's", 90) // more than all together
-		if want := "[second carol's]"; fmt.Sprint(gone) != want {
-			t.Errorf("shed are %v, want %s", gone, want)
-		}
-		if got := b.heldBytes(); got != 10+20+9+10 {
-			t.Errorf("%d bytes are held", got)
-		}
-	})
-}
 
 // dial sends text over a connection of its own and leaves what comes back unread.
 func (tg *testGateway) dial(text string) net.Conn {
@@ -99,12 +36,12 @@ func (tg *testGateway) dial(text string) net.Conn {
 // read, and so is one of unknown length. With the first of them gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{MaxHeldBytes: 16 * size}, nil)
+	tg := newTestGateway(t, Options{Held: held.New(16 * size)}, nil)
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
 	}
-	mcptest.Eventually(t, "all are read", func() bool { return tg.g.held.heldBytes() == 8*size })
+	mcptest.Eventually(t, "all are read", func() bool { return tg.g.held.Total() == 8*size })
 	for _, length := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", size), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", size, strings.Repeat(" ", size))} {
 		got := tg.raw("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n" + length)
 		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 5") || !strings.Contains(got, `"outcome":"not_sent"`) || !strings.Contains(got, "max_held_bytes") {
@@ -117,7 +54,7 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	for _, conn := range begun {
 		conn.Close()
 	}
-	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.heldBytes() == 0 })
+	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	tg.begin("/mcp")
 }
 
@@ -127,7 +64,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
-	tg := newTestGateway(t, Options{MaxHeldBytes: most, MaxResponseBytes: 2 * size}, func(r *host.Request) {
+	tg := newTestGateway(t, Options{Held: held.New(most), MaxResponseBytes: 2 * size}, func(r *host.Request) {
 		r.Reply(large, nil)
 		answered.Add(1)
 	})
@@ -147,18 +84,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 	var peak int64
 	mcptest.Eventually(t, "what is too much is closed", func() bool {
-		peak = max(peak, tg.g.held.heldBytes())
-		open := 0
-		tg.g.held.mu.Lock()
-		defer tg.g.held.mu.Unlock()
-		for _, a := range tg.g.held.of {
-			for h := range a.holds {
-				if h.shed != nil {
-					open++
-				}
-			}
-		}
-		return answered.Load() == 12 && open == most/2/size
+		peak = max(peak, tg.g.held.Total())
+		return answered.Load() == 12 && tg.g.held.Total()/(size-1000) == most/2/size
 	})
 	if peak > most {
 		t.Errorf("%d bytes were held, more than %d", peak, most)
@@ -181,8 +108,35 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	if cut != 12-most/2/size {
 		t.Errorf("%d of 12 connections were closed", cut)
 	}
-	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.heldBytes() == 0 })
+	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", tg.begin("/mcp")); a.status != http.StatusOK || len(a.body) < size-1000 {
 		t.Errorf("one that reads: %d %.100s", a.status, a.body)
+	}
+}
+
+// A call goes on when its host has lost the connection, and so does what it holds.
+func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
+	const size = 100 << 10
+	asked := make(chan *host.Request, 1)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { asked <- r })
+	for _, answered := range []bool{true, false} {
+		session := tg.begin("/mcp")
+		line := call(1, strings.Repeat("x", size))
+		conn := tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n"+
+			"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", session, len(line), line))
+		r := <-asked
+		conn.Close()
+		none, cancel := context.WithTimeout(t.Context(), patience)
+		tg.g.running.wait(none)
+		cancel()
+		if got := tg.g.held.Total(); got < size {
+			t.Errorf("%d bytes are held for a call of %d", got, len(line))
+		}
+		if answered {
+			r.Reply(json.RawMessage(`{}`), nil)
+			mcptest.Eventually(t, "an answered call holds nothing", func() bool { return tg.g.held.Total() < size })
+		}
+		tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", session)
+		mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	}
 }

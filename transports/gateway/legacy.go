@@ -100,7 +100,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(r, who, true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
 	defer done()
 	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {

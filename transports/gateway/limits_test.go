@@ -233,7 +233,7 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 	var slow, fast *host.Session
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 		s, end := inner(edge, who, namespace, lasts)
 		if slow == nil {
 			slow = s

@@ -12,7 +12,7 @@ import (
 )
 
 // refuseNew has the system refuse new connections as soon as all that it has made are
-// accepted, or a tenth of a second later.
+// accepted, or a second later.
 func refuseNew(ln net.Listener) {
 	conn, ok := ln.(syscall.Conn)
 	if !ok {
@@ -23,7 +23,7 @@ func refuseNew(ln net.Listener) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		for range 100 {
+		for range 1000 {
 			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); n == 0 || err != nil {
 				break
 			}

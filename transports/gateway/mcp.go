@@ -111,6 +111,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	st := s.stream(g.opts.MaxResponseBytes)
 	defer st.readBy(connFrom(r.Context()))()
 	st.only = !accept.events
+	st.keepBody(r)
 	s.receive(m, st)
 	answer, ended := g.respond(w, r, st, reply{forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
 	if ended != onStream {
@@ -156,7 +157,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body, err
 }
 
-// read reads the message of a request. It answers what is none.
+// read reads the message of a request. It answers an invalid one itself.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})

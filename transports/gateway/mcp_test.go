@@ -114,7 +114,7 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) {
 		g.late = time.Millisecond
 		open := g.opts.Open
-		g.opts.Open = func(edge host.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		g.opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 			s, end := open(edge, principal, namespace, lasts)
 			return s, func(ctx context.Context) {
 				time.Sleep(50 * time.Millisecond) // in which a stream would end that does not wait for the answer
@@ -232,7 +232,7 @@ func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 	var talk *host.Session
 	tg := newTestGateway(t, Options{}, nil)
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 		s, end := inner(edge, who, namespace, lasts)
 		talk = s
 		return s, end

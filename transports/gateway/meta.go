@@ -50,7 +50,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(r, who, true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
+	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
 	defer done()
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)

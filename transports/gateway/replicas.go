@@ -27,14 +27,14 @@ type Replicas struct {
 	Name string     // of this one, for people: /health says it
 	Keys *seal.Keys // the ids of sessions are sealed with them; all replicas have the same
 	// Pass returns what brings requests of a principal to another replica; false is
-	// that there is none of that ID. A request that did not reach it has to fail with a
+	// that the ID is unknown. A request that did not reach it has to fail with a
 	// *transports.Failure which says NotSent.
 	Pass func(id, principal string) (http.RoundTripper, bool)
 	// Other returns the same for a replica that begins what we, which are about to end,
-	// should not; false is that there is none.
+	// should not; false if absent.
 	Other func(principal string) (http.RoundTripper, bool)
 	// OwnerOf returns the replica that has the call which a requestState continues (MCP
-	// 2026-07-28, "Multi Round-Trip Requests"); false is that it is none of ours.
+	// 2026-07-28, "Multi Round-Trip Requests"); false if it is not ours.
 	OwnerOf func(requestState string) (id string, ok bool)
 	// LameDuck is how long we serve on when we are about to end: in which a balancer has
 	// to have asked for /health.
@@ -323,7 +323,7 @@ func (b *passedBody) end() {
 	b.ended = true
 }
 
-// id returns that of the request that the body is, nil where it is none.
+// id returns that of the request that the body is, nil otherwise.
 func (b *passedBody) id() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/held"
 )
 
 // A response is an HTTP response of events (HTML, "Server-sent events").
@@ -67,12 +69,12 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 	c := connFrom(ctx)
 	defer st.readBy(c)()
 	writing := st.writing(c)
-	defer writing.set(0)
+	defer writing.Set(0)
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
 		events, n, goesOn := st.take(carrier)
-		shed(writing.set(sizeOf(events)))
+		held.Shed(writing.Set(sizeOf(events)))
 		for i, event := range events {
 			if e.event(st, n+int64(i), event) != nil {
 				return false
@@ -81,7 +83,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 		if len(events) > 0 && e.failed(e.control.Flush()) != nil {
 			return false
 		}
-		writing.set(0)
+		writing.Set(0)
 		if !goesOn {
 			return st.isDone()
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -26,7 +27,7 @@ type session struct {
 	end       func(context.Context) // ends the conversation
 	alone     *stream               // for what belongs to no request
 	unread    *unread               // on all its streams
-	held      *budget
+	held      *held.Budget
 	called    func()        // says that it has sent a request; more than once is nothing
 	slow      func()        // ends it because its host does not read; does not block
 	gone      chan struct{} // closed when nobody waits for what is in flight
@@ -61,7 +62,7 @@ func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) 
 	return err
 }
 
-// streamOf returns the stream that is for what belongs to a request, nil where there is none.
+// streamOf returns the stream that is for what belongs to a request, nil if absent.
 func streamOf(about *host.Request) *stream {
 	if about == nil {
 		return nil
@@ -80,6 +81,9 @@ func (s *session) Drop(about *host.Request) {
 // AwaitRoom implements host.Edge: a host that does not read loses what is for it,
 // and in the end its session, and keeps nobody waiting.
 func (s *session) AwaitRoom() {}
+
+// Holder implements Edge.
+func (s *session) Holder() string { return s.holder }
 
 // Gone implements host.Edge.
 func (s *session) Gone() <-chan struct{} { return s.gone }
@@ -104,7 +108,7 @@ func (s *session) stream(max int) *stream {
 	defer s.mu.Unlock()
 	s.last++
 	st.number, st.ids, st.unread, st.overflow = s.last, true, s.unread, s.slow
-	st.hold = s.held.hold(s.holder, st.shed)
+	st.hold = s.held.Hold(s.holder, st.shed)
 	s.streams[st.number] = st
 	now := time.Now()
 	for n, old := range s.streams {
@@ -240,7 +244,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		})
 	}
 	alone.unread, alone.overflow = s.unread, s.slow
-	alone.hold = g.held.hold(s.holder, alone.shed)
+	alone.hold = g.held.Hold(s.holder, alone.shed)
 	if !g.sessions.makeRoom(s.holder) {
 		return nil
 	}
@@ -250,7 +254,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		}
 	}()
 	s.talk, s.end = g.opts.Open(s, who, namespace, true)
-	g.sessions.add(s) // complete: whoever finds it there may end it
+	g.sessions.add(s) // complete: from here on it may be ended
 	return s
 }
 
@@ -281,17 +285,18 @@ func (s *session) drain(ctx context.Context) {
 // An exchange is the edge of a host's session that lasts one HTTP request.
 type exchange struct {
 	*stream
-	talk *host.Session
-	end  func(context.Context) // ends the conversation; whoever else does waits for that
-	gone chan struct{}         // closed when the host is gone
+	holder string
+	talk   *host.Session
+	end    func(context.Context) // ends the conversation; later callers wait for that
+	gone   chan struct{}         // closed when the host is gone
 }
 
 // openExchange begins the session of a host for one request, with open. only is that the
 // host takes nothing but the answer. done has to be called when there is one.
-func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(host.Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
-	e = &exchange{stream: newStream(g.opts.MaxResponseBytes), gone: make(chan struct{})}
+func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
+	e = &exchange{stream: newStream(g.opts.MaxResponseBytes), holder: holderOf(r, who), gone: make(chan struct{})}
 	e.only = only
-	e.hold = g.held.hold(holderOf(r, who), e.shed)
+	e.hold = g.held.Hold(e.holder, e.shed)
 	leave := e.readBy(connFrom(r.Context()))
 	talk, end := open(e)
 	var once sync.Once
@@ -305,6 +310,9 @@ func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func
 		leave()
 	}
 }
+
+// Holder implements Edge.
+func (e *exchange) Holder() string { return e.holder }
 
 // Write implements host.Edge.
 func (e *exchange) Write(about *host.Request, class host.Class, parts ...[]byte) error {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // maxSessions is how many sessions there may be at once.
@@ -31,7 +33,7 @@ type sessionsOf struct {
 }
 
 // enter takes a place for a new session of a holder. Where there is none it returns a
-// session that should end for it, nil if there is none either.
+// session that should end for it, nil if absent either.
 func (t *sessions) enter(holder string) (spare *session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,6 +227,7 @@ func (r *reaper) end(s *session, since time.Time) bool {
 	case <-patience.C:
 		return false
 	}
+	wire.ExpectQuiet() // many may have been idle for the same time
 	r.work.Go(func() {
 		defer func() { <-r.busy }()
 		defer r.g.recovered()

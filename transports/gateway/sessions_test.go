@@ -89,7 +89,7 @@ func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
 	release := make(chan struct{})
 	first := true
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 		s, end := inner(edge, who, namespace, lasts)
 		if !first {
 			return s, end

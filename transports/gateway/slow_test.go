@@ -42,7 +42,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
 	var slow *host.Session // the first
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 		s, end := inner(edge, who, namespace, lasts)
 		if slow == nil {
 			slow = s

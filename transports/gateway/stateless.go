@@ -58,7 +58,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		defer g.running.add(-1)
 	}
 	accept := acceptable(r)
-	e, done := g.openExchange(r, who, !accept.events, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	e, done := g.openExchange(r, who, !accept.events, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
 	defer done()
 	var over <-chan struct{}
 	if lasting {

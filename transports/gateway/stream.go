@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -41,13 +42,14 @@ var errGone = errors.New("the host is gone")
 // or several one after the other where the host comes back. It never blocks those
 // who write to it.
 type stream struct {
-	number   int64   // in the ids of its events
-	max      int     // bytes of one response
-	ids      bool    // events have ids, and are kept for a host that comes back
-	open     bool    // it has no end of its own: it is not the response to one POST
-	overflow func()  // called when a host has far too much unread; must not block
-	unread   *unread // of all streams of the host, nil where it has but this
-	hold     *hold   // accounts for events; may be nil
+	number   int64      // in the ids of its events
+	max      int        // bytes of one response
+	ids      bool       // events have ids, and are kept for a host that comes back
+	open     bool       // it has no end of its own: it is not the response to one POST
+	overflow func()     // called when a host has far too much unread; must not block
+	unread   *unread    // of all streams of the host, nil where it has but this
+	hold     *held.Hold // accounts for events; may be nil
+	body     *held.Hold // accounts for the request that is answered, until it is; may be nil
 
 	mu       sync.Mutex
 	only     bool          // nothing but the answer can be sent: the host takes no event stream
@@ -94,8 +96,9 @@ func (st *stream) uncount() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.orphan = true
+	st.body.Set(0)
 	if st.readers == 0 {
-		st.hold.set(0)
+		st.hold.Set(0)
 	}
 	if st.unread != nil {
 		st.unread.now.Add(-int64(st.waiting))
@@ -109,10 +112,13 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	for _, p := range parts {
 		size += len(p)
 	}
-	var over []*hold
-	defer func() { shed(over) }() // without st.mu
+	var over []*held.Hold
+	defer func() { held.Shed(over) }() // without st.mu
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if class == host.Response && !st.open {
+		st.body.Set(0)
+	}
 	switch {
 	case st.lost || st.done:
 		return errGone
@@ -130,7 +136,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)
 	much := st.waitLocked(len(event))
-	over = st.hold.set(st.waiting + st.kept)
+	over = st.hold.Set(st.waiting + st.kept)
 	st.done = class == host.Response && !st.open
 	st.tellLocked()
 	if much && st.overflow != nil {
@@ -150,7 +156,7 @@ func (st *stream) readBy(c *conn) (leave func()) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		if st.readers--; st.readers == 0 && st.orphan {
-			st.hold.set(0)
+			st.hold.Set(0)
 		}
 	}
 }
@@ -184,7 +190,7 @@ func (st *stream) dropLocked() {
 	st.first += int64(len(st.events))
 	st.next, st.events, st.kept = st.first, nil, 0
 	st.waitLocked(-st.waiting)
-	st.hold.set(0)
+	st.hold.Set(0)
 }
 
 // finish ends a stream to which nothing will be added, such as that of a request
@@ -193,6 +199,7 @@ func (st *stream) finish() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.done = true
+	st.body.Set(0)
 	st.tellLocked()
 }
 
@@ -287,7 +294,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 		st.kept -= len(st.events[0])
 		st.events, st.first = st.events[1:], st.first+1
 	}
-	st.hold.set(st.waiting + st.kept)
+	st.hold.Set(st.waiting + st.kept)
 	return events, from, !st.done
 }
 
@@ -305,7 +312,7 @@ func (st *stream) trim() {
 		}
 		st.events, st.first = st.events[1:], st.first+1
 	}
-	st.hold.set(st.waiting + st.kept)
+	st.hold.Set(st.waiting + st.kept)
 }
 
 // expired reports whether nobody can come back to the stream any more.
@@ -316,13 +323,13 @@ func (st *stream) expired(now time.Time) bool {
 }
 
 // writing returns a hold for what is being written to a connection.
-func (st *stream) writing(c *conn) *hold {
+func (st *stream) writing(c *conn) *held.Hold {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.hold == nil {
 		return nil
 	}
-	return st.hold.in.hold(st.hold.who, func() { st.cut(c) })
+	return st.hold.Beside(func() { st.cut(c) })
 }
 
 func (st *stream) isDone() bool {

@@ -50,7 +50,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 	if handle == nil {
 		handle = func(r *host.Request) { r.Reply(json.RawMessage(`{"content":[]}`), nil) }
 	}
-	opts.Open = func(edge host.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+	opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 		s := host.NewSession(fmt.Sprint("s", tg.opened.Add(1)), edge, host.Options{
 			Control: control, HandleRequest: handle, HandleNotification: func(string, json.RawMessage) {},
 		})

@@ -7,7 +7,7 @@ package host
 type Edge interface {
 	// Write queues one message, given in pieces, in the order of the calls. It
 	// must not block, nor keep the pieces. about is the request that the message answers or belongs to,
-	// nil where there is none. The error is wire.ErrFull where the message was
+	// nil if absent. The error is wire.ErrFull where the message was
 	// dropped because the host reads too slowly, any other where the host is gone.
 	Write(about *Request, class Class, parts ...[]byte) error
 	// Drop says that a request is not answered, because its host cancelled it or

@@ -29,7 +29,7 @@ func (s *Session) End(ctx context.Context) {
 	s.mu.Unlock()
 	s.awaitAnswers(drainTimeout, func() bool { return ctx.Err() == nil && s.opts.Busy != nil && s.opts.Busy() })
 
-	// What is left is answered by whoever knows its upstream and whether it was
+	// What is left is answered by the code that knows its upstream and whether it was
 	// sent. The control plane has nobody to ask.
 	s.abandon(func(r *Request) bool { return isControl(r.Method) })
 	s.mu.Lock()

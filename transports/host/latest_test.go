@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A host that does not read has few updates of a resource waiting, and when it reads again
@@ -68,5 +70,166 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 			t.Errorf("%d updates were heard and %d dropped", heard, dropped)
 		}
 		in.Close()
+	})
+}
+
+// A latestHost keeps what it is sent, while it has room. The lock of latest guards it: send is
+// called under that.
+type latestHost struct {
+	latest
+	full  bool
+	tries int
+	got   []string
+}
+
+func (h *latestHost) send(m latestMessage) error {
+	h.tries++
+	if h.full {
+		return wire.ErrFull
+	}
+	h.got = append(h.got, string(m.params))
+	return nil
+}
+
+func (h *latestHost) say(subject, params string) bool {
+	return h.put(subject, latestMessage{params: json.RawMessage(params)}, h.send)
+}
+
+func (h *latestHost) hasRoom(room bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.full = !room
+}
+
+// tried returns how often something was sent.
+func (h *latestHost) tried() int {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tries
+}
+
+// heard returns what came since it was called last.
+func (h *latestHost) heard() string {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := strings.Join(h.got, " ")
+	h.got = nil
+	return got
+}
+
+// The first of a subject is sent at once, and the last of those that follow it soon. What is
+// new does not overtake what waits.
+func TestFirstAtOnceThenTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &latestHost{}
+		for n, params := range []string{"a1", "a2", "a3"} {
+			h.say("a", params)
+			if got := h.heard(); (got == "a1") != (n == 0) {
+				t.Errorf("after %s came %q", params, got)
+			}
+		}
+		h.say("b", "b1")
+		if got := h.heard(); got != "" {
+			t.Errorf("%q came before what waited", got)
+		}
+		time.Sleep(mergeFor)
+		if got := h.heard(); got != "a3 b1" {
+			t.Errorf("after the pause came %q", got)
+		}
+		time.Sleep(2 * mergeFor)
+		h.say("a", "a4")
+		if got := h.heard(); got != "a4" {
+			t.Errorf("after a pause without any came %q", got)
+		}
+		h.say("a", "a5")
+		h.say("c", "c1")
+		h.close(h.send)
+		if got := h.heard(); got != "a5 c1" {
+			t.Errorf("at the end came %q", got)
+		}
+		if !h.say("a", "a6") || h.heard() != "" {
+			t.Error("something comes after the end")
+		}
+	})
+}
+
+// Of subjects that never came before so many are sent at once, and as many after each pause.
+func TestSoManySubjectsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &latestHost{}
+		for n := range 2*maxAtOnce + 1 {
+			h.say(fmt.Sprint(n), "x")
+		}
+		for n, want := range []int{maxAtOnce, maxAtOnce, 1, 0} {
+			if got := len(strings.Fields(h.heard())); got != want {
+				t.Errorf("%d came after %d pauses, want %d", got, n, want)
+			}
+			time.Sleep(mergeFor)
+		}
+		h.close(h.send)
+	})
+}
+
+// A host without room is tried again after pauses that grow, and has bounded subjects and
+// bytes waiting: what replaces another counts once, what was sent does not count any more.
+func TestWhatWaitsForRoomIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &latestHost{full: true}
+		for n := range maxMerged {
+			if !h.say(fmt.Sprint(n), "x") {
+				t.Fatalf("there is no room for subject %d", n)
+			}
+		}
+		if h.say("one more", "x") || !h.say("7", "y") {
+			t.Error("want no room for one subject more, and room for another word on one that waits")
+		}
+		h.hasRoom(true)
+		h.close(h.send)
+
+		h = &latestHost{full: true}
+		most := strings.Repeat("x", maxMergedBytes)
+		first, again := h.say("large", most), h.say("large", most)
+		if !first || !again || h.say("small", "x") {
+			t.Error("want room for as much as may wait, and for nothing besides")
+		}
+		if !h.say("large", most[1:]) || !h.say("small", "x") || h.say("large", most) {
+			t.Error("want room for what was freed, and no more")
+		}
+		h.hasRoom(true)
+		time.Sleep(mergePause)
+		if got := h.heard(); len(got) != maxMergedBytes+1 {
+			t.Errorf("%d bytes came", len(got))
+		}
+		h.hasRoom(false)
+		if !h.say("large", most) {
+			t.Error("what was sent counts still")
+		}
+		h.hasRoom(true)
+		h.close(h.send)
+	})
+}
+
+func TestPausesOfAHostWithoutRoomGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &latestHost{full: true}
+		h.say("a", "x")
+		for pause, total := mergeFor, time.Duration(0); total < 4*mergePause; pause = min(2*pause, mergePause) {
+			tries := h.tried()
+			time.Sleep(pause - time.Nanosecond)
+			early := h.tried() - tries
+			time.Sleep(time.Nanosecond)
+			if got := h.tried() - tries; early != 0 || got != 1 {
+				t.Fatalf("%d tries before a pause of %v was over, %d after", early, pause, got)
+			}
+			total += pause
+		}
+		h.hasRoom(true)
+		time.Sleep(mergePause)
+		if got := h.heard(); got != "x" {
+			t.Errorf("%q came", got)
+		}
+		h.close(h.send)
 	})
 }

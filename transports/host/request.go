@@ -18,7 +18,7 @@ type Request struct {
 	Method  string
 	Params  json.RawMessage // of a tools/call: lent until HandleRequest returns, see Own
 	Outline *wire.Outline   // of Params as they came, nil of others
-	Meta    json.RawMessage // the _meta of Params, nil where there is none
+	Meta    json.RawMessage // the _meta of Params, nil if absent
 	Era     transports.Era  // which one it was made in
 	Peer    transports.Peer // the host, for what belongs to this request
 	Via     any             // what the edge gave to Session.Receive with it
@@ -65,7 +65,7 @@ func (r *Request) Reply(result json.RawMessage, err error) {
 	}
 }
 
-// Cancel ends the request without an answer and tells whoever works on it.
+// Cancel ends the request without an answer and tells the goroutine that works on it.
 // reason, raw JSON, may be nil.
 func (r *Request) Cancel(reason json.RawMessage) {
 	if onCancel, first := r.end(); first && onCancel != nil {
@@ -128,7 +128,7 @@ func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	return live
 }
 
-// drain tells whoever works on the request that the session ends.
+// drain tells the goroutine that works on the request that the session ends.
 func (r *Request) drain() {
 	r.mu.Lock()
 	onCancel, ended := r.onCancel, r.ended

@@ -74,7 +74,7 @@ func (s *Session) takePending(id int64) (p pendingRequest, ok bool) {
 	return p, ok
 }
 
-// handleResponse hands the host's answer to whoever asked. What another replica sends after
+// handleResponse hands the host's answer to the caller that asked. What another replica sends after
 // it must not overtake it on its way: there the host has answered before it calls.
 func (s *Session) handleResponse(m wire.Message) {
 	id, _ := transports.ParseID(m.ID)

@@ -148,7 +148,7 @@ func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	s.reject(nil, nil, id, code, fault.Err.Error())
 }
 
-// reject answers a request that is not taken; an id that is none is null.
+// reject answers a request that is not taken; an invalid id becomes null.
 func (s *Session) reject(b *batch, via any, id []byte, code int64, text string) {
 	if !wire.ValidID(id) {
 		id = nil

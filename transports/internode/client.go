@@ -204,7 +204,7 @@ func (e *requestBody) Close() error {
 }
 
 // Result returns a result that the replica at an address has kept for a principal, and
-// its limit in tokens. ok is false where there is none, or no answer.
+// its limit in tokens. ok is false if it is absent, or without an answer.
 func (c *Client) Result(ctx context.Context, address, principal, handle string) (result json.RawMessage, limit int, ok bool) {
 	r := (&http.Request{Method: http.MethodGet, URL: target(address, "result", handle), Header: http.Header{}}).WithContext(ctx)
 	resp, err := c.do(r, principal)
@@ -219,6 +219,6 @@ func (c *Client) Result(ctx context.Context, address, principal, handle string) 
 	if err != nil || len(result) > maxResult {
 		return nil, 0, false
 	}
-	limit, _ = strconv.Atoi(resp.Header.Get(headerLimit)) // 0 is none
+	limit, _ = strconv.Atoi(resp.Header.Get(headerLimit)) // 0 if unset
 	return result, limit, true
 }

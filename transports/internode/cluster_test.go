@@ -171,7 +171,7 @@ func (c *testCluster) node(id string) *node {
 }
 
 // open plays the aggregator.
-func (n *node) open(edge host.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+func (n *node) open(edge gateway.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 	control := mcp.NewServer(&mcp.Implementation{Name: n.id, Version: "1"}, &mcp.ServerOptions{
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},

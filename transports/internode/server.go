@@ -129,12 +129,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case first == "request" && s.opts.Requests != nil:
-		passed := *r.URL
-		passed.Path, passed.RawPath = "/"+name, ""
-		if passed.EscapedPath() != "/"+rest {
-			passed.RawPath = "/" + rest
-		}
-		r.URL = &passed
+		r.URL = withPath(r.URL, name, rest)
 		s.opts.Requests(w, r, principal)
 	case first == "upstream" && s.opts.Upstream != nil && r.Method == http.MethodPost:
 		s.upstream(w, r, name, principal)
@@ -143,6 +138,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
 	}
+}
+
+// withPath returns a URL with another path, as it is and escaped, without its first slash.
+func withPath(u *url.URL, path, escaped string) *url.URL {
+	passed := *u
+	passed.Path, passed.RawPath = "/"+path, ""
+	if passed.EscapedPath() != "/"+escaped {
+		passed.RawPath = "/" + escaped
+	}
+	return &passed
 }
 
 func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principal string) {

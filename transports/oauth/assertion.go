@@ -96,19 +96,7 @@ func (a *assertion) ask(req *http.Request) error {
 // add adds the assertion to a request for a token.
 func (a *assertion) add(ctx context.Context, form url.Values, audience string) error {
 	if a.auth.Grant == schema.GrantJWTBearer {
-		text, err := regular.Read(ctx, a.auth.AssertionFile, regular.Small)
-		if err != nil {
-			return fmt.Errorf("assertion_file: %w", err)
-		}
-		token := strings.TrimSpace(string(text))
-		if a.grant != nil {
-			if token, err = a.grant(ctx, token, audience, form.Get("scope")); err != nil {
-				return err
-			}
-		}
-		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
-		form.Set("assertion", token)
-		return nil
+		return a.addGrant(ctx, form, audience)
 	}
 	signer, err := signerOf(a.auth.PrivateKey)
 	if err != nil {
@@ -124,6 +112,23 @@ func (a *assertion) add(ctx context.Context, form url.Values, audience string) e
 	}
 	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 	form.Set("client_assertion", signed)
+	return nil
+}
+
+// addGrant adds the assertion of a file as the grant (RFC 7523, 2.1).
+func (a *assertion) addGrant(ctx context.Context, form url.Values, audience string) error {
+	text, err := regular.Read(ctx, a.auth.AssertionFile, regular.Small)
+	if err != nil {
+		return fmt.Errorf("assertion_file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if a.grant != nil {
+		if token, err = a.grant(ctx, token, audience, form.Get("scope")); err != nil {
+			return err
+		}
+	}
+	form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
+	form.Set("assertion", token)
 	return nil
 }
 

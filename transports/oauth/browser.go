@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// checkPage returns an address that a browser may be sent to, written anew. What a
+// checkPage returns an address that a browser may be sent to, written again. What a
 // server names goes to a program of the user's, so no character of it may mean
 // something there (CVE-2025-6514).
 func checkPage(g *guard, address string) (string, error) {

@@ -31,7 +31,7 @@ type callback struct {
 	served      chan struct{} // closed when the server has ended
 
 	mu      sync.Mutex
-	state   string // that the login under way expects, empty while there is none
+	state   string // that the login under way expects, empty while absent
 	results chan result
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // grantFrom has the company's identity provider exchange an ID token for a grant at the
@@ -24,10 +26,6 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 	if err != nil {
 		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), withoutURL(err))
 	}
-	credentials := &oauthex.ClientCredentials{ClientID: a.IDPClientID}
-	if a.IDPClientSecret != "" {
-		credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.IDPClientSecret}
-	}
 	token, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG,
 		Audience:           audience,
@@ -35,7 +33,7 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 		Scope:              strings.Fields(scope),
 		SubjectToken:       idToken,
 		SubjectTokenType:   oauthex.TokenTypeIDToken,
-	}, credentials, client)
+	}, idpCredentials(a), client)
 	if err != nil {
 		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), tokenError(err))
 	}
@@ -45,8 +43,17 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 	return token.AccessToken, nil
 }
 
+// idpCredentials returns what we identify ourselves with at the identity provider.
+func idpCredentials(a *schema.Auth) *oauthex.ClientCredentials {
+	credentials := &oauthex.ClientCredentials{ClientID: a.IDPClientID}
+	if a.IDPClientSecret != "" {
+		credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.IDPClientSecret}
+	}
+	return credentials
+}
+
 // exchangeEndpoint returns the token endpoint of an OpenID provider. The SDK takes no metadata
-// without PKCE, which there is none of in an exchange and many providers say nothing of.
+// without PKCE, which an exchange does not have and many providers say nothing of.
 func exchangeEndpoint(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", nil)
 	if err != nil {

@@ -117,7 +117,7 @@ func (f *files) names(key Key) (names []string, err error) {
 	return names, err
 }
 
-// readRecord reads a file, nil if there is none or it is no record.
+// readRecord reads a file, nil if absent or it is no record.
 func readRecord(path string) (*record, error) {
 	text, err := regular.ReadOwn(context.Background(), path, maxRecord, func(info fs.FileInfo) error { return checkPrivate(path, info) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -230,7 +230,7 @@ func (f *files) Lock(ctx context.Context, key Key) (held context.Context, unlock
 	return ctx, unlock, err
 }
 
-// lockFile locks a file, which is made if there is none, before ctx ends. It tries again
+// lockFile locks a file, which is made if absent, before ctx ends. It tries again
 // and again: a system call that waits keeps a thread for as long as another process has
 // the lock, and one that was stopped has it for ever.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {

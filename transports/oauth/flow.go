@@ -29,7 +29,7 @@ type Flow struct {
 	// Show gets the address of the login page, to open it or to print it.
 	Show func(address string)
 	// Pasted are addresses that the user types: where the browser came back to, if
-	// that is on another machine. Nil is none.
+	// that is on another machine. Nil if unset.
 	Pasted <-chan string
 }
 
@@ -188,6 +188,24 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 // ask sends a message, with the headers of the config, and returns the answer's
 // header.
 func (f *Flow) ask(ctx context.Context, client *http.Client, message, session string) (*http.Response, error) {
+	req, err := f.request(ctx, message, session)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body.Close()
+	resp.Body = http.NoBody
+	if _, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")); err != nil {
+		resp.Header.Del("WWW-Authenticate") // the metadata is found without it
+	}
+	return resp, nil
+}
+
+// request returns the request that carries a message to the server, without a token.
+func (f *Flow) request(ctx context.Context, message, session string) (*http.Request, error) {
 	method, body := http.MethodPost, message
 	if f.Server.Transport == schema.SSE {
 		method, body = http.MethodGet, ""
@@ -207,16 +225,7 @@ func (f *Flow) ask(ctx context.Context, client *http.Client, message, session st
 		req.Header.Set("Mcp-Session-Id", session)
 		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body.Close()
-	resp.Body = http.NoBody
-	if _, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")); err != nil {
-		resp.Header.Del("WWW-Authenticate") // the metadata is found without it
-	}
-	return resp, nil
+	return req, nil
 }
 
 // fetchCode sends the user to the login page and waits for the browser to come
@@ -326,7 +335,7 @@ func (w *witness) metadata() bool {
 	return len(w.servers) > 0
 }
 
-// issuer returns the last one whose metadata was read, "" if there is none.
+// issuer returns the last one whose metadata was read, "" if absent.
 func (w *witness) issuer() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

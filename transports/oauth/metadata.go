@@ -27,7 +27,7 @@ type resourceCheck struct {
 	next   http.RoundTripper
 	guard  *guard
 	server *url.URL
-	named  string // the address of metadata in the server's challenge, "" if there is none
+	named  string // the address of metadata in the server's challenge, "" if absent
 
 	mu       sync.Mutex
 	unusable error  // after it nothing is asked any more
@@ -109,7 +109,7 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	case errors.As(err, new(*RefusedError)):
 		err = fmt.Errorf("its resource metadata: %w", err)
 	case err != nil || resp.StatusCode != http.StatusOK:
-		return resp, err // there is none
+		return resp, err // absent
 	default:
 		var body []byte
 		if body, err = io.ReadAll(resp.Body); err == nil {
@@ -119,12 +119,17 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if err != nil {
-		c.mu.Lock()
-		c.unusable = err
-		c.mu.Unlock()
-		return nil, err
+		return nil, c.refuse(err)
 	}
 	return resp, nil
+}
+
+// refuse keeps why the metadata is unusable, and returns it.
+func (c *resourceCheck) refuse(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unusable = err
+	return err
 }
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"

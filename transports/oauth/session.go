@@ -89,7 +89,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	read      bool      // whether the store was asked
-	login     *Login    // nil if there is none; it is never changed, only replaced
+	login     *Login    // nil if absent; it is never changed, only replaced
 	renewedAt time.Time // the last refresh, or login of a machine, by this process
 	issuer    string    // that the secret of a machine went to, "" before; no other gets it
 	retryAt   time.Time // no refresh before, the last one failed
@@ -223,7 +223,7 @@ func (s *Session) token(ctx context.Context) (string, error) {
 }
 
 // stepUp returns the token of a login that was made since the request, which lacked
-// scopes. If there is none, the scopes are noted for the next login to ask for (MCP
+// scopes. If it is absent, the scopes are noted for the next login to ask for (MCP
 // "Step-Up Authorization Flow").
 func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
 	if len(scopes) == 0 || s.machine() {

@@ -60,7 +60,7 @@ func (s *shared) read(key Key) ([]*record, error) {
 	return all, err
 }
 
-// get returns the records of a key and the revision that has them, 0 if there is none. A
+// get returns the records of a key and the revision that has them, 0 if absent. A
 // record that our keys do not open counts as none.
 func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint64, err error) {
 	name := s.record("login", key)

@@ -81,7 +81,7 @@ func (s *Store) Peek(key Key) (*Login, error) {
 	return &all[0].Login, nil
 }
 
-// Load returns a login, nil if there is none.
+// Load returns a login, nil if absent.
 func (s *Store) Load(key Key) (*Login, error) {
 	all, err := s.read(key)
 	if len(all) == 0 {

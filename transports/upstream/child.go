@@ -39,18 +39,24 @@ type childLink struct {
 	stdout     *timedPipe
 	errPipe    *timedPipe
 	stderrTail command.Tail
-	sandbox    *sandbox.Sandbox // nil is none
+	sandbox    *sandbox.Sandbox // nil if unset
 	stdoutRead chan struct{}    // closed when stdout was read to its end
 	stderrRead chan struct{}    // closed when stderr was
 	gone       chan struct{}    // closed when nothing of the tree is left
 }
 
-// PID returns the process that serves the connection, 0 where that is remote.
-func (c *Conn) PID() int {
+// A Process serves a connection. The zero value means a remote server.
+type Process struct {
+	PID     int
+	Sandbox *sandbox.Status // nil without one
+}
+
+// Process returns the process that serves the connection.
+func (c *Conn) Process() Process {
 	if l, ok := c.link.(*childLink); ok && l.tree != nil {
-		return l.tree.Pid()
+		return Process{l.tree.Pid(), l.sandbox.Status()}
 	}
-	return 0
+	return Process{}
 }
 
 // openChild starts the server's command and reads what it prints.
@@ -96,7 +102,8 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: path, Args: append([]string{program}, args...), Dir: dir, Env: env}
+	path, args = l.sandbox.Command(path, append([]string{program}, args...))
+	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env}
 	var theirs []*os.File
 	pipe := func(child **os.File, childReads bool) *os.File {
 		r, w, pipeErr := os.Pipe()

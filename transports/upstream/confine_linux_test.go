@@ -6,11 +6,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // boxed returns a fake in a sandbox, with a home directory of its own.
@@ -94,7 +99,60 @@ func TestSandboxNetwork(t *testing.T) {
 	if text, err := does(t, c, "get", "http://evil.example.com/"); err != nil || !strings.Contains(text, "403") || !strings.Contains(text, "does not name it") {
 		t.Errorf("got %q, %v", text, err)
 	}
+	if got := c.Process().Sandbox; got.Refused != 1 || len(got.LastRefused) != 1 || !strings.Contains(got.LastRefused[0], "evil.example.com:80") {
+		t.Errorf("its status is %+v", got)
+	}
 	if said := c.Stderr(); !strings.Contains(said, "dynmcp: the sandbox does not allow evil.example.com:80") {
 		t.Errorf("its last words are %q", said)
+	}
+}
+
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	defer there.Close()
+	for _, learn := range []bool{true, false} {
+		t.Run(fmt.Sprintf("learn=%v", learn), func(t *testing.T) {
+			server, home := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{"api.example.com"}}})
+			home, err := filepath.EvalSymlinks(home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(home, "key"), []byte("a key"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(home, "notes"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			trace := &sandbox.Trace{Learn: learn}
+			c := dial(t, server, Options{Trace: trace})
+			text, readErr := does(t, c, "read_file", filepath.Join(home, "key"))
+			_, writeErr := does(t, c, "write_file", filepath.Join(home, "notes", "x"))
+			around, getErr := does(t, c, "get", there.URL)
+			_, _ = does(t, c, "get", "http://localhost.example.com/")
+			if learn && (text != "a key" || writeErr != nil || around != "200 OK here") {
+				t.Errorf("something is limited: read %q, %v; write %v; get %q, %v", text, readErr, writeErr, around, getErr)
+			}
+			if !learn && (readErr == nil || writeErr == nil || getErr == nil) {
+				t.Errorf("something is not limited: read %v, write %v, get %v", readErr, writeErr, getErr)
+			}
+			c.Close()
+			if err := trace.Err(); err != nil {
+				t.Fatal(err)
+			}
+			read, write := sandbox.Paths(command.Confined(server).Policy().Beyond(trace.Files()), home)
+			if diff := cmp.Diff([]string{filepath.Join(home, "key")}, read); diff != "" {
+				t.Errorf("to be read (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{filepath.Join(home, "notes")}, write); diff != "" {
+				t.Errorf("to be changed (-want +got):\n%s", diff)
+			}
+			if got := trace.Hosts(); !slices.Contains(got, "localhost.example.com:80") {
+				t.Errorf("hosts: got %v", got)
+			}
+			if got := trace.Addresses(); !slices.Equal(got, []string{strings.TrimPrefix(there.URL, "http://")}) {
+				t.Errorf("addresses: got %v, want %s", got, there.URL)
+			}
+		})
 	}
 }

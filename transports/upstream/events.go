@@ -20,7 +20,7 @@ type event struct {
 	name  string
 	id    string
 	retry time.Duration
-	data  []byte // nil if there is none
+	data  []byte // nil if absent
 }
 
 // readEvents calls each for every event of body, in order, until the body ends.
@@ -98,12 +98,8 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 			return before, err
 		}
 		chunk, _ := l.in.Peek(l.in.Buffered())
-		if l.wasCR {
-			l.wasCR = false
-			if chunk[0] == '\n' {
-				_, _ = l.in.Discard(1)
-				continue
-			}
+		if l.skipLF(chunk[0]) {
+			continue
 		}
 		end, found := lineEnd(chunk)
 		if found {
@@ -122,6 +118,15 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 			return before, nil
 		}
 	}
+}
+
+// skipLF skips the second half of a line's end, and reports whether next is one.
+func (l *eventLines) skipLF(next byte) bool {
+	skip := l.wasCR && next == '\n'
+	if l.wasCR = false; skip {
+		_, _ = l.in.Discard(1)
+	}
+	return skip
 }
 
 // lineEnd returns where the first line of text ends; false means it does not.

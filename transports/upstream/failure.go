@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"runtime"
 	"syscall"
 
 	"github.com/dynmcp/dynmcp/internal/redact"
@@ -54,6 +55,8 @@ func (r *reporter) noResources(cause error) *transports.Failure {
 		remedy = "raise the limit on processes (ulimit -u, or the pids limit of a container)"
 	case errors.Is(cause, syscall.ENOMEM):
 		remedy = "free some memory"
+	case runtime.GOOS == "windows": // which has other numbers for these
+		remedy = "close other programs"
 	}
 	f.Hint = remedy + ", or have fewer servers loaded; the server is not at fault"
 	return f

@@ -34,7 +34,7 @@ const (
 var ErrProbe = errors.New("it ended at server/discover")
 
 // Handshake finds out which era the upstream is of and introduces us, declaring
-// capabilities (raw JSON, nil is none). An upstream that speaks both is spoken to
+// capabilities (raw JSON, nil if unset). An upstream that speaks both is spoken to
 // in the host's. The error wraps ErrProbe if the upstream did not survive the
 // question.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
@@ -70,7 +70,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 
 // namedVersion returns the newest of the protocol versions we speak, and which fit,
 // that a refusal because of the version names (MCP 2026-07-28, "Versioning"); "" if
-// err is none or names none.
+// err is nil or names none.
 func namedVersion(err error, fits func(version string) bool) (newest string) {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) || rpc.Code != transports.CodeUnsupportedVersion {

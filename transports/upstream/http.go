@@ -85,15 +85,18 @@ func newHTTPClient(open context.Context, opts Options) *http.Client {
 		authorized = opts.Login.Transport(transport)
 	}
 	return &http.Client{
-		Transport: authorized,
-		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			from, to := via[0].URL, req.URL
-			if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {
-				return fmt.Errorf("%w to %s", errRedirect, origin(to))
-			}
-			return nil
-		},
+		Transport:     authorized,
+		CheckRedirect: checkRedirect,
 	}
+}
+
+// checkRedirect refuses a redirect that leaves the origin or changes the method.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, req.URL
+	if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {
+		return fmt.Errorf("%w to %s", errRedirect, origin(to))
+	}
+	return nil
 }
 
 // A socket is closed when its link is. net/http closes only connections that are

@@ -42,7 +42,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNotFound && stream.opened:
-		// The session is gone; the next use connects anew.
+		// The session is gone; the next use connects again.
 		l.conn.retire(ErrSessionLost)
 		return false
 	case resp.StatusCode >= 500:

@@ -23,7 +23,7 @@ import (
 )
 
 // statusFailure turns an error status into a failure; x is the call's exchange,
-// nil if there is none. If the body is a JSON-RPC error that answers the call,
+// nil if absent. If the body is a JSON-RPC error that answers the call,
 // that is the answer. A forgotten session takes no new calls; those in flight may
 // still be answered, or are told the same.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
@@ -36,7 +36,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	code := resp.StatusCode
 	switch {
 	case l.session.Load() != nil && sessionGone(code, m):
-		l.conn.retire(ErrSessionLost) // first: whoever repeats the call must not find the connection usable
+		l.conn.retire(ErrSessionLost) // first: a repeated call must not find the connection usable
 		outcome := outcomeOf(code)
 		if code == http.StatusNotFound {
 			outcome = transports.NotSent

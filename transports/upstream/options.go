@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -44,16 +45,19 @@ type Options struct {
 	// Env are variables that a child gets whatever its entry says, as NAME=value.
 	Env []string
 
+	// Trace notes what a child does that has a sandbox. Nil does not.
+	Trace *sandbox.Trace
+
 	// Fence has a child killed when its deadline passes, also while this process is
-	// stopped. Nil is none.
+	// stopped. Nil if unset.
 	Fence *guard.Fence
 
 	// Cork holds back what is sent to the upstream and what its messages lead
-	// to, while those of one read are handled. Nil is none.
+	// to, while those of one read are handled. Nil if unset.
 	Cork *wire.Cork
 
 	// Throttle is called by what reads the upstream before it reads on, outside
-	// of any hold of Cork. It may block while hosts do not read. Nil is none.
+	// of any hold of Cork. It may block while hosts do not read. Nil if unset.
 	Throttle func()
 
 	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
@@ -63,7 +67,7 @@ type Options struct {
 // A Login is how requests to an HTTP upstream are authorized.
 type Login struct {
 	// Transport returns a transport that authorizes the requests it passes on. Its
-	// own errors are *transports.Failure; nothing was sent then. Nil is none.
+	// own errors are *transports.Failure; nothing was sent then. Nil if unset.
 	Transport func(http.RoundTripper) http.RoundTripper
 	// Hint says what to do about an answer with status 401 or 403, empty is not
 	// known, and whether a person's login would mend it. It is not nil where Transport

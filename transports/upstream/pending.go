@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ import (
 const maxPending = 1 << 16
 
 var (
-	errTooManyCalls  = errors.New("too many calls are in flight")
+	errTooManyCalls  = fmt.Errorf("%d calls are in flight, as many as may be", maxPending)
 	errPendingClosed = errors.New("the connection has ended")
 )
 
@@ -79,7 +80,7 @@ func (p *pending) take(id int64, own *Call) *Call {
 	return call
 }
 
-// hold stops the timer of a call, or starts it anew.
+// hold stops the timer of a call, or starts it again.
 func (p *pending) hold(call *Call, held bool, timeout time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -196,6 +196,6 @@ func (c *Conn) refusal(err *wire.Error) error {
 		namedVersion(err, func(version string) bool { return version == *agreed }) != "" {
 		return err
 	}
-	c.retire(errVersionGone) // first: whoever repeats the call must not find the connection usable
+	c.retire(errVersionGone) // first: a repeated call must not find the connection usable
 	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)
 }

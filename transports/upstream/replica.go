@@ -37,7 +37,7 @@ func (c *Conn) Retire() { c.retire(ErrMoved) }
 // same.
 func (c *Conn) Kill() {
 	c.killed.Store(true)
-	c.link.kill() // first: whoever hears of the end would ask the child to end
+	c.link.kill() // first: a listener to the end would ask the child to end
 	c.end(errNotHere)
 }
 

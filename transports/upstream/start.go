@@ -67,7 +67,8 @@ func (c *Conn) notSent(id int64, err error) {
 	case isFailure:
 		c.calls.fail(id, failure)
 	case errors.Is(err, wire.ErrFull):
-		c.calls.fail(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
+		full := fmt.Errorf("%w, and %d MB wait for it", err, maxQueuedRequests>>20)
+		c.calls.fail(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, full))
 	default:
 		c.calls.with(id, nil, func(call *Call) {
 			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
@@ -112,7 +113,7 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 }
 
 // HoldTimeout stops the time that the server's timeout gives a call in flight, for as
-// long as the upstream waits for a host; held false starts it anew.
+// long as the upstream waits for a host; held false starts it again.
 func (c *Conn) HoldTimeout(call *Call, held bool) {
 	c.calls.hold(call, held, call.within(c.server.Timeout))
 }

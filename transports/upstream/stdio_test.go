@@ -223,8 +223,8 @@ func TestStdioTooMuchWaits(t *testing.T) {
 		c.Start(&Call{Method: "tools/call", Params: params, Done: func(_ json.RawMessage, err error) { failed <- err }})
 	}
 	f := wantFailure(t, <-failed, transports.CodeOverloaded, transports.NotSent)
-	if !errors.Is(f, wire.ErrFull) {
-		t.Errorf("got %v", f)
+	if text := f.Text(); !errors.Is(f, wire.ErrFull) || !strings.Contains(text, "127 MB wait for it") || !strings.Contains(text, "call again when it has caught up") {
+		t.Errorf("got %s", text)
 	}
 }
 

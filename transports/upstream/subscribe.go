@@ -166,11 +166,7 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 		}
 		select {
 		case <-s.wake:
-			s.mu.Lock()
-			changes := s.waiting
-			s.waiting = nil
-			s.mu.Unlock()
-			s.apply(changes)
+			s.apply(s.takeWaiting())
 		case <-late:
 			s.current.late = nil
 			s.notifyMissed()
@@ -184,6 +180,15 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 			return
 		}
 	}
+}
+
+// takeWaiting returns the changes that wait, and forgets them.
+func (s *subscriptions) takeWaiting() []*subscriptionChange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := s.waiting
+	s.waiting = nil
+	return changes
 }
 
 // down notes that no stream is open and schedules the next attempt, after twice

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -19,7 +20,9 @@ import (
 // neededVariables are inherited whatever else is kept from a child.
 var neededVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
-	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP", // Windows
+	// Windows
+	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "USERNAME", "HOMEDRIVE", "HOMEPATH",
+	"TEMP", "TMP", "PROGRAMFILES", "PROGRAMDATA", "PROCESSOR_ARCHITECTURE",
 }
 
 // Environment returns the variables that a child inherits and, after them, its
@@ -42,7 +45,7 @@ func Environment(own map[string]string, inherit schema.Inherit) []string {
 
 // Find finds a command as a shell in dir with the child's own PATH would.
 func Find(command, dir string, env []string) (string, error) {
-	if strings.ContainsRune(command, filepath.Separator) || filepath.IsAbs(command) {
+	if filepath.Base(command) != command { // a path, also one of Windows with slashes
 		if !filepath.IsAbs(command) && dir != "" {
 			command = filepath.Join(dir, command)
 		}
@@ -50,7 +53,7 @@ func Find(command, dir string, env []string) (string, error) {
 	}
 	path := os.Getenv("PATH")
 	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+		if name, value, _ := strings.Cut(entry, "="); name == "PATH" || runtime.GOOS == "windows" && strings.EqualFold(name, "PATH") {
 			path = value
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -54,7 +55,11 @@ func UnfinishedHint(env []string) string {
 		name, value, _ := strings.Cut(entry, "=")
 		variables[strings.ToLower(name)] = value
 	}
-	cache := cmp.Or(variables["npm_config_cache"], filepath.Join(variables["home"], ".npm"))
+	standard := filepath.Join(variables["home"], ".npm")
+	if runtime.GOOS == "windows" {
+		standard = filepath.Join(variables["localappdata"], "npm-cache")
+	}
+	cache := cmp.Or(variables["npm_config_cache"], standard)
 	locks, _ := filepath.Glob(filepath.Join(cache, "_npx", "*", "concurrency.lock")) // of a cache with a bad pattern in its name nothing is known
 	for _, lock := range locks {
 		folder := filepath.Dir(lock)

@@ -1,0 +1,28 @@
+package command
+
+import (
+	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Confined returns a server as a sandbox has it, and the environment that it starts with.
+func Confined(server schema.Server) sandbox.Server {
+	inherit := server.InheritEnv
+	if box := server.Sandbox; box.On && (!box.Env.None || len(inherit.Names) == 0) {
+		inherit = box.Env
+	}
+	s := sandbox.Server{
+		Name: server.Name, Dir: server.Cwd, DirSet: server.Cwd != "",
+		Env:      Environment(server.Env, inherit),
+		Installs: RunsPackage(server.Command, server.Args),
+		Read:     server.Sandbox.Read, Write: server.Sandbox.Write, BestEffort: server.Sandbox.BestEffort,
+	}
+	switch network := server.Sandbox.Network; {
+	case network.None:
+		s.Network = sandbox.NoNetwork
+	case len(network.Hosts) > 0:
+		s.Network, s.Hosts = sandbox.OnlyByProxy, network.Hosts
+	}
+	s.Program, _ = Find(server.Command, server.Cwd, s.Env) // its start says that it is not there
+	return s
+}
