@@ -25,8 +25,8 @@ func TestWaitingCallsKeepTheirOrder(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()
 		host, up := st.hosts[0], st.upstreams[0]
-		open := st.agg.open
-		st.agg.open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+		open := st.agg.fleet.Open
+		st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 			time.Sleep(time.Second)
 			return open(server, opts)
 		}
@@ -55,34 +55,10 @@ func TestWaitingCallsKeepTheirOrder(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the upstream got other calls, or in another order (-want +got):\n%s", diff)
 		}
-		if left := st.agg.peerOf(st.agg.set.Get("up")).record.queue.length.Load(); left != 0 {
+		if left := st.agg.fleet.Of(st.agg.set.Get("up")).Record.Queue.Length.Load(); left != 0 {
 			t.Errorf("%d calls stay in the queue", left)
 		}
 	})
-}
-
-// A call that is sent again takes its place before those that came later.
-func TestQueueGoesByNumber(t *testing.T) {
-	var q queue
-	second, third := q.join(2), q.join(3)
-	first := q.join(1)
-	for i, ticket := range []*ticket{first, second, third} {
-		<-ticket.next
-		if !ticket.isFirst() {
-			t.Errorf("ticket %d is not the first when it is its turn", i+1)
-		}
-		ticket.leave()
-	}
-}
-
-func TestSlotIsForTheCallThatWaits(t *testing.T) {
-	var q queue
-	running := q.take(nil, 1)
-	waiting := q.join(1)
-	q.giveBack(1)
-	if !running || q.take(nil, 1) || q.take(nil, 0) || !q.take(waiting, 1) || q.take(waiting, 1) {
-		t.Error("a call passes the one that waits, or takes a slot that there is not")
-	}
 }
 
 // A bounded server takes two calls at a time. Two hosts use it.
@@ -114,7 +90,7 @@ expose direct
 		defer st.close()
 		b := &bounded{stage: st, t: t}
 		test(b)
-		if agg := stdcmp.Or(st.other, st.agg); agg.peerOf(agg.set.Get("up")).record.slots.inUse() {
+		if agg := stdcmp.Or(st.other, st.agg); agg.fleet.Of(agg.set.Get("up")).Record.Slots.InUse() {
 			t.Error("a slot is taken")
 		}
 	})

@@ -9,20 +9,28 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
@@ -46,7 +54,7 @@ type Options struct {
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
 	// ChildEnv returns variables for the child of a server, by its name, which its
-	// entry cannot keep from it; nil is none.
+	// entry cannot keep from it; nil if unset.
 	ChildEnv func(cfg *schema.Config, server string) []string
 	// Mark adds what requests to a server over HTTP say of who makes them; nil is
 	// nothing.
@@ -60,6 +68,11 @@ type Options struct {
 	// StoreDir is where it is kept between runs what servers list, unless the config
 	// names another directory; "" keeps nothing.
 	StoreDir string
+	// Definitions is the directory of the definitions of tools that are pinned or approved; ""
+	// keeps none.
+	Definitions string
+	// LockChanged says when the lock of approved tools may have changed; nil is never.
+	LockChanged <-chan struct{}
 	// Listings is where replicas keep what servers list, in the place of StoreDir: what one
 	// has listed is known to all. Nil is StoreDir.
 	Listings kv.Bucket
@@ -79,6 +92,8 @@ type Options struct {
 	// Reserved keeps the causes of failures out of what all hosts read, such as the
 	// catalogue: some may be those of other users.
 	Reserved bool
+	// Held accounts for the bytes that are held for hosts; nil is one of the config's size.
+	Held *held.Budget
 	// Observe is told what happens; nil is nobody.
 	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
@@ -93,30 +108,26 @@ type Aggregator struct {
 	state       atomic.Pointer[state]
 	catalog     *catalog.Catalog
 	set         *lazy.Set
-	open        func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
-	ctx         context.Context                                               // ends with the aggregator
+	fleet       *fleet.Fleet
+	ctx         context.Context // ends with the aggregator
 	cancel      context.CancelCauseFunc
 	work        *work.Group
-	peers       sync.Map  // *lazy.Upstream to its *peer
 	cork        wire.Cork // of all that hosts and upstreams send
-	sessions    *notify.Registry[*session]
-	declared    declarations
+	sessions    *notify.Registry[*sessions.Session]
 	changed     notify.Signal      // hosts may read something else now
 	server      func() *mcp.Server // of the control plane, made when it is first needed
-	startup     startup
 	snapshots   notify.Snapshots[listKey]
-	records     records
 	lastRequest atomic.Int64 // the number of it
-	calls       call.Env
+	calls       forward.Env
 	taskOwners  *taskowner.Owners
-	offers      ask.Offers    // of logins
+	offers      ask.Offers // of logins
+	permits     permit.Permits
 	results     results.Store // that reached a host in part
-	placer      remote.Placer
+	scripts     scripts.Env
+	pinning     *pinning.Env
 
-	listings *listing.Env // of every upstream
-
-	observation observation
-	references  *references // to failures whose cause hosts were not told
+	observation observe.Reporter
+	references  *observe.References // to failures whose cause hosts were not told
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -143,26 +154,41 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts:    opts,
 		log:     opts.Logger,
 		catalog: catalog.New(),
-		open:    upstream.Open,
-		startup: startup{next: make(chan struct{})},
 
-		observation: observation{opts.Observe, opts.Logger},
-		references:  newReferences(opts.Logger),
+		observation: observe.Reporter{Observer: opts.Observe, Log: opts.Logger},
+		references:  observe.NewReferences(opts.Logger),
 	}
-	a.sessions, a.changed, a.declared.known = notify.NewRegistry[*session](), notify.NewSignal(), make(chan struct{})
+	a.sessions, a.changed = notify.NewRegistry[*sessions.Session](), notify.NewSignal()
 	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
-	a.placer = remote.Placer{Place: opts.Place, Work: a.work, Wanted: a.isWanted}
-	a.calls.Work, a.calls.Log, a.calls.Waiting.Work = a.work, a.log, a.work
+	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Held, held.New(int64(cfg.Gateway.MaxHeldBytes)))
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
+	a.permits.States = &a.calls.States
+	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
-	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
-	a.listings = &listing.Env{
+	a.pinning = &pinning.Env{
+		Catalog: a.catalog, Config: a.reload.RLocker(), Published: a.installed,
+		Current: func() *pinning.Pins { return a.state.Load().pins },
+	}
+	a.fleet = fleet.New(fleet.Options{
+		Context: a.ctx, Log: a.log, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
+		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
+		InProfile:  func(name, server string) bool { return inProfile(a, name, server) },
+		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
+		Fatal: func(err error) { a.cancel(&FatalError{Err: err}) },
+	})
+	a.set = a.fleet.Set
+	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
+	a.calls.Hooks = a.hooks()
+	a.fleet.Listings = &listing.Env{
 		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
 		Work: a.work, Published: a.installed, Refreshed: a.notifyReplicas,
-		Keep: func(u *lazy.Upstream, l *catalog.Listing) { a.state.Load().store.KeepListing(u.Server, l) },
+		Keep: func(u *lazy.Upstream, l *catalog.Listing) {
+			a.pinning.Listed(u.Server)
+			a.state.Load().store.KeepListing(u.Server, l)
+		},
 	}
 	st, err := a.newState(cfg)
 	if err != nil {
@@ -170,7 +196,22 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	}
 	a.swap(st)
 	a.work.Go(a.announce)
+	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil
+}
+
+// connectionOf returns what the connection to an upstream is opened with, as the config and
+// the options have it.
+func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.Options {
+	return upstream.Options{
+		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
+		Logger: a.log,
+		Redact: a.opts.Redact,
+		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
+		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
+		Login:  a.opts.Login(u.Server),
+		Cork:   &a.cork,
+	}
 }
 
 // Serve answers one host on a pair of streams until the host is gone, ctx
@@ -191,12 +232,12 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.openSession(principal{})
-	s.local, s.mayLogIn, s.lasts, s.shares = true, true, true, shares
+	s := a.openSession("")
+	s.Local, s.MayLogIn, s.Lasts, s.Shares = true, true, true, shares
 	defer s.end()
 	conversation := s.converse(edge)
 	if a.config().SingleWrap || a.opts.Strict {
-		a.startEager(true)
+		a.fleet.StartEager(true)
 	}
 	err := edge.Serve(ctx, conversation)
 	return cmp.Or(a.Err(), err)
@@ -205,7 +246,8 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 // A Guest is a host that Open begins the session of.
 type Guest struct {
 	User     string // who is told apart from others by this name
-	Server   string // the only one that is served, as it is by itself; "" is all
+	Holder   string // for whom its bytes are held
+	Server   string // the only one that is served, as it is by itself, or ProfilePrefix and a profile; "" is all
 	Tree     bool   // the API that the tree has over HTTP is served: meta_tree, meta_desc and meta_call, whatever the config exposes
 	Lasts    bool   // the session is not for one request alone
 	MayLogIn bool   // the user is who runs dynmcp, on this machine
@@ -215,8 +257,11 @@ type Guest struct {
 // Open begins the session of a host that edge reaches, one of many. end ends it, as
 // Session.End does. It is for edges that many hosts share; the others call Serve.
 func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
-	s := a.openSession(principal{g.User})
-	s.shares, s.only, s.tree, s.lasts, s.mayLogIn, s.local = true, g.Server, g.Tree, g.Lasts, g.MayLogIn, g.Local
+	s := a.openSession(g.User)
+	s.Shares, s.Holder, s.Only, s.Tree, s.Lasts, s.MayLogIn, s.Local = true, g.Holder, g.Server, g.Tree, g.Lasts, g.MayLogIn, g.Local
+	if in, ok := strings.CutPrefix(g.Server, ProfilePrefix); ok {
+		s.Only, s.In = "", in
+	}
 	conversation = s.converse(edge)
 	return conversation, func(ctx context.Context) {
 		defer s.end()
@@ -224,38 +269,17 @@ func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, 
 	}
 }
 
-// converse connects a session with its host.
-func (s *session) converse(edge host.Edge) *host.Session {
-	conversation := host.NewSession(s.id, edge, s.observed(host.Options{
-		Control:            s.agg.server(),
-		HandleRequest:      s.handle,
-		HandleNotification: s.handleNotification,
-		Busy:               s.agg.anyLoading,
-		Logger:             s.agg.log,
-	}))
-	s.attach(conversation)
-	if o := s.agg.opts.Observe; o != nil {
-		o.Session(s.info(), true)
-	}
-	return conversation
-}
-
-// ableToAll is what a run that many hosts share declares to upstreams: all that a
-// host may be able to do. What the host of a call is not able to do is refused when
-// it is asked.
-const ableToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
-
 // StartShared readies a run that many hosts share: upstreams that are not lazy start
 // at once, and all are told of whatever a host may be able to do. One that speaks
 // both eras is spoken to in each, see era.go; in a cluster in that of the handshake,
 // and if it starts later in that of the first host.
 func (a *Aggregator) StartShared() {
-	all := declaration{capabilities: json.RawMessage(ableToAll), era: transports.Stateless}
+	all := sessions.Declaration{Capabilities: json.RawMessage(fleet.AbleToAll), Era: transports.Stateless}
 	if a.opts.Place != nil {
-		all.era = transports.Handshake
+		all.Era = transports.Handshake
 	}
-	a.declared.setFirst(all, a.opts.Place != nil)
-	a.startEager(true)
+	a.fleet.Declared.SetFirst(all, a.opts.Place != nil)
+	a.fleet.StartEager(true)
 }
 
 // While returns a context that ends with ctx, and when the run ends because an
@@ -285,41 +309,14 @@ func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
 	a.work.Close()
+	a.scripts.Close()
 	a.results.Close()
+	if o := a.opts.Observe; o != nil && o.Close != nil {
+		o.Close()
+	}
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
-
-// end drops what only this session wanted of upstreams.
-func (s *session) end() {
-	var verbosities map[*lazy.Upstream]notify.Level
-	if s.recipient.Level().IsSet() {
-		verbosities = s.verbosities()
-	}
-	s.recipient.Leave()
-	if o := s.agg.opts.Observe; o != nil && !s.replica {
-		o.Session(s.info(), false)
-	}
-	s.agg.offers.Drop(s)
-	if s.lasts { // else the request that takes it up has a session of its own
-		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Of == s })
-	}
-	subscribed := s.recipient.End()
-	s.disown()
-	of := levelsOf(s.agg, verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
-	if len(of) > 0 {
-		s.agg.work.Go(func() { of.send(s.agg.ctx, s.agg) })
-	}
-	s.dropSubscriptions(subscribed)
-}
-
-// single returns the upstream of single-wrap mode, nil in config mode.
-func (a *Aggregator) single() *lazy.Upstream {
-	if all := a.set.All(); a.config().SingleWrap && len(all) == 1 {
-		return all[0]
-	}
-	return nil
-}
 
 // upstreamChanged follows the state of an upstream.
 func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
@@ -351,10 +348,29 @@ func (a *Aggregator) noteStatus(u *lazy.Upstream, status lazy.Status) {
 		}
 	case lazy.Lost:
 		a.catalog.Fail(status.Name, a.reason(status.Err))
-		if wantsLogin(status.Err) {
+		if ask.WantsLogin(status.Err) {
 			a.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")
 		}
 	case lazy.Ready:
 		a.catalog.Note(status.Name, "")
 	}
+}
+
+// CheckTask returns an error if the keys do not open a record of Options.Tasks.
+func CheckTask(keys *seal.Keys, e kv.Entry) error { return taskowner.Check(keys, e) }
+
+// In a cluster a server runs once, or once for each user, on one of the replicas
+// (schema.Server.Placement). Options.Place says on which, each time the server is loaded:
+// here, as if there were no cluster, or elsewhere, where a link serves it to this
+// replica. Nothing but the connection differs: what is listed, filtered, renamed and cut
+// is so on the replica that the host is connected to.
+
+// A Placement says where a server runs, for one connection to it.
+type Placement = remote.Placement
+
+// OwnerOf returns the replica that has what a requestState of a host continues, as its
+// Options.Replica: a call, or the offer of a login. ok is false of a state that no
+// replica of this cluster made, and where there is but one.
+func (a *Aggregator) OwnerOf(text string) (replica string, ok bool) {
+	return a.calls.States.OwnerOf(text)
 }

@@ -3,24 +3,25 @@ package aggregator
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A state is what a config says, worked out.
 type state struct {
-	cfg                *schema.Config
-	surface, searching *surface.Surface // searching is for hosts that search tools by themselves: another one where that counts
-	tree               *surface.Surface // for guests of the tree
-	store              *listing.Store
-	stored             map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	end                func()                     // ends what lasts until another has taken its place; set by swap
+	face
+	profiles map[string]*face // by name
+	store    *listing.Store
+	pins     *pinning.Pins
+	policy   *policy.Rules              // nil if unset
+	stored   map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	end      func()                     // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -37,7 +38,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 		return err
 	}
 	a.swap(st)
-	a.startEager(false)
+	a.fleet.StartEager(false)
 	a.changed.Set()
 	return nil
 }
@@ -45,21 +46,24 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg}
+	st := &state{}
 	var err error
-	if st.surface, err = newSurface(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+	if st.policy, err = policy.New(cfg.Policy); err != nil {
 		return nil, err
 	}
-	if st.searching = st.surface; slices.Contains(cfg.Expose, schema.ExposeAuto) {
-		st.searching, _ = newSurface(cfg, cfg.Expose, schema.ExposeDirect)
+	if st.face, err = newFace(cfg); err != nil {
+		return nil, err
 	}
-	st.tree, _ = newSurface(cfg, []string{schema.ExposeTree}, "")
+	if st.profiles, err = newFaces(cfg); err != nil {
+		return nil, err
+	}
 	if a.opts.Listings != nil {
 		st.store = &listing.Store{Store: store.Shared(cfg, a.opts.Listings), Log: a.log}
 	} else {
 		st.store = &listing.Store{Store: store.Of(cfg, a.opts.StoreDir), Log: a.log}
 	}
 	st.stored = a.loadStored(st)
+	st.pins = pinning.Of(cfg, a.opts.Definitions, a.log)
 	return st, nil
 }
 
@@ -87,7 +91,8 @@ func (a *Aggregator) swap(st *state) {
 		}
 		a.catalog.Fail(u.Server.Name, "") // the new one has not failed
 	}
-	a.catalog.Declare(catalogServers(st.cfg))
+	a.catalog.Declare(catalogServers(st.cfg, st.pins))
+	a.catalog.DeclareProfiles(st.cfg.Profiles)
 	a.catalog.Remember(st.stored)
 	for _, s := range st.cfg.Servers {
 		if s.Off != nil {
@@ -98,11 +103,11 @@ func (a *Aggregator) swap(st *state) {
 	if a.opts.Listings != nil {
 		a.work.Go(func() { a.followListings(ctx, st) })
 	}
-	a.forgetReplaced()
+	a.fleet.ForgetReplaced()
 }
 
 // catalogServers returns the servers of cfg as the catalogue wants them.
-func catalogServers(cfg *schema.Config) []catalog.Server {
+func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 	var servers []catalog.Server
 	for _, s := range cfg.Servers {
 		if s.Disabled && s.Off == nil {
@@ -113,8 +118,9 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Description:    s.Description,
 			Lazy:           s.Lazy(),
 			Single:         cfg.SingleWrap,
-			Split:          cfg.UseTool == schema.UseToolSplit,
 			Filter:         s.ToolFilter,
+			Types:          cfg.Catalog.Definitions == schema.DefinitionsTypes,
+			Guard:          held.Guard(s.Name),
 			MaxOutputChars: results.Lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,
 			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),

@@ -58,10 +58,11 @@ func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 		if r == nil { // a notification: the SDK keeps the state of its session
 			return next(ctx, method, req)
 		}
-		s, ok := a.sessions.Get(req.GetSession().ID())
+		known, ok := a.sessions.Get(req.GetSession().ID())
 		if !ok {
 			return nil, errors.New("the session has ended")
 		}
+		s := a.of(known)
 		res, err := (&controlRequest{s, r, req, next}).answer(ctx)
 		s.observeRefusal(r, err)
 		err = s.reserved(err)
@@ -85,7 +86,7 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 
 // A controlRequest is one of the control plane, as it was sent and as the SDK has it.
 type controlRequest struct {
-	*session
+	session
 	r    *host.Request
 	req  mcp.Request
 	next mcp.MethodHandler
@@ -107,7 +108,7 @@ func (q *controlRequest) answer(ctx context.Context) (mcp.Result, error) {
 	case "ping":
 		return q.next(ctx, q.r.Method, q.req)
 	}
-	q.begin()
+	q.agg.fleet.Begin(q.Session)
 	switch q.r.Method {
 	case "resources/subscribe", "resources/unsubscribe":
 		return &rawResult{raw: json.RawMessage(`{}`)}, q.subscribe(ctx)
@@ -121,9 +122,9 @@ func (q *controlRequest) answer(ctx context.Context) (mcp.Result, error) {
 }
 
 // learnFrom keeps what a request of the stateless era says of its host.
-func (s *session) learnFrom(r *host.Request) {
+func (s session) learnFrom(r *host.Request) {
 	if r.Era == transports.Stateless {
-		s.introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
+		s.Introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
 		s.declare(wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
@@ -139,17 +140,35 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
-	q.introduce(wire.Get(q.r.Params, "clientInfo", "name"))
+	q.Introduce(wire.Get(q.r.Params, "clientInfo", "name"))
 	q.declare(capabilities, transports.Handshake)
-	q.begin()
+	q.agg.fleet.Begin(q.Session)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := q.awaitSingle(ctx); err != nil {
+	if err := q.awaitWrapped(ctx); err != nil {
 		return nil, err
 	}
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), q.introduction())}, nil
+}
+
+// awaitWrapped waits for the upstream that a session is about, where that is one.
+func (q *controlRequest) awaitWrapped(ctx context.Context) error {
+	u := q.single()
+	if u == nil {
+		return nil
+	}
+	release, err := wait{session: q.session}.start(ctx, nil, u, false)
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// awaitLists waits before a list of MCP is answered.
+func (q *controlRequest) awaitLists(ctx context.Context) error {
+	return wait{session: q.session}.listed(ctx, nil, q.single(), false)
 }
 
 // introduction returns the members that the answers of both eras share:
@@ -158,7 +177,7 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 func (q *controlRequest) introduction() []byte {
 	view := q.views()[catalog.NoTasks]
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
-	capabilities, text := q.agg.withTasks(view.Capabilities(!view.Complete()), q.session), ""
+	capabilities, text := q.withTasks(view.Capabilities(!view.Complete())), ""
 	if instructions := q.surface().Instructions; instructions != nil {
 		text = instructions(view)
 	}
@@ -171,8 +190,8 @@ func (q *controlRequest) introduction() []byte {
 			}
 			if q.surface().Direct {
 				capabilities = ownCapabilities(server.Capabilities)
-				if (server.Protocol >= transports.StatelessVersion) != (q.declaration().era == transports.Stateless) {
-					capabilities = q.agg.withTasks(capabilities, q.session)
+				if (server.Protocol >= transports.StatelessVersion) != (q.Declaration().Era == transports.Stateless) {
+					capabilities = q.withTasks(capabilities)
 				}
 			}
 			if text == "" {
@@ -215,7 +234,7 @@ func (q *controlRequest) discover(ctx context.Context) (mcp.Result, error) {
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := q.awaitSingle(ctx); err != nil {
+	if err := q.awaitWrapped(ctx); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
@@ -237,7 +256,7 @@ func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Resu
 	if cursor, ok := wire.Text(wire.Get(q.r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.Method, cursor)
 	}
-	if err := q.awaitListings(ctx); err != nil {
+	if err := q.awaitLists(ctx); err != nil {
 		return nil, err
 	}
 	if !q.offers(which.Capability) {
@@ -248,18 +267,18 @@ func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Resu
 	view := content.Views[tasks]
 	result := content.Result(which, tasks)
 	if which.Key == "tools" && q.surface().Direct {
-		q.shown.addList(view)
+		q.Shown.AddList(view)
 	} else if which.Key == "tools" {
-		q.shown.addPinned(q.agg.config().Pin, view, view != q.view())
+		q.Shown.AddPinned(q.agg.config().Pin, view, view != q.view())
 	}
-	if q.recipient.Read(now, tasks, which, content) {
+	if q.Recipient.Read(now, tasks, which, content) {
 		q.agg.changed.Set()
 	}
 	return &rawResult{raw: result}, nil
 }
 
 // offers reports whether a session's host is told of a capability.
-func (s *session) offers(capability string) bool {
+func (s session) offers(capability string) bool {
 	view := s.views()[catalog.NoTasks]
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }

@@ -11,8 +11,8 @@
 //	  └ Session.handleRequest           checked; it is in flight       [host/session.go]
 //	    └ session.handle                one switch on the method       [handle.go]
 //	      └ toolCall.send               the tool, the server, params   [toolcall.go]
-//	        └ session.dispatch          within what may be in flight   [forward.go]
-//	          └ forwardedCall.send      if its server is ready         [forward.go]
+//	        └ Env.Dispatch              within what may be in flight   [forward/forward.go]
+//	          └ Call.SendOver           if its server is ready         [forward/forward.go]
 //	            └ Conn.Start            it has an id of ours           [upstream/start.go]
 //	              └ lineLink.sendRequest  under our progress token     [upstream/lines.go]
 //	                └ Writer.SendRequest  to the upstream              [wire/writer.go]
@@ -20,8 +20,8 @@
 //	Conn.readLines                      a line of the upstream         [upstream/lines.go]
 //	└ Conn.receive                      a response, among all else     [upstream/receive.go]
 //	  └ Conn.handleResponse             of which call: that is over    [upstream/receive.go]
-//	    └ forwardedCall.answered        and so is this one             [answer.go]
-//	      └ forwardedCall.Deliver       a result, an error, a question [answer.go]
+//	    └ Call.Answered                 and so is this one             [forward/answer.go]
+//	      └ Call.Deliver                a result, an error, a question [forward/answer.go]
 //	        └ Request.Reply             once                           [host/request.go]
 //	          └ Session.answer          under the host's id            [host/inflight.go]
 //	            └ Session.write         in order, after initialize     [host/outgoing.go]
@@ -36,40 +36,41 @@
 //
 // Both ways run on the goroutine that reads, which does not block. A call that has to wait,
 // for the start of its server, for an answer about the roots or for calls before it, joins
-// the queue of the server (admission.go) and waits on a goroutine of its own; so does a
-// request for what no server is known to have (wait.go). The lines of params and results are
-// borrowed until the next one is read: code that keeps a part copies it first (Request.Own,
-// forwardedCall.clone). Conn.Start calls answered itself if it cannot send. What a model
+// the queue of the server (internal/forward, admission.go) and waits on a goroutine of its
+// own; so does a request for what no server is known to have (wait.go). The lines of params
+// and results are borrowed until the next one is read: code that keeps a part copies it first
+// (Request.Own, Call.clone). Conn.Start calls Answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is added in
 // results.go. A whole request as the arguments of a tool of ours (of the surfaces browser and
 // proxy) is a host.Request inside that of the call, and comes back to handle.
 //
-// What upstreams send unasked comes to upstream.go:
+// What upstreams send unasked comes to internal/fleet:
 //
 //   - notifications go to the sessions that internal/notify finds
 //   - changes of lists have these fetched again (internal/listing), and hosts notified
 //     (lists.go)
-//   - server requests go to the session that has a call in flight there (serverrequest.go);
-//     calls wait while one for the roots has no answer (internal/ask, roots.go)
+//   - server requests go to the session that has a call in flight there; calls wait while
+//     one for the roots has no answer (internal/ask)
 //
 // Where the eras of host and upstream differ, questions change their form. Those to a host of
 // the stateless era are the result of its request (internal/call), and it brings back a sealed
-// state (input.go). Those in a result for a host of the handshake era become requests to it
-// (rounds.go). URLs that a server wants shown first become a result (urls.go). A request that
-// fails for want of a login has its host offered one (login.go).
+// state (internal/forward, input.go). Those in a result for a host of the handshake era become
+// requests to it (rounds.go there). URLs that a server wants shown first become a result
+// (urls.go there). A request that fails for want of a login has its host offered one (login.go).
 //
-// Tasks keep their form within an era, and change their ids (tasks.go); they are their user's
-// (internal/taskowner). Log levels go by request or by session (level.go). A session may be about
+// Tasks keep their form within an era, and change their ids (internal/task); they are their
+// user's (internal/taskowner). Log levels go by request or by session. A session may be about
 // one server alone (scope.go). A server is for all sessions, or has an upstream for each
-// session, user, set of roots or era (owners.go, era.go). What is known of a server outlives
-// its upstream, which a new config may replace (record.go).
+// session, user, set of roots or era (internal/fleet, owner.go, era.go). What is known of a
+// server outlives its upstream, which a new config may replace (record.go there).
 //
 // In a cluster a server may run on another replica: internal/remote asks where, when it is
 // loaded. There replica.go serves it to this one; its calls are admitted as those of hosts.
 //
-// What a host asks for are methods of its session; what concerns all hosts, or an
-// upstream, is the Aggregator's. The package owns sessions (sessions.go), what is in
-// flight between them and upstreams, and the texts of failures. It never starts a process
+// A session is what is known of its host (internal/sessions) and the aggregator: what a host
+// asks for are its methods. Rooms below are handed the first half. What concerns all hosts is
+// the Aggregator's. The package owns the method switch, the control plane, the tools of ours,
+// what waits for lists, and the texts of failures. It never starts a process
 // (lazy and upstream do) and never renders a catalogue (catalog does).
 //
 // Our own words:
@@ -91,6 +92,7 @@
 //	round        a request that is sent again with a host's answers
 //	record       what is known of a server for an owner, in this run
 //	placement    where in a cluster a server runs
+//	fleet        the upstreams of a run, with what is known of each
 //	link         the session of another replica, which uses a server that runs here
 //	cork         keeps what is written until all messages of one read were handled
 package aggregator

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -15,16 +16,16 @@ import (
 func TestCompletionIsForWhoWasAsked(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	p, _, calls := calling(agg)
-	var sessions []*session
+	var sessions []session
 	var hosts []*listener
 	for range 3 {
-		s, sees := enter(agg, principal{"ann"}, "")
+		s, sees := enter(agg, "ann", "")
 		s.declare(json.RawMessage(`{"elicitation":{"url":{}}}`), transports.Handshake)
 		sessions, hosts = append(sessions, s), append(hosts, sees)
 	}
 	for n, s := range sessions {
-		p.requestHost(t.Context(), s, hosts[n], "elicitation/create", fmt.Appendf(nil, `{"mode":"url","elicitationId":"of-%d"}`, n))
-		p.noteURLsFirst(s, &wire.Error{Code: codeURLFirst, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"too-%d"}]}`, n)})
+		p.RequestHost(t.Context(), s.Session, hosts[n], "elicitation/create", fmt.Appendf(nil, `{"mode":"url","elicitationId":"of-%d"}`, n))
+		p.NoteURLsFirst(s.Session, &wire.Error{Code: fleet.CodeURLFirst, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"too-%d"}]}`, n)})
 		hosts[n].take()
 	}
 	sessions[2].end()
@@ -42,13 +43,46 @@ func TestCompletionIsForWhoWasAsked(t *testing.T) {
 	if got, want := calls.take(), []string{complete("of-2"), complete("other")}; !slices.Equal(got, want) {
 		t.Errorf("the caller got %q, want %q", got, want)
 	}
-	for _, c := range p.calls.all() {
-		p.calls.remove(c)
+	for _, c := range p.Calls.All() {
+		p.Calls.Remove(c)
 	}
 	p.Notify("notifications/elicitation/complete", []byte(`{"elicitationId":"other"}`))
 	for n, sees := range append(hosts, calls) {
 		if got := sees.take(); len(got) > 0 {
 			t.Errorf("%d got %q without a call", n, got)
 		}
+	}
+}
+
+// completion returns what tells one host that what it was asked is complete, beside others
+// that were each asked something else.
+func completion(tb testing.TB, others int) func() {
+	agg := newQuiet(tb, Options{})
+	p, _, _ := calling(agg)
+	for n := range others + 1 {
+		s, _ := enter(agg, "ann", "")
+		s.declare(json.RawMessage(`{"elicitation":{"url":{}}}`), transports.Handshake)
+		p.NoteURLsFirst(s.Session, &wire.Error{Code: fleet.CodeURLFirst, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"of-%d"}]}`, n)})
+	}
+	params := json.RawMessage(`{"elicitationId":"of-0"}`)
+	return func() { p.Notify("notifications/elicitation/complete", params) }
+}
+
+// What a completion costs does not grow with the sessions that it is not for.
+func TestCompletionCostsTheSameBesideManySessions(t *testing.T) {
+	few, many := testing.AllocsPerRun(100, completion(t, 2)), testing.AllocsPerRun(100, completion(t, 2000))
+	if many > few+1 {
+		t.Errorf("%v allocations beside 2 sessions, %v beside 2,000", few, many)
+	}
+}
+
+func BenchmarkCompletion(b *testing.B) {
+	for _, others := range []int{2, 2000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			complete := completion(b, others)
+			for b.Loop() {
+				complete()
+			}
+		})
 	}
 }

@@ -41,7 +41,7 @@ func (a *Aggregator) Connection(server string) (pid int, connected, offered bool
 		return 0, false, false
 	}
 	if conn := u.Conn(); conn != nil {
-		return conn.PID(), true, true
+		return conn.Process().PID, true, true
 	}
 	return 0, false, true
 }
@@ -58,11 +58,14 @@ func (a *Aggregator) Named(key string) string {
 }
 
 // InputSchema returns that of a tool by its own name on the direct surface, of one
-// server alone unless only is empty; nil where there is none.
+// server alone unless only is empty; nil if absent.
 func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
 	view := a.catalog.View()
 	if only != "" {
 		view = a.catalog.Single(only)[catalog.NoTasks]
+	}
+	if in, ok := strings.CutPrefix(only, ProfilePrefix); ok {
+		view = a.catalog.Profile(in)[catalog.NoTasks]
 	}
 	if t, ok := view.Direct(name); ok {
 		return t.InputSchema
@@ -92,7 +95,13 @@ type UnknownServerError struct{ Name string }
 func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.Name }
 
 // View returns what is known of the servers now.
-func (a *Aggregator) View() *catalog.View { return a.catalog.View() }
+func (a *Aggregator) View() *catalog.View {
+	views := a.catalog.Views()
+	if a.config().UseTool == schema.UseToolSplit {
+		views = views.Split()
+	}
+	return views[catalog.NoTasks]
+}
 
 // Discover answers a JSONPath query (RFC 9535) over the tools and servers that are
 // known, as the tool mcp_discover does, but whole: the JSON array of what matches, or
@@ -119,10 +128,10 @@ func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
 //
 // Servers are told that their host can do nothing, unless a host that can was first.
 func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return a.callAs(ctx, principal{}, method, params)
+	return a.callAs(ctx, "", method, params)
 }
 
-func (a *Aggregator) callAs(ctx context.Context, user principal, method string, params json.RawMessage) (json.RawMessage, error) {
+func (a *Aggregator) callAs(ctx context.Context, user string, method string, params json.RawMessage) (json.RawMessage, error) {
 	if params == nil {
 		params = json.RawMessage(`{}`)
 	}
@@ -134,7 +143,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 		return nil, err
 	}
 	s := a.openSession(user)
-	s.host, s.local = nobody{}, true
+	s.Host, s.Local = nobody{}, true
 	s.declare(json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 
@@ -149,7 +158,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
-	s.begin()
+	s.agg.fleet.Begin(s.Session)
 	innerRequest{s, r}.handle(browser.Target)
 	select {
 	case got := <-answered:

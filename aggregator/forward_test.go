@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -29,18 +31,18 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.openSession(principal{})
-	session.attach(&mine)
-	agg.openSession(principal{}).attach(&other)
-	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
-	call := func(params string, modern bool) *forwardedCall {
+	session := agg.openSession("")
+	session.Join(&mine)
+	agg.openSession("").Join(&other)
+	p := agg.fleet.Of(&lazy.Upstream{Server: schema.Server{Name: "up"}})
+	call := func(params string, modern bool) *forward.Call {
 		request := &host.Request{Method: "tools/call", Params: json.RawMessage(params), Meta: wire.Get([]byte(params), "_meta"), Peer: &mine, Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 		if modern {
 			request.Era = transports.Stateless
 		}
-		return callOf(&forwardedCall{agg: agg, session: session, peer: p}, request)
+		return callOf(&forward.Call{Env: &agg.calls, Server: p}, session.Session, request)
 	}
-	for _, f := range []*forwardedCall{
+	for _, f := range []*forward.Call{
 		call(`{}`, false),
 		call(`{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}`, true),
 		call(`{"_meta":{}}`, true), // wants no log
@@ -109,8 +111,8 @@ func TestEveryCallEndsOnce(t *testing.T) {
 					t.Errorf("request %d got %d answers", n, got)
 				}
 			}
-			p := st.agg.peerOf(st.agg.set.Get("up"))
-			if got := p.calls.all(); len(got) > 0 {
+			p := st.agg.fleet.Of(st.agg.set.Get("up"))
+			if got := p.Calls.All(); len(got) > 0 {
 				t.Errorf("%d calls stay in flight", len(got))
 			}
 			if got := st.agg.calls.Held.Load(); got != 0 {
@@ -133,27 +135,27 @@ func TestCancelOvertakesSending(t *testing.T) {
 		}
 		answers := make(chan error, 2)
 		r := &host.Request{Method: "tools/call", Respond: func(_ *host.Request, _ json.RawMessage, err error) { answers <- err }}
-		c := callOf(&forwardedCall{agg: st.agg, session: st.agg.sessions.All()[0], peer: st.agg.peerOf(u), route: route{upstream: u}}, r)
-		c.Method, c.Done = r.Method, c.answered
-		c.peer.calls.mu.Lock() // keeps send from reaching Conn.Start
+		c := callOf(&forward.Call{Env: &st.agg.calls, Server: st.agg.fleet.Of(u), Route: forward.Route{Upstream: u}}, st.agg.sessions.All()[0], r)
+		c.Method, c.Done = r.Method, c.Answered
+		c.Server.Calls.Mu.Lock() // keeps send from reaching Conn.Start
 		sending := make(chan struct{})
 		go func() {
 			defer close(sending)
-			c.send(r, conn, release)
+			c.SendOver(r, conn, release)
 		}()
 		for range 100 {
 			runtime.Gosched()
 		}
 		c.Cancel(r, []byte(`"why"`)) // as when we end: the request still wants an answer
-		c.peer.calls.mu.Unlock()
+		c.Server.Calls.Mu.Unlock()
 		<-sending
 		synctest.Wait()
 		sent := up.take()
 		if len(sent) != 2 || !strings.Contains(sent[1], "notifications/cancelled") || !strings.Contains(sent[1], `"reason":"why"`) {
 			t.Errorf("the upstream got %q, want the call and its cancel", sent)
 		}
-		if len(answers) != 1 || !strings.Contains(fmt.Sprint(<-answers), "shutting down") || len(c.peer.calls.all()) > 0 {
-			t.Errorf("%d answers too many, %d calls in flight", len(answers), len(c.peer.calls.all()))
+		if len(answers) != 1 || !strings.Contains(fmt.Sprint(<-answers), "shutting down") || len(c.Server.Calls.All()) > 0 {
+			t.Errorf("%d answers too many, %d calls in flight", len(answers), len(c.Server.Calls.All()))
 		}
 	})
 }
@@ -166,12 +168,12 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		host, up := st.hosts[0], st.upstreams[0]
 		const use = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{}}}}`
 		var answer wire.Held
-		answer.Set(maxResultsInFlight + 1)
+		answer.Set(int(st.agg.calls.Budget.Most()) + 1)
 		host.send(fmt.Sprintf(use, 1))
 		time.Sleep(settling)
 		synctest.Wait()
 		got := strings.Join(host.take(), "\n")
-		for _, part := range []string{`"id":1,`, "the large answers under way are more than 512 MB", "outcome not_sent"} {
+		for _, part := range []string{`"id":1,`, "the large answers under way are ", "512.0 MB", "outcome not_sent"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("no %q in %s", part, got)
 			}
@@ -202,14 +204,14 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 			time.Sleep(settling)
 			synctest.Wait()
 		}
-		st.agg.calls.Held.Store(maxParamsInFlight - 1000)
+		st.agg.calls.Held.Store(st.agg.calls.Budget.Most() - 1000)
 		ask(1, 600)
 		if got := host.take(); len(got) > 0 {
 			t.Fatalf("got %q", got)
 		}
 		ask(2, 600)
 		got := strings.Join(host.take(), "\n")
-		for _, part := range []string{`"id":2,`, "more than 512 MB", "outcome not_sent", "hint: call again when other calls have been answered"} {
+		for _, part := range []string{`"id":2,`, `more than \"max_held_bytes\", 512.0 MB`, "outcome not_sent", "hint: call again when other calls have been answered"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("no %q in %s", part, got)
 			}
@@ -227,14 +229,14 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		time.Sleep(settling)
 		synctest.Wait()
-		if left := st.agg.calls.Held.Load() - (maxParamsInFlight - 1000); left != 0 {
+		if left := st.agg.calls.Held.Load() - (st.agg.calls.Budget.Most() - 1000); left != 0 {
 			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}
 	})
 }
 
 // callOf makes c the call for a request.
-func callOf(c *forwardedCall, r *host.Request) *forwardedCall {
-	c.Begin(&c.agg.calls, c, c.session, r, 0)
+func callOf(c *forward.Call, s *sessions.Session, r *host.Request) *forward.Call {
+	c.Begin(&c.Env.Env, c, s, r, 0)
 	return c
 }

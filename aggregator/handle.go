@@ -7,8 +7,9 @@ import (
 	"fmt"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -16,14 +17,14 @@ import (
 // ready notes, once, what a request of the data plane says of its host, and starts what
 // a first one starts. It reports false where something has to be waited for: then handle
 // follows on a goroutine.
-func (s *session) ready(r *host.Request) bool {
+func (s session) ready(r *host.Request) bool {
 	if r.Ready {
 		return true
 	}
 	r.Ready, r.Number = true, s.agg.lastRequest.Add(1)
 	s.learnFrom(r)
-	s.begin()
-	raised := s.raiseLevel(r)
+	s.agg.fleet.Begin(s.Session)
+	raised := s.agg.fleet.RaiseLevel(s.Session, r)
 	if raised == nil {
 		return true
 	}
@@ -40,8 +41,8 @@ func (s *session) ready(r *host.Request) bool {
 
 // handle is the one switch on the method of a request of the data plane. It does not
 // block: anything that may block moves to its own goroutine.
-func (s *session) handle(r *host.Request) {
-	if !s.ready(r) || r.Era == transports.Stateless && s.resumeOffer(r) {
+func (s session) handle(r *host.Request) {
+	if !s.ready(r) || r.Era == transports.Stateless && (s.resumeOffer(r, func() { s.handle(r) }) || resumePermit(s, r)) {
 		return
 	}
 	switch r.Method {
@@ -62,7 +63,7 @@ func (s *session) handle(r *host.Request) {
 	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
 		switch u := s.single(); {
 		case u != nil:
-			s.dispatch(r, route{upstream: u, params: r.Params})
+			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
 		case r.Method == "tasks/list":
 			s.listTasks(r)
 		default:
@@ -95,7 +96,7 @@ func routingMember(r *host.Request, member string) (string, bool) {
 
 // complete asks the owner of what is to be completed. As with routingMember an
 // upstream must not be able to read another reference than we do.
-func (s *session) complete(r *host.Request) {
+func (s session) complete(r *host.Request) {
 	ref, _, err := wire.GetStrict(r.Params, "ref", "_meta")
 	kind, _ := wire.Text(wire.Get(ref, "type"))
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
@@ -123,20 +124,21 @@ func (s *session) complete(r *host.Request) {
 }
 
 // handleNotification takes a notification of a host.
-func (s *session) handleNotification(method string, params json.RawMessage) {
+func (s session) handleNotification(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
-		s.recipient.Initialize()
+		s.Recipient.Initialize()
 		s.agg.changed.Set()
 	case "notifications/cancelled":
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.
 		id := wire.Get(params, "requestId")
-		s.agg.calls.Waiting.Abandon(wire.Get(params, "reason"), func(c *call.Flight, by *host.Request) bool { return c.Of == s && bytes.Equal(by.ID, id) })
+		s.agg.calls.Waiting.Abandon(wire.Get(params, "reason"), func(c *call.Flight, by *host.Request) bool { return c.Session == s.Session && bytes.Equal(by.ID, id) })
+		s.agg.scripts.Drop(s.Session, wire.Get(params, "reason"), func(by *host.Request) bool { return bytes.Equal(by.ID, id) })
 	case "notifications/progress":
-		s.passProgress(params)
+		s.PassProgress(params)
 	case "notifications/roots/list_changed":
-		s.roots.Forget()
+		s.Roots.Forget()
 		s.broadcast(method, params, "sendRootsListChanged")
 	default:
 		if s.single() != nil {
@@ -146,13 +148,13 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 }
 
 // broadcast sends a notification of a session to every upstream of its that is connected.
-func (s *session) broadcast(method string, params json.RawMessage, what string) {
-	for _, u := range s.upstreams() {
+func (s session) broadcast(method string, params json.RawMessage, what string) {
+	for _, u := range s.agg.fleet.Upstreams(s.Session) {
 		conn := u.Conn()
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
-		if method == "notifications/roots/list_changed" && s.shares && s.agg.peerOf(u).record.entry.asksRoots.Load() && !isolated(&u.Server) {
+		if method == "notifications/roots/list_changed" && s.Shares && s.agg.fleet.Of(u).Record.Entry.AsksRoots.Load() && !fleet.Isolated(&u.Server) {
 			continue // the next call goes to what there is for the new ones
 		}
 		if err := conn.Notify(method, params); err != nil {
@@ -165,6 +167,3 @@ func (s *session) broadcast(method string, params json.RawMessage, what string) 
 func invalid(format string, args ...any) *wire.Error {
 	return transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf(format, args...), transports.NotSent)
 }
-
-// isOffered reports whether there is an upstream and it was not evicted.
-func isOffered(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }

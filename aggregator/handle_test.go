@@ -57,14 +57,14 @@ upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
 // The bytes of a host's requests are not kept for what it said of itself in them.
 func TestDeclarationIsACopy(t *testing.T) {
 	agg := newQuiet(t, Options{})
-	s, _ := join(agg, principal{})
+	s, _ := join(agg, "")
 	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)
 	r := &host.Request{Method: "x", Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 	r.Meta, r.Era = meta, transports.Stateless
 	s.ready(r)
 	copy(meta, make([]byte, len(meta)))
-	first, _ := agg.declared.get()
-	for of, got := range map[string]json.RawMessage{"the session": s.declaration().capabilities, "the first host": first.capabilities} {
+	first, _ := agg.fleet.Declared.Get()
+	for of, got := range map[string]json.RawMessage{"the session": s.Declaration().Capabilities, "the first host": first.Capabilities} {
 		if string(got) != `{"roots":{}}` {
 			t.Errorf("%s: got %q after the line was used again", of, got)
 		}

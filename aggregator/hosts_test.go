@@ -2,14 +2,12 @@ package aggregator
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -41,35 +39,14 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{`,"expose":["auto"],"startup_wait":"3s"`, "claude-code", 3 * time.Second},
 	} {
 		agg := withConfig(t, tt.config)
-		old, modern := &session{agg: agg}, &session{agg: agg}
-		old.introduce(wire.Quote(tt.client))
+		old, modern := agg.openSession(""), agg.openSession("")
+		old.Introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
 		modern.learnFrom(&host.Request{Meta: meta, Era: transports.Stateless})
 		for era, got := range map[string]time.Duration{"handshake": old.startupWait(), "stateless": modern.startupWait()} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
 			}
-		}
-	}
-}
-
-// The table in docs/config.md is that of this package.
-func TestHostsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/config.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, p := range hostProfiles {
-		list, auto := "changes", "discover"
-		if p.freezes {
-			list = "stays"
-		}
-		if p.searches {
-			auto = "direct"
-		}
-		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.startupWait, list, auto, p.longest())
-		if !strings.Contains(string(text), row) {
-			t.Errorf("docs/config.md has no row %q", row)
 		}
 	}
 }
@@ -92,7 +69,7 @@ func withConfig(t *testing.T, members string) *Aggregator {
 // What one session sees is no other's: not the tree of a request of the tree's API.
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	agg := withConfig(t, `,"expose":["auto"]`)
-	first := func(s *session) string {
+	first := func(s session) string {
 		now := s.snapshot()
 		for _, tool := range now.Entries(listing.Lists[0], now.Views[0]) {
 			name, _ := wire.Text(wire.Get(tool, "name"))
@@ -100,11 +77,37 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 		}
 		return ""
 	}
-	claude := &session{agg: agg}
-	claude.introduce(wire.Quote("claude-code"))
+	of := func(s *sessions.Session) session { return session{s, agg} }
+	claude := of(&sessions.Session{})
+	claude.Introduce(wire.Quote("claude-code"))
 	for range 2 {
-		if got := []string{first(&session{agg: agg, tree: true}), first(&session{agg: agg}), first(claude), first(&session{agg: agg, only: "a"})}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
+		if got := []string{first(of(&sessions.Session{Tree: true})), first(of(&sessions.Session{})), first(claude), first(of(&sessions.Session{Only: "a"}))}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
 			t.Errorf("got %q", got)
 		}
+	}
+}
+
+// Where it depends on the host whether use_tool is split, lists are rendered once for those
+// for which it is and once for all others, whatever the number of sessions.
+func TestSplitListsAreRenderedOnce(t *testing.T) {
+	agg := withConfig(t, `,"use_tool":"auto"`)
+	for client, tool := range map[string]string{"claude-code": "use_tool_readonly", "claude-ai": "use_tool_readonly", "Visual Studio Code": "use_tool_readonly", "codex-mcp-client": "use_tool", "": "use_tool"} {
+		one, two := agg.openSession(""), agg.openSession("")
+		one.Introduce(wire.Quote(client))
+		two.Introduce(wire.Quote(client))
+		now := one.snapshot()
+		if two.snapshot() != now || one.view() != two.view() {
+			t.Errorf("%q: two sessions have a list each", client)
+		}
+		listed := now.Entries(listing.Lists[0], now.Views[0])
+		if name, _ := wire.Text(wire.Get(listed[1], "name")); name != tool {
+			t.Errorf("%q: got %s, want %s", client, name, tool)
+		}
+	}
+	claude, desktop := agg.openSession(""), agg.openSession("")
+	claude.Introduce(wire.Quote("claude-code"))
+	desktop.Introduce(wire.Quote("claude-ai"))
+	if claude.snapshot() != desktop.snapshot() {
+		t.Error("two hosts that see the same have a list each")
 	}
 }

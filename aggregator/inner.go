@@ -45,7 +45,7 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 
 // An innerRequest is a request in the arguments of a call of a tool of ours.
 type innerRequest struct {
-	session *session
+	session session
 	request *host.Request
 }
 
@@ -130,7 +130,7 @@ func (in innerRequest) list() {
 			return
 		}
 	}
-	s.whenListed(r, surface.Question{Server: server, Answer: func() {
+	s.answer(r, surface.Question{Server: server, Answer: func() {
 		s.agg.work.Answer(r, func() { r.Reply(s.view().List(r.Method, server), nil) })
 	}}, true)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -130,12 +131,51 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 	})
 }
 
+// The params of calls that wait for their host are held for it, within the bound of all that
+// is: for one more the oldest is given up.
+func TestParkedCallsAreAccountedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(bridged)))
+		defer st.close()
+		h, up := st.hosts[0], st.upstreams[0]
+		const size, most = 10_000, 8
+		st.agg.calls.Budget = held.New(most * size)
+		parked, cancelled := 0, 0
+		for id := range 2 * most {
+			h.send(echoOf(h, id, fmt.Sprintf(`,"more":%q`, strings.Repeat("x", size))))
+			for _, m := range settle(up) {
+				up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"of-%s","method":"elicitation/create","params":{"message":"?"}}`, m.ID))
+			}
+			for _, m := range settle(h) {
+				if ask.NeedsInput(nil, m.Result) {
+					parked++
+				}
+			}
+			for _, m := range settle(up) {
+				if m.Method == "notifications/cancelled" {
+					cancelled++
+				}
+			}
+			if got := st.agg.calls.Budget.Total(); got > most/2*size {
+				t.Errorf("%d bytes are held for one host", got)
+			}
+		}
+		// One that holds nearly half would leave no room for the next.
+		if parked != 2*most || cancelled != 2*most-(most/2-1) {
+			t.Errorf("%d calls were parked, %d given up", parked, cancelled)
+		}
+		time.Sleep(ask.InputWait)
+		settle(up)
+		nothingParked(t, st)
+	})
+}
+
 func nothingParked(t *testing.T, st *stage) {
 	t.Helper()
-	p := st.agg.peerOf(st.agg.set.Get("up"))
+	p := st.agg.fleet.Of(st.agg.set.Get("up"))
 	parked := 0
 	st.agg.calls.Waiting.Abandon(nil, func(*call.Flight, *host.Request) bool { parked++; return false })
-	if n, size := len(p.calls.all()), st.agg.calls.Held.Load(); n+int(size)+parked > 0 {
+	if n, size := len(p.Calls.All()), st.agg.calls.Held.Load()+st.agg.calls.Budget.Total(); n+int(size)+parked > 0 {
 		t.Errorf("%d calls stay in flight, with %d bytes of params, and %d parked", n, size, parked)
 	}
 }

@@ -24,9 +24,9 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	}
 	a, _ := replica()
 	b, connection := replica()
-	s, host := join(b, principal{})
+	s, host := join(b, "")
 	before := s.snapshot()
-	s.recipient.Read(before, catalog.NoTasks, promptsList, before.Content) // its host has read it
+	s.Recipient.Read(before, catalog.NoTasks, promptsList, before.Content) // its host has read it
 	// lists is what a listing of a's connection comes to.
 	lists := func(tool string) {
 		t.Helper()

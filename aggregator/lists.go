@@ -15,7 +15,7 @@ import (
 )
 
 // snapshot returns what a session's host can read now.
-func (s *session) snapshot() *notify.Snapshot {
+func (s session) snapshot() *notify.Snapshot {
 	a, kind := s.agg, listKeyOf(s)
 	return a.snapshots.Take(kind, func() *notify.Snapshot {
 		st, shown := a.state.Load(), s.surface()
@@ -24,7 +24,7 @@ func (s *session) snapshot() *notify.Snapshot {
 				return entries(which, v, shown, kind.longest)
 			}}
 		}
-		return &notify.Snapshot{Config: st, Content: content(s.views()), Unloaded: sync.OnceValue(func() *notify.Content { return content(a.catalog.Unloaded()) })}
+		return &notify.Snapshot{Config: st, Content: content(s.views()), Unloaded: sync.OnceValue(func() *notify.Content { return content(s.worded(a.catalog.Unloaded(s.In))) })}
 	})
 }
 
@@ -43,20 +43,20 @@ func entries(which listing.List, v *catalog.View, shown *surface.Surface, longes
 
 // reading says what a session's host reads at a snapshot. settled is that lists may be
 // answered now: nothing is pinned before.
-func (s *session) reading(now *notify.Snapshot, settled bool) notify.Reading {
+func (s session) reading(now *notify.Snapshot, settled bool) notify.Reading {
 	return func(which listing.List) *notify.Content {
 		switch {
 		case which.Key != "tools" || !s.isStable():
 			return now.Content
-		case s.lasts:
-			return s.pinned.At(now, settled)
+		case s.Lasts:
+			return s.Pinned.At(now, settled)
 		}
 		return now.Pinned.At(now, settled)
 	}
 }
 
 // isStable reports whether a session's list of tools stays.
-func (s *session) isStable() bool {
+func (s session) isStable() bool {
 	if s.single() != nil {
 		return false // one server as it is
 	}
@@ -66,20 +66,21 @@ func (s *session) isStable() bool {
 	case schema.StableOff:
 		return false
 	}
-	return s.hostProfile().freezes
+	return s.hostProfile().Freezes
 }
 
 // announce notifies hosts of what changed, for as long as the aggregator runs.
 func (a *Aggregator) announce() {
 	for a.changed.Wait(a.ctx) {
 		a.work.Guard(func() {
-			for _, s := range a.sessions.All() {
-				if s.replica { // it reads what the server lists, not what hosts read
+			for _, known := range a.sessions.All() {
+				s := a.of(known)
+				if s.Replica { // it reads what the server lists, not what hosts read
 					continue
 				}
-				settled := !s.incomplete() // before the snapshot, which holds what ended the wait
+				settled := !(wait{session: s}).incomplete() // before the snapshot, which holds what ended the wait
 				now := s.snapshot()
-				s.recipient.Announce(now, s.followedTasks(), s.reading(now, settled), settled)
+				s.Recipient.Announce(now, s.followedTasks(), s.reading(now, settled), settled)
 			}
 		})
 	}

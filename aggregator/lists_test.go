@@ -38,11 +38,11 @@ func newQuiet(t testing.TB, opts Options) *Aggregator {
 }
 
 // join returns a session after the handshake, and what its host is sent.
-func join(agg *Aggregator, p principal) (*session, *listener) {
+func join(agg *Aggregator, user string) (session, *listener) {
 	host := &listener{}
-	s := agg.openSession(p)
-	s.recipient.Initialize()
-	s.attach(host)
+	s := agg.openSession(user)
+	s.Recipient.Initialize()
+	s.Join(host)
 	return s, host
 }
 
@@ -51,27 +51,27 @@ var promptsList = listing.Lists[slices.IndexFunc(listing.Lists, func(l listing.L
 // A list that the host has just read is not older news to it.
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
-	s, host := join(agg, principal{})
+	s, host := join(agg, "")
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
 	older := s.snapshot()
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
 	newer := s.snapshot()
-	if s.recipient.Read(newer, catalog.NoTasks, promptsList, newer.Content) {
+	if s.Recipient.Read(newer, catalog.NoTasks, promptsList, newer.Content) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.recipient.Announce(older, catalog.NoTasks, s.reading(older, true), true)
+	s.Recipient.Announce(older, catalog.NoTasks, s.reading(older, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
+	s.Recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
 	// One that was told of a list, and then read an older one, must be told again.
-	if !s.recipient.Read(older, catalog.NoTasks, promptsList, older.Content) {
+	if !s.Recipient.Read(older, catalog.NoTasks, promptsList, older.Content) {
 		t.Error("an older list counts as the newest")
 	}
-	s.recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
+	s.Recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -79,9 +79,9 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 
 // show adds a tool to what all hosts see.
 func (st *state) show(t surface.Tool) {
-	set := *st.surface
+	set := *st.seen.usual
 	set.Tools = append(slices.Clone(set.Tools), t)
-	st.surface, st.searching = &set, &set
+	st.seen = surfaces{&set, &set}
 }
 
 // A surface that cannot be shown costs its list, not the process and not the
@@ -90,7 +90,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()
-		_, host := join(agg, principal{})
+		_, host := join(agg, "")
 		st := *agg.state.Load()
 		st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
@@ -114,13 +114,13 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.surface = &surface.Surface{}
+	st.seen.usual = &surface.Surface{}
 	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
 	agg.state.Store(&st)
 	for range 100 {
-		s, _ := join(agg, principal{})
+		s, _ := join(agg, "")
 		now := s.snapshot()
-		s.recipient.Announce(now, catalog.NoTasks, s.reading(now, true), true)
+		s.Recipient.Announce(now, catalog.NoTasks, s.reading(now, true), true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)
@@ -133,7 +133,7 @@ func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 		archive := txtar.Parse([]byte("-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n"))
 		st := newStage(t, archive)
 		defer st.close()
-		st.agg.log = slog.New(&panicking{Handler: slog.DiscardHandler, over: "advertised but not known"})
+		st.agg.fleet.Log = slog.New(&panicking{Handler: slog.DiscardHandler, over: "advertised but not known"})
 		up, host := st.upstreams[0], st.hosts[0]
 		up.scripted = true
 		up.answers["initialize"] = ""
@@ -179,7 +179,7 @@ func TestPanicInAStartReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()
-		stop := agg.reportWait(t.Context(), &panickingHost{}, []byte("1"), "starting up")
+		stop := agg.work.ReportWait(t.Context(), &panickingHost{}, []byte("1"), "starting up")
 		time.Sleep(time.Minute)
 		stop()
 	})

@@ -23,23 +23,10 @@ import (
 // that it was offered to, or where each request has a session of its own to their user;
 // all requests of that session or user wait for the same one.
 
-// loginOwner returns whom a login is offered to, in ask.Offers.
-func (s *session) loginOwner() any {
-	if !s.lasts {
-		return s.principal
-	}
-	return s
-}
-
-func wantsLogin(err error) bool {
-	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Login
-}
-
 // failOrLogIn answers a request that failed with err, or offers its host the login that
 // it failed for, and calls again after that, on a goroutine. params are those that the
 // upstream would have had, nil where it is not that far.
-func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
+func (s session) failOrLogIn(r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
 	o, err := s.offerLogin(r, err)
 	if o == nil {
 		s.fail(r, err, asText)
@@ -60,7 +47,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 			o.Ask(ctx, r)
 		}
 		r.NoOffer = r.NoOffer || !late
-		switch cause := s.agg.awaitLogin(ctx, r, o); {
+		switch cause := s.agg.offers.Await(ctx, r, o); {
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
@@ -73,43 +60,29 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 
 // offerLogin returns the login that the host of a request is to be offered, nil if it
 // is not, and the error to answer with.
-func (s *session) offerLogin(r *host.Request, err error) (*ask.Offer, error) {
+func (s session) offerLogin(r *host.Request, err error) (*ask.Offer, error) {
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || !failure.Login || s.agg.opts.LogIn == nil || !ask.MayNeedInput(r.Method) {
 		return nil, err
 	}
 	u := s.agg.set.Get(failure.Upstream)
-	if u == nil || !s.mayLogIn {
+	if u == nil || !s.MayLogIn {
 		return nil, err
 	}
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
 	if r.Era == transports.Handshake {
-		capabilities = s.declaration().capabilities
+		capabilities = s.Declaration().Capabilities
 	}
 	if ask.Lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
-	o, cause := s.agg.offers.For(s.loginOwner(), r, u.Server, failure.Advice(), s.host)
+	o, cause := s.agg.offers.For(s.LoginOwner(), r, u.Server, failure.Advice(), s.Host)
 	return o, ask.WithLogin(err, cause)
 }
 
-// awaitLogin waits for the end of a login, and returns why there is none.
-func (a *Aggregator) awaitLogin(ctx context.Context, r *host.Request, o *ask.Offer) error {
-	if token := wire.Get(r.Meta, "progressToken"); token != nil {
-		stop := a.reportWait(ctx, r.Peer, token, "waiting for the login at "+o.Server())
-		defer stop()
-	}
-	select {
-	case <-o.Over():
-		return o.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // resumeOffer takes a request that was answered with a login, and reports whether it
-// did; false is that it goes on as it is.
-func (s *session) resumeOffer(r *host.Request) bool {
+// did, which then goes on by again; false is that it goes on as it is.
+func (s session) resumeOffer(r *host.Request, again func()) bool {
 	id, params, ok, err := ask.Resume(r.Outline.Get(r.Params, "requestState"), r.Params)
 	if err != nil {
 		r.Reply(nil, err)
@@ -120,16 +93,16 @@ func (s *session) resumeOffer(r *host.Request) bool {
 	}
 	accepted := wire.EqualString(wire.Get(r.Params, "inputResponses", "login", "action"), "accept")
 	r.Params, r.Outline = params, nil
-	o := s.agg.offers.Get(s.loginOwner(), id)
+	o := s.agg.offers.Get(s.LoginOwner(), id)
 	if o == nil { // of long ago
 		return false
 	}
 	o.Answered(accepted)
 	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		// Where no login was made the request fails again, and says so.
-		_ = s.agg.awaitLogin(ctx, r, o)
+		_ = s.agg.offers.Await(ctx, r, o)
 		r.NoOffer = true
-		s.handle(r)
+		again()
 	})
 	return true
 }

@@ -121,7 +121,7 @@ func served(t *testing.T, expose string, tools map[string]json.RawMessage) (ask 
 	if err != nil {
 		t.Fatal(err)
 	}
-	agg.open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+	agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 		calls, toUpstream := io.Pipe()
 		fromUpstream, answers := io.Pipe()
 		go echoCalls(calls, answers, `{"tools":[`+strings.Join(list, ",")+`]}`)

@@ -1,183 +1,91 @@
 package aggregator
 
 import (
-	"cmp"
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// An Observer is told what happens, for metrics and for pages. Its functions are called
-// where it happens, so they must not block, and keep nothing of what they are given.
-type Observer struct {
-	// Call is told of a call that was for an upstream, when it has ended.
-	Call func(CallEnd)
-	// Session is told that a host has connected, or is gone.
-	Session func(SessionInfo, bool)
-	// Dropped is told of a notification that a host read too slowly for.
-	Dropped func(SessionInfo)
-	// Message is told of each message from a host, or to it, which may come in pieces. It
-	// may be nil.
-	Message func(s SessionInfo, fromHost bool, pieces [][]byte)
-}
+type (
+	// An Observer is told what happens, for metrics and for pages.
+	Observer = observe.Observer
+	// A CallEnd is a call of a host that was for an upstream, and has ended.
+	CallEnd = observe.CallEnd
+	// An OwnEnd is a call that a tool of ours has answered by itself.
+	OwnEnd = observe.OwnEnd
+	// A SessionInfo says whose session it is.
+	SessionInfo = observe.SessionInfo
+	// A FailureInfo is a failure whose cause a host was not told.
+	FailureInfo = observe.FailureInfo
+)
 
-// A CallEnd is a call of a host that was for an upstream, and has ended.
-type CallEnd struct {
-	Session     string
-	Upstream    string
-	Method      string
-	Tool        string // by the upstream's name; "" of other methods
-	TraceParent string // of the call's _meta, "" where there is none (W3C Trace Context)
-	Began, End  time.Time
-	Sent        time.Time          // when the upstream was there to take it; zero of a call that was not sent
-	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or what a failure of ours is
-	Outcome     transports.Outcome // whether it ran
-	Asked       int                // bytes of the params
-	Answered    int                // bytes of the result
-}
-
-// A SessionInfo says whose session it is.
-type SessionInfo struct {
-	ID     string
-	User   string // "" where users are not told apart
-	Server string // the one that it is about, "" is all
-	Host   string // what it calls itself, "" where that is not known
-
-	// Replica says that it is no host, but another replica that uses the server here. An
-	// Observer is not told of those, nor of their calls, which are counted there.
-	Replica bool
-}
-
-func (s *session) info() SessionInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := SessionInfo{ID: s.id, User: s.principal.name, Server: s.only, Host: s.client, Replica: s.replica}
-	if s.replica {
-		info.User, info.Host = strings.TrimPrefix(info.User, "\x00"+s.id), "another replica of dynmcp"
-	}
-	return info
-}
-
-// observed sets what a conversation has to tell the observer of.
-func (s *session) observed(opts host.Options) host.Options {
-	if o := s.agg.opts.Observe; o != nil {
-		opts.Dropped = func() { o.Dropped(s.info()) }
-		if o.Message != nil {
-			opts.Observe = func(fromHost bool, pieces ...[]byte) { o.Message(s.info(), fromHost, pieces) }
-		}
-	}
-	return opts
-}
-
-// kinds are what failures of ours are called where they are counted.
-var kinds = map[int64]string{
-	transports.CodeStartFailed:  "start_failed",
-	transports.CodeExited:       "exited",
-	transports.CodeTimeout:      "timeout",
-	transports.CodeProtocol:     "protocol",
-	transports.CodeUnreachable:  "unreachable",
-	transports.CodeAuthRequired: "auth_required",
-	transports.CodeRateLimited:  "rate_limited",
-	transports.CodeBackingOff:   "backing_off",
-	transports.CodeTooLarge:     "too_large",
-	transports.CodeOverloaded:   "overloaded",
-	transports.CodeShuttingDown: "shutting_down",
-	transports.CodeNoResources:  "no_resources",
-	transports.CodeNoHost:       "no_host",
-	transports.CodeChanged:      "changed",
-	transports.CodeNotPlaced:    "not_placed",
-}
-
-// An observation tells the observer and the log of calls.
-type observation struct {
-	*Observer // may be nil
-	log       *slog.Logger
-}
-
-// enabled reports whether somebody is told of each call.
-func (o observation) enabled() bool {
-	return o.Observer != nil || o.log.Enabled(context.Background(), slog.LevelDebug)
-}
-
-// ended tells of a call.
-func (o observation) ended(end CallEnd) {
-	if o.log.Enabled(context.Background(), slog.LevelDebug) { // making the values costs each call allocations
-		o.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
-			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
-	}
-	if o.Observer != nil {
-		o.Call(end)
-	}
-}
+// JoinObservers returns an observer that tells two others, of which either may be nil.
+func JoinObservers(a, b *Observer) *Observer { return observe.Join(a, b) }
 
 // observeRefusal tells of a request that failed before it became a call of an upstream,
 // such as one whose server cannot be started.
-func (s *session) observeRefusal(r *host.Request, err error) {
+func (s session) observeRefusal(r *host.Request, err error) {
 	failure, ok := errors.AsType[*transports.Failure](err)
-	if !ok || r.Counted || !s.agg.observation.enabled() {
+	if !ok || r.Counted || !s.agg.observation.Enabled() {
 		return
 	}
 	now := time.Now()
-	s.agg.observation.ended(CallEnd{
-		Session: s.id, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
-		Kind: kindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params),
+	s.agg.observation.Ended(observe.CallEnd{
+		Session: s.ID, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
+		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params), From: s.Info(),
 	})
 }
 
-// kindOf says how a failure is counted.
-func kindOf(f *transports.Failure) string {
-	return cmp.Or(kinds[f.Code], strconv.FormatInt(f.Code, 10))
+// An ownCall is a call of a tool of ours that somebody observes.
+type ownCall struct {
+	tool, surface string
+	arguments     json.RawMessage
+	began         time.Time
+	queries       int
+	shown         atomic.Int32 // definitions
+	passed        atomic.Bool  // it has made calls of others, which are told of by themselves
 }
 
-// observe tells who wants to know that the call has ended.
-func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, err error) {
-	if !c.agg.observation.enabled() {
+// observeOwn returns the call of a tool of ours to be told of when it is answered, nil where
+// nobody wants to know.
+func observeOwn(c *toolCall, tool string, arguments json.RawMessage) *ownCall {
+	if !c.session.agg.observation.TellsOwn() {
+		return nil
+	}
+	own := &ownCall{tool: tool, surface: surfaceOf(c), arguments: bytes.Clone(arguments), began: time.Now()}
+	switch query := wire.Get(arguments, "query"); {
+	case query == nil:
+	case query[0] == '[':
+		for range wire.Elements(query) {
+			own.queries++
+		}
+	case string(query) != `""` && string(query) != "null":
+		own.queries = 1
+	}
+	return own
+}
+
+// ended tells of the call.
+func (own *ownCall) ended(s session, result json.RawMessage, err error) {
+	if own == nil || own.passed.Swap(true) {
 		return
 	}
-	r := c.HostRequest()
-	r.Counted = true
-	end := CallEnd{
-		Session:  c.session.id,
-		Upstream: c.route.upstream.Server.Name,
-		Method:   c.Method,
-		Began:    c.began,
-		End:      time.Now(),
-		Sent:     c.sent,
-		Kind:     "ok",
-		Outcome:  transports.Executed,
-		Asked:    len(c.route.params),
-		Answered: len(result),
-	}
-	if c.route.tool != nil {
-		end.Tool = c.route.tool.Upstream
-	}
-	end.TraceParent, _ = wire.Text(wire.Get(r.Meta, "traceparent"))
-	cancelled := c.IsCancelled()
-	var failure *transports.Failure
-	switch {
-	case cancelled && err != nil:
-		end.Kind, end.Outcome = "cancelled", transports.Unknown
-	case errors.As(err, &failure):
-		end.Kind, end.Outcome = kindOf(failure), failure.Outcome
-		if failure.Outcome == transports.NotSent {
-			end.Sent = time.Time{}
-		}
-	case err != nil:
-		end.Kind = "error"
-	case c.Method == "tools/call" && string(outline.Get(result, "isError")) == "true":
-		end.Kind = "tool_error"
-	}
-	c.agg.observation.ended(end)
+	s.agg.opts.Observe.Own(observe.OwnEnd{
+		From: s.Info(), Surface: own.surface, Tool: own.tool, Began: own.began, End: time.Now(), Arguments: own.arguments, Result: result,
+		Failed: err != nil || string(wire.Get(result, "isError")) == "true", Queries: own.queries, Shown: int(own.shown.Load()),
+	})
 }
 
 // Failed is the state of an upstream whose last start failed: lazy tells it from the
@@ -190,16 +98,16 @@ type UpstreamInfo struct {
 	State     lazy.State
 	Lazy      bool
 	Transport string
-	PID       int       // 0 where there is no process
-	Since     time.Time // when it was connected, zero while it is not
-	Starts    int64     // how often it was
-	Failed    int64     // starts that failed
-	FailedAt  time.Time // when they began to fail, zero where the last one did not
-	Protocol  string    // the version it speaks, while it is connected
-	Tools     int       // that are known of it
-	InFlight  int       // calls of hosts that it has to answer, also one that a user or a session has for itself
-	Waiting   int       // calls that wait for those, because of max_calls
-	Err       string    // why it could not be started, or was lost
+	Process   upstream.Process // zero if absent
+	Since     time.Time        // when it was connected, zero while it is not
+	Starts    int64            // how often it was
+	Failed    int64            // starts that failed
+	FailedAt  time.Time        // when they began to fail, zero where the last one did not
+	Protocol  string           // the version it speaks, while it is connected
+	Tools     int              // that are known of it
+	InFlight  int              // calls of hosts that it has to answer, also one that a user or a session has for itself
+	Waiting   int              // calls that wait for those, because of max_calls
+	Err       string           // why it could not be started, or was lost
 }
 
 // A Status says how a run is.
@@ -213,28 +121,28 @@ func (st Status) Upstreams() []UpstreamInfo {
 	a := st.agg
 	view := a.catalog.View()
 	inFlight := map[string]int{}
-	a.peers.Range(func(_, value any) bool {
-		p := value.(*peer)
-		for _, c := range p.calls.all() {
-			if !c.session.replica { // which is a call of a host there
-				inFlight[p.upstream.Server.Name]++
+	a.fleet.Peers.Range(func(_, value any) bool {
+		p := value.(*fleet.Peer)
+		for _, c := range p.Calls.All() {
+			if !c.Session.Replica { // which is a call of a host there
+				inFlight[p.Upstream.Server.Name]++
 			}
 		}
 		return true
 	})
 	var all []UpstreamInfo
 	for _, u := range a.set.All() {
-		p, status := a.peerOf(u), u.Status()
+		p, status := a.fleet.Of(u), u.Status()
 		info := UpstreamInfo{
 			Name:      u.Server.Name,
 			State:     status.State,
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
-			Starts:    p.record.starts.Load(),
+			Starts:    p.Record.Starts.Load(),
 			Failed:    status.Failed,
 			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],
-			Waiting:   a.records.waiting(u.Server.Name),
+			Waiting:   a.fleet.Records.Waiting(u.Server.Name),
 		}
 		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
 			info.Tools = len(view.ServerTools(u.Server.Name))
@@ -243,7 +151,7 @@ func (st Status) Upstreams() []UpstreamInfo {
 			info.State = Failed
 		}
 		if conn := u.Conn(); conn != nil {
-			info.PID, info.Since, info.Protocol = conn.PID(), time.Unix(0, p.since.Load()), conn.ServerInfo().ProtocolVersion
+			info.Process, info.Since, info.Protocol = conn.Process(), time.Unix(0, p.Since.Load()), conn.ServerInfo().ProtocolVersion
 		} else if status.Err != nil {
 			info.Err, _, _ = strings.Cut(status.Err.Error(), "\n")
 		}
@@ -253,10 +161,42 @@ func (st Status) Upstreams() []UpstreamInfo {
 }
 
 // Sessions says whose sessions there are, oldest first, also those of other replicas.
-func (st Status) Sessions() []SessionInfo {
-	var all []SessionInfo
+func (st Status) Sessions() []observe.SessionInfo {
+	var all []observe.SessionInfo
 	for _, s := range st.agg.sessions.All() {
-		all = append(all, s.info())
+		all = append(all, s.Info())
 	}
 	return slices.Clip(all)
+}
+
+// Failures are the last failures whose cause hosts were not told, oldest first.
+func (st Status) Failures() []observe.FailureInfo {
+	return st.agg.references.All()
+}
+
+// reserved returns an error as the session's host may read it. Only the user of this
+// machine and other replicas are told what a server printed and where it is.
+func (s session) reserved(err error) error {
+	if s.Local || s.Replica {
+		return err
+	}
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if !ok || failure.Login && s.MayLogIn {
+		return err
+	}
+	evicted, ok := errors.AsType[*lazy.EvictedError](err)
+	if !ok {
+		return s.agg.references.Reserve(failure)
+	}
+	shown := *evicted
+	shown.Err = s.agg.references.Reserve(failure)
+	return &shown
+}
+
+// reason is the reason of a failure in a line, as all hosts may read it.
+func (a *Aggregator) reason(err error) string {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok && a.opts.Reserved {
+		err = failure.Reserved("")
+	}
+	return observe.Reason(err)
 }

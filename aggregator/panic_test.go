@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -40,16 +41,16 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
 	r := request()
-	c := callOf(&forwardedCall{agg: agg, peer: agg.peerOf(u)}, r)
+	c := callOf(&forward.Call{Env: &agg.calls, Server: agg.fleet.Of(u)}, nil, r)
 	c.BeginSending(r, nil, func() {})
-	c.route.onError = func(error) { panic("boom") }
+	c.Route.OnError = func(error) { panic("boom") }
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the connection is not told")
 			}
 		}()
-		c.answered(nil, &wire.Error{Code: 1})
+		c.Answered(nil, &wire.Error{Code: 1})
 	}()
 	wantInternal()
 	agg.Close()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -206,7 +207,7 @@ func (c *cluster) kill(r *replica) {
 
 // call calls a tool as a user on a replica, and returns the text of the result.
 func (r *replica) call(ctx context.Context, user, tool, arguments string) (text string, failed bool, err error) {
-	result, err := r.callAs(ctx, principal{user}, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments))
+	result, err := r.callAs(ctx, user, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments))
 	if err != nil {
 		return "", false, err
 	}
@@ -444,15 +445,15 @@ func TestEraOfTheReplicaThatAsks(t *testing.T) {
 	for try := range 5 {
 		c := newCluster(t, 2, entry)
 		from, asked := c.replicas[0], c.replicas[1]
-		open := asked.open
-		asked.open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+		open := asked.fleet.Open
+		asked.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 			time.Sleep(4 * time.Second) // longer than a server that is there may take for server/discover
 			return open(server, opts)
 		}
 		c.mu.Lock()
 		c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
 		c.mu.Unlock()
-		first := from.openSession(principal{})
+		first := from.openSession("")
 		first.declare(json.RawMessage(`{}`), transports.Stateless)
 		c.echo(from, "", "up")
 		stateless := func(r *replica) bool {
@@ -497,10 +498,10 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		t.Fatalf("got %q, %v", text, err)
 	}
 	read := func(user, handle string) string {
-		s := c.replicas[1].openSession(principal{user})
+		s := c.replicas[1].openSession(user)
 		answered := make(chan string, 1)
-		s.host = nobody{}
-		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
+		s.Host = nobody{}
+		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.Host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
 		s.surface().Tool([]byte(`"discover_tool"`), false).Answer(&surface.Call{
 			Session: surfaceCall{session: s, request: r}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
 		})
@@ -536,9 +537,9 @@ func TestCallsInFlightAreCountedOnce(t *testing.T) {
 			}
 		})
 	}
-	passed := a.peerOf(a.set.Get("up"))
+	passed := a.fleet.Of(a.set.Get("up"))
 	mcptest.Eventually(t, "the call is at the replica that runs the server", func() bool {
-		return slices.ContainsFunc(passed.calls.all(), func(c *forwardedCall) bool { return c.Method == "tools/call" })
+		return slices.ContainsFunc(passed.Calls.All(), func(c *call.Flight) bool { return c.Method == "tools/call" })
 	})
 	inFlight := func(r *replica) map[string]int {
 		counts := map[string]int{}
@@ -567,17 +568,17 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	c := newCluster(t, 2, entry)
 	a, b := c.replicas[0], c.replicas[1]
 	u := a.set.Get("up")
-	alice, bob := a.openSession(principal{"alice"}), b.openSession(principal{"bob"})
-	a.peerOf(u).addTask(alice, json.RawMessage(`"task/1 \u00e9"`), nil)
+	alice, bob := a.openSession("alice"), b.openSession("bob")
+	a.fleet.Of(u).AddTask(alice.Session, json.RawMessage(`"task/1 \u00e9"`), nil)
 	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
-		b.peerOf(b.set.Get("up")).learnTask(t.Context(), "task/1 é")
-		return b.openSession(principal{"alice"}).hasTask(b.set.Get("up"), "task/1 é")
+		b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "task/1 é")
+		return b.fleet.HasTask(b.openSession("alice").Session, b.set.Get("up"), "task/1 é")
 	})
-	if bob.hasTask(b.set.Get("up"), "task/1 é") {
+	if bob.agg.fleet.HasTask(bob.Session, b.set.Get("up"), "task/1 é") {
 		t.Error("it is another user's as well")
 	}
-	b.peerOf(b.set.Get("up")).learnTask(t.Context(), "unknown")
-	if bob.hasTask(b.set.Get("up"), "unknown") {
+	b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "unknown")
+	if bob.agg.fleet.HasTask(bob.Session, b.set.Get("up"), "unknown") {
 		t.Error("a task that nobody knows is somebody's")
 	}
 }

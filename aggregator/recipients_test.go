@@ -9,49 +9,52 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // enter is join for one of many hosts, which is about a server, "" for all.
-func enter(agg *Aggregator, p principal, only string) (*session, *listener) {
+func enter(agg *Aggregator, user string, only string) (session, *listener) {
 	sees := &listener{}
-	s := agg.openSession(p)
-	s.shares, s.lasts, s.only = true, true, only
-	s.recipient.Initialize()
-	s.attach(sees)
+	s := agg.openSession(user)
+	s.Shares, s.Lasts, s.Only = true, true, only
+	s.Recipient.Initialize()
+	s.Join(sees)
 	return s, sees
 }
 
 // number is when a session came.
-func number(s *session) (n int) {
-	fmt.Sscanf(s.id, "session-%d", &n)
+func number(s session) (n int) {
+	fmt.Sscanf(s.ID, "session-%d", &n)
 	return n
 }
 
 // crowd are sessions that hear nothing: they have asked for errors, and for what does
 // not change.
-func crowd(agg *Aggregator, n int) (all []*session) {
+func crowd(agg *Aggregator, n int) (all []session) {
 	for i := range n {
-		s, _ := enter(agg, principal{fmt.Sprint(i % 10)}, "")
+		s, _ := enter(agg, fmt.Sprint(i%10), "")
 		s.ask("error", 4)
-		s.recipient.SetSubscribed(fmt.Sprintf("x://%d", i), true)
+		s.Recipient.SetSubscribed(fmt.Sprintf("x://%d", i), true)
 		all = append(all, s)
 	}
 	return all
 }
 
-func (s *session) ask(level string, severity int) {
-	s.recipient.SetLevel(notify.Level{Params: fmt.Appendf(nil, `{"level":%q}`, level), Severity: severity})
+func (s session) ask(level string, severity int) {
+	s.Recipient.SetLevel(notify.Level{Params: fmt.Appendf(nil, `{"level":%q}`, level), Severity: severity})
 }
 
 // calling is a host with a call in flight, that hears what the upstream says.
-func calling(agg *Aggregator) (p *peer, c *forwardedCall, sees *listener) {
-	s, sees := enter(agg, principal{"ann"}, "")
-	s.recipient.SetSubscribed("x://mine", true)
-	p = agg.peerOf(agg.set.Get("up"))
-	c = callOf(&forwardedCall{agg: agg, session: s, peer: p}, &host.Request{Method: "tools/call", Peer: sees})
-	p.calls.add(c)
+func calling(agg *Aggregator) (p *fleet.Peer, c *forward.Call, sees *listener) {
+	s, sees := enter(agg, "ann", "")
+	s.Recipient.SetSubscribed("x://mine", true)
+	p = agg.fleet.Of(agg.set.Get("up"))
+	c = callOf(&forward.Call{Env: &agg.calls, Server: p}, s.Session, &host.Request{Method: "tools/call", Peer: sees})
+	p.Calls.Add(&c.Flight)
 	return p, c, sees
 }
 
@@ -63,7 +66,7 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	p, c, sees := calling(agg)
 	heard := make(chan []string, 1)
 	for _, s := range others {
-		s.mu.Lock()
+		s.Host.(*listener).mu.Lock()
 	}
 	go func() {
 		p.Notify("notifications/message", []byte(`{"level":"error","data":1}`))
@@ -80,7 +83,7 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 		t.Error("it waits for a session that does not hear it")
 	}
 	for _, s := range others {
-		s.mu.Unlock()
+		s.Host.(*listener).mu.Unlock()
 	}
 	want := []string{
 		`notifications/message {"level":"error","data":1,"logger":"up"}`, `notifications/x-vendor {}`,
@@ -95,18 +98,18 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 // subscribes or asks for a level.
 func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 	agg := newQuiet(t, Options{})
-	p := agg.peerOf(agg.set.Get("up"))
+	p := agg.fleet.Of(agg.set.Get("up"))
 	random := rand.New(rand.NewSource(1))
-	here, subscribed := map[*session]bool{}, map[*session]map[string]bool{}
+	here, subscribed := map[session]bool{}, map[session]map[string]bool{}
 	uri := func() string { return []string{"x://a", "x://a/", "x://a/b", "x://ab", "y://a"}[random.Intn(5)] }
 	for range 2000 {
-		one := func() *session {
-			all := slices.SortedFunc(maps.Keys(here), func(a, b *session) int { return cmp.Compare(number(a), number(b)) })
+		one := func() session {
+			all := slices.SortedFunc(maps.Keys(here), func(a, b session) int { return cmp.Compare(number(a), number(b)) })
 			return all[random.Intn(len(all))]
 		}
 		switch n := random.Intn(6); {
 		case n == 0 || len(here) == 0:
-			s, _ := enter(agg, principal{fmt.Sprint(random.Intn(2))}, []string{"", "up", "other"}[random.Intn(3)])
+			s, _ := enter(agg, fmt.Sprint(random.Intn(2)), []string{"", "up", "other"}[random.Intn(3)])
 			here[s], subscribed[s] = true, map[string]bool{}
 		case n == 1:
 			s := one()
@@ -117,38 +120,38 @@ func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 			one().ask(notify.Levels[severity], severity)
 		default:
 			s, uri := one(), uri()
-			s.recipient.SetSubscribed(uri, n > 3)
+			s.Recipient.SetSubscribed(uri, n > 3)
 			if subscribed[s][uri] = true; n <= 3 {
 				delete(subscribed[s], uri)
 			}
 		}
-		verbose, users, changed := -1, map[principal]bool{}, uri()+[]string{"", "/c", "?q"}[random.Intn(3)]
-		var hear []*session
+		verbose, users, changed := -1, map[string]bool{}, uri()+[]string{"", "/c", "?q"}[random.Intn(3)]
+		var hear []*sessions.Session
 		for s := range here {
-			if !s.sees(p.upstream) {
+			if !s.agg.fleet.Sees(s.Session, p.Upstream) {
 				continue
 			}
-			if users[s.principal] = true; s.recipient.Level().IsSet() && (verbose < 0 || s.recipient.Level().Severity < verbose) {
-				verbose = s.recipient.Level().Severity
+			if users[s.User] = true; s.Recipient.Level().IsSet() && (verbose < 0 || s.Recipient.Level().Severity < verbose) {
+				verbose = s.Recipient.Level().Severity
 			}
 			if (notify.Stream{URIs: subscribed[s]}).Covers(changed) {
-				hear = append(hear, s)
+				hear = append(hear, s.Session)
 			}
 		}
-		if got := p.source().Verbose(); got.IsSet() != (verbose >= 0) || verbose >= 0 && (got.Severity != verbose || string(got.Params) != fmt.Sprintf(`{"level":%q}`, notify.Levels[verbose])) {
+		if got := p.Source().Verbose(); got.IsSet() != (verbose >= 0) || verbose >= 0 && (got.Severity != verbose || string(got.Params) != fmt.Sprintf(`{"level":%q}`, notify.Levels[verbose])) {
 			t.Fatalf("the most verbose level is %+v, want %d", got, verbose)
 		}
-		if got := p.source().Subscribers(changed); !slices.Equal(got, slices.SortedFunc(slices.Values(hear), func(a, b *session) int { return cmp.Compare(number(a), number(b)) })) {
+		if got := p.Source().Subscribers(changed); !slices.Equal(got, slices.SortedFunc(slices.Values(hear), func(a, b *sessions.Session) int { return cmp.Compare(number(agg.of(a)), number(agg.of(b))) })) {
 			t.Fatalf("%d sessions hear of %s, want %d", len(got), changed, len(hear))
 		}
 		told := 0 // of what belongs to no call: nobody where users differ
 		if len(users) <= 1 {
-			told = len(p.source().Sessions())
+			told = len(p.Source().Sessions())
 		}
-		if got := p.source().Unsolicited(nil, true); len(got) != told {
+		if got := p.Source().Unsolicited(nil, true); len(got) != told {
 			t.Fatalf("%d sessions of %d users are told, want %d", len(got), len(users), told)
 		}
-		if got := p.source().Sessions(); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(here)), func(s *session) bool { return !s.sees(p.upstream) })) {
+		if got := p.Source().Sessions(); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(here)), func(s session) bool { return !s.agg.fleet.Sees(s.Session, p.Upstream) })) {
 			t.Fatalf("%d sessions see the upstream", len(got))
 		}
 	}
@@ -170,7 +173,7 @@ func BenchmarkAudience(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("message while sessions come and go/sessions=%d", n), func(b *testing.B) {
 			for b.Loop() {
-				s, _ := enter(agg, principal{"0"}, "")
+				s, _ := enter(agg, "0", "")
 				p.Notify("notifications/message", []byte(`{"level":"error","data":1}`))
 				sees.take()
 				s.end()

@@ -9,11 +9,13 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -32,9 +34,9 @@ import (
 // progress tokens, subscriptions, the log level.
 type replicaLink struct {
 	agg        *Aggregator
-	session    *session
-	peer       *peer
-	conn       *upstream.Conn
+	session    session
+	peer       *fleet.Peer
+	link       forward.Link
 	edge       *host.Stdio
 	retired    atomic.Bool // it was told that the connection takes no more calls
 	introduced bool        // it has had an answer to initialize or server/discover; of the reader alone
@@ -73,10 +75,10 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 		if stream, era, err = remote.HostEra(ctx, stream); err != nil {
 			return err
 		}
-		p := a.peerOf(u)
-		p.askedEra.Store(&era)
+		p := a.fleet.Of(u)
+		p.AskedEra.Store(&era)
 		conn, release, err = remote.AcquireHere(ctx, u, here)
-		p.askedEra.CompareAndSwap(&era, nil)
+		p.AskedEra.CompareAndSwap(&era, nil)
 	}
 	if err != nil {
 		defer context.AfterFunc(ctx, func() { stream.Close() })()
@@ -89,11 +91,12 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	}
 	defer release()
 
-	l := &replicaLink{agg: a, peer: a.peerOf(u), conn: conn, edge: host.NewConn(stream, &a.cork)}
+	l := &replicaLink{agg: a, peer: a.fleet.Of(u), edge: host.NewConn(stream, &a.cork)}
+	l.link = forward.Link{Conn: conn, Answered: l.answered, End: l.end}
 	l.session = l.open(server, principal)
 	defer l.session.end()
-	conversation := host.NewSession(l.session.id, l.edge, host.Options{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
-	l.session.attach(conversation)
+	conversation := host.NewSession(l.session.ID, l.edge, host.Options{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
+	l.session.Join(conversation)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -130,20 +133,20 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 	if u.Server.Placement() != schema.PlacePrincipal {
 		return u, nil
 	}
-	return a.dedicated(u, principalOwner+principal, principalIdle)
+	return a.fleet.Dedicated(u, fleet.PrincipalOwner+principal, fleet.PrincipalIdle)
 }
 
 // open returns the session of the link. Unless the server is a user's own, nobody else's
 // session has its principal: what it is told and asked goes by what it has in flight.
-func (l *replicaLink) open(server, user string) *session {
-	s := l.agg.openSession(principal{})
-	s.principal.name = user
-	if l.peer.upstream.Owner == "" {
-		s.principal.name = "\x00" + s.id
+func (l *replicaLink) open(server, user string) session {
+	s := l.agg.openSession("")
+	s.User = user
+	if l.peer.Upstream.Owner == "" {
+		s.User = "\x00" + s.ID
 	}
-	s.only, s.replica, s.shares, s.lasts = server, true, true, true
-	s.recipient.Initialize()
-	s.declared = declaration{capabilities: json.RawMessage(ableToAll)}
+	s.Only, s.Replica, s.Shares, s.Lasts = server, true, true, true
+	s.Recipient.Initialize()
+	s.Declare(json.RawMessage(fleet.AbleToAll), transports.Handshake)
 	return s
 }
 
@@ -163,7 +166,7 @@ func (l *replicaLink) sayEnd(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	end := transports.ReplicaEnd{Failure: remote.Blame(l.conn.Name(), l.conn.Loss()), Last: l.last, NotSent: l.notSent}
+	end := transports.ReplicaEnd{Failure: remote.Blame(l.link.Conn.Name(), l.link.Conn.Loss()), Last: l.last, NotSent: l.notSent}
 	l.mu.Unlock()
 	_ = l.edge.Write(nil, host.Essential, remote.EndMessage(end)...)
 }
@@ -211,16 +214,16 @@ func (l *replicaLink) handle(r *host.Request) {
 		}
 	case "logging/setLevel":
 		if severity := notify.Severity(wire.Get(r.Params, "level")); severity >= 0 {
-			l.session.recipient.SetLevel(notify.Level{Params: bytes.Clone(r.Params), Severity: severity})
-			r.Params = l.peer.source().Verbose().Params
+			l.session.Recipient.SetLevel(notify.Level{Params: bytes.Clone(r.Params), Severity: severity})
+			r.Params = l.peer.Source().Verbose().Params
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
 		subscribes := r.Method == "resources/subscribe"
-		l.session.recipient.SetSubscribed(uri, subscribes)
+		l.session.Recipient.SetSubscribed(uri, subscribes)
 		if subscribes {
-			l.peer.seenURIs.add(uri) // so that the end of the subscription goes there too
-		} else if l.peer.isSubscribed(uri) {
+			l.peer.SeenURIs.Add(uri) // so that the end of the subscription goes there too
+		} else if l.peer.IsSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
 			l.end()
 			return
@@ -235,23 +238,21 @@ func (l *replicaLink) handle(r *host.Request) {
 
 // introduce answers with what the server said of itself, in its era.
 func (l *replicaLink) introduce(r *host.Request) {
-	info, stateless := l.conn.ServerInfo(), l.conn.Era() == transports.Stateless
+	info, stateless := l.link.Conn.ServerInfo(), l.link.Conn.Era() == transports.Stateless
 	switch initialize := r.Method == "initialize"; {
 	case initialize && stateless:
 		r.Reply(nil, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: fmt.Appendf(nil, `{"supported":[%q]}`, info.ProtocolVersion)})
 		return
 	case initialize:
 		if capabilities := wire.Get(r.Params, "capabilities"); wire.IsObject(capabilities) {
-			l.session.mu.Lock()
-			l.session.declared.capabilities = bytes.Clone(capabilities)
-			l.session.mu.Unlock()
+			l.session.Declare(capabilities, transports.Handshake)
 		}
 	case !stateless:
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	}
 	l.introduced = true
-	r.Reply(remote.Introduction(info, l.conn.Era()), nil)
+	r.Reply(remote.Introduction(info, l.link.Conn.Era()), nil)
 }
 
 // page returns a page of a list as the server listed it; nil if the list is not known, or
@@ -259,7 +260,7 @@ func (l *replicaLink) introduce(r *host.Request) {
 func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	from, ours := remote.PageAt(r.Params)
 	which, _ := listing.Of(r.Method)
-	entries, ok := l.peer.listing.Entries(l.conn, which)
+	entries, ok := l.peer.Listing.Entries(l.link.Conn, which)
 	if !ours || !ok {
 		return nil
 	}
@@ -269,10 +270,10 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 // notifyReplicas tells other replicas that use a server which of its lists have changed,
 // once they are known here.
 func (a *Aggregator) notifyReplicas(u *lazy.Upstream, changed map[string]bool) {
-	for _, s := range a.peerOf(u).source().Sessions() {
+	for _, s := range a.fleet.Of(u).Source().Sessions() {
 		for method := range changed {
-			if s.replica {
-				s.host.Notify(method, nil)
+			if s.Replica {
+				s.Host.Notify(method, nil)
 			}
 		}
 	}
@@ -298,7 +299,7 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 			name, _ := wire.Text(raw)
 			asking.Go(func() {
 				defer l.agg.work.Recover()
-				err := l.conn.Subscribe(ctx, about(name))
+				err := l.link.Conn.Subscribe(ctx, about(name))
 				mu.Lock()
 				defer mu.Unlock()
 				names[name] = err == nil
@@ -316,22 +317,22 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 		granted = wire.Set(granted, member, quoted(kept))
 		return names
 	}
-	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", aboutURI), Tasks: subscribe("taskIds", aboutTask)}
+	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", fleet.AboutURI), Tasks: subscribe("taskIds", task.About)}
 	for uri := range listening.URIs {
-		l.peer.seenURIs.add(uri)
+		l.peer.SeenURIs.Add(uri)
 	}
 	s := l.session
-	s.recipient.AddStream(listening)
-	s.host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
+	s.Recipient.AddStream(listening)
+	s.Host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
 	select {
 	case <-ctx.Done():
-	case <-l.conn.Done():
-		s.recipient.RemoveStream(listening)
+	case <-l.link.Conn.Done():
+		s.Recipient.RemoveStream(listening)
 		return
 	}
-	s.recipient.RemoveStream(listening)
-	s.dropSubscriptions(listening.URIs)
-	s.dropTasks(listening.Tasks)
+	s.Recipient.RemoveStream(listening)
+	s.agg.fleet.DropSubscriptions(s.Session, listening.URIs)
+	s.agg.fleet.DropTasks(s.Session, listening.Tasks)
 }
 
 // notified passes on what the other replica, or a host there, tells the server.
@@ -340,38 +341,41 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 	case "notifications/initialized": // the server was, by this replica
 	case "notifications/cancelled": // the session has ended the request
 	case "notifications/progress":
-		l.session.passProgress(params)
+		l.session.PassProgress(params)
 	default:
-		if err := l.conn.Notify(method, params); err != nil {
-			l.agg.log.Debug("notification not sent", "upstream", l.conn.Name(), "err", err)
+		if err := l.link.Conn.Notify(method, params); err != nil {
+			l.agg.log.Debug("notification not sent", "upstream", l.link.Conn.Name(), "err", err)
 		}
 	}
 }
 
 // pass sends a request on to the server as it is, over the connection that the link is
-// about.
+// about, when what it is held to is known.
 func (l *replicaLink) pass(r *host.Request) {
-	c, err := l.session.newCall(r, route{upstream: l.peer.upstream, link: l, params: r.Params, task: wire.Get(r.Params, "task") != nil})
-	if err != nil {
+	if !l.awaitList(r) {
+		l.send(r)
+	}
+}
+
+func (l *replicaLink) send(r *host.Request) {
+	to := forward.Route{Upstream: l.peer.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
+	if err := l.agg.calls.Pass(l.session.Session, r, to); err != nil {
 		r.Reply(nil, err)
 		l.end()
-		return
 	}
-	c.Timeout = new(time.Duration) // it is limited where it comes from
-	c.send(r, nil, nil)
 }
 
 // answered passes the server's answer on. Why the connection ended is told for all calls
 // that it cut off at once.
-func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err error) {
+func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err error) {
 	defer l.end()
 	r, conn, _ := c.Finish(result, err)
-	if err == nil && c.route.task && wire.Get(result, "task") != nil {
-		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.host.Notify("notifications/progress", params) })
+	if err == nil && c.Route.Task && wire.Get(result, "task") != nil {
+		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.Host.Notify("notifications/progress", params) })
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {
-		l.peer.noteURLsFirst(l.session, err)
+		l.peer.NoteURLsFirst(l.session.Session, err)
 		r.Reply(result, err)
 		return
 	}

@@ -2,14 +2,20 @@ package aggregator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // What a model needs to hear about its call beside the upstream's answer is added here, and
@@ -19,31 +25,54 @@ import (
 // the input.
 const metaChanged = "dynmcp/changedInput"
 
+// hooks are what calls need of their sessions.
+func (a *Aggregator) hooks() forward.Hooks {
+	return forward.Hooks{
+		Fail: func(s *sessions.Session, r *host.Request, err error, asText bool) { a.of(s).fail(r, err, asText) },
+		FailOrLogIn: func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
+			a.of(s).failOrLogIn(r, params, err, asText, again)
+		},
+		Check: func(c *forward.Call, conn *upstream.Conn, waited bool) error {
+			return cmp.Or(a.of(c.Session).checkTool(&c.Route, waited), a.checkApproved(c, conn))
+		},
+		Explain: explained, ExplainError: explainedError, ReplyShaped: a.replyShaped,
+	}
+}
+
 // explained returns the result of a call with what is to be said of it: that the input was
-// changed, and the input schema where the server complains.
-func (c *forwardedCall) explained(outline *wire.Outline, result json.RawMessage) json.RawMessage {
-	if c.route.changed != nil {
-		if changed, err := json.Marshal(c.route.changed); err == nil {
+// changed, the input schema where the server complains, that the tool is not as approved.
+func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) (explained json.RawMessage) {
+	if note := pinning.Note(c.Route.Tool, c.Session.Shown.First); note != "" {
+		defer func() {
+			if c.Route.Whole {
+				explained = transports.SetMeta(explained, scripts.MetaNote, wire.Quote(note))
+				return
+			}
+			explained = results.Append(explained, note)
+		}()
+	}
+	if c.Route.Changed != nil {
+		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if c.route.showInput == nil || !results.Complains(result, outline) {
+	if c.Route.ShowInput == nil || !results.Complains(result, outline) {
 		return result
 	}
-	if schema := c.schemaOnce(); schema != "" {
+	if schema := schemaOnce(c); schema != "" {
 		return results.Append(result, schema)
 	}
 	return result
 }
 
 // explainedError is explained for an upstream's own error.
-func (c *forwardedCall) explainedError(err error) error {
+func explainedError(c *forward.Call, err error) error {
 	var failure *transports.Failure
 	var theirs *wire.Error
-	if c.route.showInput == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
+	if c.Route.ShowInput == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
 		return err
 	}
-	schema := c.schemaOnce()
+	schema := schemaOnce(c)
 	if schema == "" {
 		return err
 	}
@@ -56,9 +85,9 @@ func (c *forwardedCall) explainedError(err error) error {
 
 // schemaOnce returns the text that shows the tool's input schema, "" if this session has
 // seen it.
-func (c *forwardedCall) schemaOnce() string {
-	text := c.route.showInput(c.route.tool)
-	if text == "" || !c.session.shown.firstSchema(c.route.tool.Name) {
+func schemaOnce(c *forward.Call) string {
+	text := c.Route.ShowInput(c.Route.Tool)
+	if text == "" || !c.Session.Shown.First("schema: "+c.Route.Tool.Name) {
 		return ""
 	}
 	return text
@@ -68,9 +97,9 @@ func (c *forwardedCall) schemaOnce() string {
 const quickResult = 32 << 10
 
 // replyShaped answers a call with its result, as the config wants the tool's results.
-func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result json.RawMessage) {
-	room := 0
-	readsOn := c.session.surface().ReadsOn
+func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
+	t, room := c.Route.Tool, 0
+	readsOn := a.of(c.Session).surface().ReadsOn
 	if readsOn != "" {
 		room = results.NoteRoom
 	}
@@ -81,22 +110,30 @@ func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result jso
 		}
 	}
 	result = bytes.Clone(result) // it is part of the upstream's line
-	c.agg.work.Answer(r, func() {
-		shaped, cut := results.Shape(result, t, room)
-		if cut && readsOn != "" {
-			handle, err := c.agg.results.Add(c.session.principal.name, c.agg.opts.Replica, t.MaxOutputChars, result)
-			if err == nil {
-				shaped = results.Append(shaped, results.Note(result, readsOn, handle))
-			} else { // the answer says that it is not all
-				c.agg.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
-			}
-		}
-		r.Reply(shaped, nil)
-	})
+	a.work.Answer(r, func() { r.Reply(shorten(a.of(c.Session), result, t, readsOn), nil) })
+}
+
+// shorten returns a result as the config wants those of a tool, with how the model reads on
+// in it.
+func shorten(s session, result json.RawMessage, t *catalog.Tool, readsOn string) json.RawMessage {
+	room := 0
+	if readsOn != "" {
+		room = results.NoteRoom
+	}
+	shaped, cut := results.Shape(result, t, room)
+	if !cut || readsOn == "" {
+		return shaped
+	}
+	handle, err := s.agg.results.Add(s.User, s.agg.opts.Replica, t.MaxOutputChars, result)
+	if err != nil { // the answer says that it is not all
+		s.agg.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
+		return shaped
+	}
+	return results.Append(shaped, results.Note(result, readsOn, handle))
 }
 
 // Result returns a result that is kept here for a user, and the limit of its tool, in
-// characters; ok is false if there is none, or none any more. It is for other replicas,
+// characters; ok is false if absent or removed. It is for other replicas,
 // which ask by Options.ResultOf.
 func (a *Aggregator) Result(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	return a.results.Get(user, handle)

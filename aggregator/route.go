@@ -3,6 +3,8 @@ package aggregator
 import (
 	"errors"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -11,13 +13,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// codeResourceNotFound is the code for an unknown resource before the
-// stateless era; from then on it is CodeInvalidParams.
-const codeResourceNotFound = -32002
-
 // A target is a prompt or a resource that a request is about.
 type target struct {
-	// owner returns the upstream that it is known to belong to, nil if there is none.
+	// owner returns the upstream that it is known to belong to, nil if absent.
 	owner func() *lazy.Upstream
 	// capability is what an upstream must have to take the request.
 	capability string
@@ -27,7 +25,7 @@ type target struct {
 	unknown *wire.Error
 }
 
-func (s *session) prompt(name string) target {
+func (s session) prompt(name string) target {
 	return target{
 		owner: func() *lazy.Upstream {
 			server, _ := s.views()[catalog.NoTasks].PromptOwner(name)
@@ -40,15 +38,15 @@ func (s *session) prompt(name string) target {
 
 // resource is routed to the upstream that lists the URI, or has a template for it,
 // or else had it in a result.
-func (s *session) resource(uri string, era transports.Era) target {
+func (s session) resource(uri string, era transports.Era) target {
 	to := target{
-		owner:      func() *lazy.Upstream { return s.resourceOwner(uri) },
+		owner:      func() *lazy.Upstream { return s.agg.fleet.ResourceOwner(s.Session, uri) },
 		capability: "resources",
 		guess:      true,
 		unknown: &wire.Error{
-			Code:    codeResourceNotFound,
+			Code:    forward.CodeResourceNotFound,
 			Message: "Unknown resource: " + uri,
-			Data:    aboutURI(uri),
+			Data:    fleet.AboutURI(uri),
 		},
 	}
 	if era == transports.Stateless {
@@ -57,20 +55,8 @@ func (s *session) resource(uri string, era transports.Era) target {
 	return to
 }
 
-func (s *session) resourceOwner(uri string) *lazy.Upstream {
-	if server, ok := s.views()[catalog.NoTasks].ResourceOwner(uri); ok {
-		return s.agg.set.Get(server)
-	}
-	for _, u := range s.upstreams() {
-		if s.agg.peerOf(u).seenURIs.has(uri) {
-			return s.agg.set.Get(u.Server.Name)
-		}
-	}
-	return nil
-}
-
 // notFound is the answer if no upstream knows the target.
-func (s *session) notFound(to target) *wire.Error {
+func (s session) notFound(to target) *wire.Error {
 	if !s.offers(to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
@@ -79,19 +65,19 @@ func (s *session) notFound(to target) *wire.Error {
 		return to.unknown
 	}
 	unknown := *to.unknown
-	unknown.Message += ". Servers not loaded yet, which may have it: " + names
+	unknown.Message += ". Servers not started yet, which may have it: " + names
 	return &unknown
 }
 
 // candidates returns the upstreams to ask for a session about a target that none is
 // known to own, in config order. None is started for it, except that of single-wrap mode,
 // which has an answer to everything.
-func (s *session) candidates(to target) []*lazy.Upstream {
+func (s session) candidates(to target) []*lazy.Upstream {
 	if u := s.single(); u != nil {
 		return []*lazy.Upstream{u}
 	}
 	var all []*lazy.Upstream
-	for _, u := range s.upstreams() {
+	for _, u := range s.agg.fleet.Upstreams(s.Session) {
 		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
@@ -101,10 +87,10 @@ func (s *session) candidates(to target) []*lazy.Upstream {
 
 // dispatchTo sends a request, as it is, to the owner of what it is about, or else
 // to the upstreams that may know it.
-func (s *session) dispatchTo(r *host.Request, to target) {
-	s.whenListed(r, surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
+func (s session) dispatchTo(r *host.Request, to target) {
+	s.answer(r, surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
 		if u := to.owner(); u != nil {
-			s.dispatch(r, route{upstream: u, params: r.Params})
+			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
 			return
 		}
 		s.tryEach(r, to, s.candidates(to))
@@ -113,14 +99,14 @@ func (s *session) dispatchTo(r *host.Request, to target) {
 
 // tryEach sends a request to one of the upstreams after the other until one does not
 // refuse it. A failure of the last one is the answer.
-func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream) {
+func (s session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
 		r.Reply(nil, s.notFound(to))
 		return
 	}
-	first := route{upstream: upstreams[0], params: r.Params}
+	first := forward.Route{Upstream: upstreams[0], Params: r.Params}
 	if s.single() == nil {
-		first.onError = func(err error) {
+		first.OnError = func(err error) {
 			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
 				s.fail(r, err, false)
 				return
@@ -128,22 +114,22 @@ func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream
 			s.tryEach(r, to, upstreams[1:])
 		}
 	}
-	s.dispatch(r, first)
+	s.agg.calls.Dispatch(s.Session, r, first)
 }
 
 // passOn sends a request whose method we do not know to the server of that name, or with
 // "" to the only one there is.
-func (s *session) passOn(r *host.Request, server string) {
+func (s session) passOn(r *host.Request, server string) {
 	u := s.single()
 	if all := s.view().Servers(); server == "" && u == nil && len(all) == 1 {
 		server = all[0].Name
 	}
 	if u == nil {
-		u = s.agg.set.Get(server)
+		u = s.agg.fleet.Get(s.Session, server)
 	}
-	if !isOffered(u) {
+	if !fleet.IsOffered(u) {
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	}
-	s.dispatch(r, route{upstream: u, params: r.Params})
+	s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -33,15 +34,15 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			agg := newQuiet(t, Options{})
-			ann, one := join(agg, principal{"ann"})
-			_, two := join(agg, principal{test.second})
-			_, three := join(agg, principal{"ann"})
-			p := agg.peerOf(agg.set.Get("up"))
+			ann, one := join(agg, "ann")
+			_, two := join(agg, test.second)
+			_, three := join(agg, "ann")
+			p := agg.fleet.Of(agg.set.Get("up"))
 			if test.calling {
-				p.calls.add(callOf(&forwardedCall{agg: agg, session: ann, peer: p}, &host.Request{Method: "tools/call", Peer: one}))
+				p.Calls.Add(&callOf(&forward.Call{Env: &agg.calls, Server: p}, ann.Session, &host.Request{Method: "tools/call", Peer: one}).Flight)
 			}
 			if test.subscribed {
-				ann.recipient.SetSubscribed("x://1", true)
+				ann.Recipient.SetSubscribed("x://1", true)
 			}
 			p.Notify("notifications/message", []byte(`{"data":1.0}`))
 			p.Notify("notifications/x-unknown", []byte(`{}`))
@@ -65,14 +66,14 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 // no other who has a call there, in flight or not; one of an earlier run to the user of stdio.
 func TestTasksAreTheirUsers(t *testing.T) {
 	agg := newQuiet(t, Options{})
-	p := agg.peerOf(agg.set.Get("up"))
+	p := agg.fleet.Of(agg.set.Get("up"))
 	hosts := map[string]*listener{}
 	for _, name := range []string{"", "ann", "bob"} {
-		s, sees := join(agg, principal{name})
+		s, sees := join(agg, name)
 		hosts[name] = sees
-		p.calls.add(callOf(&forwardedCall{agg: agg, session: s, peer: p}, &host.Request{Method: "tools/call", Peer: sees}))
+		p.Calls.Add(&callOf(&forward.Call{Env: &agg.calls, Server: p}, s.Session, &host.Request{Method: "tools/call", Peer: sees}).Flight)
 		if name != "" {
-			p.addTask(s, []byte(`"of-`+name+`"`), nil)
+			p.AddTask(s.Session, []byte(`"of-`+name+`"`), nil)
 		}
 	}
 	for name, task := range map[string]string{"": "earlier", "ann": "of-ann", "bob": "of-bob"} {
@@ -87,17 +88,17 @@ func TestTasksAreTheirUsers(t *testing.T) {
 			}
 		}
 	}
-	ann, _ := join(agg, principal{"ann"})
-	again, _ := join(agg, principal{"bob"})
-	p.addTask(again, []byte(`"of-ann"`), nil) // the server was started again, and counts from 1
-	if ann.hasTask(p.upstream, "of-ann") || !again.hasTask(p.upstream, "of-ann") {
+	ann, _ := join(agg, "ann")
+	again, _ := join(agg, "bob")
+	p.AddTask(again.Session, []byte(`"of-ann"`), nil) // the server was started again, and counts from 1
+	if ann.agg.fleet.HasTask(ann.Session, p.Upstream, "of-ann") || !again.agg.fleet.HasTask(again.Session, p.Upstream, "of-ann") {
 		t.Error("the id is still another's")
 	}
 	for n := range taskowner.MaxOfUser {
-		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)), nil)
+		p.AddTask(ann.Session, fmt.Appendf(nil, "%q", fmt.Sprint(n)), nil)
 	}
-	p.addTask(ann, []byte(`"last"`), nil)
-	if ann.hasTask(p.upstream, "0") || !ann.hasTask(p.upstream, "last") || !again.hasTask(p.upstream, "of-bob") {
+	p.AddTask(ann.Session, []byte(`"last"`), nil)
+	if ann.agg.fleet.HasTask(ann.Session, p.Upstream, "0") || !ann.agg.fleet.HasTask(ann.Session, p.Upstream, "last") || !again.agg.fleet.HasTask(again.Session, p.Upstream, "of-bob") {
 		t.Error("not the oldest of hers went")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -39,8 +40,9 @@ type stage struct {
 	results   []string    // and every handle of a result
 	other     *Aggregator // runs the upstreams for agg; nil where that does itself
 	running   sync.WaitGroup
-	texts     bool // what we write is not abbreviated
-	shaky     bool // whose a task is is written to a store that first fails
+	texts     bool            // what we write is not abbreviated
+	locked    []chan struct{} // tells an aggregator that the lock has changed
+	shaky     bool            // whose a task is is written to a store that first fails
 }
 
 // An actor is one host or one upstream.
@@ -73,7 +75,8 @@ type actor struct {
 //	shaky
 //
 // Members of the config, or of the entry of an upstream, are in sections "config" and
-// "upstream [NAME] config".
+// "upstream [NAME] config". A section "approved" has tools that are in the lock, each after
+// the name of its server.
 //
 // A VERSION of an upstream may be several with commas between them. A host that
 // is "-" says nothing by itself, an upstream that is scripted neither.
@@ -111,7 +114,9 @@ func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 			t.Fatalf("setup: %q", text)
 		}
 	}
-	st.start(apart, st.config(single, expose, strings.TrimSpace(string(section(archive, "config").Data))))
+	cfg := st.config(single, expose, strings.TrimSpace(string(section(archive, "config").Data)))
+	st.approve(cfg, string(section(archive, "approved").Data))
+	st.start(apart, cfg)
 	return st
 }
 
@@ -175,6 +180,40 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 	return cfg
 }
 
+// approve writes the lock of a config.
+func (st *stage) approve(cfg *schema.Config, tools string) {
+	for line := range strings.Lines(tools) {
+		server, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, _ := wire.Text(wire.Get([]byte(text), "name"))
+		st.pin(cfg, server, pins.NewTool(name, []byte(text)))
+	}
+}
+
+// pin adds tools of a server to the lock of a config.
+func (st *stage) pin(cfg *schema.Config, server string, tools ...pins.Tool) {
+	err := pins.Files{Lock: pins.FileOf(cfg.Path)}.Update(func(l pins.Lock) {
+		if l[server] == nil {
+			l.Set(server, "", nil)
+		}
+		for _, t := range tools {
+			l[server].Tools[t.Name] = t.Digest
+		}
+	})
+	if err != nil {
+		st.t.Fatal(err)
+	}
+}
+
+// approveNow approves what a server lists: all of it, or one tool.
+func (st *stage) approveNow(what string) {
+	server, tool, _ := strings.Cut(what, "/")
+	listed, _ := st.agg.catalog.Pinned(server)
+	st.pin(st.agg.config(), server, slices.DeleteFunc(slices.Clone(listed), func(t pins.Tool) bool { return tool != "" && t.Name != tool })...)
+	for _, changed := range st.locked {
+		changed <- struct{}{}
+	}
+}
+
 func (st *stage) start(apart bool, cfg *schema.Config) {
 	opts := Options{Version: "1"}
 	if st.shaky {
@@ -217,11 +256,13 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 }
 
 func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
+	changed := make(chan struct{})
+	st.locked, opts.LockChanged = append(st.locked, changed), changed
 	agg, err := New(cfg, opts)
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	agg.open = st.open
+	agg.fleet.Open = st.open
 	return agg
 }
 
@@ -231,11 +272,11 @@ func (st *stage) place(_ context.Context, server schema.Server, principal string
 	ours, theirs := net.Pipe()
 	st.running.Go(func() {
 		select {
-		case <-st.agg.declared.known:
+		case <-st.agg.fleet.Declared.Known:
 		case <-st.agg.ctx.Done():
 		}
-		first, _ := st.agg.declared.get()
-		st.other.declared.setFirst(first, false)
+		first, _ := st.agg.fleet.Declared.Get()
+		st.other.fleet.Declared.SetFirst(first, false)
 		_ = st.other.ServeReplica(context.Background(), theirs, server.Name, principal, Placement{})
 	})
 	return &Placement{Stream: ours}, nil

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
@@ -10,8 +11,8 @@ import (
 func (a *Aggregator) loadStored(st *state) map[string]*catalog.Stored {
 	all := st.store.LoadAll(st.cfg.Servers)
 	for _, server := range st.cfg.Servers {
-		if stored := all[server.Name]; stored != nil && stored.AsksRoots && !isolated(&server) && a.opts.Place == nil {
-			a.records.get(server.Name, "").asksRoots.Store(true)
+		if stored := all[server.Name]; stored != nil && stored.AsksRoots && !fleet.Isolated(&server) && a.opts.Place == nil {
+			a.fleet.Records.Get(server.Name, "").AsksRoots.Store(true)
 		}
 	}
 	return all

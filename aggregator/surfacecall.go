@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -18,33 +19,42 @@ import (
 // A surfaceCall is a call of a tool of ours, with what its surface may ask of the session.
 // It implements surface.Session.
 type surfaceCall struct {
-	session *session
+	session session
 	request *host.Request
 	params  json.RawMessage // of the host's call
+	own     *ownCall        // nil where nobody observes, and of a part
 }
 
 func (c surfaceCall) View() *catalog.View { return c.session.view() }
 
-func (c surfaceCall) Show(t *catalog.Tool) { c.session.shown.add(t) }
+func (c surfaceCall) Show(t *catalog.Tool) {
+	c.session.Shown.Add(t)
+	if c.own != nil {
+		c.own.shown.Add(1)
+	}
+}
 
-func (c surfaceCall) Reply(result json.RawMessage, err error) { c.request.Reply(result, err) }
+func (c surfaceCall) Reply(result json.RawMessage, err error) {
+	c.own.ended(c.session, result, err)
+	c.request.Reply(result, err)
+}
 
 func (c surfaceCall) Go(f func()) { c.session.agg.work.Answer(c.request, f) }
 
-func (c surfaceCall) Wait(q surface.Question) { c.session.whenListed(c.request, q, true) }
+func (c surfaceCall) Wait(q surface.Question) { c.session.answer(c.request, q, true) }
 
-func (c surfaceCall) Explain(err error) string { return c.session.explain(err) }
+func (c surfaceCall) Explain(err error) string { return c.session.inWords(c.session.reserved(err)) }
 
 func (c surfaceCall) Asks(result json.RawMessage) bool { return ask.NeedsInput(nil, result) }
 
-func (c surfaceCall) Forget(result json.RawMessage) { c.session.agg.forgetState(result) }
+func (c surfaceCall) Forget(result json.RawMessage) { c.session.agg.calls.Forget(result) }
 
 func (c surfaceCall) Offered(server string, retry bool) bool {
-	u := c.session.agg.set.Get(server)
-	if own := c.session.existingFor(u); retry && own != nil {
+	u := c.session.agg.fleet.Get(c.session.Session, server)
+	if own := c.session.agg.fleet.ExistingFor(c.session.Session, u); retry && own != nil {
 		own.Readmit()
 	}
-	return isOffered(u)
+	return fleet.IsOffered(u)
 }
 
 // readmitted says when a server that was given up is offered again. That load_mcp tries it
@@ -52,7 +62,7 @@ func (c surfaceCall) Offered(server string, retry bool) bool {
 const readmitted = " It is offered again when whoever runs dynmcp reloads its config."
 
 func (c surfaceCall) GivenUp(server string) string {
-	u := c.session.agg.set.Get(server)
+	u := c.session.agg.fleet.Get(c.session.Session, server)
 	if u == nil {
 		return ""
 	}
@@ -68,11 +78,14 @@ func (c surfaceCall) GivenUp(server string) string {
 }
 
 func (c surfaceCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
+	if c.own != nil {
+		c.own.passed.Store(true)
+	}
 	innerRequest{c.session, c.request.Inner(method, innerParams(params, c.params), done)}.handle(by)
 }
 
 func (c surfaceCall) Part(done func(json.RawMessage, error)) surface.Session {
-	return surfaceCall{c.session, c.request.Inner("tools/call", innerParams(nil, c.params), done), c.params}
+	return surfaceCall{c.session, c.request.Inner("tools/call", innerParams(nil, c.params), done), c.params, nil}
 }
 
 func (c surfaceCall) Parallel() surface.Session {
@@ -81,7 +94,7 @@ func (c surfaceCall) Parallel() surface.Session {
 }
 
 func (c surfaceCall) Kept(handle string, found func(whole json.RawMessage, limit int, ok bool)) {
-	agg, user := c.session.agg, c.session.principal.name
+	agg, user := c.session.agg, c.session.User
 	agg.work.AnswerWithin(c.request, func(ctx context.Context) {
 		whole, limit, ok := agg.results.Get(user, handle)
 		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != agg.opts.Replica && agg.opts.ResultOf != nil {

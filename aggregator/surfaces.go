@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/direct"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/proxy"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -21,6 +23,7 @@ var surfaceTable = []surfaceLine{
 	{schema.ExposeBrowser, browser.New},
 	{schema.ExposeProxy, proxy.New},
 	{schema.ExposeDirect, direct.New},
+	{schema.ExposeScript, script.New},
 }
 
 type surfaceLine struct {
@@ -50,22 +53,50 @@ func newSurface(cfg *schema.Config, names []string, auto string) (*surface.Surfa
 	return all, nil
 }
 
+// surfaces are what hosts see for which use_tool is the same.
+type surfaces struct {
+	usual     *surface.Surface
+	searching *surface.Surface // for hosts that search tools by themselves: another one where that counts
+}
+
+func newSurfaces(cfg *schema.Config) (s surfaces, err error) {
+	if s.usual, err = newSurface(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+		return s, err
+	}
+	if s.searching = s.usual; slices.Contains(cfg.Expose, schema.ExposeAuto) {
+		s.searching, err = newSurface(cfg, cfg.Expose, schema.ExposeDirect)
+	}
+	return s, err
+}
+
 // ofOneServer is what a session sees that is about one server.
 var ofOneServer = direct.New(nil)
 
 // surface returns what the session's host sees.
-func (s *session) surface() *surface.Surface {
-	st := s.agg.state.Load()
+func (s session) surface() *surface.Surface {
+	st := faceOf(s)
 	switch {
-	case s.only != "":
+	case s.Only != "":
 		return &ofOneServer
-	case s.tree:
+	case s.Tree:
 		return st.tree
-	case st.auto() && s.hostProfile().searches:
-		return st.searching
 	}
-	return st.surface
+	seen, p := st.seen, s.hostProfile()
+	if st.splits(p) {
+		seen = st.seenSplit
+	}
+	if st.searches(p) {
+		return seen.searching
+	}
+	return seen.usual
 }
 
-// auto reports whether it depends on the host which surfaces there are.
-func (st *state) auto() bool { return st.searching != st.surface }
+// searches reports whether a host sees other surfaces because it searches tools by itself.
+func (st *face) searches(p *sessions.Profile) bool {
+	return p.Searches && st.seen.searching != st.seen.usual
+}
+
+// splits reports whether a host sees three tools in the place of use_tool.
+func (st *face) splits(p *sessions.Profile) bool {
+	return st.cfg.UseTool == schema.UseToolSplit || st.cfg.UseTool == schema.UseToolAuto && p.AsksByTool
+}

@@ -6,10 +6,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -17,14 +23,15 @@ import (
 // A toolCall is a call of a tool of an upstream: by its own name, through a tool of ours,
 // or in the arguments of one.
 type toolCall struct {
-	session *session
+	session session
 	request *host.Request
-	params  callParams      // as the host sent them
+	params  call.Params     // as the host sent them
 	by      *surface.Target // how the tool is called; nil is by its name on the direct surface
 	name    string          // as by has it
 	input   json.RawMessage // the tool's arguments; part of params, mostly
 
-	waited bool // for what it may need; its params are a copy
+	permitted bool // by a person
+	waited    bool // for what it may need; its params are a copy
 }
 
 // verbatim reports whether the params are the tool's but for the name: there is no input.
@@ -33,7 +40,7 @@ func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 // readToolCall reads a tools/call: the host's, or with by the one that is in the arguments of
 // a tool of ours. It returns nil where that calls no tool of an upstream: it is answered
 // then, or will be.
-func readToolCall(s *session, r *host.Request, by *surface.Target) *toolCall {
+func readToolCall(s session, r *host.Request, by *surface.Target) *toolCall {
 	c := &toolCall{session: s, request: r, by: by}
 	if !c.read() {
 		return nil
@@ -48,7 +55,7 @@ func (c *toolCall) read() bool {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return false
 	}
-	c.params = callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
+	c.params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
 	if c.by == nil || c.by.Nested {
 		if t := c.session.surface().Tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
@@ -72,9 +79,10 @@ func (c *toolCall) read() bool {
 
 // readOwn reads a call of a tool of ours, which answers it or calls a tool of an upstream.
 func (c *toolCall) readOwn(t *surface.Tool) bool {
-	arguments := c.params.arguments.In(c.params.all)
+	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
-		return &surface.Call{Session: surfaceCall{c.session, c.request, c.params.all}, Tool: t.Name, Arguments: arguments}
+		own := observeOwn(c, t.Name, arguments)
+		return &surface.Call{Session: surfaceCall{c.session, c.request, c.params.All, own}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
 		t.Answer(call())
@@ -94,42 +102,63 @@ func (c *toolCall) send() {
 	s, r := c.session, c.request
 	t, server := c.find()
 	if t == nil {
-		c.sendLater(server)
+		c.sendLater(server, false)
 		return
 	}
-	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.verbatim() && !s.tree}
+	if t.Guarded && !c.waited && (wait{session: s, server: t.Server}).isPending() {
+		c.sendLater(t.Server, true)
+		return
+	}
+	to := forward.Route{Upstream: s.agg.set.Get(t.Server), Tool: t, Task: c.params.Task, AsText: c.asText(), Whole: c.by != nil && c.by.Program, Surface: surfaceOf(c)}
 	if c.by != nil {
 		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
-			c.params.all, c.input, c.waited = bytes.Clone(c.params.all), bytes.Clone(c.input), true
+			c.params.All, c.input, c.waited = bytes.Clone(c.params.All), bytes.Clone(c.input), true
 			s.agg.work.Answer(r, c.send)
 			return
 		}
 		if c.refuse(t) {
 			return
 		}
-		if to.showInput = c.by.ShowInput; to.showInput != nil || c.by.Check != nil {
-			c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
+		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
+			c.input, to.Changed = t.Input.FitNumbers(c.input, r.Outline)
 		}
 		if c.by.Check != nil && c.refuseInput(t) {
 			return
 		}
 	}
-	switch {
-	case !isOffered(to.upstream):
-		r.Reply(results.Error(surface.UnknownServer(surfaceCall{session: s}, t.Server)), nil)
+	if !c.mayGo(t.Server, t.Upstream, t.Name, toolglob.Classes[t.Access]) {
 		return
-	case to.asText && t.OnlyTask && r.Era == transports.Handshake && !to.task:
+	}
+	switch {
+	case !fleet.IsOffered(to.Upstream):
+		c.refuseWith(surface.UnknownServer(surfaceCall{session: s}, t.Server))
+		return
+	case to.AsText && t.OnlyTask && r.Era == transports.Handshake && !to.Task:
 		r.Reply(results.Error(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
 		return
 	case !c.verbatim():
-		to.params = c.params.with(t.Upstream, c.input)
+		to.Params = c.params.With(t.Upstream, c.input)
 		r.Params, r.Outline = nil, nil // they may be used up
-	case wire.EqualString(c.params.name.In(c.params.all), t.Upstream):
-		to.params = c.params.all
+	case wire.EqualString(c.params.Name.In(c.params.All), t.Upstream):
+		to.Params = c.params.All
 	default:
-		to.params = wire.Replace(c.params.all, wire.Edit{Span: c.params.name, With: wire.Quote(t.Upstream)})
+		to.Params = wire.Replace(c.params.All, wire.Edit{Span: c.params.Name, With: wire.Quote(t.Upstream)})
 	}
-	s.dispatch(r, to)
+	s.agg.calls.Dispatch(s.Session, r, to)
+}
+
+// asText reports whether failures are text for a model.
+func (c *toolCall) asText() bool {
+	return !c.verbatim() && !c.session.Tree && !c.by.Program
+}
+
+// refuseWith answers a call that was not sent.
+func (c *toolCall) refuseWith(text string) {
+	if c.by != nil && c.by.Program {
+		c.request.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+		return
+	}
+	c.request.Reply(results.Error(text), nil)
 }
 
 // find returns the tool of the call, nil where what the session sees has none: then server
@@ -151,7 +180,7 @@ func (c *toolCall) refuse(t *catalog.Tool) bool {
 	}
 	why := c.by.Refuse(t)
 	if why != "" {
-		c.request.Reply(results.Error(why), nil)
+		c.refuseWith(why)
 	}
 	return why != ""
 }
@@ -163,7 +192,7 @@ func (c *toolCall) refuseInput(t *catalog.Tool) bool {
 		return false
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
-	if c.session.tree {
+	if c.session.Tree {
 		c.request.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 	} else {
 		c.request.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
@@ -172,24 +201,25 @@ func (c *toolCall) refuseInput(t *catalog.Tool) bool {
 }
 
 // sendLater sends a call of a tool that the view does not have once what may bring it is
-// listed: its server may not be yet, or its list is being fetched again.
-func (c *toolCall) sendLater(server string) {
+// listed: its server may not be yet, or its list is being fetched again. settled has it wait
+// for that list although the tool is known.
+func (c *toolCall) sendLater(server string, settled bool) {
 	if c.waited {
 		c.refuseUnknown()
 		return
 	}
 	c.input = bytes.Clone(c.input) // it is part of the host's line
-	c.session.whenListed(c.request, surface.Question{
+	c.session.answer(c.request, surface.Question{
 		Server: server,
 		Known: func() bool {
 			t, _ := c.find()
-			return t != nil
+			return t != nil && !settled
 		},
 		Answer: func() {
-			c.params.all, c.waited = c.request.Params, true
+			c.params.All, c.waited = c.request.Params, true
 			c.send()
 		},
-	}, c.by != nil)
+	}, c.by != nil && !c.by.Program)
 }
 
 // refuseUnknown answers a call of a tool that there is not.
@@ -199,9 +229,9 @@ func (c *toolCall) refuseUnknown() {
 	case c.by == nil:
 		c.sendUnknown()
 	case c.by.Unknown != nil:
-		c.request.Reply(results.Error(c.by.Unknown(s.view(), c.name)), nil)
+		c.refuseWith(c.by.Unknown(s.view(), c.name))
 	default:
-		c.request.Reply(results.Error(surface.UnknownTool(surfaceCall{session: s}, c.name)), nil)
+		c.refuseWith(surface.UnknownTool(surfaceCall{session: s}, c.name))
 	}
 }
 
@@ -210,61 +240,18 @@ func (c *toolCall) refuseUnknown() {
 // filter decides which there are.
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.request
-	if u := s.single(); u != nil && s.surface().Direct && len(u.Server.ToolFilter) == 0 {
-		s.dispatch(r, route{upstream: u, params: r.Params, task: c.params.task})
+	if u := s.single(); u != nil && s.surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
+		if c.mayGo(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
+			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: surfaceOf(c)})
+		}
 		return
 	}
-	refusal := s.onlyTask(r.Era, c.name)
+	var refusal *wire.Error
+	if s.surface().Direct {
+		refusal = task.OnlyTask(s.views(), r.Era, c.name)
+	}
 	if refusal == nil {
 		refusal = invalid("%s", s.surface().NotShown(s.views()[catalog.NoTasks], c.name))
 	}
 	r.Reply(nil, refusal)
-}
-
-// callParams are the params of a tools/call, and where two members of theirs are.
-type callParams struct {
-	all             json.RawMessage
-	name, arguments wire.Span
-	task            bool // they ask for a task
-}
-
-// with returns the params with another name and other arguments, which may be
-// nil; every other byte stays. If the arguments lie in those of before they stay where
-// they are, and p is used up.
-func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
-	if len(arguments) == 0 {
-		arguments = json.RawMessage(`{}`)
-	}
-	if params := p.inPlace(name, arguments); params != nil {
-		return params
-	}
-	rename := wire.Edit{Span: p.name, With: wire.Quote(name)}
-	if p.arguments.Len == 0 {
-		return wire.Set(wire.Replace(p.all, rename), "arguments", arguments)
-	}
-	return wire.Replace(p.all, rename, wire.Edit{Span: p.arguments, With: arguments})
-}
-
-// inPlace is with for arguments that lie in those of before: what is around them is
-// written next to them. It returns nil where there is no room for that, or too much
-// would move.
-func (p callParams) inPlace(name string, arguments json.RawMessage) json.RawMessage {
-	const farthest = 4 << 10
-	at := wire.Locate(p.arguments.In(p.all), arguments)
-	if at.Len == 0 || p.name.Off > p.arguments.Off {
-		return nil
-	}
-	at.Off += p.arguments.Off
-	var space [128]byte
-	quoted := wire.AppendQuote(space[:0], name)
-	before, between, behind := p.all[:p.name.Off], p.all[p.name.Off+p.name.Len:p.arguments.Off], p.all[p.arguments.Off+p.arguments.Len:]
-	start := at.Off - len(between) - len(quoted) - len(before)
-	if start < 0 || len(before)+len(between)+len(behind) > farthest {
-		return nil
-	}
-	copy(p.all[at.Off-len(between):], between)
-	copy(p.all[start+len(before):], quoted)
-	copy(p.all[start:], before)
-	copy(p.all[at.Off+at.Len:], behind)
-	return p.all[start : at.Off+at.Len+len(behind)]
 }

@@ -37,6 +37,7 @@ import (
 //
 //	host leaves, upstream leaves   |           its streams end
 //	time passes                    | 50ms
+//	person approves                | SERVER[/TOOL]  what it lists
 //	upstream sends +               | …         the next step goes out with it
 //
 // Abbreviations: {"jsonrpc":"2.0", is left out; $HOST are the members of _meta
@@ -83,7 +84,7 @@ func testTranscripts(t *testing.T, glob string, apart bool) {
 // elsewhereSooner are transcripts in which an answer of ours comes sooner if the server runs
 // elsewhere: that a subscription ends at a server of the stateless era is waited for there,
 // and that a list is being fetched is known here only when it was.
-var elsewhereSooner = []string{"testdata/listen_opened.txtar", "testdata/subscriptions_new_upstream.txtar", "testdata/new_tool.txtar", "testdata/new_tool_direct.txtar"}
+var elsewhereSooner = []string{"testdata/pins_flip_before_call_block.txtar", "testdata/listen_opened.txtar", "testdata/subscriptions_new_upstream.txtar", "testdata/new_tool.txtar", "testdata/new_tool_direct.txtar"}
 
 // A server that another replica runs is to a host, and the host to the server, as one that
 // runs here: the transcripts stay as they are.
@@ -174,6 +175,8 @@ func (st *stage) act(words []string, what string) bool {
 			st.t.Fatal(err)
 		}
 		time.Sleep(d)
+	case who == "person" && verb == "approves":
+		st.approveNow(what)
 	case verb == "leaves":
 		st.actor(who).leave()
 	case verb == "sends":
@@ -210,7 +213,7 @@ var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:T
 // ourHandles are those of results that were kept.
 var ourHandles = regexp.MustCompile(`(result(?:\\": | )\\")([a-z2-7]{12})`)
 
-var ourStates = regexp.MustCompile(`dynmcp1\.[\w-]+`)
+var ourStates = regexp.MustCompile(`dynmcp(?:1|-permit)\.[\w-]+`)
 
 // short abbreviates what was received.
 func (st *stage) short(text string) string {

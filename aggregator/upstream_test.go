@@ -42,7 +42,7 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()
-		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		before := st.agg.catalog.View()
 		for _, kind := range []string{"tools", "prompts", "resources"} {
 			p.Notify("notifications/"+kind+"/list_changed", nil)
@@ -74,7 +74,7 @@ func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()
-		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		up.leave()
 		time.Sleep(settling)
 		synctest.Wait()
@@ -106,7 +106,7 @@ func TestCallsDoNotWaitForAListing(t *testing.T) {
 		host, up := st.hosts[0], st.upstreams[0]
 		config := gate{make(chan bool)} // what was fetched waits for it
 		defer close(config.open)
-		st.agg.listings.Config = config
+		st.agg.fleet.Listings.Config = config
 		up.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
 		if got := answerLists(up, "new"); len(got) != 1 {
@@ -142,7 +142,7 @@ func TestPanicDoesNotEndFetching(t *testing.T) {
 		defer st.close()
 		log := &panicking{Handler: slog.DiscardHandler, over: "up: "}
 		st.agg.log = slog.New(log)
-		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first is worth a warning
 			p.Notify("notifications/tools/list_changed", nil)
 			time.Sleep(settling)

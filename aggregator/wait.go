@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -16,7 +17,8 @@ import (
 // server is known to have, waits for servers that are starting for the first time, as
 // long as the host allows from when they were started, and for lists that are being
 // fetched again, for refreshWait. After that it is answered with what there is. The
-// lists of MCP wait in awaitListings, tools of ours and calls in whenListed.
+// one function that waits, starts and fails is wait.listed: for the lists of MCP, for tools of
+// ours on every surface, and for calls.
 
 // refreshWait is how long a request waits for lists that are being fetched again: a host
 // that was told of a change must not read the list of before.
@@ -24,7 +26,7 @@ const refreshWait = 2 * time.Second
 
 // A wait is for what servers list.
 type wait struct {
-	session *session
+	session session
 	server  string      // the one that is waited for, "" is all
 	known   func() bool // ends the wait early when it reports true; may be nil
 }
@@ -53,37 +55,58 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 	agg := w.session.agg
 	if left := time.Until(began.Add(refreshWait)); left > 0 {
 		for _, u := range agg.set.Everything() {
-			if w.server != "" && u.Server.Name != w.server {
+			if w.server != "" && u.Server.Name != w.server || !agg.fleet.Includes(w.session.Session, u.Server.Name) {
 				continue
 			}
-			if fetching := agg.peerOf(u).listing.Refreshing(); fetching != nil {
+			if fetching := agg.fleet.Of(u).Listing.Refreshing(); fetching != nil {
 				return fetching, left
 			}
 		}
 	}
-	if left := agg.startup.left(w.session.startupWait()); left > 0 {
+	if left := agg.fleet.Startup.Left(w.session.startupWait()); left > 0 {
 		return w.starting(), left
 	}
 	return nil, 0
+}
+
+func (w wait) isPending() bool {
+	changed, _ := w.pending(time.Now())
+	return changed != nil
 }
 
 // starting returns a channel that is closed when another first start has ended of a server
 // that is not known from an earlier run, nil if none goes on: nobody waits for one that is
 // known. A session that is about one server has waited for that.
 func (w wait) starting() <-chan struct{} {
-	if w.session.only != "" {
+	if w.session.Only != "" {
 		return nil
 	}
-	view := w.session.agg.catalog.View()
-	return w.session.agg.startup.pending(func(u *lazy.Upstream) bool {
-		info, _ := view.Server(u.Server.Name)
-		return !info.Stored && (w.server == "" || u.Server.Name == w.server)
+	view := w.session.views()[catalog.NoTasks]
+	return w.session.agg.fleet.Startup.Pending(func(u *lazy.Upstream) bool {
+		info, known := view.Server(u.Server.Name)
+		return (known || w.session.In == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server)
 	})
 }
 
-// whenListed answers a question of the data plane: at once where there is nothing to wait
-// for, else on a goroutine of its own. asText has an error be text for a model.
-func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
+// listed returns when what the wait is for is listed, or as much of it as the rule has it wait
+// for, and starts u before, unless that is nil; load has it start at once, though it is backing
+// off. r bounds the wait for the start and hears of it; the control plane has none. The error
+// is why u does not start, or that of ctx.
+func (w wait) listed(ctx context.Context, r *host.Request, u *lazy.Upstream, load bool) error {
+	if u != nil {
+		release, err := w.start(ctx, r, u, load)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	w.until(ctx)
+	return ctx.Err()
+}
+
+// answer answers a question of the data plane: at once where there is nothing to wait for,
+// else on a goroutine of its own. asText has an error be text for a model.
+func (s session) answer(r *host.Request, q surface.Question, asText bool) {
 	if q.Known != nil && q.Known() {
 		q.Answer()
 		return
@@ -95,25 +118,15 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 		return
 	}
 	r.Own()
-	s.agg.work.Answer(r, func() {
-		if u != nil {
-			release, err := w.start(r, u, q.Load)
-			if err != nil {
-				if q.Failed == nil || !q.Failed(err) {
-					s.failOrLogIn(r, nil, err, asText && !s.tree, func() { s.whenListed(r, q, asText) })
-				}
-				return
-			}
-			defer release()
-		}
-		ctx, cancel := s.agg.work.ContextOf(r)
-		defer cancel()
-		w.until(ctx)
-		if ctx.Err() != nil {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		switch err := w.listed(ctx, r, u, q.Load); {
+		case err == nil:
+			q.Answer()
+		case err == ctx.Err():
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
-			return
+		case q.Failed == nil || !q.Failed(err):
+			s.failOrLogIn(r, nil, err, asText && !s.Tree, func() { s.answer(r, q, asText) })
 		}
-		q.Answer()
 	})
 }
 
@@ -121,70 +134,43 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 // offered and has not been listed yet, in this run or an earlier one, or with load in any
 // case.
 func (w wait) toStart(load bool) *lazy.Upstream {
-	s, u := w.session, w.session.agg.set.Get(w.server)
+	s, u := w.session, w.session.agg.fleet.Get(w.session.Session, w.server)
 	if load {
 		return u
 	}
-	if info, ok := s.view().Server(w.server); ok && !info.Loaded && !info.Stored && isOffered(u) {
+	if info, ok := s.view().Server(w.server); ok && !info.Loaded && !info.Stored && fleet.IsOffered(u) {
 		return u
 	}
-	if only := s.single(); only != nil && s.incomplete() {
+	if only := s.single(); only != nil && (wait{session: s}).incomplete() {
 		return only
 	}
 	return nil
 }
 
-// start starts a server. load has it start at once, though it is backing off.
-func (w wait) start(r *host.Request, u *lazy.Upstream, load bool) (release func(), err error) {
-	if !load {
-		_, release, err = w.session.acquire(r, u, (*lazy.Upstream).Acquire)
-		return release, err
-	}
-	_, release, err = w.session.acquire(r, u, (*lazy.Upstream).Load)
-	if evicted, ok := errors.AsType[*lazy.EvictedError](err); ok && evicted.Err == nil { // by an earlier request
-		return nil, errors.New(surface.UnknownServer(surfaceCall{session: w.session}, w.server))
-	}
-	return release, err
-}
-
-// awaitListings waits before a list of MCP is answered.
-func (s *session) awaitListings(ctx context.Context) error {
-	if err := s.awaitSingle(ctx); err != nil {
-		return err
-	}
-	wait{session: s}.until(ctx)
-	return ctx.Err()
-}
-
-// awaitSingle waits for the upstream that a session is about, where that is one.
-func (s *session) awaitSingle(ctx context.Context) error {
-	u := s.single()
-	if u == nil {
-		return nil
-	}
-	u, err := s.upstreamFor(u)
-	if err != nil {
-		return err
+func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load bool) (release func(), err error) {
+	s, how := w.session, (*lazy.Upstream).Acquire
+	if load {
+		how = (*lazy.Upstream).Load
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.agg.ctx, cancel)()
-	_, release, err := u.Acquire(ctx)
-	if err == nil {
-		release()
-		return nil
+	_, release, err = s.agg.fleet.Acquire(ctx, s.Session, r, u, how)
+	evicted, isEvicted := errors.AsType[*lazy.EvictedError](err)
+	fatal, isFatal := errors.AsType[*FatalError](context.Cause(s.agg.ctx))
+	switch {
+	case load && isEvicted && evicted.Err == nil: // by an earlier request
+		return nil, errors.New(surface.UnknownServer(surfaceCall{session: s}, w.server))
+	case r == nil && err != nil && isFatal:
+		return nil, fatal.Err
 	}
-	if fatal, ok := errors.AsType[*FatalError](context.Cause(s.agg.ctx)); ok {
-		return fatal.Err
-	}
-	return err
+	return release, err
 }
 
 // incomplete reports whether an upstream that is starting has yet to say to a session
 // what it has. The one that a session is about starts when it is used.
-func (s *session) incomplete() bool {
-	if s.only != "" {
-		return !s.views()[catalog.NoTasks].Complete()
-	}
-	return !s.agg.catalog.View().Complete() && wait{session: s}.starting() != nil
+func (w wait) incomplete() bool {
+	s := w.session
+	complete := s.views()[catalog.NoTasks].Complete()
+	return !complete && (s.Only != "" || w.starting() != nil)
 }

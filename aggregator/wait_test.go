@@ -78,6 +78,25 @@ func TestWhatAsksWaitsNoLongerThanTheHost(t *testing.T) {
 	}
 }
 
+// A server that could not be started is named as well, where an answer has room for that.
+func TestWhatAsksNamesTheFailed(t *testing.T) {
+	for _, asks := range asking {
+		if !strings.HasPrefix(asks.request, `"tools/call"`) {
+			continue
+		}
+		t.Run(asks.request, func(t *testing.T) {
+			_, after := answered(t, asks.request, `# it fails
+upstream slow sends | {"id":1,"error":{"code":-32602,"message":"broken"}}
+upstream slow sends | {"id":2,"error":{"code":-32602,"message":"broken"}}
+time passes | 2s
+`, "# it fails")
+			if !strings.Contains(after, "could not be started") || strings.Contains(after, "still starting") {
+				t.Errorf("got %q, want that slow could not be started", after)
+			}
+		})
+	}
+}
+
 // answered returns what the host receives before and after a step of a transcript.
 func answered(t *testing.T, request, steps, at string) (before, after string) {
 	archive := txtar.Parse(fmt.Appendf(nil, strings.TrimPrefix(slowStart, "\n")+"%s", request, steps))

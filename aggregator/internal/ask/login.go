@@ -44,7 +44,7 @@ type Offers struct {
 	of map[any]map[string]*Offer // by server
 }
 
-// Get returns the offer with an id, nil if there is none.
+// Get returns the offer with an id, nil if absent.
 func (all *Offers) Get(of any, id string) *Offer {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -88,7 +88,7 @@ type Offer struct {
 }
 
 // For returns the login that the host of a request is to be offered after a failure that
-// gave this advice; nil is none, and the error is why the last one failed, if it did. host
+// gave this advice; nil if unset, and the error is why the last one failed, if it did. host
 // hears of the end of the login.
 func (all *Offers) For(of any, r *host.Request, server schema.Server, advice string, host transports.Peer) (*Offer, error) {
 	all.mu.Lock()
@@ -280,4 +280,25 @@ func copyRounds(to, from json.RawMessage) json.RawMessage {
 		}
 	}
 	return to
+}
+
+// WantsLogin reports whether a failure is for want of a login.
+func WantsLogin(err error) bool {
+	var failure *transports.Failure
+	return errors.As(err, &failure) && failure.Login
+}
+
+// Await waits for the end of a login that a request waits for, and returns why there is
+// none.
+func (of *Offers) Await(ctx context.Context, r *host.Request, o *Offer) error {
+	if token := wire.Get(r.Meta, "progressToken"); token != nil {
+		stop := of.Work.ReportWait(ctx, r.Peer, token, "waiting for the login at "+o.Server())
+		defer stop()
+	}
+	select {
+	case <-o.Over():
+		return o.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

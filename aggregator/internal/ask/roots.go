@@ -51,7 +51,7 @@ const (
 // while one is open.
 type Roots struct {
 	Work *work.Group
-	Conn func() *upstream.Conn // the upstream's, nil while there is none
+	Conn func() *upstream.Conn // the upstream's, nil while absent
 
 	gate atomic.Pointer[Gate]
 	last atomic.Pointer[json.RawMessage] // that the connection was given

@@ -36,6 +36,8 @@ type State struct {
 const (
 	statePrefix = "dynmcp1."
 	offerPrefix = "dynmcp-login."
+
+	permitPrefix = "dynmcp-permit." // of a call that a person was asked about
 )
 
 // statePurpose is what our states are sealed for.
@@ -93,6 +95,31 @@ func (s *States) open(sealed string) (state State, err error) {
 	return state, json.Unmarshal(plain, &state)
 }
 
+// SealPermit returns the state of a call that a person is asked about.
+func (s *States) SealPermit(state State) string {
+	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
+	state.Call = s.issued.add(stateUser{state.Principal, state.Upstream})
+	return permitPrefix + s.seal(state)
+}
+
+// OpenPermit opens a state of SealPermit, which is good once; ours is false of any other
+// text.
+func (s *States) OpenPermit(text string) (state State, ours, ok bool) {
+	sealed, ours := strings.CutPrefix(text, permitPrefix)
+	if !ours {
+		return state, false, false
+	}
+	state, err := s.open(sealed)
+	return state, true, err == nil && s.Take(state) && time.Now().Unix() <= state.Expires
+}
+
+// Continues reports whether a text may be the state of a call of an upstream that was let
+// through before. Whether it is that of a request shows when the request is sent.
+func (s *States) Continues(text, principal, upstream string) bool {
+	state, ours := s.Open(text)
+	return ours && state.Principal == principal && state.Upstream == upstream
+}
+
 // Take forgets the state of an upstream, and reports false if it was forgotten before.
 func (s *States) Take(state State) bool {
 	return s.issued.take(stateUser{state.Principal, state.Upstream}, state.Call)
@@ -103,6 +130,9 @@ func (s *States) Take(state State) bool {
 // is but one.
 func (s *States) OwnerOf(text string) (replica string, ok bool) {
 	sealed, ours := strings.CutPrefix(text, statePrefix)
+	if !ours {
+		sealed, ours = strings.CutPrefix(text, permitPrefix)
+	}
 	if !ours {
 		offer, isOffer := strings.CutPrefix(text, offerPrefix)
 		parts := strings.Split(offer, ".")
@@ -157,7 +187,7 @@ func (is *issuedStates) add(user stateUser) (id string) {
 	return id
 }
 
-// take forgets a state, and reports false if there is none.
+// take forgets a state, and reports false if absent.
 func (is *issuedStates) take(user stateUser, id string) bool {
 	is.mu.Lock()
 	defer is.mu.Unlock()

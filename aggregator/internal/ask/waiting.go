@@ -14,9 +14,9 @@ const (
 	// InputWait is how long a call waits for its host's next request. People fill
 	// in forms.
 	InputWait = 10 * time.Minute
-	// maxWaiting is how many calls of one upstream may wait. The oldest is given
-	// up for one more, so that questions nobody answers do not take the place of
-	// others: an upstream may ask 256 at a time.
+	// maxWaiting is how many calls of one upstream may wait. For one more the oldest of
+	// the holder with the most is given up, so that questions nobody answers do not take
+	// the place of others: an upstream may ask 256 at a time.
 	maxWaiting = 128
 )
 
@@ -32,49 +32,70 @@ type Call interface {
 type Waiting[C Call] struct {
 	Work *work.Group
 
-	mu   sync.Mutex
-	byID map[string]waitingCall[C]
+	mu    sync.Mutex
+	byID  map[string]waitingCall[C]
+	added int // how many were; the clock of Windows gives two the same time
 }
 
 type waitingCall[C Call] struct {
 	call     C
 	upstream any
+	holder   string
 	by       *host.Request // which was answered with questions
-	since    time.Time
+	number   int           // in the order of Add
 	deadline *time.Timer
 }
 
-// Add gives a call of an upstream an id, whose questions answer r. oldest is a call of the
+// Add gives a call of an upstream an id, whose questions answer r. spare is a call of the
 // same upstream that had to make room for it, if full.
-func (w *Waiting[C]) Add(call C, upstream any, r *host.Request) (id string, oldest C, full bool) {
+func (w *Waiting[C]) Add(call C, upstream any, holder string, r *host.Request) (id string, spare C, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byID == nil {
 		w.byID = map[string]waitingCall[C]{}
 	}
-	others, first := 0, ""
-	for id, other := range w.byID {
-		if other.upstream == upstream {
-			if others++; first == "" || other.since.Before(w.byID[first].since) {
-				first = id
-			}
-		}
-	}
-	if others >= maxWaiting {
-		oldest, full = w.takeLocked(first)
+	if id := w.spareLocked(upstream, holder); id != "" {
+		spare, full = w.takeLocked(id)
 	}
 	id = rand.Text()
-	w.byID[id] = waitingCall[C]{call, upstream, r, time.Now(), time.AfterFunc(InputWait, func() {
+	w.added++
+	w.byID[id] = waitingCall[C]{call, upstream, holder, r, w.added, time.AfterFunc(InputWait, func() {
 		w.Work.Go(func() {
 			if call, ok := w.Take(id); ok {
 				call.Abandon(json.RawMessage(`"the host did not answer"`))
 			}
 		})
 	})}
-	return id, oldest, full
+	return id, spare, full
 }
 
-// Take returns the call of an id and forgets it; ok is false if there is none.
+// spareLocked returns the id of the call that is given up for one more of a holder, "" where
+// there is room.
+func (w *Waiting[C]) spareLocked(upstream any, holder string) string {
+	all, count, oldest := 0, map[string]int{holder: 1}, map[string]string{}
+	for id, c := range w.byID {
+		if c.upstream != upstream {
+			continue
+		}
+		all++
+		count[c.holder]++
+		if first, ok := oldest[c.holder]; !ok || c.number < w.byID[first].number {
+			oldest[c.holder] = id
+		}
+	}
+	if all < maxWaiting {
+		return ""
+	}
+	most := holder
+	for of := range oldest {
+		if oldest[most] == "" || count[of] > count[most] {
+			most = of
+		}
+	}
+	return oldest[most]
+}
+
+// Take returns the call of an id and forgets it; ok is false if absent.
 func (w *Waiting[C]) Take(id string) (call C, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

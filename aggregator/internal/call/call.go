@@ -6,12 +6,16 @@ package call
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -24,6 +28,7 @@ type Env struct {
 	Log     *slog.Logger
 	Waiting ask.Waiting[*Flight] // for input
 	States  ask.States
+	Budget  *held.Budget // has what calls hold that wait for input, and its limit is that of Held
 	Held    atomic.Int64 // bytes of params, and of results of calls that wait for input
 }
 
@@ -58,10 +63,10 @@ const (
 // A Flight is a host's request on its way to an upstream and back.
 type Flight struct {
 	upstream.Call
-	env   *Env
-	owner Owner
-	held  int64
-	Of    any // the session; it is not looked at
+	env     *Env
+	owner   Owner
+	held    int64
+	Session *sessions.Session // whose request it is
 
 	mu        sync.Mutex
 	state     state
@@ -75,6 +80,7 @@ type Flight struct {
 	questions []*ask.Question          // of the upstream, without an answer
 	asked     map[string]*ask.Question // while asking: those that the host has, by the keys they have there
 	lastKey   int
+	parked    *held.Hold     // while asking; nil before
 	kept      []notification // while asking
 	keptBytes int
 	dropped   int      // those for which there was no room
@@ -89,8 +95,8 @@ type outcome struct {
 }
 
 // Begin makes f the call for a request. It holds as many bytes until it has ended.
-func (f *Flight) Begin(env *Env, owner Owner, of any, r *host.Request, held int) {
-	f.env, f.owner, f.Of, f.request, f.held = env, owner, of, r, int64(held)
+func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) {
+	f.env, f.owner, f.Session, f.request, f.held = env, owner, s, r, int64(size)
 }
 
 // HostRequest returns the request that the host waits for the answer of.
@@ -98,6 +104,26 @@ func (f *Flight) HostRequest() *host.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.request
+}
+
+// Lacks says why the host cannot be asked something within the call, "" if it can.
+func (f *Flight) Lacks(method string, params json.RawMessage) string {
+	r := f.HostRequest()
+	switch {
+	case r.Era == transports.Handshake, f.Session.Replica:
+		return ask.Lacks(f.Session.Declaration().Capabilities, method, params)
+	case !ask.MayNeedInput(r.Method):
+		return fmt.Sprintf("the host speaks %s, in which %s cannot ask it anything", transports.StatelessVersion, r.Method)
+	case ask.Capability(method) == "":
+		return fmt.Sprintf("the host speaks %s, in which it cannot be asked for %s", transports.StatelessVersion, method)
+	}
+	return ask.Lacks(wire.Get(r.Meta, transports.MetaCapabilities), method, params)
+}
+
+// WantsLog reports whether a request of the stateless era asked for a log message.
+func (f *Flight) WantsLog(params json.RawMessage) bool {
+	asked := wire.Get(f.HostRequest().Meta, transports.MetaLogLevel)
+	return asked != nil && notify.Logs(notify.Severity(asked), params)
 }
 
 // IsCancelled reports whether the host has cancelled the request.
@@ -170,18 +196,21 @@ func (f *Flight) abort(outcome transports.Outcome) {
 func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, conn *upstream.Conn, ok bool) {
 	f.mu.Lock()
 	r, conn, ok = f.request, f.conn, f.state != asking && f.state != done
-	release, held := f.release, -f.held
+	release, size := f.release, -f.held
 	var questions []*ask.Question
+	var over []*held.Hold
 	if f.state == asking {
 		f.outcome = &outcome{bytes.Clone(result), err, conn} // the line is reused
-		held += int64(len(result))
+		size += int64(len(result))
+		over = f.parked.Set(len(result))
 	} else {
 		f.state = done
 		questions, f.questions = f.questions, nil
 	}
 	f.conn, f.release = nil, nil
 	f.mu.Unlock()
-	f.env.Held.Add(held)
+	held.Shed(over)
+	f.env.Held.Add(size)
 	f.owner.Ended()
 	release()
 	ask.Refuse(questions)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -99,12 +100,15 @@ func (f *Flight) askHost() {
 	}
 	asks = append(asks, '}')
 	r := f.request
-	id, oldest, full := f.env.Waiting.Add(f, f.owner.Upstream(), r)
+	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Holder, r)
+	f.parked = f.env.Budget.Hold(f.Session.Holder, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
+	over := f.parked.Set(int(f.held))
 	f.mu.Unlock()
+	held.Shed(over)
 	state := f.owner.State(id)
 	if full {
-		f.env.Log.Warn("too many calls wait for their hosts to answer, the oldest is given up", "upstream", state.Upstream)
-		oldest.Abandon(nil)
+		f.env.Log.Warn("too many calls wait for their hosts to answer, one is given up", "upstream", state.Upstream)
+		spare.Abandon(nil)
 	}
 	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(f.env.States.Seal(state))), nil)
 	f.mu.Lock()
@@ -126,6 +130,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 	given := map[*ask.Question]json.RawMessage{}
 	f.mu.Lock()
 	f.request, f.cancelled, f.reason, f.resumed = r, false, nil, true
+	f.parked.Set(0)
 	for key, response := range wire.Members(responses) {
 		name, _ := wire.Text(key)
 		if q := f.asked[name]; q != nil && wire.IsObject(response) {
@@ -173,6 +178,7 @@ func (f *Flight) Abandon(reason json.RawMessage) {
 	f.mu.Lock()
 	conn, questions, ended := f.conn, f.questions, f.outcome
 	f.state, f.questions, f.asked, f.outcome, f.kept = done, nil, nil, nil, nil
+	f.parked.Set(0)
 	f.mu.Unlock()
 	switch {
 	case ended != nil:

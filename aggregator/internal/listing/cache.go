@@ -39,14 +39,15 @@ type Cache struct {
 	upstream *lazy.Upstream
 
 	mu         sync.Mutex
-	conn       *upstream.Conn   // the only one that may change the listing
-	last       *catalog.Listing // what the catalogue has, nil before the first
-	stale      map[string]bool  // the methods of lists to be fetched
-	changes    int              // how often a list became stale
-	fetched    time.Time        // when the last refresh ended
-	refreshing chan struct{}    // closed when refreshing ends; nil while nothing is fetched
-	keeping    bool             // last is being stored
-	unkept     bool             // last is newer than what is stored or being stored
+	conn       *upstream.Conn    // the only one that may change the listing
+	last       *catalog.Listing  // what the catalogue has, nil before the first
+	digests    map[string]string // of its tools, by name; nil where they are not pinned
+	stale      map[string]bool   // the methods of lists to be fetched
+	changes    int               // how often a list became stale
+	fetched    time.Time         // when the last refresh ended
+	refreshing chan struct{}     // closed when refreshing ends; nil while nothing is fetched
+	keeping    bool              // last is being stored
+	unkept     bool              // last is newer than what is stored or being stored
 }
 
 // NewCache returns an empty cache.
@@ -78,7 +79,7 @@ func (c *Cache) Invalidate(changed string) {
 }
 
 // Refreshing returns a channel that is closed when the refresh under way has ended, nil
-// while there is none.
+// while absent.
 func (c *Cache) Refreshing() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,6 +95,17 @@ func (c *Cache) Entries(conn *upstream.Conn, list List) (entries []json.RawMessa
 		return nil, false
 	}
 	return *list.of(c.last), true
+}
+
+// Digest returns the digest of a tool as the connection has listed it, "" where that is not
+// known.
+func (c *Cache) Digest(conn *upstream.Conn, tool string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != conn {
+		return ""
+	}
+	return c.digests[tool]
 }
 
 // Pauses between attempts to fetch a list that failed: each is four times as long as the
@@ -146,6 +158,7 @@ func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool
 func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
 	name := c.upstream.Server.Name
 	indexed := c.env.Catalog.Index(name, listed)
+	digests := indexed.Digests()
 	c.env.Config.Lock()
 	defer c.env.Config.Unlock()
 	c.mu.Lock()
@@ -156,7 +169,7 @@ func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bo
 	if c.conn != conn || !c.env.Set.Has(c.upstream) || !c.env.Catalog.Put(name, indexed) {
 		return false
 	}
-	c.last = listed
+	c.last, c.digests = listed, digests
 	return true
 }
 

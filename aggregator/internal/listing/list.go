@@ -70,10 +70,7 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, log)
 	patience := time.Duration(0)
 	if errs[0] == nil {
-		patience = otherLists
-		if end, ok := ctx.Deadline(); ok {
-			patience = min(patience, time.Until(end)/2)
-		}
+		patience = patienceWith(ctx)
 	}
 	defer time.AfterFunc(patience, cancel).Stop()
 	others.Wait()
@@ -89,6 +86,14 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 		}
 	}
 	return l, nil
+}
+
+// patienceWith returns how long the other lists are waited for when that of the tools is there.
+func patienceWith(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(otherLists, time.Until(end)/2)
+	}
+	return otherLists
 }
 
 // fetch returns the entries of a list, none if its capability is not advertised. A list

@@ -17,7 +17,7 @@ type Level struct {
 	Severity int             // index in Levels
 }
 
-// Severity returns the index of a level, raw JSON, in Levels; -1 where it is none.
+// Severity returns the index of a level, raw JSON, in Levels; -1 if it is unknown.
 func Severity(level json.RawMessage) int {
 	name, _ := wire.Text(level)
 	return slices.Index(Levels, name)

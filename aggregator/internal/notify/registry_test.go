@@ -68,7 +68,11 @@ func TestOthersAreNotTouched(t *testing.T) {
 	}
 	one := join(r, "one", "up")
 	one.SetSubscribed("x://1", true)
+	one.Elicited("up", "1")
 	src := sourceOf(r)
+	if got := src.Elicited("1"); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("asked were %q", got)
+	}
 	if got := src.Subscribers("x://1"); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("subscribed are %q", got)
 	}

@@ -30,7 +30,7 @@ type Placement struct {
 	// it is gone: everything is ended at once. Nil is never.
 	Lost <-chan struct{}
 	// Moving is closed when the server is to run elsewhere: calls in flight may end, and
-	// later ones are placed anew. Nil is never.
+	// later ones are placed again. Nil is never.
 	Moving <-chan struct{}
 	// Fence has what runs here killed when its deadline passes, also while this process is
 	// stopped; nil is that nothing has.
@@ -40,7 +40,7 @@ type Placement struct {
 // PrincipalOwner begins the owner of an upstream that is one user's.
 const PrincipalOwner = "principal "
 
-// MaxMoves is how often in a row a load begins anew because the server moved meanwhile.
+// MaxMoves is how often in a row a load begins again because the server moved meanwhile.
 const MaxMoves = 5
 
 // Open opens the connection to a server that runs here.

@@ -9,7 +9,7 @@ import (
 
 // Limits reports whether a config limits some results.
 func Limits(cfg *schema.Config) bool {
-	return cfg.Catalog.MaxResultChars > 0 || slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool {
+	return cfg.Catalog.MaxResultChars > 0 || cfg.ExposesScripts() || slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool {
 		if s.MaxOutputChars > 0 {
 			return true
 		}
@@ -35,7 +35,7 @@ func Overrides(of map[string]schema.ToolOverride, most int) map[string]schema.To
 	return all
 }
 
-// Lower returns the lower one of two limits, of which 0 is none.
+// Lower returns the lower one of two limits, where 0 means no limit.
 func Lower(a, b int) int {
 	if a == 0 || b == 0 {
 		return a + b

@@ -51,7 +51,7 @@ type output struct {
 	most       int // characters that the config allows
 	limit      int // the same, less what is to be left free
 	items      []item
-	structured json.RawMessage // nil: there is none, or none any more
+	structured json.RawMessage // nil if absent or removed
 }
 
 // An item is one of a result's contents.
@@ -294,7 +294,7 @@ func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 }
 
 // largest returns what try gives for the largest number from least to most for which
-// it gives something, nil if there is none.
+// it gives something, nil if absent.
 func largest(least, most int, try func(n int) []byte) json.RawMessage {
 	best := try(least)
 	if best == nil {

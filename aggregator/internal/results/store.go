@@ -141,7 +141,7 @@ func (s *Store) directory() (string, error) {
 }
 
 // Get reads a result of a user and returns it with the limit of its tool, in characters;
-// ok is false if there is none, or none any more.
+// ok is false if absent or removed.
 func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.all, func(r *kept) bool { return r.handle == handle && r.user == user })

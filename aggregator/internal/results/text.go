@@ -82,3 +82,28 @@ func Note(whole json.RawMessage, tool, handle string) string {
 
 // NoteRoom is about how many UTF-16 units a Note has.
 const NoteRoom = 320
+
+// OfTexts returns a result with its texts as change leaves them. What is no text stays
+// behind them.
+func OfTexts(result json.RawMessage, change func(texts json.RawMessage) json.RawMessage) json.RawMessage {
+	texts, rest := []byte{'['}, []byte{'['}
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		to := &rest
+		if wire.EqualString(wire.Get(item, "type"), "text") {
+			to = &texts
+		}
+		if len(*to) > 1 {
+			*to = append(*to, ',')
+		}
+		*to = append(*to, item...)
+	}
+	changed := change(wire.Set(result, "content", append(texts, ']')))
+	if len(rest) == 1 {
+		return changed
+	}
+	all := append([]byte{}, wire.Get(changed, "content")...)
+	if all = all[:len(all)-1]; len(all) > 1 {
+		all = append(all, ',')
+	}
+	return wire.Set(changed, "content", append(append(all, rest[1:]...), ']'))
+}

@@ -67,6 +67,32 @@ func (in *Arguments) Text(name string) string {
 	return text
 }
 
+// Texts reads a string, or a list of strings, also one in a string, as models write it:
+// those that are not empty.
+func (in *Arguments) Texts(name string) (texts []string) {
+	value := in.Values[name]
+	if text, ok := wire.Text(value); ok && strings.HasPrefix(text, "[") && wire.Valid([]byte(text)) {
+		value = json.RawMessage(text)
+	}
+	if len(value) == 0 || value[0] != '[' {
+		if text := in.Text(name); text != "" {
+			texts = append(texts, text)
+		}
+		return texts
+	}
+	for element := range wire.Elements(value) {
+		text, ok := wire.Text(element)
+		if !ok {
+			in.Fail("%q must be a string or a list of strings, not of %s", name, wire.TypeName(element))
+			return nil
+		}
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 // word returns a value that is no object or array, also one in a string, as models write
 // them.
 func (in *Arguments) word(name string) string {
@@ -144,7 +170,7 @@ type CallArguments struct {
 }
 
 // Read reads the two arguments. The input is an object, or a string that holds one: some
-// hosts write it so. Where there is none, one member that models write in its place is
+// hosts write it so. If it is absent, one member that models write in its place is
 // taken for it.
 func (names CallArguments) Read(arguments json.RawMessage, outline *wire.Outline) (tool string, input json.RawMessage, err error) {
 	if len(arguments) == 0 {

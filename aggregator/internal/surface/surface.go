@@ -65,7 +65,7 @@ func (s *Surface) List(v *catalog.View, longest int) (all []json.RawMessage) {
 }
 
 // Tool returns the tool of ours of a name, raw JSON, or with short also of one that was
-// made shorter for a host; nil if there is none.
+// made shorter for a host; nil if absent.
 func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
 	i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name != "" && wire.EqualString(rawName, t.Name) })
 	if i < 0 && short {
@@ -87,6 +87,9 @@ func (s *Surface) NotShown(v *catalog.View, name string) string {
 	}
 	if t != nil && s.HowToCall != nil {
 		return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, s.HowToCall(t))
+	}
+	if why := v.WhyHeld(name); why != "" {
+		return fmt.Sprintf("Unknown tool: %s. The server lists it, but it is left out: %s", name, why)
 	}
 	if info, ok := v.Server(v.ServerOf(name)); ok && info.Down != "" {
 		return fmt.Sprintf("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
@@ -112,6 +115,8 @@ type Tool struct {
 // A Target is how the tools of servers are called in one way: through a tool of ours, or
 // in the arguments of one.
 type Target struct {
+	// Surface is the name of the surface that it is of.
+	Surface string
 	// Find returns the tool of a name, nil where the view has none. Then server is the one
 	// whose tool it would be, "" if that is not known.
 	Find func(v *catalog.View, name string) (t *catalog.Tool, server string)
@@ -127,6 +132,9 @@ type Target struct {
 	Verbatim bool
 	// Nested says that the name may be that of a tool of ours.
 	Nested bool
+	// Program says that no model reads the answer: failures are errors, and a result is
+	// whole, with what is to be said of it in its _meta.
+	Program bool
 }
 
 // A Session is what a surface may ask of the session whose host called a tool.
@@ -159,8 +167,10 @@ type Session interface {
 	Asks(result json.RawMessage) bool
 	// Forget drops the question that a result is.
 	Forget(result json.RawMessage)
+	// RunScript answers the call with what a script returns.
+	RunScript(source string, args []string)
 	// Kept finds a result that was kept because it was cut, with the limit of its tool, in
-	// characters. ok is false if there is none.
+	// characters. ok is false if absent.
 	Kept(handle string, found func(whole json.RawMessage, limit int, ok bool))
 }
 
@@ -222,7 +232,7 @@ func UnknownTool(s Session, name string) string {
 }
 
 // Named returns the tool of a name, or the one that a name spelled otherwise can only
-// mean; nil if there is none.
+// mean; nil if absent.
 func Named(v *catalog.View, name string) *catalog.Tool {
 	if t, ok := v.Tool(name); ok {
 		return t

@@ -193,15 +193,9 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 	defer o.unstored.Add(-1)
 	record := key.record()
 	value := o.Keys.Seal(purpose(record), []byte(user))
-	put := func() error {
-		ctx, cancel := context.WithTimeout(o.Context, requestTimeout)
-		defer cancel()
-		_, err := o.Bucket.WithTTL(life).Put(ctx, record, value)
-		return err
-	}
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := put()
+		err := o.put(record, value, life)
 		if err == nil {
 			return
 		}
@@ -220,6 +214,14 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 			return // the server was started again, and gave the id to another
 		}
 	}
+}
+
+// put writes a record that lives for so long.
+func (o *Owners) put(record string, value []byte, life time.Duration) error {
+	ctx, cancel := context.WithTimeout(o.Context, requestTimeout)
+	defer cancel()
+	_, err := o.Bucket.WithTTL(life).Put(ctx, record, value)
+	return err
 }
 
 // WhenStored calls reply when other replicas can know whose a task is, or after a while: a

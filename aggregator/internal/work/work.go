@@ -112,3 +112,29 @@ func (g *Group) WithTimeout(after time.Duration) (context.Context, context.Cance
 func (g *Group) WithCancelCause() (context.Context, context.CancelCauseFunc) {
 	return context.WithCancelCause(g.ctx)
 }
+
+// ReportWait tells a host every few seconds what its request waits for. The function
+// it returns ends that and waits for the end.
+func (g *Group) ReportWait(ctx context.Context, host transports.Peer, token json.RawMessage, text string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer g.Recover()
+		ticker := time.NewTicker(2 * time.Second)
+		defer ticker.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-ticker.C:
+				host.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"message":%s}`,
+					token, n, wire.Quote(text)))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}

@@ -52,7 +52,7 @@ func browse(v *catalog.View, query string, maxBytes int, show func(*catalog.Tool
 			show(t)
 		}
 	}
-	return answer, strings.TrimSpace(note + " " + v.Texts().Starting()), err
+	return answer, strings.TrimSpace(note + " " + v.Texts().Unlisted()), err
 }
 
 // shownBy returns the tools whose input schemas are in a part of the document.

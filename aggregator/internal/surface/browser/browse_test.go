@@ -66,7 +66,7 @@ func TestBrowse(t *testing.T) {
 
 func TestBrowseSaysWhatMayBringMore(t *testing.T) {
 	answer, note, err := browse(shelf(), `$.tools[?(@.name contains 'letter')]`, 0, func(*catalog.Tool) {})
-	want := "[]\n" + `Nothing of what is known matches. Servers not loaded yet: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`
+	want := "[]\n" + `Nothing of what is known matches. Servers of which nothing is known: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`
 	if got := string(answer) + "\n" + note + fmt.Sprint(err); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -79,6 +79,7 @@ func discover(c *surface.Call, maxBytes int) {
 
 // Target is how mcp_call calls tools, its own surface's among them.
 var Target = &surface.Target{
+	Surface: schema.ExposeBrowser,
 	Find:    surface.FindCalled,
 	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
 	Nested:  true,
@@ -103,7 +104,7 @@ func call(c *surface.Call) {
 		default:
 			note := ""
 			if ofAll {
-				note = c.View().Texts().Starting()
+				note = c.View().Texts().Unlisted()
 			}
 			c.Text(string(result), note)
 		}

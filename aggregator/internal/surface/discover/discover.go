@@ -27,7 +27,7 @@ func New(cfg *schema.Config) surface.Surface {
 		}},
 		Instructions: func(v *catalog.View) string { return v.Texts().Instructions(cfg.Catalog.MaxChars) },
 		HowToCall: func(t *catalog.Tool) string {
-			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, t.UseTool, wire.Quote(t.Name))
+			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, usedBy(cfg, t), wire.Quote(t.Name))
 		},
 		HowToRead: func(tool string) string { return fmt.Sprintf(`discover_tool {"tool_name": %s}`, wire.Quote(tool)) },
 	}
@@ -48,12 +48,12 @@ func New(cfg *schema.Config) surface.Surface {
 }
 
 const (
-	loadDescription = "Load a previously deferred MCP server, one that <mcp_servers> in the description of discover_tool lists. Answers with the tools, resources and prompts that it brings."
+	loadDescription = "Starts a server of which no tools are known, and lists what it has. Other servers start when a tool of theirs is used."
 
 	discoverInput = `{"type":"object","properties":{` +
 		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
 		`"full":{"type":"boolean","description":"Nothing is cut: large output schemas, instructions of a server."},` +
-		`"query":{"type":"string","description":"Search words. Returns the best-matching tools, the first with its definition."},` +
+		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"What to do, in words: one thing a query, a list with a query for each step. Returns the best-matching tools, the best with their definitions."},` +
 		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools; with query, searches them only."},` +
 		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
 		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
@@ -66,17 +66,27 @@ const (
 
 // A query is what discover_tool is asked for.
 type query struct {
-	tool, words, server string
-	full                bool
-	limit, offset       int
+	tool, server  string
+	words         []string // queries
+	full          bool
+	limit, offset int
 }
+
+// mostQueries is how many queries a call may have.
+const mostQueries = 10
 
 // discover answers discover_tool: one tool, the best matches, or a list.
 func discover(c *surface.Call) {
 	in := surface.ReadArguments(c.Arguments, "tool_name", "full", "query", "server", "limit", "offset")
 	q := query{
-		tool: in.Text("tool_name"), full: in.Flag("full"), words: in.Text("query"), server: in.Text("server"),
+		tool: in.Text("tool_name"), full: in.Flag("full"), words: in.Texts("query"), server: in.Text("server"),
 		limit: in.Number("limit"), offset: in.Number("offset"),
+	}
+	if len(q.words) > mostQueries {
+		in.Fail(`"query" has %d texts, at most %d`, len(q.words), mostQueries)
+	}
+	if len(q.words) > 1 && q.offset > 0 {
+		in.Fail(`"offset" goes on with one query, not with %d`, len(q.words))
 	}
 	if err := in.Err(); err != nil {
 		c.Refuse(err)
@@ -100,7 +110,7 @@ func (q query) ask(c *surface.Call) {
 			break
 		}
 		waits.Known = func() bool { return surface.Named(c.View(), q.tool) != nil }
-	case q.words == "" || q.server != "":
+	case len(q.words) == 0 || q.server != "":
 		waits.Server, _ = view.ServerMeant(q.server)
 	}
 	c.Wait(waits)
@@ -119,9 +129,9 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 		}
 		c.Show(t)
 		if q.full {
-			return results.Text(t.Details())
+			return results.Text(view.Texts().Details(t))
 		}
-		return results.Text(t.Brief())
+		return results.Text(view.Texts().Brief(t))
 	}
 	server, ok := q.server, true
 	if server != "" {
@@ -130,11 +140,11 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 	switch {
 	case !ok:
 		return results.Error(surface.UnknownServer(c, q.server))
-	case q.words != "":
+	case len(q.words) > 0:
 		if len(view.Tools()) > manyTools {
 			wire.ExpectQuiet()
 		}
-		return results.Text(view.Texts().Found(catalog.Search{Query: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
+		return results.Text(view.Texts().Found(catalog.Search{Queries: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
 	}
 	page, _ := view.Texts().Page(server, q.offset, q.limit, q.full)
 	return results.Text(page.Text)

@@ -29,10 +29,18 @@ func useTools(cfg *schema.Config) []surface.Tool {
 		return []surface.Tool{useTool("use_tool", catalog.Destructive, useDescription+".", "")}
 	}
 	return []surface.Tool{
-		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, useDescription+" and only reads: discover_tool shows through which of three each is called.", `{"readOnlyHint":true}`),
-		useTool(catalog.UseTools[catalog.Write], catalog.Write, useDescription+" and changes things, but destroys nothing.", `{"readOnlyHint":false,"destructiveHint":false}`),
-		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, useDescription+", whatever it may do: those that do not say count as destructive.", `{"readOnlyHint":false,"destructiveHint":true}`),
+		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, useDescription+" and only reads: discover_tool shows through which of three each is called.", `{"title":"Call a tool that only reads","readOnlyHint":true}`),
+		useTool(catalog.UseTools[catalog.Write], catalog.Write, useDescription+" and changes things, but destroys nothing.", `{"title":"Call a tool that changes things","readOnlyHint":false,"destructiveHint":false}`),
+		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, useDescription+", whatever it may do: those that do not say count as destructive.", `{"title":"Call a tool that may destroy things","readOnlyHint":false,"destructiveHint":true}`),
 	}
+}
+
+// usedBy returns the name of the tool through which t is called.
+func usedBy(cfg *schema.Config, t *catalog.Tool) string {
+	if cfg.UseTool != schema.UseToolSplit {
+		return "use_tool"
+	}
+	return catalog.UseTools[t.Access]
 }
 
 func useTool(name string, most catalog.Access, description, annotations string) surface.Tool {
@@ -41,13 +49,14 @@ func useTool(name string, most catalog.Access, description, annotations string) 
 		Definitions: surface.Fixed(name, description, useInput, annotations),
 		Read:        useArguments.Read,
 		Target: &surface.Target{
-			Find: find,
+			Surface: schema.ExposeDiscover,
+			Find:    find,
 			Refuse: func(t *catalog.Tool) string {
 				if t.Access >= most {
 					return ""
 				}
 				return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
-					t.Name, name, t.UseTool, wire.Quote(t.Name))
+					t.Name, name, catalog.UseTools[t.Access], wire.Quote(t.Name))
 			},
 			ShowInput: showInput,
 		},
@@ -94,7 +103,7 @@ func pinned(cfg *schema.Config) []surface.Tool {
 				return nil // not yet, or there is no such tool
 			},
 			Read:   func(json.RawMessage, *wire.Outline) (string, json.RawMessage, error) { return pin, nil, nil },
-			Target: &surface.Target{Find: find, Verbatim: true},
+			Target: &surface.Target{Surface: schema.ExposeDiscover, Find: find, Verbatim: true},
 		})
 	}
 	return tools

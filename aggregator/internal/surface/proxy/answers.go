@@ -39,7 +39,7 @@ type filter struct {
 
 // list lists the tools, resources with their templates, or prompts, as a tool's
 // result: at most limit, 0 meaning as many as maxBytes hold, from cursor on. Where that is
-// not all, a second content says how to go on, or which servers are still starting.
+// not all, a second content says how to go on, or which servers have not started.
 func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
 	var all []entry
 	for _, e := range entriesOf(v, kind) {
@@ -68,7 +68,7 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	text = append(text, ']')
 	dataType := map[string]string{kindTool: "Tool", kindResource: "Resource|ResourceTemplate", kindPrompt: "Prompt"}[kind]
 	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))...)
-	note := v.Texts().Starting()
+	note := v.Texts().Unlisted()
 	if to < len(all) {
 		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
 	}

@@ -180,6 +180,7 @@ func answer(c *surface.Call, maxBytes int) {
 
 // target is how proxy calls tools.
 var target = &surface.Target{
+	Surface: schema.ExposeProxy,
 	Find:    surface.FindCalled,
 	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
 }

@@ -82,7 +82,7 @@ func nodeOf(s catalog.ServerInfo) *Node {
 	return &Node{Path: "/" + s.Name, Summary: display.Fold(s.Description), Description: s.Description, Mount: &Mount{Server: s.Name, Note: s.Note}}
 }
 
-// node returns the node of a path, nil if there is none.
+// node returns the node of a path, nil if absent.
 func (t *Tree) node(v *catalog.View, path string) *Node {
 	switch {
 	case t.root != nil:

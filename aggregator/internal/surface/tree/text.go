@@ -60,7 +60,7 @@ func (n *Node) summary(v *catalog.View) string {
 	case server.Down != "":
 		state = "(could not be started: " + display.Cut(server.Down, display.LineWidth) + ")"
 	case !known(server) && server.Lazy:
-		state = "(not loaded yet: to look below loads it)"
+		state = "(to look below starts it)"
 	case !known(server):
 		state = "(still starting)"
 	}

@@ -26,7 +26,8 @@ func New(cfg *schema.Config) surface.Surface {
 				Name: "meta_call", Definitions: surface.Fixed("meta_call", callDescription, callInput, ""),
 				Read: callArguments.Read,
 				Target: &surface.Target{
-					Find: t.find, Unknown: t.unknown,
+					Surface: schema.ExposeTree,
+					Find:    t.find, Unknown: t.unknown,
 					Check: func(path string) string { return fmt.Sprintf(`meta_desc {"path": %s} shows it.`, wire.Quote(path)) },
 				},
 			},

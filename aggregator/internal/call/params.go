@@ -1,0 +1,55 @@
+package call
+
+import (
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Params are the params of a tools/call, and where two members of theirs are.
+type Params struct {
+	All             json.RawMessage
+	Name, Arguments wire.Span
+	Task            bool // they ask for a task
+}
+
+// With returns the params with another name and other arguments, which may be
+// nil; every other byte stays. If the arguments lie in those of before they stay where
+// they are, and p is used up.
+func (p Params) With(name string, arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	if params := p.inPlace(name, arguments); params != nil {
+		return params
+	}
+	rename := wire.Edit{Span: p.Name, With: wire.Quote(name)}
+	if p.Arguments.Len == 0 {
+		return wire.Set(wire.Replace(p.All, rename), "arguments", arguments)
+	}
+	return wire.Replace(p.All, rename, wire.Edit{Span: p.Arguments, With: arguments})
+}
+
+// inPlace is With for arguments that lie in those of before: what is around them is
+// written next to them. It returns nil where there is no room for that, or too much
+// would move.
+func (p Params) inPlace(name string, arguments json.RawMessage) json.RawMessage {
+	const farthest = 4 << 10
+	at := wire.Locate(p.Arguments.In(p.All), arguments)
+	if at.Len == 0 || p.Name.Off > p.Arguments.Off {
+		return nil
+	}
+	at.Off += p.Arguments.Off
+	var space [128]byte
+	quoted := wire.AppendQuote(space[:0], name)
+	before, between, behind := p.All[:p.Name.Off], p.All[p.Name.Off+p.Name.Len:p.Arguments.Off], p.All[p.Arguments.Off+p.Arguments.Len:]
+	start := at.Off - len(between) - len(quoted) - len(before)
+	if start < 0 || len(before)+len(between)+len(behind) > farthest {
+		return nil
+	}
+	copy(p.All[at.Off-len(between):], between)
+	copy(p.All[start+len(before):], quoted)
+	copy(p.All[start:], before)
+	copy(p.All[at.Off+at.Len:], behind)
+	return p.All[start : at.Off+at.Len+len(behind)]
+}

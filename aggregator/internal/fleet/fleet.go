@@ -1,0 +1,149 @@
+// Package fleet holds the upstreams of a run: which there are, for whom each one is, how it is
+// loaded, and what is known of it. It passes on what upstreams send unasked to the sessions
+// that it is for. It makes no call of a host: those it is given, to find whose host to ask.
+package fleet
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// Options are what a Fleet is told.
+type Options struct {
+	Context    context.Context // ends with the run
+	Log        *slog.Logger
+	Work       *work.Group
+	Catalog    *catalog.Catalog
+	Sessions   *notify.Registry[*sessions.Session]
+	TaskOwners *taskowner.Owners
+	// Place says where a server runs; nil is that everything runs here.
+	Place func(ctx context.Context, server schema.Server, user string) (*remote.Placement, error)
+	// Changed is told that the state of an upstream has changed.
+	Changed func(*lazy.Upstream)
+	// Open opens the connection to a server that runs here; Connection is what it needs
+	// beside what the Fleet knows.
+	Open       remote.Open
+	Connection func(u *lazy.Upstream) upstream.Options
+	// InProfile reports whether a server is in a profile of the config.
+	InProfile func(profile, server string) bool
+	// SingleWrap says that the run is about one command.
+	SingleWrap bool
+	// Strict makes it fatal that an eager upstream cannot be started: Fatal ends the run.
+	Strict bool
+	Fatal  func(error)
+	// SkipBroken has tools be skipped whose definitions are broken, where the server is one
+	// of the tree's own.
+	SkipBroken bool
+}
+
+// A Fleet is the upstreams of a run, with what they list and for whom they are.
+type Fleet struct {
+	Options
+	Set      *lazy.Set
+	Listings *listing.Env // set before the first is loaded
+	Declared Declarations
+	Startup  Startup
+	placer   remote.Placer
+	Records  records
+	Peers    sync.Map // *lazy.Upstream to its *Peer
+}
+
+// New returns a fleet without upstreams: Set has them.
+func New(opts Options) *Fleet {
+	f := &Fleet{Options: opts}
+	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
+	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
+	f.Set = lazy.NewSet(lazy.Options{Load: f.load, Changed: f.Changed, Logger: f.Log})
+	return f
+}
+
+// Views returns the catalogue as sessions see it that are about the same as s.
+func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
+	if s.Only != "" {
+		return f.Catalog.Single(s.Only)
+	}
+	if s.In != "" {
+		return f.Catalog.Profile(s.In)
+	}
+	return f.Catalog.Views()
+}
+
+// Single returns the one upstream that a session is about, nil if there are many.
+func (f *Fleet) Single(s *sessions.Session) *lazy.Upstream {
+	if s.Only != "" {
+		return f.Set.Get(s.Only)
+	}
+	return f.Wrapped()
+}
+
+// Wrapped returns the upstream of a run that is about one command, nil of any other run.
+func (f *Fleet) Wrapped() *lazy.Upstream {
+	if all := f.Set.All(); f.SingleWrap && len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}
+
+// Includes reports whether a session is about a server, among others or alone.
+func (f *Fleet) Includes(s *sessions.Session, server string) bool {
+	return (s.Only == "" || s.Only == server) && (s.In == "" || f.InProfile(s.In, server))
+}
+
+// Get returns the entry of a server that a session is about, nil if there is none.
+func (f *Fleet) Get(s *sessions.Session, server string) *lazy.Upstream {
+	if !f.Includes(s, server) {
+		return nil
+	}
+	return f.Set.Get(server)
+}
+
+// Upstreams returns the upstreams that there are for a session, in config order.
+func (f *Fleet) Upstreams(s *sessions.Session) (all []*lazy.Upstream) {
+	for _, u := range f.Set.All() {
+		if !f.Includes(s, u.Server.Name) {
+			continue
+		}
+		if u = f.ExistingFor(s, u); u != nil {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// Sees reports whether what an upstream says may be for a session.
+func (f *Fleet) Sees(s *sessions.Session, u *lazy.Upstream) bool {
+	if !f.Includes(s, u.Server.Name) {
+		return false
+	}
+	owner, _ := f.owner(s, u)
+	return u.Owner == owner
+}
+
+// ResourceOwner returns the entry of the server that lists a resource, or has a template
+// for it, or else had it in a result.
+func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) *lazy.Upstream {
+	if server, ok := f.Views(s)[catalog.NoTasks].ResourceOwner(uri); ok {
+		return f.Set.Get(server)
+	}
+	for _, u := range f.Upstreams(s) {
+		if f.Of(u).SeenURIs.has(uri) {
+			return f.Set.Get(u.Server.Name)
+		}
+	}
+	return nil
+}
+
+// IsOffered reports whether there is an upstream and it was not evicted.
+func IsOffered(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }

@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// levelWait is how long the answer to logging/setLevel, and a server that starts, wait for
+// an upstream to take the level: what it logs in the next call depends on it.
+const levelWait = 2 * time.Second
+
+// RaiseLevel notes from which level on a request of the stateless era wants log messages.
+// If upstreams of the handshake era have to be told so before they get it, what is returned
+// is closed when they were; else it is nil.
+func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (raised <-chan struct{}) {
+	if r.Era != transports.Stateless {
+		return nil
+	}
+	name := wire.Get(r.Meta, transports.MetaLogLevel)
+	severity := notify.Severity(name)
+	if severity < 0 {
+		return nil
+	}
+	level := notify.Level{Params: name, Severity: severity}
+	s.Raising.Lock()
+	defer s.Raising.Unlock()
+	if s.Recipient.Level().Covers(level) {
+		return s.Raising.Done
+	}
+	level.Params = wire.Set([]byte(`{}`), "level", name)
+	before := f.Verbosities(s)
+	s.Recipient.SetLevel(level)
+	of := LevelsOf(f, before, func(before, _ notify.Level) bool { return !before.Covers(level) })
+	if len(of) == 0 {
+		return s.Raising.Done
+	}
+	done := make(chan struct{})
+	s.Raising.Done = done
+	spawned := f.Work.Go(func() {
+		defer func() {
+			s.Raising.Lock()
+			defer s.Raising.Unlock()
+			if close(done); s.Raising.Done == done {
+				s.Raising.Done = nil
+			}
+		}()
+		of.Send(f.Context, f)
+	})
+	if !spawned {
+		close(done)
+	}
+	return done
+}
+
+// Verbosities returns the most verbose levels that sessions ask a session's upstreams for.
+func (f *Fleet) Verbosities(s *sessions.Session) map[*lazy.Upstream]notify.Level {
+	all := map[*lazy.Upstream]notify.Level{}
+	for _, u := range f.Upstreams(s) {
+		all[u] = f.Of(u).Source().Verbose()
+	}
+	return all
+}
+
+// levels are to be told to upstreams.
+type levels map[*upstream.Conn]notify.Level
+
+// LevelsOf returns the most verbose levels that hosts ask upstreams for now, of those that
+// are connected and are to be told, by that and the level before.
+func LevelsOf(f *Fleet, all map[*lazy.Upstream]notify.Level, told func(before, now notify.Level) bool) levels {
+	of := levels{}
+	for u, before := range all {
+		if now, conn := f.Of(u).Source().Verbose(), u.Conn(); conn != nil && told(before, now) {
+			of[conn] = now
+		}
+	}
+	return of
+}
+
+// Send waits for the answers only so long; they may come later. The host is not told what
+// an upstream answers. In the stateless era each request says its level.
+func (of levels) Send(ctx context.Context, f *Fleet) {
+	taken := make(chan struct{}, len(of))
+	for conn, level := range of {
+		f.Work.Go(func() {
+			defer func() { taken <- struct{}{} }()
+			if !level.IsSet() || !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
+				return
+			}
+			ctx, cancel := context.WithTimeout(f.Context, RequestTimeout)
+			defer cancel()
+			if _, err := conn.Call(ctx, "logging/setLevel", level.Params); err != nil {
+				f.Log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
+			}
+		})
+	}
+	late := time.After(levelWait)
+	for range of {
+		select {
+		case <-taken:
+		case <-late:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// firstWords is how long a strict start waits for a host to say what it can do.
+// After that nothing is declared: what is declared must not be refused when it is
+// asked for, and that a server cannot be reached must show without a host.
+const firstWords = 3 * time.Second
+
+// load brings an upstream up: connect, handshake, its tools, or nothing. It is
+// what lazy calls a load. An upstream that does not survive being asked for its
+// era is started a second time, without that, and one that moves to another replica
+// meanwhile is placed again; one whose entry leaves its transport
+// open, and that refuses streamable HTTP, is asked for SSE.
+func (f *Fleet) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	conn, err := f.loadOnce(ctx, u)
+	if errors.Is(err, upstream.ErrProbe) {
+		f.Of(u).handshakeOnly.Store(true)
+		conn, err = f.loadOnce(ctx, u)
+	}
+	for moves := 1; errors.Is(err, upstream.ErrMoved) && moves < remote.MaxMoves && ctx.Err() == nil; moves++ {
+		conn, err = f.loadOnce(ctx, u)
+	}
+	if p := f.Of(u); u.Server.TransportOpen && upstream.MaySpeakSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
+		sse, sseErr := f.loadOnce(ctx, u)
+		if sseErr == nil {
+			return sse, nil
+		}
+		p.speaksSSE.Store(false)
+		f.Log.Debug("no SSE either", "upstream", u.Server.Name, "err", sseErr)
+	}
+	return conn, err
+}
+
+func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	began := time.Now()
+	p := f.Of(u)
+	p.RootsAsked.Forget()
+	server := u.Server
+	if p.speaksSSE.Load() {
+		server.Transport = schema.SSE
+	}
+	opts := f.Connection(u)
+	opts.Peer, opts.HostEra, opts.Throttle, opts.HandshakeOnly = p, p.hostEra, f.throttle, p.handshakeOnly.Load()
+	conn, err := f.placer.Connect(ctx, u, server, opts, f.Open)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.introduceTo(ctx, p, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
+	p.noteEra(conn)
+	p.Record.Starts.Add(1)
+	p.Since.Store(time.Now().UnixNano())
+	if first, _ := p.declaration(); conn.Era() == transports.Handshake && u.Server.Transport != schema.Stdio && wire.Get(first.Capabilities, "roots") != nil {
+		p.RootsAsked.AwaitStream(conn)
+	}
+	f.Log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
+	return conn, nil
+}
+
+// introduceTo makes the handshake on a new connection, lists what the upstream
+// has, and tells it what hosts have asked for so far.
+func (f *Fleet) introduceTo(ctx context.Context, p *Peer, conn *upstream.Conn) error {
+	capabilities, err := f.declarationTo(ctx, p, conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Upstream.Server.LoadTimeout)
+	defer cancel()
+	if err := conn.Handshake(ctx, capabilities); err != nil {
+		return err
+	}
+	l, err := listing.Fetch(ctx, conn, f.Log)
+	if err != nil {
+		return conn.StartFailure("listing", err)
+	}
+	if p.Upstream.Server.Mounted != "" {
+		if err := f.checkMounted(p.Upstream.Server.Name, l); err != nil {
+			return conn.StartFailure("listing", err)
+		}
+	}
+	l.Tasks = task.Offered(conn)
+	l.AsksRoots = p.asksRoots.Load() || p.Record.Entry.AsksRoots.Load()
+	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
+	p.Listing.Adopt(conn, l)
+	levels{conn: p.Source().Verbose()}.Send(ctx, f)
+	p.renewSubscriptions(conn)
+	return nil
+}
+
+// checkMounted returns what is wrong with the listing of a server that has its entry in
+// the tree. Of any other server that is a warning: there it costs nothing but the tool.
+func (f *Fleet) checkMounted(server string, l *catalog.Listing) error {
+	broken, clashes := f.Catalog.Check(server, l)
+	switch {
+	case clashes != nil:
+		return errors.New(strings.Join(clashes, "; "))
+	case broken != nil && !f.SkipBroken:
+		return fmt.Errorf("%s (--ignore-broken-tool skips such tools)", strings.Join(broken, "; "))
+	}
+	return nil
+}
+
+// declarationTo returns the capabilities to declare to an upstream: those of the
+// first host, or of its owner. In single-wrap mode the child is there before the host has spoken,
+// and may end before it does.
+func (f *Fleet) declarationTo(ctx context.Context, p *Peer, conn *upstream.Conn) (json.RawMessage, error) {
+	var late <-chan time.Time
+	if f.Strict && !f.SingleWrap {
+		late = time.After(firstWords)
+	}
+	select {
+	case <-f.Declared.Known:
+	case <-late:
+		return nil, nil
+	case <-conn.Done():
+		return nil, conn.StartFailure("start", conn.Err())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	first, _ := p.declaration()
+	if first.Era == transports.Stateless && wire.IsObject(wire.Get(first.Capabilities, "roots")) {
+		// Nothing of that era changes them, but an upstream that has given up waiting
+		// for them is told so.
+		roots := wire.Set(wire.Get(first.Capabilities, "roots"), "listChanged", []byte("true"))
+		return wire.Set(first.Capabilities, "roots", roots), nil
+	}
+	return first.Capabilities, nil
+}
+
+// hostEra returns the era of the first host, or of the owner, false before there is one;
+// or that of the first host there, where it is loaded for another replica.
+func (p *Peer) hostEra() (transports.Era, bool) {
+	if era := p.AskedEra.Load(); era != nil {
+		return *era, true
+	}
+	first, known := p.declaration()
+	return first.Era, known
+}
+
+// isWanted reports whether an upstream that has moved is loaded again at once: it is eager,
+// or hosts wait for what it notifies them of.
+func (f *Fleet) isWanted(u *lazy.Upstream) bool {
+	wanted := !u.Server.Lazy() || len(f.Of(u).Source().Subscriptions()) > 0
+	return wanted && f.Context.Err() == nil && f.Set.Has(u)
+}
+
+// throttle returns when no host is far behind with what waits for it. Those that share a
+// run keep nobody waiting.
+func (f *Fleet) throttle() {
+	for _, s := range f.Sessions.Exclusive() {
+		if h, ok := s.Host.(*host.Session); ok {
+			h.AwaitReader()
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A Peer is what an upstream talks to, over all its connections.
+type Peer struct {
+	fleet         *Fleet
+	Upstream      *lazy.Upstream
+	Record        *record
+	handshakeOnly atomic.Bool                     // its last connection made the initialize handshake
+	speaksSSE     atomic.Bool                     // its transport was left open, and is HTTP with SSE
+	AskedEra      atomic.Pointer[transports.Era]  // in which another replica has it loaded now; nil while none has
+	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
+	SeenURIs      seenURIs                        // in its results
+	RootsAsked    ask.Roots                       // its questions for the roots
+	asksRoots     atomic.Bool                     // it has asked for them
+	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
+	Since         atomic.Int64                    // when it was connected last, in nanoseconds of Unix time
+	user          atomic.Pointer[string]          // whose roots the upstream is for, nil of others
+	Calls         callsInFlight
+	Listing       *listing.Cache
+}
+
+// Of returns what is known of an upstream.
+func (f *Fleet) Of(u *lazy.Upstream) *Peer {
+	if p, ok := f.Peers.Load(u); ok {
+		return p.(*Peer)
+	}
+	p := &Peer{fleet: f, Upstream: u, Record: f.Records.Get(u.Server.Name, u.Owner)}
+	p.Listing = listing.NewCache(f.Listings, u)
+	p.RootsAsked.Work, p.RootsAsked.Conn = f.Work, u.Conn
+	known, _ := f.Peers.LoadOrStore(u, p)
+	return known.(*Peer)
+}
+
+// Dedicated returns what an owner has of a server, in the place of what another does not use.
+func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
+	own, gone, err := f.Set.Own(u, owner, idle)
+	if gone != nil {
+		f.Peers.Delete(gone)
+	}
+	return own, err
+}
+
+// disowned forgets upstreams whose owner has ended.
+func (f *Fleet) disowned(owner string) {
+	for _, u := range f.Set.Disown(owner) {
+		f.Peers.Delete(u)
+	}
+	f.Records.drop(owner)
+}
+
+// ForgetReplaced forgets the upstreams that are no longer part of the set.
+func (f *Fleet) ForgetReplaced() {
+	f.Peers.Range(func(key, value any) bool {
+		if u := key.(*lazy.Upstream); !f.Set.Has(u) {
+			f.Peers.Delete(u)
+			value.(*Peer).Record.Slots.GiveBack(0) // it may have another max_calls now
+		}
+		return true
+	})
+	f.Records.sweep(func(server, owner string) bool { return f.Set.Owned(server, owner) != nil })
+}
+
+// callsInFlight are the calls that an upstream has to answer, oldest first.
+type callsInFlight struct {
+	Mu   sync.Mutex
+	list []*call.Flight
+}
+
+// Add adds the newest.
+func (cs *callsInFlight) Add(c *call.Flight) {
+	cs.Mu.Lock()
+	defer cs.Mu.Unlock()
+	cs.list = append(cs.list, c)
+}
+
+// Remove takes out one that has ended.
+func (cs *callsInFlight) Remove(c *call.Flight) {
+	cs.Mu.Lock()
+	defer cs.Mu.Unlock()
+	if i := slices.Index(cs.list, c); i >= 0 {
+		cs.list = slices.Delete(cs.list, i, i+1)
+	}
+}
+
+// All returns them, oldest first.
+func (cs *callsInFlight) All() []*call.Flight {
+	cs.Mu.Lock()
+	defer cs.Mu.Unlock()
+	return slices.Clone(cs.list)
+}

@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/lazy"
+)
+
+// A server that asks for the roots may serve what these allow and nothing else. Where
+// hosts share a run, such a server has an upstream for each set of roots of a user, unless
+// its entry isolates it: the first question for the roots says that it is one. Calls of a
+// host with roots wait until these are known, and go to the upstream of the set, which has
+// its question answered from here. Hosts without roots share the upstream of the entry.
+//
+//	a host of the handshake era is asked when it first calls such a server, and again
+//	after its roots have changed
+//	a host of the stateless era is asked with the result of its first call, over HTTP of
+//	each call: there is no session that could remember
+
+// noteRootsAsked notes that the upstream asks for the roots.
+func (p *Peer) noteRootsAsked() {
+	p.asksRoots.Store(true)
+	server := &p.Upstream.Server
+	if p.isDivisible() && !p.Record.Entry.AsksRoots.Swap(true) {
+		p.fleet.Log.Info("asks for the roots: hosts have one for each set of roots", "upstream", server.Name, "most", server.MaxSessions)
+	}
+}
+
+// isDivisible reports whether an upstream is of an entry that hosts share, who may have
+// others of it beside.
+func (p *Peer) isDivisible() bool {
+	f := p.fleet
+	return !f.Sessions.HasExclusive() && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
+}
+
+// givenRoots returns the answer to an upstream's question for the roots where the upstream
+// is that of a set of roots, nil for any other.
+func (p *Peer) givenRoots(ctx context.Context, method string) func() (json.RawMessage, error) {
+	if method != "roots/list" {
+		return nil
+	}
+	p.noteRootsAsked()
+	roots := p.roots.Load()
+	if roots == nil {
+		return nil
+	}
+	return p.RootsAsked.Request(ctx, nil, func(context.Context) func() (json.RawMessage, error) {
+		return func() (json.RawMessage, error) { return *roots, nil }
+	})
+}
+
+// rootsOwner returns who has a server where that is the roots' of a session's host, ""
+// where it is not, or these are not known.
+func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
+	if !s.Shares || s.Replica || !f.Of(u).Record.Entry.AsksRoots.Load() {
+		return ""
+	}
+	owner, _ := s.Roots.Known()
+	return owner
+}
+
+// DropRoots ends the upstreams for roots that a session's host had, and where that has
+// left for those it has, unless another has the same.
+func (f *Fleet) DropRoots(s *sessions.Session, left bool) {
+	last := s.Roots.Dropped(left)
+	if last == "" || !s.Lasts {
+		return
+	}
+	for _, other := range f.Sessions.All() {
+		if owner, _ := other.Roots.Known(); other != s && owner == last {
+			return
+		}
+	}
+	f.disowned(last)
+}

@@ -1,0 +1,73 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Bounds of what is remembered of one upstream, so that one whose results hold
+// many URIs costs neither memory nor another's place.
+const (
+	maxURIs      = 1024 // URIs in each of the two generations
+	maxURIsOfOne = 256  // URIs of one result
+	maxURILength = 2048 // bytes of a URI; longer ones are data
+)
+
+// seenURIs are those that an upstream's results held, in resource links and embedded
+// resources: a host may read them although no list has them. The oldest are
+// forgotten.
+type seenURIs struct {
+	mu       sync.Mutex
+	now, old map[string]bool // old is what now was when it was full
+}
+
+// AddFrom adds the URIs in a result. Most results have none, which one search for
+// bytes tells.
+func (s *seenURIs) AddFrom(result json.RawMessage) {
+	key := []byte(`"uri"`)
+	for range maxURIsOfOne {
+		at := bytes.Index(result, key)
+		if at < 0 {
+			return
+		}
+		result = result[at+len(key):]
+		// Within a string the quotes would be escaped, so this is a member's
+		// name, or a string that no colon follows.
+		after := bytes.TrimLeft(result, " \t\r\n")
+		if len(after) == 0 || after[0] != ':' {
+			continue
+		}
+		after = bytes.TrimLeft(after[1:], " \t\r\n")
+		if end, err := wire.Skip(after, 0); err == nil {
+			if uri, ok := wire.Text(after[:end]); ok {
+				s.Add(uri)
+			}
+			result = after[end:]
+		}
+	}
+}
+
+// Add adds one.
+func (s *seenURIs) Add(uri string) {
+	if uri == "" || len(uri) > maxURILength {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.now) >= maxURIs {
+		s.old, s.now = s.now, nil
+	}
+	if s.now == nil {
+		s.now = map[string]bool{}
+	}
+	s.now[uri] = true
+}
+
+func (s *seenURIs) has(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now[uri] || s.old[uri]
+}

@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// Request implements transports.Peer: a server request on a stream that is shared
+// goes to the newest call in flight here whose host can answer it, to one for which
+// the host is not being asked already if there is any, or else to the only session
+// there is. If calls of several users are in flight it is refused: it would show one
+// what another does.
+func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	if ask.Capability(method) == "" && p.fleet.Wrapped() == nil {
+		return ask.Refused("method %q is not known", method)
+	}
+	if answer := p.givenRoots(ctx, method); answer != nil {
+		return answer
+	}
+	calls := p.Calls.All()
+	if !ofOneUser(calls) {
+		return ask.Refused("calls of several users are in flight, and whose host is to be asked cannot be told")
+	}
+	var asking *call.Flight
+	for _, c := range slices.Backward(calls) {
+		switch {
+		case c.Lacks(method, params) != "":
+		case c.IsAsking(): // it need not be this one that now wants something else
+			asking = cmp.Or(asking, c)
+		default:
+			return p.RequestIn(ctx, c, method, params)
+		}
+	}
+	if asking != nil {
+		return p.RequestIn(ctx, asking, method, params)
+	}
+	all := p.Source().Sessions()
+	if method == "roots/list" && slices.ContainsFunc(all, func(s *sessions.Session) bool {
+		d := s.Declaration()
+		return (!s.Shares || s.Lasts && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
+	}) { // the next call asks
+		q := ask.NewQuestion(method, params)
+		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
+			return func() (json.RawMessage, error) { return q.Wait(ctx) }
+		})
+	}
+	if len(calls) > 0 || len(all) != 1 || all[0].Shares && !all[0].Replica && !p.isPrivate() || ask.Lacks(all[0].Declaration().Capabilities, method, params) != "" {
+		return ask.Refused("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
+	}
+	return p.askHost(ctx, all[0], all[0].Host, method, params)
+}
+
+// RequestIn asks the host of a call something: in the stateless era with the result of its
+// request.
+func (p *Peer) RequestIn(ctx context.Context, c *call.Flight, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	r := c.HostRequest()
+	if answer := p.givenRoots(ctx, method); answer != nil {
+		return answer
+	}
+	if r.Era != transports.Stateless || c.Session.Replica {
+		return p.askHost(ctx, c.Session, r.Peer, method, params)
+	}
+	if lacking := c.Lacks(method, params); lacking != "" {
+		return ask.Refused("%s", lacking)
+	}
+	q := ask.NewQuestion(method, params)
+	if method == "roots/list" {
+		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) { return c.Ask(ctx, q) })
+	}
+	return c.Ask(ctx, q)
+}
+
+// ofOneUser reports whether calls are of one user. Another replica has users of its own.
+func ofOneUser(calls []*call.Flight) bool {
+	return !slices.ContainsFunc(calls, func(c *call.Flight) bool {
+		first, s := calls[0].Session, c.Session
+		return s != first && (s.Replica || first.Replica || s.User != first.User)
+	})
+}
+
+// askHost is requestHost for an upstream of the handshake era, from which calls are
+// kept while it waits for the roots.
+func (p *Peer) askHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	request := func(ctx context.Context) func() (json.RawMessage, error) {
+		return p.RequestHost(ctx, s, through, method, params)
+	}
+	switch {
+	case method != "roots/list":
+		return request(ctx)
+	case s.Replica:
+		return p.RootsAsked.RequestReplica(ctx, request)
+	}
+	return p.RootsAsked.Request(ctx, nil, request)
+}
+
+// RequestHost sends a server request to a session's host: through the request whose
+// call it belongs to, or else the session.
+func (p *Peer) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	declared := s.Declaration()
+	if declared.Era == transports.Stateless {
+		return ask.Refused("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
+	}
+	if lacking := ask.Lacks(declared.Capabilities, method, params); lacking != "" {
+		return ask.Refused("%s", lacking)
+	}
+	p.noteElicitation(s, params)
+	params, done := p.withProgress(s, p.ShownRelation(s, params))
+	answer := through.Request(ctx, method, params)
+	return func() (json.RawMessage, error) {
+		defer done()
+		result, err := answer()
+		return p.ownRelation(s, result), err
+	}
+}
+
+// withProgress gives a server request that wants its progress reported a token of
+// ours, because upstreams may choose the same, and has the host's progress sent to
+// the upstream under its own until done is called.
+func (p *Peer) withProgress(s *sessions.Session, params json.RawMessage) (_ json.RawMessage, done func()) {
+	at := wire.Find(params, "_meta", "progressToken")
+	token := at.In(params)
+	conn := p.Upstream.Conn()
+	if token == nil || conn == nil {
+		return params, func() {}
+	}
+	ours, done := s.TrackProgress(func(params json.RawMessage) {
+		if err := conn.Notify("notifications/progress", wire.Set(params, "progressToken", token)); err != nil {
+			p.fleet.Log.Debug("progress not sent", "upstream", conn.Name(), "err", err)
+		}
+	})
+	return wire.Replace(params, wire.Edit{Span: at, With: ours}), done
+}

@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// TaskOwner returns the server that a host's id of a task names, nil if it is unknown,
+// and the server's own id.
+func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own string) {
+	if u := f.Single(s); u != nil {
+		return u, id
+	}
+	server, own := task.Split(id)
+	return f.Get(s, server), own
+}
+
+// ShownID returns a text of the upstream with the id that a session's host has of a task in
+// the place of the upstream's own, which is at path.
+func (p *Peer) ShownID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
+	if s.IsAlone() {
+		return text
+	}
+	return task.ShowID(p.Upstream.Server.Name, text, path...)
+}
+
+// ShownRelation is shownID of the task that a message is about, as its _meta says.
+func (p *Peer) ShownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+	if s.IsAlone() || !p.relatesTasks.Load() {
+		return text
+	}
+	return task.ShowRelation(p.Upstream.Server.Name, text)
+}
+
+// ownRelation undoes shownRelation in what a host answers.
+func (p *Peer) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+	if s.IsAlone() || !p.relatesTasks.Load() {
+		return text
+	}
+	return task.OwnRelation(p.Upstream.Server.Name, text)
+}
+
+// Tasks returns the tasks of an upstream that are for a session, under its ids.
+func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream) ([]json.RawMessage, error) {
+	conn, release, err := u.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	tasks, err := conn.List(ctx, "tasks/list", "tasks")
+	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
+		own, _ := wire.Text(wire.Get(task, "taskId"))
+		f.Of(u).LearnTask(ctx, own)
+		return !f.HasTask(s, u, own)
+	})
+	for i := range tasks {
+		tasks[i] = f.Of(u).ShownID(s, tasks[i], "taskId")
+	}
+	return tasks, err
+}
+
+// SubscribeToTasks asks the servers of tasks for notifications about them and returns
+// those that are granted. The ids are the host's, raw JSON.
+func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids json.RawMessage) (granted map[string]bool) {
+	granted = map[string]bool{}
+	for raw := range wire.Elements(ids) {
+		id, _ := wire.Text(raw)
+		u, own := f.TaskOwner(s, id)
+		if u != nil {
+			f.Of(u).LearnTask(ctx, own)
+		}
+		if !IsOffered(u) || !f.HasTask(s, u, own) {
+			continue
+		}
+		if u = f.ExistingFor(s, u); u == nil {
+			continue // it has no tasks of the session's
+		}
+		conn, release, err := u.Acquire(ctx)
+		if err == nil && conn.Era() == transports.Stateless {
+			if err = conn.Subscribe(ctx, task.About(own)); err == nil {
+				granted[id] = true
+			}
+		}
+		if err != nil {
+			f.Log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
+		} else {
+			release()
+		}
+	}
+	return granted
+}
+
+// taskUpdated passes on what became of a task, under the host's id, to the streams that
+// name it.
+func (p *Peer) taskUpdated(params json.RawMessage) {
+	own, _ := wire.Text(wire.Get(params, "taskId"))
+	for _, s := range p.Source().Subscribers(notify.TaskTopic(own), notify.TaskTopic(p.Upstream.Server.Name+"/"+own)) {
+		params := p.shown(s, "notifications/tasks", params)
+		id, _ := wire.Text(wire.Get(params, "taskId"))
+		s.Recipient.Notify("notifications/tasks", params, func(st notify.Stream) bool { return st.Tasks[id] })
+	}
+}
+
+// DropTasks ends the subscriptions to tasks that no stream names any more.
+func (f *Fleet) DropTasks(s *sessions.Session, ids map[string]bool) {
+	for id := range ids {
+		u, own := f.TaskOwner(s, id)
+		u = f.ExistingFor(s, u)
+		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || f.Sessions.IsSubscribed("", notify.TaskTopic(id)) {
+			continue
+		}
+		f.Of(u).subscribeLater(u.Conn(), task.About(own), (*upstream.Conn).Unsubscribe)
+	}
+}
+
+// renewTasks tells a new connection which of its tasks hosts subscribed to.
+func (p *Peer) renewTasks(conn *upstream.Conn) {
+	f := p.fleet
+	for topic, s := range p.Source().Subscriptions() {
+		id, isTask := notify.TaskOf(topic)
+		if !isTask || conn.Era() != transports.Stateless {
+			continue
+		}
+		if owner, own := f.TaskOwner(s, id); f.ExistingFor(s, owner) == p.Upstream {
+			p.subscribeLater(conn, task.About(own), (*upstream.Conn).Subscribe)
+		}
+	}
+}
+
+// MayLearnTask reports whether learnTask may find out whose a task is.
+func (p *Peer) MayLearnTask(own string) bool {
+	return !Isolated(&p.Upstream.Server) && p.fleet.TaskOwners.MayLearn(p.Upstream.Server.Name, own)
+}
+
+// LearnTask finds out whose a task is of which this replica does not know. It may block.
+func (p *Peer) LearnTask(ctx context.Context, own string) {
+	if p.MayLearnTask(own) {
+		p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own)
+	}
+}
+
+// AddTask says that a call of a session became a task, by the upstream's id, a JSON string,
+// and for how long. stored is closed when other replicas can know; nil is that none ask.
+func (p *Peer) AddTask(s *sessions.Session, id, ttl json.RawMessage) (stored <-chan struct{}) {
+	own, ok := wire.Text(id)
+	if !ok || Isolated(&p.Upstream.Server) || s.Replica {
+		return nil
+	}
+	return p.fleet.TaskOwners.Set(s.User, p.Upstream.Server.Name, own, ttl)
+}
+
+// HasTask reports whether a task of an upstream, by its id there, is for a session's user.
+func (f *Fleet) HasTask(s *sessions.Session, u *lazy.Upstream, own string) bool {
+	user, _ := f.TaskOwners.Of(u.Server.Name, own)
+	return Isolated(&u.Server) || user == s.User
+}

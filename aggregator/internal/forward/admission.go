@@ -1,0 +1,217 @@
+package forward
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// Calls of hosts and of other replicas pass one step before Conn.Start: admit. A call of a host that
+// cannot be sent at once joins the queue of its server, whatever it waits for: the start of
+// the server, the server's question for the roots, or calls before it. Calls leave the queue
+// in the order in which their requests came, also after a reload or a restart. A call that is
+// sent again, after a login or a lost session, keeps the number of its request, and so its
+// place before later ones. Where max_calls bounds the calls in flight, a call whose server is
+// ready waits in a queue of its own for a slot: calls of other replicas wait there as well,
+// and requests that do not count pass.
+
+// admit returns the connection to send the call over, and what gives it back. ok is false
+// if the call has to wait: then it is sent later, or has failed.
+func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok bool) {
+	if c.redirect(r) {
+		return nil, nil, false
+	}
+	full := false
+	if !c.Route.retry { // which runs within the connection that failed
+		if conn, release, full = c.takeReady(nil); conn != nil && !full {
+			return conn, release, true
+		}
+	}
+	c.clone()
+	q, wait := &c.Server.Record.Queue, c.wait
+	if full {
+		q, wait = &c.Server.Record.Slots, c.awaitSlot
+	}
+	t := q.Join(r.Number)
+	c.Env.Work.Answer(r, func() {
+		defer t.Leave()
+		wait(r, t)
+	})
+	return nil, nil, false
+}
+
+// takeReady returns the connection to send the call over at once, nil if that has to wait for
+// something else than a slot. full says that it has to wait for that; t is as in queue.take.
+func (c *Call) takeReady(t *fleet.Ticket) (conn *upstream.Conn, release func(), full bool) {
+	// Calls of a link do not wait for a start: those before them may wait for the server to
+	// move, which it does when its links have ended.
+	if c.Server.Record.Queue.Length.Load() > 0 && c.Route.Link == nil {
+		return nil, nil, false
+	}
+	conn, release, ok := c.ready()
+	if !ok {
+		return nil, nil, false
+	}
+	if c.gate() != nil {
+		release()
+		return nil, nil, false
+	}
+	release, ok = c.takeSlot(conn, release, t)
+	return conn, release, !ok
+}
+
+// takeSlot returns what gives back the connection and the slot of the call, which only a
+// server with max_calls has, where it runs. If there is no slot it gives the connection back.
+func (c *Call) takeSlot(conn *upstream.Conn, release func(), t *fleet.Ticket) (_ func(), ok bool) {
+	slots, most := &c.Server.Record.Slots, c.Route.Upstream.Server.MaxCalls
+	if most == 0 && slots.Length.Load() == 0 || conn.Remote() || !ask.MayNeedInput(c.Method) {
+		return release, true
+	}
+	if !slots.Take(t, most) {
+		release()
+		return nil, false
+	}
+	return func() {
+		release()
+		slots.GiveBack(1)
+	}, true
+}
+
+// wait sends the call when its server is ready, has its answer to the question for the
+// roots, and has been sent the calls before this one.
+func (c *Call) wait(r *host.Request, t *fleet.Ticket) {
+	for {
+		conn, release, err := c.acquire(r)
+		if err != nil {
+			c.failUnsent(r, err)
+			return
+		}
+		if c.redirect(r) {
+			release()
+			return
+		}
+		gate := c.gate()
+		if gate == nil && t.IsFirst() {
+			if release, ok := c.takeSlot(conn, release, nil); ok {
+				c.SendOver(r, conn, release)
+				return
+			}
+			slot := c.Server.Record.Slots.Join(r.Number)
+			defer slot.Leave()
+			t.Leave()
+			c.awaitSlot(r, slot)
+			return
+		}
+		release()
+		if gate != nil && !c.awaitRoots(r, gate) || gate == nil && !c.awaitTurn(r, t) {
+			return
+		}
+	}
+}
+
+// ready returns the connection of the call's server, if there is one.
+func (c *Call) ready() (conn *upstream.Conn, release func(), ok bool) {
+	if l := c.Route.Link; l != nil {
+		return l.Conn, func() {}, true
+	}
+	return c.Route.Upstream.Ready()
+}
+
+// acquire is ready that starts the server if need be.
+func (c *Call) acquire(r *host.Request) (*upstream.Conn, func(), error) {
+	ctx, cancel := c.Env.Work.ContextOf(r)
+	defer cancel()
+	return c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, (*lazy.Upstream).Acquire)
+}
+
+// gate returns what keeps the call from its server until that knows the roots. Another
+// replica holds back the calls of its hosts itself.
+func (c *Call) gate() *ask.Gate {
+	if c.Route.Link != nil {
+		return nil
+	}
+	return c.Server.RootsAsked.Gate()
+}
+
+// awaitTurn waits until the calls before this one have left the queue, and follows a reload
+// to the upstream that has taken the place of the call's. It reports false if the request
+// ends before: then the call has failed.
+func (c *Call) awaitTurn(r *host.Request, t *fleet.Ticket) bool {
+	ctx, cancel := c.Env.Work.ContextOf(r)
+	defer cancel()
+	select {
+	case <-t.Next:
+	case <-ctx.Done():
+		c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+		return false
+	}
+	return !c.followReload(r)
+}
+
+// followReload sends the call to the upstream that has taken the place of its own, if one has.
+func (c *Call) followReload(r *host.Request) bool {
+	u := c.Route.Upstream
+	now := c.Env.Fleet.Set.Get(u.Server.Name)
+	if now == nil || c.Route.Link != nil || c.Env.Fleet.Set.Has(u) {
+		return false
+	}
+	c.Route.Upstream = now
+	c.reroute(r)
+	return true
+}
+
+// awaitSlot sends the call when it is the first that waits for a slot and there is one. If its
+// server has to be started again, it waits for that in the other queue.
+func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
+	within := c.Route.Upstream.Server.Timeout
+	if c.Timeout != nil {
+		within = *c.Timeout
+	}
+	if c.expired == nil && within > 0 {
+		c.expired = time.After(within)
+	}
+	var lost <-chan struct{}
+	if l := c.Route.Link; l != nil {
+		lost = l.Conn.Done()
+	}
+	ctx, cancel := c.Env.Work.ContextOf(r)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+			return
+		case <-c.expired:
+			c.failUnsent(r, noSlot(&c.Route.Upstream.Server, within))
+			return
+		case <-lost: // which Start says
+			c.SendOver(r, c.Route.Link.Conn, func() {})
+			return
+		case <-t.Next:
+		}
+		if !t.IsFirst() {
+			continue
+		}
+		if c.followReload(r) {
+			return
+		}
+		if conn, release, full := c.takeReady(t); !full {
+			c.SendOver(r, conn, release)
+			return
+		}
+	}
+}
+
+// noSlot is the failure of a call that waited for a slot as long as a call may take.
+func noSlot(server *schema.Server, within time.Duration) error {
+	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+		Cause: fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", server.MaxCalls, within),
+		Hint:  `call again when others have ended, or raise its "max_calls" or "timeout"`}
+}

@@ -1,0 +1,143 @@
+package forward
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// Answered takes the upstream's answer, in the order of the wire.
+func (c *Call) Answered(result json.RawMessage, err error) {
+	if l := c.Route.Link; l != nil {
+		l.Answered(c, result, err)
+		return
+	}
+	if r, conn, ok := c.Finish(result, err); ok {
+		c.Deliver(r, conn, c.Outline, result, err)
+	}
+}
+
+// Deliver implements call.Owner: it gives a request the answer to the call, which came over conn. outline is of
+// the result, and may be nil.
+func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
+	defer work.ReplyPanic(r)
+	switch {
+	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result):
+		c.nextRound(r, result)
+	case err == nil:
+		if conn.ServerInfo().Has("resources") {
+			c.Server.SeenURIs.AddFrom(result)
+		}
+		result, stored, err := c.shownResult(r, conn, outline, result)
+		if err != nil {
+			c.fail(r, err)
+			return
+		}
+		c.observe(outline, result, nil)
+		if stored != nil {
+			shown := bytes.Clone(result) // it is lent
+			c.Env.TaskOwners.WhenStored(stored, func() { r.Reply(shown, nil) })
+			return
+		}
+		result = c.Env.Explain(c, outline, result)
+		if t := c.Route.Tool; t != nil && t.Shaped() && !c.Route.Whole && wire.IsObject(result) {
+			c.Env.ReplyShaped(c, r, result)
+			return
+		}
+		r.Reply(result, nil)
+	case !c.Route.retry && isRepeatable(err, conn):
+		again := c.again()
+		again.retry = true
+		c.Env.Dispatch(c.Session, r, again)
+	case c.Route.OnError != nil:
+		c.Route.OnError(err)
+	default:
+		if asks := urlsFirst(r, c.Route.Params, conn, err); asks != nil {
+			r.Reply(asks, nil)
+			return
+		}
+		c.Server.NoteURLsFirst(c.Session, err)
+		c.fail(r, shownError(r, conn, c.Env.ExplainError(c, err)))
+	}
+}
+
+// shownError returns an upstream's error as the era of the host has it: that there is
+// no such resource had a code of its own before the stateless one.
+func shownError(r *host.Request, conn *upstream.Conn, err error) error {
+	var rpc *wire.Error
+	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || r.Method != "resources/read" || !errors.As(err, &rpc) || rpc.Code != CodeResourceNotFound {
+		return err
+	}
+	shown := *rpc
+	if shown.Code = wire.CodeInvalidParams; rpc.Raw != nil {
+		shown.Raw = wire.Set(rpc.Raw, "code", strconv.AppendInt(nil, shown.Code, 10))
+	}
+	return &shown
+}
+
+// isRepeatable reports whether a call certainly did not run because conn takes no
+// more. Of calls that were under way when a session was forgotten, that is so only
+// of those which were refused for it.
+func isRepeatable(err error, conn *upstream.Conn) bool {
+	var failure *transports.Failure
+	if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
+		return false
+	}
+	lost := conn.Err()
+	return lost != nil && (!errors.Is(lost, upstream.ErrSessionLost) || errors.Is(err, upstream.ErrSessionLost))
+}
+
+// failUnsent ends a call that was not sent.
+func (c *Call) failUnsent(r *host.Request, err error) {
+	c.EndUnsent()
+	c.fail(r, err)
+}
+
+// CutOff implements call.Owner.
+func (c *Call) CutOff(r *host.Request, outcome transports.Outcome) {
+	c.fail(r, r.CutOff(c.Route.Upstream.Server.Name, outcome))
+}
+
+// fail answers a request whose call has failed, or sends the call once more when its
+// host has logged in.
+func (c *Call) fail(r *host.Request, err error) {
+	if l := c.Route.Link; l != nil {
+		defer l.End()
+		r.Reply(nil, err)
+		return
+	}
+	c.observe(nil, nil, err)
+	if !ask.WantsLogin(err) {
+		c.Env.Fail(c.Session, r, err, c.Route.AsText)
+		return
+	}
+	again := c.again()
+	again.Params = bytes.Clone(again.Params)
+	shown := again.Params
+	if again.opened {
+		shown = c.Env.States.SealOwn(shown, c.State(""))
+	}
+	c.Env.FailOrLogIn(c.Session, r, shown, err, c.Route.AsText, func() { c.Env.Dispatch(c.Session, r, again) })
+}
+
+// again returns the route of a call that is sent once more, as a call of its own:
+// conn.Start may not have returned yet.
+func (c *Call) again() Route {
+	again := c.Route
+	if again.borrowed {
+		again.Params = c.Params // a copy, unless Start has not returned yet
+	}
+	return again
+}
+
+// CodeResourceNotFound is the code for an unknown resource before the
+// stateless era; from then on it is CodeInvalidParams.
+const CodeResourceNotFound = -32002

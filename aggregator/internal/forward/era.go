@@ -1,0 +1,59 @@
+package forward
+
+import (
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// isOfAnotherEra reports whether a call is about to go to an upstream although hosts of
+// its era have another of the server.
+func (c *Call) isOfAnotherEra() bool {
+	u := c.Route.Upstream
+	return u.Owner == "" && !fleet.Isolated(&u.Server) && c.Env.Fleet.EraOwner(c.Session, u) != ""
+}
+
+// translateEra returns params as the era of an upstream wants them. What a host
+// of the handshake era said once, the stateless one says with every request.
+func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMessage, error) {
+	s, params := c.Session, c.Route.Params
+	if era == conn.Era() {
+		return params, nil
+	}
+	if era == transports.Stateless {
+		return toHandshake(params)
+	}
+	if c.Route.rounds == 0 && ask.MayNeedInput(c.Method) {
+		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
+		if err != nil || state != nil { // it was given none
+			return nil, ask.Stale()
+		}
+		if answers != nil {
+			params = wire.Delete(params, "inputResponses")
+		}
+	}
+	if able := ask.Able(s.Declaration().Capabilities); able != nil {
+		params = transports.SetMeta(params, transports.MetaCapabilities, able)
+	}
+	if level := s.Recipient.Level(); level.IsSet() {
+		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.Params, "level"))
+	}
+	return params, nil
+}
+
+// toHandshake returns params of the stateless era for an upstream of the handshake era.
+func toHandshake(params json.RawMessage) (json.RawMessage, error) {
+	if wire.Get(params, "requestState") != nil { // such an upstream gave none
+		return nil, ask.Stale()
+	}
+	for _, name := range []string{"inputResponses", "task"} { // the host knows no such task
+		if wire.Get(params, name) != nil {
+			params = wire.Delete(params, name)
+		}
+	}
+	return transports.DeleteMeta(params, transports.EraMeta...), nil
+}

@@ -1,0 +1,225 @@
+// Package forward sends requests of hosts to upstreams and brings back the answers: it admits
+// calls in their order, translates them between the eras, and sends those again that certainly
+// did not run. What sessions know that it does not, it is given as functions (Hooks).
+package forward
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// A Route says where a request of a host goes, and how.
+type Route struct {
+	Upstream *lazy.Upstream
+	Params   json.RawMessage
+	Link     *Link       // that the request came by, nil from a host
+	borrowed bool        // params are part of the host's line, until the request is handled
+	Task     bool        // params ask for a task
+	AsText   bool        // a failure of ours is a tool result, for the model to read
+	Whole    bool        // the result is for a program: it is not made shorter
+	OnError  func(error) // takes an error in the place of the host; may be nil
+	retry    bool        // it certainly did not run the first time
+	rounds   int         // how often it was sent again with answers of the host
+	opened   bool        // the requestState in params is the upstream's own
+
+	Surface   string                     // how the tool is called, "" of anything else
+	Tool      *catalog.Tool              // that is called, nil of anything else
+	ShowInput func(*catalog.Tool) string // shows the schema to a model whose input did not fit; may be nil
+	Changed   []string                   // what the input was changed in to fit the tool's schema
+}
+
+// An Env is what all calls share.
+type Env struct {
+	call.Env
+	Fleet       *fleet.Fleet
+	TaskOwners  *taskowner.Owners
+	Observation observe.Reporter
+	Hooks
+}
+
+// Hooks are what the sessions of calls know.
+type Hooks struct {
+	// Fail answers a request that could not be forwarded; asText has a failure of ours be
+	// text for a model.
+	Fail func(s *sessions.Session, r *host.Request, err error, asText bool)
+	// FailOrLogIn does so too, or offers the host the login that the request failed for, and
+	// calls again after that. params are those that the upstream would have had.
+	FailOrLogIn func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func())
+	// Check returns why a call must not be sent over a connection. waited says that this was
+	// waited for, so that the upstream may have listed something new since.
+	Check func(c *Call, conn *upstream.Conn, waited bool) error
+	// Explain returns the result of a call with what a model is to hear beside it,
+	// ExplainError an upstream's error.
+	Explain      func(c *Call, outline *wire.Outline, result json.RawMessage) json.RawMessage
+	ExplainError func(c *Call, err error) error
+	// ReplyShaped answers a call with its result, as the config wants the tool's results.
+	ReplyShaped func(c *Call, r *host.Request, result json.RawMessage)
+}
+
+// A Link is what the request of another replica came by.
+type Link struct {
+	Conn     *upstream.Conn // that the link is about
+	Answered func(c *Call, result json.RawMessage, err error)
+	End      func() // says that a request has ended
+}
+
+// A Call is a host's request on its way to an upstream and back.
+type Call struct {
+	call.Flight
+	Env        *Env
+	Server     *fleet.Peer
+	Route      Route
+	rootsAsked *ask.Question    // of its host, for which the call waits and no upstream
+	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil where it did not, or may for any time
+	began      time.Time        // where somebody observes
+	sent       time.Time        // the same
+}
+
+// Dispatch sends a request to an upstream, starting that if need be, and answers
+// it with the upstream's answer.
+func (env *Env) Dispatch(s *sessions.Session, r *host.Request, to Route) {
+	u, err := env.Fleet.For(s, to.Upstream)
+	if err != nil {
+		env.Fail(s, r, err, to.AsText)
+		return
+	}
+	to.Upstream = u
+	if r.Era == transports.Stateless {
+		var done bool
+		if to, done = env.resume(s, r, to); done {
+			return
+		}
+	}
+	c, err := env.newCall(s, r, to)
+	if err != nil {
+		env.Fail(s, r, err, to.AsText)
+		return
+	}
+	c.SendOver(r, nil, nil)
+}
+
+// Pass sends a request that came by a link on to the link's upstream, as it is.
+func (env *Env) Pass(s *sessions.Session, r *host.Request, to Route) error {
+	c, err := env.newCall(s, r, to)
+	if err != nil {
+		return err
+	}
+	c.Timeout = new(time.Duration) // it is limited where it comes from
+	c.SendOver(r, nil, nil)
+	return nil
+}
+
+func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
+
+// newCall returns a call that holds its params, unless there are too many in flight. Answers
+// that are being read have as much again: whose they are is known when they are whole.
+func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, error) {
+	size, most := int64(len(to.Params)), env.Budget.Most()
+	var full error
+	if held := env.Held.Add(size); held > most {
+		full = fmt.Errorf("the arguments of the calls in flight are %.1f MB, and with this call more than \"max_held_bytes\", %.1f MB", megabytes(held-size), megabytes(most))
+	} else if held := wire.LargeInUse(); held > most {
+		full = fmt.Errorf("the large answers under way are %.1f MB, more than \"max_held_bytes\", %.1f MB", megabytes(held), megabytes(most))
+	}
+	if full != nil {
+		env.Held.Add(-size)
+		return nil, &transports.Failure{Upstream: to.Upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+			Cause: full, Hint: `call again when other calls have been answered, or raise "max_held_bytes" in "gateway"`}
+	}
+	to.borrowed = r.Method == "tools/call"
+	c := &Call{Env: env, Server: env.Fleet.Of(to.Upstream), Route: to}
+	c.Begin(&env.Env, c, s, r, len(to.Params))
+	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.Params, r.Meta == nil, c, c.Answered
+	if to.Tool != nil {
+		c.Timeout = to.Tool.Timeout
+	}
+	if env.Observation.Enabled() {
+		c.began = time.Now()
+		c.sent = c.began
+	}
+	if env.Observation.KeepsParams() {
+		c.clone()
+	}
+	return c, nil
+}
+
+// SendOver sends the request over conn, which release gives back, if its tool is what the
+// session was shown; nil is over the connection that admit returns, now or later.
+// Conn.Start may call answered before it returns.
+func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
+	waited := conn != nil
+	if !waited {
+		var admitted bool
+		if conn, release, admitted = c.admit(r); !admitted {
+			return
+		}
+	} else if !c.began.IsZero() {
+		c.sent = time.Now()
+	}
+	if err := c.Env.Check(c, conn, waited); err != nil {
+		release()
+		c.failUnsent(r, err)
+		return
+	}
+	if !conn.Copies() || conn.Era() != r.Era || r.Era == transports.Stateless { // its result may have a state for them
+		c.clone()
+	}
+	params, err := c.translateEra(conn, r.Era)
+	if err != nil {
+		release()
+		c.failUnsent(r, err)
+		return
+	}
+	c.Params = params
+	if !c.BeginSending(r, conn, release) {
+		return
+	}
+	c.Server.Calls.Add(&c.Flight)
+	conn.Start(&c.Call)
+	c.Withdraw() // if the host's cancel came before conn knew the call
+}
+
+// clone copies the params, if they are still part of the host's line.
+func (c *Call) clone() {
+	if c.Route.borrowed {
+		c.Route.Params = bytes.Clone(c.Route.Params)
+		c.Route.borrowed, c.Params = false, c.Route.Params
+	}
+}
+
+// Send implements call.Owner.
+func (c *Call) Send(r *host.Request) { c.SendOver(r, nil, nil) }
+
+// Ended implements call.Owner.
+func (c *Call) Ended() { c.Server.Calls.Remove(&c.Flight) }
+
+// Upstream implements call.Owner.
+func (c *Call) Upstream() any { return c.Server }
+
+// Notify implements transports.Peer: the progress of this call, or what came
+// on its own stream and so is for its host and no other.
+func (c *Call) Notify(method string, params json.RawMessage) {
+	c.Server.NotifyIn(&c.Flight, method, params)
+}
+
+// Request implements transports.Peer: a server request on the call's own stream
+// is for the host that made the call.
+func (c *Call) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	return c.Server.RequestIn(ctx, &c.Flight, method, params)
+}

@@ -1,0 +1,70 @@
+package forward
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// State implements call.Owner.
+func (c *Call) State(id string) ask.State {
+	return ask.State{Call: id, Principal: c.Session.User, Upstream: c.Route.Upstream.Server.Name, Request: ask.Digest(c.Method, c.Route.Params)}
+}
+
+// resume takes a request that brings a requestState, and reports whether it is done
+// with. If not it goes on to its upstream, with that upstream's own state in the place
+// of the sealed one.
+func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route, done bool) {
+	if to.opened || !ask.MayNeedInput(r.Method) {
+		return to, false
+	}
+	raw, responses, err := wire.GetStrict(to.Params, "requestState", "inputResponses")
+	if err != nil {
+		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf("%s: %v", r.Method, err), transports.NotSent))
+		return to, true
+	}
+	if raw == nil {
+		return to, false
+	}
+	text, _ := wire.Text(raw)
+	state, ours := env.States.Open(text)
+	elsewhere := state.Upstream != to.Upstream.Server.Name
+	switch {
+	case ours && elsewhere && to.OnError != nil: // its upstream is among those that come next
+		to.OnError(ask.Stale())
+		return to, true
+	case !ours, elsewhere, state.Principal != s.User, state.Request != ask.Digest(r.Method, to.Params), time.Now().Unix() > state.Expires:
+		r.Reply(nil, ask.Stale())
+		return to, true
+	}
+	if state.State != nil && env.States.Take(state) {
+		to.Params, to.opened = wire.Set(to.Params, "requestState", state.State), true
+		return to, false
+	}
+	if c, ok := env.Waiting.Take(state.Call); ok {
+		c.Continue(r, bytes.Clone(responses)) // the line is reused
+	} else {
+		r.Reply(nil, ask.Stale())
+	}
+	return to, true
+}
+
+// Forget gives up what a result, which the host will not see, would have continued.
+func (env *Env) Forget(result json.RawMessage) {
+	text, _ := wire.Text(wire.Get(result, "requestState"))
+	state, ours := env.States.Open(text)
+	if !ours {
+		return
+	}
+	env.States.Take(state)
+	if c, ok := env.Waiting.Take(state.Call); ok {
+		c.Abandon(nil)
+	}
+}

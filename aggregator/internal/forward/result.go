@@ -1,0 +1,101 @@
+package forward
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// shownResult returns a result as its host is to see it, with the host's ids of tasks.
+// A task for a host that cannot follow it is an error; of another, stored is addTask's.
+func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
+	if r.Era == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result) {
+		return c.Env.States.SealOwn(result, c.State("")), nil, nil
+	}
+	switch r.Method {
+	case "tools/call":
+		switch {
+		case conn.Era() == transports.Handshake && c.Route.Task:
+			if wire.Get(result, "task") != nil {
+				stored = c.Server.AddTask(c.Session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
+				p, s, host := c.Server, c.Session, c.Session.Host
+				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
+					host.Notify("notifications/progress", p.ShownRelation(s, params))
+				})
+			}
+			return c.Server.ShownID(c.Session, result, "task", "taskId"), stored, nil
+		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
+		case task.Declared(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
+			stored = c.Server.AddTask(c.Session, outline.Get(result, "taskId"), outline.Get(result, "ttlMs"))
+			return c.Server.ShownID(c.Session, result, "taskId"), stored, nil
+		default:
+			return nil, nil, &transports.Failure{
+				Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
+				Cause: fmt.Errorf("it answered with a task, which the host has not said that it can follow"),
+				Hint:  "check whether it took effect: the task may still run",
+			}
+		}
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return c.Server.ShownID(c.Session, result, "taskId"), nil, nil
+	case "tasks/result":
+		return c.Server.ShownRelation(c.Session, result), nil, nil
+	}
+	return result, nil, nil
+}
+
+// observe tells who wants to know that the call has ended.
+func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error) {
+	if c.began.IsZero() || !c.Env.Observation.Enabled() { // it began while nobody wanted to know
+		return
+	}
+	r := c.HostRequest()
+	r.Counted = true
+	end := observe.CallEnd{
+		Session:  c.Session.ID,
+		Upstream: c.Route.Upstream.Server.Name,
+		Method:   c.Method,
+		Began:    c.began,
+		End:      time.Now(),
+		Sent:     c.sent,
+		Kind:     "ok",
+		Outcome:  transports.Executed,
+		Asked:    len(c.Route.Params),
+		Answered: len(result),
+		From:     c.Session.Info(),
+		Surface:  c.Route.Surface,
+		Result:   result,
+	}
+	if !c.Route.borrowed && c.Env.Observation.KeepsParams() {
+		end.Params = c.Route.Params
+	}
+	if c.Route.Tool != nil {
+		end.Tool = c.Route.Tool.Upstream
+	}
+	end.TraceParent, _ = wire.Text(wire.Get(r.Meta, "traceparent"))
+	cancelled := c.IsCancelled()
+	var failure *transports.Failure
+	switch {
+	case cancelled && err != nil:
+		end.Kind, end.Outcome = "cancelled", transports.Unknown
+	case errors.As(err, &failure):
+		end.Kind, end.Outcome = observe.KindOf(failure), failure.Outcome
+		if failure.Outcome == transports.NotSent {
+			end.Sent = time.Time{}
+		}
+	case err != nil:
+		end.Kind = "error"
+	case c.Method == "tools/call" && string(outline.Get(result, "isError")) == "true":
+		end.Kind = "tool_error"
+	}
+	c.Env.Observation.Ended(end)
+}

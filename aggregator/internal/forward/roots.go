@@ -1,0 +1,141 @@
+package forward
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// redirect reports whether a call is not to go to its upstream: its host has another of
+// the server, for its roots or its era, which it is sent to, or is asked for its roots first.
+func (c *Call) redirect(r *host.Request) bool {
+	switch {
+	case c.needsRoots(r):
+		c.clone()
+		c.sendForRoots(r)
+	case c.isOfAnotherEra():
+		c.clone()
+		c.reroute(r)
+	default:
+		return false
+	}
+	return true
+}
+
+// needsRoots reports whether a call is about to go to an upstream that serves more than the
+// roots of its host allow.
+func (c *Call) needsRoots(r *host.Request) bool {
+	u, s := c.Route.Upstream, c.Session
+	if u.Owner != "" || !s.Shares || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
+		return false
+	}
+	capabilities := s.Declaration().Capabilities
+	if r.Era == transports.Stateless {
+		capabilities = wire.Get(r.Meta, transports.MetaCapabilities)
+	}
+	return wire.Get(capabilities, "roots") != nil
+}
+
+// sendForRoots sends a call to the upstream for the roots of its host, which is asked for
+// them if need be.
+func (c *Call) sendForRoots(r *host.Request) {
+	s := c.Session
+	if q := c.rootsAsked; q != nil {
+		c.rootsAsked = nil
+		if roots, ok := q.Taken(); ok {
+			_ = s.Roots.Set(s.User, roots) // an invalid answer is asked for again
+		}
+	}
+	owner, _ := s.Roots.Known()
+	switch {
+	case owner != "":
+		c.reroute(r)
+	case r.Era == transports.Handshake:
+		c.Env.Work.AnswerWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
+	case !ask.MayNeedInput(r.Method):
+		c.failUnsent(r, c.rootless(errors.New(c.Lacks("roots/list", nil))))
+	default:
+		c.rootsAsked = ask.NewQuestion("roots/list", nil)
+		c.AskFirst(c.rootsAsked)
+	}
+}
+
+// reroute sends a call to what its session has of its server.
+func (c *Call) reroute(r *host.Request) {
+	u, err := c.Env.Fleet.For(c.Session, c.Route.Upstream)
+	if err != nil {
+		c.failUnsent(r, err)
+		return
+	}
+	c.Route.Upstream, c.Server = u, c.Env.Fleet.Of(u)
+	c.SendOver(r, nil, nil)
+}
+
+// learnRoots asks a host of the handshake era for its roots and sends the call.
+func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
+	s := c.Session
+	err := s.Roots.Learn(ctx, s.User, func(ctx context.Context) (json.RawMessage, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, ask.RootsWait, fmt.Errorf("no answer within %v", ask.RootsWait))
+		defer cancel()
+		roots, err := r.Peer.Request(ctx, "roots/list", nil)()
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return roots, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+	case err != nil:
+		c.failUnsent(r, c.rootless(err))
+	default:
+		c.Env.Fleet.DropRoots(s, false)
+		c.SendOver(r, nil, nil)
+	}
+}
+
+// rootless is the failure of a call whose host did not say what its roots are.
+func (c *Call) rootless(cause error) error {
+	return &transports.Failure{
+		Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent,
+		Cause: fmt.Errorf("it asks for the host's roots, and gets no calls without: %w", cause), Hint: "call again",
+	}
+}
+
+// awaitRoots waits for the end of a gate, or asks the call's host for the roots. It reports
+// false if the call has failed, or waits for the next request of its host.
+func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
+	failed := func(cause error) bool {
+		c.failUnsent(r, &transports.Failure{Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent, Cause: cause,
+			Hint: "it may serve more than the host's roots allow; a restart has it ask anew"})
+		return false
+	}
+	if q := gate.Question(); q != nil {
+		if lacking := c.Lacks("roots/list", nil); lacking != "" {
+			return failed(fmt.Errorf("it has asked for the host's roots, and gets no calls without: %s", lacking))
+		}
+		if r.Era == transports.Stateless {
+			c.AskFirst(q)
+			return false
+		}
+		answer := c.Server.RequestHost(c.Env.Fleet.Context, c.Session, r.Peer, q.Method, q.Params)
+		c.Env.Work.Go(func() { q.Answer(answer()) })
+	}
+	ctx, cancel := c.Env.Work.ContextOf(r)
+	defer cancel()
+	select {
+	case <-gate.Over():
+	case <-ctx.Done():
+		c.failUnsent(r, transports.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+		return false
+	}
+	err := gate.Err()
+	return err == nil || failed(err)
+}

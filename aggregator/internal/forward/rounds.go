@@ -1,0 +1,113 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// A result of the stateless era may ask for input: the host is to send its request
+// again, with the answers (MCP 2026-07-28, "Multi Round-Trip Requests"). A host of
+// the handshake era does not know that. It gets the questions as requests, and the
+// request is sent again from here.
+
+// maxRounds is how often a request is sent again with answers.
+const maxRounds = 10
+
+// emptyRoundPause comes before a request is sent again that was answered without a
+// question: that is how a server says that it is busy.
+const emptyRoundPause = time.Second
+
+// A hostQuestion is one that a host has as a request.
+type hostQuestion struct {
+	key    json.RawMessage // under which the upstream wants the answer, a string with its quotes
+	method string
+	answer func() (json.RawMessage, error)
+}
+
+// nextRound asks a host of the handshake era what the result of its request asks,
+// and sends the request again with the answers. It is called where the result is
+// read: the questions are sent in the order of the wire, and nothing is waited for.
+func (c *Call) nextRound(r *host.Request, result json.RawMessage) {
+	fail := func(err error) {
+		c.Env.Fail(c.Session, r, &transports.Failure{Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.Unknown, Cause: err,
+			Hint: "what it did before it asked may have taken effect"}, c.Route.AsText)
+	}
+	if c.Route.rounds == maxRounds {
+		fail(fmt.Errorf("it asks the host again after %d rounds of questions", maxRounds))
+		return
+	}
+	result = bytes.Clone(result) // the line is reused
+	requests := wire.Get(result, "inputRequests")
+	capabilities := c.Session.Declaration().Capabilities
+	for _, request := range wire.Members(requests) {
+		method, _ := wire.Text(wire.Get(request, "method"))
+		if lacking := ask.Lacks(capabilities, method, wire.Get(request, "params")); lacking != "" {
+			fail(fmt.Errorf("it asks the host for %s: %s", method, lacking))
+			return
+		}
+	}
+	ctx, cancel := c.Env.Work.ContextOf(r)
+	var questions []hostQuestion
+	for key, request := range wire.Members(requests) {
+		method, _ := wire.Text(wire.Get(request, "method"))
+		params := c.Session.ForHandshake(method, wire.Get(request, "params"))
+		questions = append(questions, hostQuestion{key, method, c.Server.RequestHost(ctx, c.Session, r.Peer, method, params)})
+	}
+	again := c.Route
+	again.rounds++
+	again.retry = false
+	c.Env.Work.Answer(r, func() {
+		defer cancel()
+		responses, err := collect(ctx, cancel, questions)
+		if err != nil {
+			fail(err)
+			return
+		}
+		again.Params = wire.Delete(again.Params, "requestState", "inputResponses")
+		if len(questions) > 0 {
+			again.Params = wire.Set(again.Params, "inputResponses", responses)
+		}
+		if state := wire.Get(result, "requestState"); state != nil {
+			again.Params = wire.Set(again.Params, "requestState", state)
+		}
+		c.Env.Dispatch(c.Session, r, again)
+	})
+}
+
+// collect waits for the host's answers to all questions and returns them under the
+// upstream's keys. Once the host has refused to answer one, or ctx has ended, the
+// others are withdrawn: a result has no place for an error.
+func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQuestion) (responses json.RawMessage, err error) {
+	if len(questions) == 0 {
+		select {
+		case <-time.After(emptyRoundPause):
+		case <-ctx.Done():
+		}
+		return nil, ctx.Err()
+	}
+	responses = json.RawMessage(`{`)
+	for i, q := range questions {
+		answer, failed := q.answer()
+		if failed != nil && err == nil {
+			cancel()
+			err = fmt.Errorf("the host did not answer its %s: %w", q.method, failed)
+			if rpc, ok := errors.AsType[*wire.Error](failed); ok {
+				err = fmt.Errorf("the host refused to answer its %s: %s (code %d)", q.method, rpc.Message, rpc.Code)
+			}
+		}
+		if i > 0 {
+			responses = append(responses, ',')
+		}
+		responses = append(append(append(responses, q.key...), ':'), answer...)
+	}
+	return append(responses, '}'), err
+}

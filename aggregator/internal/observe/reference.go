@@ -1,0 +1,97 @@
+package observe
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A FailureInfo is a failure whose cause a host was not told.
+type FailureInfo struct {
+	Reference string
+	Upstream  string
+	At        time.Time // when a host was first given the reference
+	Text      string    // the failure as the user of this machine reads it
+}
+
+// keptFailures is how many failures are kept under their references.
+const keptFailures = 64
+
+// References name failures for hosts of other users: equal failures have equal
+// references, so that a host which repeats its call adds nothing to the log.
+type References struct {
+	log *slog.Logger
+	key []byte // without it a reference does not give away a cause that can be guessed
+
+	mu   sync.Mutex
+	kept []FailureInfo // the last ones, oldest first
+}
+
+func NewReferences(log *slog.Logger) *References {
+	key := make([]byte, sha256.Size)
+	rand.Read(key)
+	return &References{log: log, key: key}
+}
+
+// Reserve returns a failure as hosts of other users may read it, and logs its cause when
+// its reference is new.
+func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
+	cause := f.Cause
+	if f.Code == transports.CodeBackingOff { // its text says when the next attempt is due
+		if inner := errors.Unwrap(cause); inner != nil {
+			cause = inner
+		}
+	}
+	sum := hmac.New(sha256.New, rs.key)
+	fmt.Fprintf(sum, "%s\x00%v\x00%s", f.Upstream, cause, f.Stderr)
+	reference := strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:8])
+	if rs.keep(FailureInfo{reference, f.Upstream, time.Now(), f.Text()}) {
+		rs.log.Warn("a host was not told why its call failed", "ref", reference, "upstream", f.Upstream, "err", f.Cause, "stderr", f.Stderr)
+	}
+	return f.Reserved(reference)
+}
+
+// keep reports whether a failure is new, and keeps it then.
+func (rs *References) keep(info FailureInfo) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, known := range rs.kept {
+		if known.Reference == info.Reference {
+			return false
+		}
+	}
+	rs.kept = append(rs.kept, info)
+	if len(rs.kept) > keptFailures {
+		rs.kept = rs.kept[1:]
+	}
+	return true
+}
+
+// All returns what is kept, oldest first.
+func (rs *References) All() []FailureInfo {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return slices.Clone(rs.kept)
+}
+
+// Reason is an upstream's last failure in one line.
+func Reason(err error) string {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
+		err = failure.Cause
+	}
+	if err == nil {
+		return "it does not start"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return transports.Printable([]byte(strings.TrimRight(line, ".")), 200)
+}

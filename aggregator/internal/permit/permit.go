@@ -1,0 +1,208 @@
+// Package permit has a person asked about a call where the policy wants that, and knows
+// what was answered: a host of the handshake era is asked while its call waits, one of the
+// stateless era with the result of its request, which it makes again with the answer.
+package permit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/policy/arguments"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// A Question is about one call.
+type Question struct {
+	Of        any    // whose answer it is: the session, or the user of a request that has none
+	Lasts     bool   // Of is a session, for which an answer may hold
+	Principal string // the user
+	Rules     *policy.Rules
+	Verdict   policy.Verdict
+	Server    string
+	Tool      string // as people know it
+	Arguments json.RawMessage
+
+	digest [sha256.Size]byte
+	shown  string // the arguments
+}
+
+// Prepare returns why a person cannot judge the arguments, nil if one can. It comes first.
+func (q *Question) Prepare() error {
+	same, err := arguments.Canonical(q.Arguments)
+	if err != nil {
+		return err
+	}
+	q.shown = string(same)
+	q.digest = sha256.Sum256(fmt.Appendf(nil, "%q %q %d %s", q.Server, q.Tool, q.Verdict.Rule, same))
+	return nil
+}
+
+// An answer is what a person said.
+type answer struct {
+	yes     bool
+	session bool      // for all calls of the tool that the rule is asked for, in this session
+	expires time.Time // of one that no call has taken
+}
+
+// errDeclined says that the person does not want the call.
+var errDeclined = errors.New("the person who was asked did not allow it")
+
+// Permits are what persons answered. The zero value with States is ready to use.
+type Permits struct {
+	States *ask.States
+
+	mu     sync.Mutex
+	lasts  map[any]map[lasting]bool             // by whose they are
+	untold map[any]map[[sha256.Size]byte]answer // for requests that are made again
+}
+
+// A lasting permit is for one tool, as one rule of one config has it asked for.
+type lasting struct {
+	rules        *policy.Rules
+	rule         int
+	server, tool string
+}
+
+func (q *Question) lasting() lasting {
+	return lasting{q.Rules, q.Verdict.Rule, q.Server, q.Tool}
+}
+
+// Answered returns what was said of the call before: nil that it is allowed, an error that
+// it is not. ok is false if nothing was.
+func (ps *Permits) Answered(q *Question) (err error, ok bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.lasts[q.Of][q.lasting()] {
+		return nil, true
+	}
+	a, ok := ps.untold[q.Of][q.digest]
+	if !ok {
+		return nil, false
+	}
+	if delete(ps.untold[q.Of], q.digest); len(ps.untold[q.Of]) == 0 {
+		delete(ps.untold, q.Of)
+	}
+	if time.Now().After(a.expires) {
+		return nil, false
+	}
+	return ps.keepLocked(q, a), true
+}
+
+// keepLocked keeps an answer that lasts, and returns it as an error.
+func (ps *Permits) keepLocked(q *Question, a answer) error {
+	if !a.yes {
+		return errDeclined
+	}
+	if a.session && q.Lasts {
+		if ps.lasts == nil {
+			ps.lasts = map[any]map[lasting]bool{}
+		}
+		if ps.lasts[q.Of] == nil {
+			ps.lasts[q.Of] = map[lasting]bool{}
+		}
+		ps.lasts[q.Of][q.lasting()] = true
+	}
+	return nil
+}
+
+// Drop forgets what was answered in a session.
+func (ps *Permits) Drop(of any) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.lasts, of)
+	delete(ps.untold, of)
+}
+
+// Lacks says why the host with these capabilities cannot ask, "" if it can.
+func (q *Question) Lacks(capabilities json.RawMessage) string {
+	return ask.Lacks(capabilities, "elicitation/create", q.elicitation())
+}
+
+// Ask asks through a request of the handshake era, and returns nil if the call is allowed.
+func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, ask.InputWait, errors.New("nobody has answered"))
+	defer cancel()
+	said, err := through.Request(ctx, "elicitation/create", q.elicitation())()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("the host did not ask its user: %w", err)
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.keepLocked(q, read(said))
+}
+
+// Result returns the result that has a host of the stateless era ask.
+func (ps *Permits) Result(q *Question) json.RawMessage {
+	state := ps.States.SealPermit(ask.State{Principal: q.Principal, Upstream: q.Server, Request: q.digest})
+	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"permit":{"method":"elicitation/create","params":%s}},"requestState":%s}`,
+		q.elicitation(), wire.Quote(state))
+}
+
+// Resume takes the answer that a request brings to a question of Result, out of its
+// params. The error says that it is not ours, or has expired.
+func (ps *Permits) Resume(r *host.Request, of any, principal string) error {
+	text, _ := wire.Text(r.Outline.Get(r.Params, "requestState"))
+	state, ours, ok := ps.States.OpenPermit(text)
+	if !ours {
+		return nil
+	}
+	if !ok || state.Principal != principal {
+		return ask.Stale()
+	}
+	a := read(wire.Get(r.Params, "inputResponses", "permit"))
+	r.Params, r.Outline = wire.Delete(r.Params, "requestState", "inputResponses"), nil
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.untold == nil {
+		ps.untold = map[any]map[[sha256.Size]byte]answer{}
+	}
+	if ps.untold[of] == nil {
+		ps.untold[of] = map[[sha256.Size]byte]answer{}
+	}
+	for digest, old := range ps.untold[of] {
+		if time.Now().After(old.expires) {
+			delete(ps.untold[of], digest)
+		}
+	}
+	a.expires = time.Now().Add(ask.InputWait)
+	ps.untold[of][state.Request] = a
+	return nil
+}
+
+// read reads the answer to an elicitation. One without content allows one call.
+func read(said json.RawMessage) answer {
+	allow, _ := wire.Text(wire.Get(said, "content", "allow"))
+	yes := wire.EqualString(wire.Get(said, "action"), "accept") && (allow == "once" || allow == "session" || allow == "" && wire.Get(said, "content", "allow") == nil)
+	return answer{yes: yes, session: allow == "session"}
+}
+
+// mostShown bounds what is shown of arguments, in characters.
+const mostShown = 2000
+
+// elicitation is what a host is asked: what would run, and for how long that is allowed.
+func (q *Question) elicitation() json.RawMessage {
+	shown := display.JSON(json.RawMessage(q.shown))
+	if cut := display.Prefix(shown, mostShown); len(cut) < len(shown) {
+		shown = fmt.Sprintf("%s… (%d bytes of arguments, of which this is the beginning)", cut, len(q.shown))
+	}
+	text := fmt.Sprintf("Allow a call of %s? It would run with these arguments:\n%s", display.Cut(display.Fold(q.Tool), 200), shown)
+	choices, titles := `["once"]`, `["Once"]`
+	if q.Lasts {
+		choices, titles = `["once","session"]`, `["Once","For this session, with any arguments"]`
+	}
+	return fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{"allow":{"type":"string","title":"Allow it","enum":%s,"enumNames":%s,"default":"once"}}}}`,
+		wire.Quote(text), choices, titles)
+}

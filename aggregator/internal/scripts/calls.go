@@ -1,0 +1,154 @@
+package scripts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// answers returns what answers the script.
+func (run *Run) answers() script.Calls {
+	return script.Calls{Call: run.call, Search: run.search, Describe: run.describe, Resource: run.resource}
+}
+
+func (run *Run) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *script.CallError) {
+	params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(name), args)
+	to := run.target()
+	result, err := run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Send(r, to) })
+	if err != nil {
+		server, tool, _ := strings.Cut(name, "/")
+		return nil, callError(err, server, tool)
+	}
+	return result, nil
+}
+
+func (run *Run) resource(ctx context.Context, uri string) (json.RawMessage, *script.CallError) {
+	result, err := run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(uri)), func(by *Caller, r *host.Request) { by.Send(r, nil) })
+	if err != nil {
+		return nil, callError(err, "", "")
+	}
+	return result, nil
+}
+
+func (run *Run) search(ctx context.Context, words string) (string, *script.CallError) {
+	return run.text(ctx, func(s surface.Session) surface.Question {
+		return surface.Question{Answer: func() {
+			s.Reply(results.Text(s.View().Texts().Found(catalog.Search{Queries: []string{words}, Shown: s.Show})), nil)
+		}}
+	})
+}
+
+func (run *Run) describe(ctx context.Context, name string) (string, *script.CallError) {
+	return run.text(ctx, func(s surface.Session) surface.Question {
+		found := func() *catalog.Tool {
+			t, _ := find(s.View(), name)
+			return t
+		}
+		_, server := find(s.View(), name)
+		return surface.Question{Server: server, Known: func() bool { return found() != nil }, Answer: func() {
+			t := found()
+			if t == nil {
+				s.Reply(nil, transports.Refusal(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
+				return
+			}
+			s.Show(t)
+			s.Reply(results.Text(s.View().Texts().Details(t)), nil)
+		}}
+	})
+}
+
+// text returns the text with which a question of the script is answered.
+func (run *Run) text(ctx context.Context, of func(s surface.Session) surface.Question) (string, *script.CallError) {
+	result, err := run.do(ctx, "tools/list", nil, func(by *Caller, r *host.Request) {
+		s := by.Part(r)
+		s.Go(func() { s.Wait(of(s)) })
+	})
+	if err != nil {
+		return "", callError(err, "", "")
+	}
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(item, "text"))
+		return text, nil
+	}
+	return "", nil
+}
+
+// target is how scripts call tools: as use_tool does, but only those that the config lets
+// them call.
+func (run *Run) target() *surface.Target {
+	return &surface.Target{
+		Surface: schema.ExposeDiscover, // so that rules for use_tool hold
+		Find:    find,
+		Refuse: func(t *catalog.Tool) string {
+			if run.allowed.Passes(t.Server+"/"+t.Upstream, t.Access) {
+				return ""
+			}
+			return fmt.Sprintf(`scripts may not call %s, only %s. Call it by use_tool {"tool_name": %s, "tool_input": {…}}`,
+				t.Name, strings.Join(run.limits.Tools, ", "), wire.Quote(t.Name))
+		},
+		Program: true,
+	}
+}
+
+// find returns the tool that a script means. The name of a tool may have _ in the place of
+// characters that identifiers do not have, where that is one tool's alone.
+func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
+	if t, ok := v.Tool(name); ok {
+		return t, t.Server
+	}
+	server, leaf, _ := strings.Cut(name, "/")
+	for _, other := range v.ServerTools(server) {
+		called := other.Name[strings.IndexByte(other.Name, '/')+1:]
+		switch {
+		case called == leaf: // of a single server, whose tools have no server's name
+			return other, server
+		case identifier(called) != leaf:
+		case t != nil:
+			return nil, server
+		default:
+			t = other
+		}
+	}
+	if t == nil && len(v.ServerTools(server)) == 0 {
+		server = v.ServerFor(name)
+	}
+	return t, server
+}
+
+// identifier returns a name with _ for each character that no identifier has.
+func identifier(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '$' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// callError is an error as a script catches it.
+func callError(err error, server, tool string) *script.CallError {
+	e := &script.CallError{Message: err.Error(), Server: server, Tool: tool, Outcome: script.Unknown}
+	rpc, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return e
+	}
+	e.Message, e.Outcome = rpc.Message, script.Done
+	if outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); ok && wire.EqualString(wire.Get(rpc.Data, "source"), "dynmcp") {
+		e.Outcome = outcome
+	}
+	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok {
+		e.Message += "\nhint: " + hint
+	}
+	return e
+}

@@ -1,0 +1,239 @@
+package scripts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+const (
+	// gatherFor is how long a question waits for others where no call is in flight, so that
+	// they go to the host in one result; gatherLonger is the same where calls are.
+	gatherFor    = 5 * time.Millisecond
+	gatherLonger = time.Second
+)
+
+// An inner is a request that a script waits for.
+type inner struct {
+	ctx    context.Context
+	number int
+	method string
+	params json.RawMessage
+	send   func(by *Caller, r *host.Request)
+	done   chan answer // holds one
+
+	// Guarded by the mutex of the run.
+	request *host.Request   // nil before it is sent
+	asked   json.RawMessage // the result that asks the host; nil where none does
+	restart func()          // starts the clock that stands while the host is asked
+}
+
+type answer struct {
+	result json.RawMessage
+	err    error
+}
+
+// do makes a request inside that of the host, and returns its answer.
+func (run *Run) do(ctx context.Context, method string, params json.RawMessage, send func(by *Caller, r *host.Request)) (json.RawMessage, error) {
+	in := &inner{ctx: ctx, method: method, params: params, send: send, done: make(chan answer, 1)}
+	run.mu.Lock()
+	run.last++
+	in.number = run.last
+	run.mu.Unlock()
+	run.begin(in, params)
+	select {
+	case a := <-in.done:
+		return a.result, a.err
+	case <-ctx.Done():
+	}
+	run.mu.Lock()
+	r := in.request
+	run.mu.Unlock()
+	if r != nil {
+		r.Cancel(nil)
+	}
+	return nil, ctx.Err()
+}
+
+// begin sends a request, or keeps it until the host has answered what it is asked.
+func (run *Run) begin(in *inner, params json.RawMessage) {
+	run.mu.Lock()
+	by := run.by
+	if by == nil {
+		run.queued = append(run.queued, in)
+		run.mu.Unlock()
+		return
+	}
+	run.inFlight++
+	if in.asked = nil; in.restart != nil {
+		in.restart()
+		in.restart = nil
+	}
+	params = bytes.Clone(params) // which sending may use up
+	if by.meta != nil {
+		params = wire.Set(params, "_meta", by.meta)
+	}
+	r := by.Request.Inner(in.method, params, func(result json.RawMessage, err error) { run.answered(in, bytes.Clone(result), err) })
+	r.Peer, in.request = peer{by.Request.Peer, in.ctx}, r
+	run.mu.Unlock()
+	if in.ctx.Err() != nil {
+		r.Cancel(nil)
+		return
+	}
+	in.send(by, r)
+}
+
+// answered takes the answer to a request: for the script, or where it asks the host of the
+// stateless era, for that.
+func (run *Run) answered(in *inner, result json.RawMessage, err error) {
+	asks := err == nil && in.request.Era == transports.Stateless && ask.NeedsInput(nil, result)
+	run.mu.Lock()
+	run.inFlight--
+	late := run.outcome != nil || in.ctx.Err() != nil
+	switch {
+	case asks && !late:
+		in.asked, in.restart = result, script.StopClock(in.ctx)
+		run.asking = append(run.asking, in)
+	case !asks:
+		run.pass(in, answer{result, err})
+	}
+	if len(run.asking) > 0 && run.by != nil {
+		run.parkSoon()
+	}
+	run.mu.Unlock()
+	if asks && late {
+		run.env.Forget(result)
+	}
+}
+
+// pass gives an answer to the script. The mutex is held.
+func (run *Run) pass(in *inner, a answer) {
+	if note, ok := wire.Text(wire.Get(a.result, "_meta", MetaNote)); ok {
+		run.notes = append(run.notes, note)
+	}
+	in.done <- a
+	if in.method != "tools/call" {
+		return
+	}
+	run.calls++
+	run.name, _ = wire.Text(wire.Get(in.params, "name"))
+	select {
+	case run.made <- struct{}{}:
+	default:
+	}
+}
+
+// parkSoon has the host asked, when other calls have had the time to ask as well. The mutex
+// is held.
+func (run *Run) parkSoon() {
+	wait := gatherLonger
+	if run.inFlight == 0 {
+		wait = gatherFor
+	}
+	if run.due != nil {
+		run.due.Stop()
+	}
+	run.due = time.AfterFunc(wait, func() { run.env.Work.Go(run.park) })
+}
+
+// MetaNote is the member of a result's _meta that has what a model is to hear beside it.
+const MetaNote = "dynmcp/note"
+
+// park answers the request of the host with the questions there are. The script waits.
+func (run *Run) park() {
+	run.mu.Lock()
+	if run.by == nil || run.outcome != nil || len(run.asking) == 0 {
+		run.mu.Unlock()
+		return
+	}
+	by, env := run.by, run.env
+	run.by = nil
+	asks := []byte(`{`)
+	for _, in := range run.asking {
+		for key, question := range wire.Members(wire.Get(in.asked, "inputRequests")) {
+			name, _ := wire.Text(key)
+			if len(asks) > 1 {
+				asks = append(asks, ',')
+			}
+			asks = append(append(wire.AppendQuote(asks, in.key(name)), ':'), question...)
+		}
+	}
+	id, spare, full := env.waiting.Add(run, env, by.Session.Holder, by.Request)
+	run.mu.Unlock()
+	if full {
+		env.Log.Warn("too many scripts wait for their hosts to answer, one is given up")
+		spare.Abandon(nil)
+	}
+	state := env.States.Seal(ask.State{Call: id, Principal: by.Session.User, Request: ask.Digest(by.Request.Method, by.Params)})
+	by.Request.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, append(asks, '}'), wire.Quote(state)), nil)
+}
+
+// resume takes a request that continues a script, and reports whether it did.
+func (env *Env) resume(by *Caller) bool {
+	raw, responses, err := wire.GetStrict(by.Params, "requestState", "inputResponses")
+	if err == nil && raw == nil {
+		return false
+	}
+	text, _ := wire.Text(raw)
+	state, ours := env.States.Open(text)
+	ours = ours && err == nil && state.Principal == by.Session.User && state.Request == ask.Digest(by.Request.Method, by.Params) && time.Now().Unix() <= state.Expires
+	if ours {
+		if run, ok := env.waiting.Take(state.Call); ok {
+			run.attach(by, responses)
+			return true
+		}
+	}
+	by.Request.Reply(nil, ask.Stale())
+	return true
+}
+
+// key is the name of a question of the request among those of its script.
+func (in *inner) key(name string) string { return fmt.Sprintf("call-%d.%s", in.number, name) }
+
+// next returns the params of a request that asked, with those of a host's answers that are
+// for it.
+func (in *inner) next(responses json.RawMessage) json.RawMessage {
+	own := json.RawMessage(`{}`)
+	for key, response := range wire.Members(responses) {
+		name, _ := wire.Text(key)
+		if name, ok := strings.CutPrefix(name, in.key("")); ok {
+			own = wire.Set(own, name, response)
+		}
+	}
+	params := wire.Set(in.params, "inputResponses", own)
+	if state := wire.Get(in.asked, "requestState"); state != nil {
+		params = wire.Set(params, "requestState", state)
+	}
+	return params
+}
+
+// A peer is the host of an inner request. The clock of the script stands while the host is
+// asked. Progress that the host hears of is the script's.
+type peer struct {
+	transports.Peer
+	ctx context.Context
+}
+
+func (p peer) Notify(method string, params json.RawMessage) {
+	if method != "notifications/progress" {
+		p.Peer.Notify(method, params)
+	}
+}
+
+func (p peer) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	restart := script.StopClock(p.ctx)
+	answer := p.Peer.Request(ctx, method, params)
+	return func() (json.RawMessage, error) {
+		defer restart()
+		return answer()
+	}
+}

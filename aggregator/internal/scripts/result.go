@@ -1,0 +1,86 @@
+package scripts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Members of _meta: of the result, the calls that were made; of a block of its content, that
+// it is what the script printed.
+const (
+	MetaCalls   = "dynmcp/calls"
+	MetaPrinted = "dynmcp/printed"
+)
+
+// render returns the result of run_script: what was printed, what was returned, and notes.
+// An error says where it is, and which calls ran.
+func render(r *script.Result, err error, notes []string) json.RawMessage {
+	var blocks []json.RawMessage
+	if r.Printed != "" || r.Dropped > 0 {
+		printed := strings.TrimSuffix(r.Printed, "\n")
+		if r.Dropped > 0 {
+			printed += fmt.Sprintf("\n[%d more bytes were printed]", r.Dropped)
+		}
+		blocks = append(blocks, fmt.Appendf(nil, `{"type":"text","text":%s,"_meta":{"%s":true}}`, wire.Quote(printed), MetaPrinted))
+	}
+	blocks = append(blocks, r.Content...)
+	switch {
+	case err != nil:
+		blocks = append(blocks, textBlock(fmt.Sprintf("The script failed. %v\n%s", err, r.Ran())))
+	case len(blocks) == 0:
+		blocks = append(blocks, textBlock("The script returned nothing."))
+	}
+	for _, note := range notes {
+		blocks = append(blocks, textBlock(note))
+	}
+	result := []byte(`{"content":[`)
+	for i, b := range blocks {
+		if i > 0 {
+			result = append(result, ',')
+		}
+		result = append(result, b...)
+	}
+	result = append(result, ']')
+	if err != nil {
+		result = append(result, `,"isError":true`...)
+	}
+	if calls := callsOf(r); calls != nil {
+		result = fmt.Appendf(result, `,"_meta":{"%s":%s}`, MetaCalls, calls)
+	}
+	return append(result, '}')
+}
+
+// callsOf returns the calls of a script for programs; nil is none.
+func callsOf(r *script.Result) json.RawMessage {
+	type record struct {
+		Name    string `json:"name"`
+		Outcome string `json:"outcome"`
+		Error   string `json:"error,omitempty"`
+		Took    int64  `json:"took_ms"`
+	}
+	var all []record
+	for _, c := range r.Calls {
+		all = append(all, record{c.Name, c.Outcome, c.Error, c.Took.Milliseconds()})
+	}
+	if all == nil {
+		return nil
+	}
+	out, _ := json.Marshal(all) // texts and numbers always marshal
+	return out
+}
+
+func textBlock(text string) json.RawMessage {
+	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
+}
+
+func progress(token json.RawMessage, calls int, name string) json.RawMessage {
+	noun := "calls"
+	if calls == 1 {
+		noun = "call"
+	}
+	return fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"message":%s}`, token, calls, wire.Quote(fmt.Sprintf("%d %s made, the last %s", calls, noun, name)))
+}

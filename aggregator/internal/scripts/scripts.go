@@ -1,0 +1,196 @@
+// Package scripts runs the scripts of hosts: it connects package script, whose children ask
+// for calls, with the requests of a session.
+//
+// Each call of a script is a request inside that of run_script, and goes the way of a
+// use_tool. A host of the handshake era is asked while its request waits. One of the
+// stateless era has the questions of a script as the result of its request, and the script
+// waits for the request that brings the answers:
+//
+//	a call asks ─► Run.answered ─► Run.park ─► the host has its result, and a sealed state
+//	the host's next request ─► Env.Resume ─► the calls are made again, with their answers
+package scripts
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	surfacescript "github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// An Env is what all scripts share. Its fields are set before the first.
+type Env struct {
+	Work   *work.Group
+	Log    *slog.Logger
+	States *ask.States
+	// Forget drops a question that no host will answer.
+	Forget func(result json.RawMessage)
+
+	walled, bestEffort script.Pool
+	waiting            ask.Waiting[*Run] // for the answers of their hosts
+}
+
+// Close ends the processes. No script runs any more.
+func (env *Env) Close() {
+	env.walled.Close()
+	env.bestEffort.Close()
+}
+
+// Drop gives up the scripts that wait for answers which the request by, of a session, was
+// to bring; nil is any request of the session.
+func (env *Env) Drop(s *sessions.Session, reason json.RawMessage, by func(r *host.Request) bool) {
+	env.waiting.Abandon(reason, func(run *Run, r *host.Request) bool { return run.session == s && (by == nil || by(r)) })
+}
+
+// A Caller is a request of a host for which a script runs.
+type Caller struct {
+	Session *sessions.Session
+	Request *host.Request
+	Params  json.RawMessage // a copy
+	Config  *schema.Config
+	Servers []string
+	// Reply answers the request with the result of the script, once.
+	Reply func(result json.RawMessage)
+	// Send makes a request inside Request; to is how a tool is called, nil where it is no tool.
+	Send func(r *host.Request, to *surface.Target)
+	// Part returns what may be asked of the session for an inner request.
+	Part func(r *host.Request) surface.Session
+	// Shorten makes the texts of a result as short as so many characters.
+	Shorten func(result json.RawMessage, most int) json.RawMessage
+
+	meta json.RawMessage // of the inner requests
+}
+
+// A Run is a script that runs.
+type Run struct {
+	env     *Env
+	session *sessions.Session // of the first request
+	limits  schema.Scripts
+	allowed catalog.Filter
+	cancel  context.CancelFunc
+	made    chan struct{} // holds a token when a call has ended, of which the host was not told
+
+	mu       sync.Mutex
+	by       *Caller // nil while the host is asked
+	inFlight int
+	asking   []*inner // have questions for the host
+	queued   []*inner // were begun while it is asked
+	due      *time.Timer
+	last     int    // number of an inner request
+	calls    int    // that have ended
+	name     string // of the last of them
+	notes    []string
+	outcome  json.RawMessage // nil until the script has ended
+}
+
+// Start runs a script for a request, unless the request continues one. Params are those of
+// the request.
+func (env *Env) Start(by *Caller, source string, args []string) {
+	if env.resume(by) {
+		return
+	}
+	limits := by.Config.ScriptLimits()
+	ctx, cancel := env.Work.WithCancelCause()
+	run := &Run{
+		env: env, session: by.Session, limits: limits, allowed: surfacescript.Allowed(limits.Tools),
+		cancel: func() { cancel(nil) }, made: make(chan struct{}, 1),
+	}
+	pool := &env.walled
+	if limits.BestEffort {
+		pool = &env.bestEffort
+	}
+	s := script.Script{Source: source, Args: args, Servers: by.Servers, Limits: script.Limits{
+		Calls: limits.Calls, AtOnce: limits.AtOnce, Time: limits.Time, Output: limits.Output,
+	}}
+	run.attach(by, nil)
+	env.Work.Answer(by.Request, func() {
+		defer cancel(nil)
+		var progress sync.WaitGroup
+		progress.Go(func() { run.report(ctx) })
+		result, err := pool.Run(ctx, s, run.answers())
+		cancel(nil)
+		progress.Wait()
+		run.finish(result, err)
+	})
+}
+
+// attach has the script run for a request, which brings these answers.
+func (run *Run) attach(by *Caller, responses json.RawMessage) {
+	by.meta = wire.Get(transports.DeleteMeta(by.Params, "progressToken"), "_meta")
+	if !by.Request.OnCancel(func(json.RawMessage) { run.cancel() }) {
+		run.cancel()
+	}
+	run.mu.Lock()
+	run.by = by
+	asking, queued, outcome := run.asking, run.queued, run.outcome
+	run.asking, run.queued = nil, nil
+	run.mu.Unlock()
+	if outcome != nil {
+		by.reply(run, outcome)
+		return
+	}
+	for _, in := range asking {
+		run.begin(in, in.next(responses))
+	}
+	for _, in := range queued {
+		run.begin(in, in.params)
+	}
+}
+
+// finish answers the request with what became of the script, or keeps that for the request
+// that continues it.
+func (run *Run) finish(result *script.Result, err error) {
+	run.mu.Lock()
+	if run.due != nil {
+		run.due.Stop()
+	}
+	run.outcome = render(result, err, run.notes)
+	by, outcome, asking := run.by, run.outcome, run.asking
+	run.asking = nil
+	run.mu.Unlock()
+	for _, in := range asking {
+		run.env.Forget(in.asked)
+	}
+	if by != nil {
+		by.reply(run, outcome)
+	}
+}
+
+func (by *Caller) reply(run *Run, outcome json.RawMessage) {
+	by.Reply(by.Shorten(outcome, run.limits.Output))
+}
+
+// Abandon ends a script whose host has not answered.
+func (run *Run) Abandon(json.RawMessage) { run.cancel() }
+
+// report tells the host, if it wants to know, how many calls have ended.
+func (run *Run) report(ctx context.Context) {
+	for {
+		select {
+		case <-run.made:
+		case <-ctx.Done():
+			return
+		}
+		run.mu.Lock()
+		by, calls, name := run.by, run.calls, run.name
+		run.mu.Unlock()
+		if by == nil {
+			continue
+		}
+		if token := wire.Get(by.Request.Meta, "progressToken"); token != nil {
+			by.Request.Peer.Notify("notifications/progress", progress(token, calls, name))
+		}
+	}
+}

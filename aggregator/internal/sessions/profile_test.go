@@ -1,0 +1,29 @@
+package sessions
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The table in docs/config.md is that of this package.
+func TestHostsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range hostProfiles {
+		list, auto := "changes", "discover"
+		if p.Freezes {
+			list = "stays"
+		}
+		if p.Searches {
+			auto = "direct"
+		}
+		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.StartupWait, list, auto, p.Longest())
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/config.md has no row %q", row)
+		}
+	}
+}

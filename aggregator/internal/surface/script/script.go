@@ -1,0 +1,141 @@
+// Package script is the surface with the one tool that runs scripts. It is there beside
+// others: what a script calls, discover shows.
+package script
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Tool is the name of the tool.
+const Tool = "run_script"
+
+// New returns the surface.
+func New(cfg *schema.Config) surface.Surface {
+	may := cfg.ScriptLimits()
+	allowed := Allowed(may.Tools)
+	return surface.Surface{Tools: []surface.Tool{{
+		Name: Tool,
+		Definitions: func(v *catalog.View, _ int) []json.RawMessage {
+			return []json.RawMessage{surface.Define(Tool, describe(v, may.Tools, allowed), input, annotations(may.Tools))}
+		},
+		Answer: run,
+	}}}
+}
+
+// Allowed returns the filter of the tools that scripts may call. No pattern is no tool.
+func Allowed(patterns []string) catalog.Filter {
+	if len(patterns) == 0 {
+		patterns = []string{"!*"}
+	}
+	return catalog.NewFilter(patterns)
+}
+
+const (
+	description = "Runs JavaScript, the body of an async function: for several calls in one step, or when a result is large and little of it matters. " +
+		"Only what it returns or prints is shown.\n" +
+		`- await tools.server.tool({…}), tools["a-server"]["a-tool"]({…}) or call("server/tool", {…}): the structured content, else the text, parsed if it is a JSON object or array. ` +
+		"call.raw: the whole result. A failed call throws.\n" +
+		`- await search("words"), await describe("server/tool"): tools and their types. await resource(uri). console.log(…).` + "\n" +
+		"No import, require or fetch.\n" +
+		"It may call %s; others by use_tool. Servers start when they are used.\nExample: %s"
+
+	input = `{"type":"object","properties":{` +
+		`"code":{"type":"string","description":"The script, such as: return (await search(\"read a file\")).length"},` +
+		`"args":{"type":"array","items":{"type":"string"},"description":"What the script has as args."}},` +
+		`"required":["code"],"additionalProperties":false}`
+)
+
+// Bounds of what depends on the config, so that a description has at most 900 characters.
+const (
+	mostPatterns = 90
+	mostExample  = 130
+)
+
+func describe(v *catalog.View, patterns []string, allowed catalog.Filter) string {
+	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), mostPatterns), example(v, allowed))
+}
+
+// mostTools is among how many tools an example is looked for.
+const mostTools = 500
+
+// example returns a script that works with the servers there are: it calls a tool that needs
+// no arguments and only reads, or searches.
+func example(v *catalog.View, allowed catalog.Filter) string {
+	all := v.Tools()
+	for _, t := range all[:min(len(all), mostTools)] {
+		if t.Access != catalog.ReadOnly || t.OnlyTask || !allowed.Passes(t.Server+"/"+t.Upstream, t.Access) || required(t) {
+			continue
+		}
+		text := fmt.Sprintf("const r = await tools%s%s({}); return JSON.stringify(r).slice(0, 200)", member(t.Server), member(t.Name[strings.IndexByte(t.Name, '/')+1:]))
+		if len(text) <= mostExample {
+			return text
+		}
+	}
+	return `const found = await search("read a file"); return found.slice(0, 200)`
+}
+
+// required reports whether a tool needs arguments.
+func required(t *catalog.Tool) bool {
+	for range wire.Elements(wire.Get(t.InputSchema, "required")) {
+		return true
+	}
+	return false
+}
+
+var identifier = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
+
+// member writes the access of a member of an object.
+func member(name string) string {
+	if identifier().MatchString(name) {
+		return "." + name
+	}
+	return "[" + string(wire.Quote(name)) + "]"
+}
+
+// annotations say what the tools that scripts may call may do.
+func annotations(patterns []string) string {
+	only := func(classes ...string) bool {
+		some := false
+		for _, p := range patterns {
+			if strings.HasPrefix(p, "!") {
+				continue
+			}
+			if some = true; !slices.Contains(classes, p) {
+				return false
+			}
+		}
+		return some
+	}
+	switch {
+	case only("@readonly"):
+		return `{"title":"Run a script that only reads","readOnlyHint":true}`
+	case only("@readonly", "@write"):
+		return `{"title":"Run a script that may change things","readOnlyHint":false,"destructiveHint":false}`
+	}
+	return `{"title":"Run a script","readOnlyHint":false,"destructiveHint":true}`
+}
+
+// run answers run_script.
+func run(c *surface.Call) {
+	in := surface.ReadArguments(c.Arguments, "code", "args")
+	source, args := in.Text("code"), in.Texts("args")
+	if in.Errs == nil && strings.TrimSpace(source) == "" {
+		in.Fail(`"code" is missing: write the body of an async function in JavaScript`)
+	}
+	if err := in.Err(); err != nil {
+		c.Refuse(err)
+		return
+	}
+	c.RunScript(source, args)
+}

@@ -1,0 +1,150 @@
+package aggregator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// Every call of a tool passes mayGo, once, where its host is: behind the filters, which
+// decide what there is, and before anything is sent or started. What is sent again, after
+// a login or with answers of the host, was judged before.
+
+// mayGo reports whether the policy lets the call go now. Otherwise it was refused, or its
+// host is asked, and it is sent when a person has allowed it. shown is what people know the
+// tool by.
+func (c *toolCall) mayGo(server, tool, shown, class string) bool {
+	rules := c.session.agg.state.Load().policy
+	if rules == nil || c.permitted {
+		return true
+	}
+	call := c.judged(server, tool, class)
+	v := rules.Judge(call)
+	if v.Do == schema.PolicyAllow {
+		return true
+	}
+	if v.Do == schema.PolicyDeny {
+		c.deny(call, v.Rule, v.Because(shown), "do without it, or have your user change that rule of the config")
+		return false
+	}
+	return c.asked(call, &permit.Question{
+		Of: c.session.LoginOwner(), Lasts: c.session.Lasts, Principal: call.Principal,
+		Rules: rules, Verdict: v, Server: server, Tool: shown, Arguments: call.Arguments,
+	})
+}
+
+// judged returns the call as rules see it.
+func (c *toolCall) judged(server, tool, class string) *policy.Call {
+	s := c.session
+	call := &policy.Call{Server: server, Tool: tool, Class: class, Principal: s.User, Host: s.Info().Host, Surface: surfaceOf(c), Arguments: c.input}
+	if c.verbatim() {
+		call.Arguments = c.params.Arguments.In(c.params.All)
+	}
+	return call
+}
+
+// surfaceOf returns how a tool is called.
+func surfaceOf(c *toolCall) string {
+	switch {
+	case c.session.Tree:
+		return "api"
+	case c.by != nil:
+		return c.by.Surface
+	}
+	return schema.ExposeDirect
+}
+
+// asked reports whether a person has allowed the call. Otherwise it was refused, or the
+// host is asked.
+func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
+	s, r := c.session, c.request
+	if r.Era == transports.Stateless {
+		state, _ := wire.Text(wire.Get(c.params.All, "requestState"))
+		if s.agg.calls.States.Continues(state, call.Principal, call.Server) {
+			return true // dispatch sees that it is the same call
+		}
+	}
+	because := q.Verdict.Because(q.Tool)
+	if err := q.Prepare(); err != nil {
+		c.deny(call, q.Verdict.Rule, fmt.Sprintf("%s, who cannot judge its arguments: %v", because, err), "write the arguments so that they can be read in one way only")
+		return false
+	}
+	if err, answered := s.agg.permits.Answered(q); answered {
+		if err != nil {
+			c.deny(call, q.Verdict.Rule, because+": "+err.Error(), "do not call it again unless your user asks for it")
+		}
+		return err == nil
+	}
+	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
+	if r.Era == transports.Handshake {
+		capabilities = s.Declaration().Capabilities
+	}
+	if lacking := q.Lacks(capabilities); lacking != "" {
+		c.deny(call, q.Verdict.Rule, because+", and "+lacking, fmt.Sprintf(`to allow it, have your user put {"match": %s, "do": "allow"} before that rule of the config`, wire.Quote(call.Server+"/"+call.Tool)))
+		return false
+	}
+	if r.Era == transports.Stateless {
+		r.Reply(s.agg.permits.Result(q), nil)
+		return false
+	}
+	c.own(call, q)
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		if err := s.agg.permits.Ask(ctx, r.Peer, q); err != nil {
+			c.deny(call, q.Verdict.Rule, because+": "+err.Error(), "do not call it again unless your user asks for it")
+			return
+		}
+		c.permitted = true
+		c.send()
+	})
+	return false
+}
+
+// own copies what the call has of the host's line.
+func (c *toolCall) own(call *policy.Call, q *permit.Question) {
+	c.request.Own()
+	c.params.All, c.input = bytes.Clone(c.params.All), bytes.Clone(c.input)
+	call.Arguments = bytes.Clone(call.Arguments)
+	q.Arguments = call.Arguments
+}
+
+// deny answers a call that a rule of the policy refuses.
+func (c *toolCall) deny(call *policy.Call, rule int, because, hint string) {
+	s, r := c.session, c.request
+	if s.agg.observation.Enabled() {
+		now := time.Now()
+		r.Counted = true
+		s.agg.observation.Ended(observe.CallEnd{
+			Session: s.ID, Upstream: call.Server, Method: r.Method, Tool: call.Tool, Began: now, End: now, Kind: "denied", Outcome: transports.NotSent,
+			Asked: len(c.params.All), From: s.Info(), Surface: call.Surface, Rule: rule, Params: fmt.Appendf(nil, `{"arguments":%s}`, cmp.Or(string(call.Arguments), "{}")),
+		})
+	}
+	c.session.fail(c.request, &transports.Failure{
+		Upstream: call.Server, Code: transports.CodeDenied, Outcome: transports.NotSent, Cause: errors.New(because), Hint: hint,
+	}, c.asText())
+}
+
+// resumePermit takes what a request brings of a person's answer, and reports whether it
+// was refused for that.
+func resumePermit(s session, r *host.Request) bool {
+	var text json.RawMessage
+	if text = r.Outline.Get(r.Params, "requestState"); text == nil {
+		return false
+	}
+	err := s.agg.permits.Resume(r, s.LoginOwner(), s.User)
+	if err != nil {
+		r.Reply(nil, err)
+	}
+	return err != nil
+}
