@@ -60,7 +60,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	var calls sync.WaitGroup
 	for _, r := range []*testReplica{a, b} {
 		calls.Go(func() {
-			for h := r.once(); calling.Err() == nil; {
+			for h := r.once(); calling.Err() == nil; time.Sleep(5 * time.Millisecond) { // that it does not keep the others waiting
 				if got := c.process(useOnce(h, "one/pid", `{}`)); got != first {
 					c.errorf("another process answers: %d, not %d", got, first)
 				}

@@ -8,52 +8,56 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
 // connectFlags say which run a host shares.
 type connectFlags struct {
-	configFlags
+	conf.Flags
 	socket string
 	idle   time.Duration
 	level  string
 }
 
 // connectCommand serves one host from a run that others share.
-func connectCommand() *cobra.Command {
-	var flags connectFlags
-	cmd := &cobra.Command{
-		Use:   "connect [--socket PATH]",
-		Short: "Serve a host from a run that others share",
-		Long: `Serve a host on stdin and stdout from a run that it shares with the other hosts of the
+var connectVerb = cli.Verb{
+	Use:   "connect [--socket PATH]",
+	Short: "Serve a host from a run that others share",
+	Long: `Serve a host on stdin and stdout from a run that it shares with the other hosts of the
 same user and the same config. If there is none, it is started, and ends by itself when
 no host has been connected for a while.
 
-Without --socket hosts share a run if they have the same config, home and proxies, find
+Without --socket hosts share a run if they have the same config, profile, home and proxies, find
 the same programs for its servers, and have the same values of the environment
 variables that it names. The run works in the directory of the config.`,
-		Example: `  dynmcp connect -c mcp.json
+	Example: `  dynmcp connect -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := logger(os.Stderr, flags.level)
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags connectFlags
+		flags.Add(cmd)
+		cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
+		cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
+		cli.AddLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
+		return func(cmd *cobra.Command, _ []string) error {
+			log, err := cli.Logger(os.Stderr, flags.level)
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt)...)
+			ctx, stop := signal.NotifyContext(cmd.Context(), cli.EndSignals(os.Interrupt)...)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends us at once
+			profile, err := flags.Chosen(ctx)
+			if err != nil {
+				return err
+			}
 			client := sharing.Client{
-				Socket: flags.socket, Idle: flags.idle, Level: flags.level,
-				EnvFile: flags.envFile, Files: flags.files, Load: flags.load,
-				Version: version, Log: log,
+				Socket: flags.socket, Idle: flags.idle, Level: flags.level, Profile: profile,
+				EnvFile: flags.EnvFile, Files: flags.Files, Load: flags.Load,
+				Version: cli.Version, Log: log,
 			}
 			return client.Run(ctx, os.Stdin, os.Stdout)
-		},
-	}
-	flags.add(cmd)
-	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
-	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
-	addLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
-	return cmd
+		}
+	},
 }

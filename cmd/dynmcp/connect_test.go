@@ -213,6 +213,33 @@ func TestWhoSharesARun(t *testing.T) {
 
 // Codex puts a directory with a random name in front of PATH for each of its sessions, and
 // keeps XDG_RUNTIME_DIR from the programs it starts.
+// Hosts of different profiles have runs of their own, with the servers of their profile.
+func TestHostsOfAProfileShareARun(t *testing.T) {
+	t.Parallel()
+	shared := newSharing(t, fake(t, "alpha"), fake(t, "beta"))
+	document, err := os.ReadFile(shared.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document = append([]byte(`{"profiles": {"a": ["alpha"], "b": ["beta"]}, `), document[1:]...)
+	if err := os.WriteFile(shared.config, document, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, profile := range []string{"a", "a", "b"} {
+		host := shared.start(nil, "--profile", profile)
+		host.Initialize(handshake, nil)
+		for _, server := range []string{"alpha", "beta"} {
+			answer := use(host, server+"/echo", `{"n":1}`)
+			if got, want := answer.Text() == `{"n":1}`, server[:1] == profile; got != want {
+				t.Errorf("profile %s: a call of %s was answered with %s", profile, server, answer.Raw)
+			}
+		}
+	}
+	if sockets := shared.glob("*.sock"); len(sockets) != 2 {
+		t.Errorf("there are runs at %q, want two", sockets)
+	}
+}
+
 func TestHostsWithDirectoriesOfTheirOwnShareARun(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "bin")

@@ -70,8 +70,8 @@ func TestBareNamesAreUnknownInConfigMode(t *testing.T) {
 func TestWhatIsNotKnownMayBeOfAServerNotLoaded(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"), deferred(t, "later", "Later"))
-	contains(t, host.Call("resources/read", `{"uri":"fake://later/text"}`).Text(), "Unknown resource: fake://later/text. Servers not loaded yet, which may have it: later")
-	contains(t, host.Call("prompts/get", `{"name":"later.greet"}`).Text(), "Unknown prompt: later.greet. Servers not loaded yet, which may have it: later")
+	contains(t, host.Call("resources/read", `{"uri":"fake://later/text"}`).Text(), "Unknown resource: fake://later/text. Servers not started yet, which may have it: later")
+	contains(t, host.Call("prompts/get", `{"name":"later.greet"}`).Text(), "Unknown prompt: later.greet. Servers not started yet, which may have it: later")
 }
 
 func TestDirectToolOfAServerThatDoesNotStartSaysWhy(t *testing.T) {
@@ -108,7 +108,7 @@ func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
 	nothingStarted(t, later)
 	contains(t, use(host, "later_one__echo", nil).Text(), "Unknown tool: ")
 	contains(t, use(host, "Later-One__echo", nil).Text(), `{"tool_name": "later-one/echo"`)
-	contains(t, load(host, "Later_One").Text(), `"mcp_name":"later-one"`)
+	contains(t, load(host, "Later_One").Text(), "later-one (")
 }
 
 func TestDefinitionOfALazyServersToolLoadsIt(t *testing.T) {
@@ -144,7 +144,7 @@ func TestQueryFindsTools(t *testing.T) {
 			"-tool", `{"name":"send_mail","description":"Send a letter to someone.","inputSchema":{"type":"object"}}`),
 		deferred(t, "post", "Letters on paper"))
 	m := discover(host, `{"query":"letter"}`)
-	contains(t, m.Text(), "- alpha/send_mail: Send a letter to someone.", "post", "load_mcp")
+	contains(t, m.Text(), "- alpha/send_mail (below)", "\nDescription: Send a letter to someone.", "post", "load_mcp")
 	answersOnce(t, m)
 	lacks(t, m.Text(), "alpha/tool_")
 	for _, limit := range []string{`2`, `"2"`, `2.0`} {
@@ -185,7 +185,7 @@ func TestListingOfEverything(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-bare", "-tools", "2", "-instructions", "Mind the gap."), deferred(t, "later", "Later"))
 	m := discover(host, `{}`)
-	contains(t, m.Text(), "- alpha (2 tools): Mind the gap.\n- later (not loaded, call load_mcp): Later\n", `discover_tool {"server": "name"} lists the tools of one`)
+	contains(t, m.Text(), "- alpha (2 tools): Mind the gap.\n- later (no tools known, call load_mcp): Later\n", `discover_tool {"server": "name"} lists the tools of one`)
 	lacks(t, m.Text(), "alpha/tool_002")
 	answersOnce(t, m)
 	if all := host.Tool("discover_tool", nil); string(all.Result) != string(m.Result) {
@@ -277,7 +277,7 @@ func TestOneQueryIsEnoughForACall(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"), deferred(t, "other", "Letters that echo"))
 	m := discover(host, `{"query":"echo the arguments"}`)
-	contains(t, m.Text(), "- alpha/echo: ", "Name: alpha/echo\n", "Input Schema:\n{", "other: Letters that echo")
+	contains(t, m.Text(), "- alpha/echo (below)", "Name: alpha/echo\n", "Input Schema:\n{", "other: Letters that echo")
 	if m := use(host, "alpha/echo", map[string]any{"text": "hi"}); m.IsError() {
 		t.Errorf("got %s", m.Raw)
 	}
@@ -297,7 +297,7 @@ func TestAQueryWithinAServerLoadsIt(t *testing.T) {
 		host := serve(t, later, fake(t, "alpha", "-bare", "-tools", "3"))
 		m := ask(host)
 		answersOnce(t, m)
-		contains(t, m.Text(), "- later/tool_", "Name: later/tool_", `discover_tool with this query, "server": "later" and "offset": 10 goes on`)
+		contains(t, m.Text(), "- later/tool_", "Name: later/tool_", `discover_tool with this query, "server": "later" and "offset": `, " goes on.")
 		lacks(t, m.Text(), "alpha/")
 		if later.Count("start") != 1 {
 			t.Errorf("got %q", later.Events())

@@ -27,7 +27,15 @@ var notRun = map[string]string{
 	"README.md: go test":                            ".ci/run runs it",
 	"README.md: go install":                         "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
+	"docs/ui.md: dynmcp ui":                         "it serves until it is ended; TestUI in bench/page has a browser",
+	"docs/ui.md: dynmcp restart":                    "it needs a run; TestRunsAreFoundAndSteered has one",
+	"docs/registries.md: dynmcp search":             "it needs a registry; TestEditScripts runs these with one of its own",
+	"docs/registries.md: dynmcp outdated":           "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",
+	"docs/trust.md: dynmcp diff":                    "its status is 1 where something differs; testdata/cli1/trust.txtar runs it",
+	"docs/scripts.md: dynmcp run":                   "it needs packages of npm; TestRunFromAShell runs the verb",
+	"docs/scripts.md: echo":                         "it needs packages of npm; TestRunFromAShell runs the verb",
+	"docs/sandbox.md: dynmcp sandbox":               "it needs Linux; testdata/cli2/sandbox.txtar runs it",
 	"docs/secrets.md: dynmcp secret":                "it needs a keyring; TestSecretsInTheKeyring has one",
 	"docs/secrets.md: gh auth":                      "it needs a keyring; TestSecretsInTheKeyring has one",
 	"docs/sharing.md: dynmcp serve --socket":        "it serves until it is ended; the tests of serve_test.go run it",
@@ -200,7 +208,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	listed := regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
 	seen := 0
 	for _, command := range []string{"", "add", "call", "cluster", "cluster key", "cluster pull", "cluster push", "connect", "describe", "doctor", "find", "import", "init",
-		"install", "login", "logout", "ls", "prompt", "read", "remove", "schema", "secret", "secret ls", "secret rm", "secret set", "serve", "test", "tokens", "version", "warm"} {
+		"install", "login", "logout", "ls", "outdated", "prompt", "read", "remove", "schema", "search", "secret", "secret ls", "secret rm", "secret set", "serve", "test", "tokens", "update", "version", "warm"} {
 		out, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(command), "--help")...).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", command, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
@@ -15,7 +16,7 @@ const helpWidth = 80
 // wrapHelp has the help of all commands wrapped at the width of the terminal, elsewhere
 // at helpWidth.
 func wrapHelp(root *cobra.Command) {
-	width := cmp.Or(stdout(root).Width, helpWidth) // cobra has its own while it writes the flags
+	width := cmp.Or(cli.Stdout(root).Width, helpWidth) // cobra has its own while it writes the flags
 	type flagSet interface{ FlagUsagesWrapped(columns int) string }
 	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(width) })
 	cobra.AddTemplateFunc("reflow", func(text string) string { return reflow(text, min(width, helpWidth)) })

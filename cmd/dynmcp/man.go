@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 )
 
 // A build with the tag man has a verb more, with which packaging/extras writes the
@@ -23,7 +25,7 @@ func init() {
 					return err
 				}
 				root.DisableAutoGenTag = true
-				header := &doc.GenManHeader{Title: "DYNMCP", Section: "1", Source: "dynmcp " + version, Manual: "dynmcp"}
+				header := &doc.GenManHeader{Title: "DYNMCP", Section: "1", Source: "dynmcp " + cli.Version, Manual: "dynmcp"}
 				return doc.GenManTree(root, header, args[0])
 			},
 		}

@@ -45,7 +45,7 @@ func TestDiscoverIntroducesAndStartsNothing(t *testing.T) {
 		}
 	}
 	contains(t, string(m.Member("supportedVersions")), `"2026-07-28"`, `"2025-11-25"`)
-	contains(t, string(m.Member("instructions")), "later")
+	contains(t, string(m.Member("instructions")), "use_tool")
 	contains(t, m.Raw, `"name":"dynmcp"`)
 	host.Call("server/discover", modern())
 	nothingStarted(t, e)

@@ -3,21 +3,21 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-func schemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of the config file",
-		Long: `Print the JSON Schema (draft 2020-12) of the config file, with which editors
+var schemaVerb = cli.Verb{
+	Use:   "schema",
+	Short: "Print the JSON Schema of the config file",
+	Long: `Print the JSON Schema (draft 2020-12) of the config file, with which editors
 complete and check it. dynmcp init --offline writes it beside the config.`,
-		Example:           `  dynmcp schema > dynmcp.schema.json`,
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	Example:  `  dynmcp schema > dynmcp.schema.json`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		return func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(schema.JSONSchema())
 			return err
-		},
-	}
+		}
+	},
 }

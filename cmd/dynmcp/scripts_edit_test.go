@@ -20,6 +20,7 @@ func TestEditScripts(t *testing.T) {
 	}
 	t.Parallel()
 	bin := filepath.Dir(mcptest.Dynmcp(t))
+	registry := serveRegistry(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/cli2",
 		RequireExplicitExec: true,
@@ -30,6 +31,7 @@ func TestEditScripts(t *testing.T) {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("PATH", filepath.Dir(mcptest.Fake(t))+string(os.PathListSeparator)+bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("BIN", bin)
+			env.Setenv("REGISTRY", registry.URL)
 			for _, name := range []string{"HOME", "USERPROFILE", "APPDATA"} {
 				env.Setenv(name, home)
 			}
@@ -38,10 +40,11 @@ func TestEditScripts(t *testing.T) {
 	})
 }
 
-// save puts stdout or stderr into the file saved, without the name of the
-// directory that the script runs in.
+// save puts stdout, stderr or another file into the file saved, without the name of the
+// directory that the script runs in and the address of the registry.
 func save(ts *testscript.TestScript, _ bool, args []string) {
 	work := ts.Getenv("WORK")
 	text := strings.ReplaceAll(ts.ReadFile(args[0]), work, "$WORK")
+	text = strings.ReplaceAll(text, ts.Getenv("REGISTRY"), "$REGISTRY")
 	ts.Check(os.WriteFile(filepath.Join(work, "saved"), []byte(text), 0o666))
 }

@@ -11,6 +11,7 @@ import (
 
 	zalando "github.com/zalando/go-keyring"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 )
 
@@ -55,7 +56,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	if got := run("", "secret", "ls"); got != "one\ntwo\n" {
 		t.Errorf("listed: %q", got)
 	}
-	dir, err := stateDir()
+	dir, err := conf.StateDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +85,8 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	if got := run("", "secret", "ls"); got != "GITHUB_TOKEN\none\ntwo\n" {
 		t.Errorf("a secret is used again: %q", got)
 	}
-	from := configFlags{}
-	cfg, err := from.load(t.Context())
+	from := conf.Flags{}
+	cfg, err := from.Load(t.Context())
 	if err != nil || cfg.Servers[0].Off != nil || cfg.Servers[0].Env["GITHUB_TOKEN"] != "ghp_CANARY123456789012345678901234567890" {
 		t.Errorf("loaded: %v, %v", cfg.Servers, err)
 	}
@@ -95,7 +96,9 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	if got := run("", "secret", "ls"); got != "GITHUB_TOKEN\ntwo\n" {
 		t.Errorf("listed: %q", got)
 	}
-	if err := removeSecret("one"); err == nil || err.Error() != "there is no secret one" {
+	again := rootCommand()
+	again.SetArgs([]string{"secret", "rm", "one"})
+	if err := again.Execute(); err == nil || err.Error() != "there is no secret one" {
 		t.Errorf("removed again: %v", err)
 	}
 	if err := zalando.Delete(secretref.Service, "two"); err != nil { // by somebody else

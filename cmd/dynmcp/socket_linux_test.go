@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -111,5 +112,26 @@ func TestProcessesOfHostsThatShare(t *testing.T) {
 	}
 	if want := 5 + 1 + 2*len(servers); all != want { // a guard stands before each server
 		t.Errorf("there are %d processes, want %d", all, want)
+	}
+}
+
+// Some hosts end all descendants of a server when they leave: the run that others share is
+// not one of them.
+func TestRunThatIsSharedIsNoDescendantOfItsHost(t *testing.T) {
+	t.Parallel()
+	shared := newSharing(t, fake(t, "alpha"))
+	host := shared.greet(nil)
+	for pid := shared.pid(); pid > 1; {
+		if pid == host.Pid() {
+			t.Fatal("the run is a descendant of its host")
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parent, _ := strings.Cut(string(status), "\nPPid:")
+		if _, err := fmt.Sscan(parent, &pid); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func TestInitializeWaitsForNoServerOfAConfig(t *testing.T) {
 	t.Parallel()
 	bad := fake(t, "bad", "-fault", "hang-init")
 	host := start(t, bad)
-	contains(t, string(host.Initialize(handshake, nil).Member("instructions")), "bad")
+	contains(t, string(host.Initialize(handshake, nil).Member("instructions")), "use_tool")
 }
 
 func TestLateServerIsAnnounced(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLateServerIsAnnounced(t *testing.T) {
 	host := impatient(t, late, fake(t, "early"))
 	greet := func() string { return catalogue(t, host) }
 	lacks(t, greet(), "late/echo")
-	contains(t, discover(host, `{}`).Text(), "- late (still starting, use_tool works)")
+	contains(t, discover(host, `{}`).Text(), "- late (still starting, its tools can be called)")
 	definition := host.Go("tools/call", mcptest.ToolParams("discover_tool", `{"tool_name":"late/echo"}`)) // joins the start
 	host.Call("ping", nil)
 	line := len(host.Messages())

@@ -65,7 +65,7 @@ func TestServersOfAnEarlierRunAreKnown(t *testing.T) {
 	contains(t, discover(host, `{"query":"echo"}`).Text(), "alpha/echo")
 	contains(t, discover(host, `{"tool_name":"alpha/echo"}`).Text(), "Name: alpha/echo", "Input Schema:")
 	contains(t, discover(host, `{"server":"alpha"}`).Text(), "started when used", "- alpha/echo", "Alpha says hello.")
-	contains(t, discover(host, `{}`).Text(), "alpha (28 tools, started when used): The first", "later (not loaded, call load_mcp)")
+	contains(t, discover(host, `{}`).Text(), "alpha (28 tools, started when used): The first", "later (no tools known, call load_mcp)")
 	contains(t, discover(host, `{"tool_name":"alpha/ecko"}`).Text(), "Did you mean: alpha/echo")
 	contains(t, string(host.Call("resources/list", nil).Raw), `"fake://alpha/text"`)
 	contains(t, string(host.Call("prompts/list", nil).Raw), `"alpha.greet"`)

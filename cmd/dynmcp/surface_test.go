@@ -32,7 +32,7 @@ func TestWithLazyServersThereIsLoadMCP(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	d := definition(t, host, "load_mcp")
-	if !strings.HasPrefix(d.Description, "Load a previously deferred MCP server") {
+	if !strings.HasPrefix(d.Description, "Starts a server of which no tools are known") {
 		t.Errorf("got description %q", d.Description)
 	}
 	var schema struct {
@@ -103,14 +103,14 @@ func TestLazyServersAreListedInConfigOrder(t *testing.T) {
 	if got, want := block(text, "mcp_servers"), "- zebra: Last letter\n- ant: First letter\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	contains(t, text, "Some servers below are not loaded yet", "call load_mcp with its name", "- now/tool_001: Generated tool 1.")
+	contains(t, text, "No tools of the servers below are known: call load_mcp with a name", "- now/tool_001: Generated tool 1.")
 }
 
 func TestOnlyLazyServersMeansNoToolsBlock(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "later", "Later"))
 	text := catalogue(t, host)
-	contains(t, text, "Some servers below are not loaded yet. To use one, call load_mcp")
+	contains(t, text, "No tools of the servers below are known: call load_mcp")
 	lacks(t, text, "<tools>", "</tools>")
 }
 
@@ -153,7 +153,7 @@ func TestDescriptionFitsTheHost(t *testing.T) {
 	}{
 		{"many tools", []entry{fake(t, "big", "-tools", "300"), fake(t, "small", "-bare", "-tools", "2")}, nil, 2048},
 		{"long words", []entry{deferred(t, "one", long), deferred(t, "two", "𝄞"+long), fake(t, "big", "-tools", "20")}, nil, 2048},
-		{"a limit of its own", []entry{fake(t, "big", "-tools", "30"), deferred(t, "two", long)}, []string{`"catalog": {"max_chars": 500}`}, 500},
+		{"a limit of its own", []entry{fake(t, "big", "-tools", "30"), deferred(t, "two", long)}, []string{`"catalog": {"max_chars": 700}`}, 700},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func TestDescriptionFitsTheHost(t *testing.T) {
 			for _, e := range c.entries {
 				contains(t, text, e.name)
 			}
-			contains(t, text, `{"query": "words"}`, "discover_tool {") // what is left out is said, and how to see it
+			contains(t, text, `{"query": ["`, "discover_tool {") // what is left out is said, and how to see it
 		})
 	}
 }

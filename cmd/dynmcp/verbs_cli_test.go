@@ -40,6 +40,9 @@ func TestVerbs(t *testing.T) {
 		Dir: filepath.Join("testdata", "cli1"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", path)
+			for name, dir := range map[string]string{"USERPROFILE": "", "APPDATA": ".config", "LOCALAPPDATA": ".local/state"} { // of Windows
+				env.Setenv(name, filepath.Join(env.WorkDir, dir))
+			}
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("DYNMCP_KEYRING", "off")
@@ -102,7 +105,7 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 // Help is golden, so that whoever changes it sees what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "sandbox", "doctor", "tokens", "version", "serve", "connect",
+	for _, verb := range []string{"ls", "test", "search", "outdated", "update", "warm", "diff", "approve", "call", "find", "describe", "read", "prompt", "run", "sandbox", "policy", "policy test", "log", "stats", "doctor", "tokens", "version", "serve", "connect",
 		"cluster", "cluster key", "cluster push", "cluster pull"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()

@@ -6,35 +6,34 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-func versionCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "version [flags]",
-		Short: "Show the version and what it was built with",
-		Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
-		Example: `  dynmcp version
+var versionVerb = cli.Verb{
+	Use:   "version [flags]",
+	Short: "Show the version and what it was built with",
+	Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
+	Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		var asJSON bool
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+		return func(cmd *cobra.Command, _ []string) error {
 			about := newBuild()
 			if asJSON {
-				return terminal.WriteJSON(stdout(cmd), about)
+				return terminal.WriteJSON(cli.Stdout(cmd), about)
 			}
-			out := stdout(cmd)
+			out := cli.Stdout(cmd)
 			out.Printf("dynmcp %s\n", about.Version)
 			if about.Commit != "" {
 				out.Printf("commit %s of %s\n", about.Commit, about.Date)
 			}
 			out.Printf("%s %s\n", about.Go, about.Platform)
 			return out.Err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return cmd
+		}
+	},
 }
 
 // A build is what dynmcp knows of its own making.
@@ -47,7 +46,7 @@ type build struct {
 }
 
 func newBuild() build {
-	b := build{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: cli.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b

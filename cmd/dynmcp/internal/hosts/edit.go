@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/mask"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -102,5 +103,5 @@ func (h Host) Mask(path string, text []byte) []byte {
 	if h.isTOML() {
 		return maskTOML(text)
 	}
-	return schema.Mask(path, text)
+	return mask.File(path, text)
 }

@@ -77,16 +77,7 @@ func (v *Variables) put(server, name, value string) string {
 		base = long
 	}
 	for i := 1; ; i++ {
-		candidate := base
-		switch {
-		case i == 2:
-			candidate = long
-		case i > 2:
-			candidate = fmt.Sprintf("%s_%d", long, i-1)
-		}
-		if candidate[0] >= '0' && candidate[0] <= '9' {
-			candidate = "_" + candidate
-		}
+		candidate := candidateName(base, long, i)
 		if old, set := v.set[candidate]; set && old == value {
 			return candidate
 		} else if set {
@@ -102,6 +93,22 @@ func (v *Variables) put(server, name, value string) string {
 			return candidate
 		}
 	}
+}
+
+// candidateName returns the i-th name that a variable may have: the short one, the long one,
+// then the long one with numbers.
+func candidateName(short, long string, i int) string {
+	name := short
+	switch {
+	case i == 2:
+		name = long
+	case i > 2:
+		name = fmt.Sprintf("%s_%d", long, i-1)
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
 }
 
 var camelCase = lazyregexp.New(`([a-z0-9])([A-Z])`)

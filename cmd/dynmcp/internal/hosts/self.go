@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 )
 
 // IsDynmcp reports whether the server is dynmcp itself with a config. Taken over
@@ -117,17 +119,7 @@ func isThisProgram(command string) bool {
 }
 
 // thisProgram is the file of the program that runs, nil where that is not known.
-var thisProgram = sync.OnceValue(func() os.FileInfo {
-	path, err := os.Executable()
-	if err != nil {
-		return nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
-})
+var thisProgram = sync.OnceValue(process.ProgramFile)
 
 // withoutRelay makes the address of what it is that mcp-remote, a program that logs
 // in, leads to: dynmcp logs in itself. An entry that says more than the address

@@ -216,7 +216,7 @@ func (h Host) written(path string, data []byte) ([]Server, error) {
 	found, err := schema.Written(path, data)
 	var servers []Server
 	for _, s := range found {
-		servers = append(servers, Server{Server: s, Host: h, File: path, Key: s.Name})
+		servers = append(servers, Server{Server: s.WithoutDefaults(), Host: h, File: path, Key: s.Name})
 	}
 	return servers, err
 }
@@ -233,21 +233,8 @@ func (e *entry) server(h Host, name string) Server {
 	s.Description = strings.TrimSpace(e.Description)
 	s.Disabled = e.Disabled || e.Enabled != nil && !*e.Enabled
 	s.LoadTimeout = seconds(e.StartupTimeoutSec)
-	switch h.Name {
-	case "cline", "zed": // seconds
-	case "opencode":
-		e.Timeout = 0 // for listing tools, and too short for a call
-	default:
-		e.Timeout /= 1000
-	}
-	s.Timeout = max(seconds(e.ToolTimeoutSec), seconds(e.Timeout))
-	if !slices.Equal(e.Tools, []string{"*"}) {
-		s.ToolFilter = e.Tools
-	}
-	s.ToolFilter = slices.Concat(s.ToolFilter, e.IncludeTools, e.EnabledTools)
-	for _, tool := range slices.Concat(e.ExcludeTools, e.DisabledTools, e.HiddenTools) {
-		s.ToolFilter = append(s.ToolFilter, "!"+tool)
-	}
+	s.Timeout = max(seconds(e.ToolTimeoutSec), e.callTimeout(h))
+	s.ToolFilter = e.toolFilter()
 	if len(e.Command) > 0 {
 		e.setCommand(&s)
 	} else {
@@ -263,6 +250,29 @@ func (e *entry) server(h Host, name string) Server {
 	s.withoutRelay()
 	s.convertReferences(h)
 	return s
+}
+
+// callTimeout returns how long a call may take, which hosts write in different units.
+func (e *entry) callTimeout(h Host) time.Duration {
+	switch h.Name {
+	case "cline", "zed":
+		return seconds(e.Timeout)
+	case "opencode":
+		return 0 // it is for listing tools, and too short for a call
+	}
+	return seconds(e.Timeout / 1000)
+}
+
+// toolFilter returns the tools that the host is shown, and with ! those that it is not.
+func (e *entry) toolFilter() (filter []string) {
+	if !slices.Equal(e.Tools, []string{"*"}) {
+		filter = e.Tools
+	}
+	filter = slices.Concat(filter, e.IncludeTools, e.EnabledTools)
+	for _, tool := range slices.Concat(e.ExcludeTools, e.DisabledTools, e.HiddenTools) {
+		filter = append(filter, "!"+tool)
+	}
+	return filter
 }
 
 func (s *Server) note(format string, args ...any) {

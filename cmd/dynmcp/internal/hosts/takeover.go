@@ -85,10 +85,8 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 		servers, err := h.parse(path, backup)
 		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })
 	})
-	for _, backup := range slices.Backward(backups) {
-		if again, err := h.again(path, backup, text, name); err == nil && bytes.Equal(again, text) {
-			return backup, nil, nil
-		}
+	if before := h.unchangedSince(path, text, name, backups); before != nil {
+		return before, nil, nil
 	}
 	if out, err = h.Remove(path, text, name); err != nil {
 		return nil, nil, err
@@ -115,6 +113,17 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 		given = append(given, s.title())
 	}
 	return out, given, nil
+}
+
+// unchangedSince returns the newest of the backups that differs from text by dynmcp alone, nil
+// if each differs by more.
+func (h Host) unchangedSince(path string, text []byte, name string, backups [][]byte) []byte {
+	for _, backup := range slices.Backward(backups) {
+		if again, err := h.again(path, backup, text, name); err == nil && bytes.Equal(again, text) {
+			return backup
+		}
+	}
+	return nil
 }
 
 // again does to a backup what was done to make text of it: the servers that text

@@ -178,7 +178,7 @@ func tomlString(s string) string {
 	return b.String()
 }
 
-// maskTOML writes *** for what may be a secret, like schema.Mask.
+// maskTOML writes *** for what may be a secret, like mask.File.
 func maskTOML(data []byte) []byte {
 	var m tomlMask
 	m.parser.Reset(data)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
+	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -62,4 +64,19 @@ func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Vers
 		case <-r.ctx.Done():
 		}
 	}
+}
+
+// ExplainConfig adds what to do to an error of a config's versions.
+func ExplainConfig(err error) error {
+	switch {
+	case errors.Is(err, configs.ErrNone):
+		return hint.With(err, "dynmcp cluster push mcp.json makes the first version")
+	case errors.Is(err, configs.ErrChanged):
+		return hint.With(err, "nothing was pushed; dynmcp cluster pull prints what was, and its version")
+	case errors.Is(err, configs.ErrKey):
+		return hint.With(err, "name the file that the replicas have with --cluster-key")
+	case errors.Is(err, kv.ErrUnavailable):
+		return hint.With(err, "dynmcp cluster pull shows whether it was done")
+	}
+	return err
 }

@@ -127,7 +127,7 @@ func (r *Replica) load() (load cluster.Load) {
 		}
 	}
 	for _, u := range agg.Status().Upstreams() {
-		if u.State == lazy.Ready && u.PID != 0 {
+		if u.State == lazy.Ready && u.Process.PID != 0 {
 			load.Servers++
 		}
 		load.Calls += u.InFlight

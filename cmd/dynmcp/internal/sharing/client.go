@@ -14,6 +14,7 @@ type Client struct {
 	Idle   time.Duration // of a run that it starts
 	Level  string        // of the log of such a run
 
+	Profile string                                            // "" is left to the config
 	EnvFile string                                            // "" is none
 	Files   func() ([]string, error)                          // the config files that are read
 	Load    func(ctx context.Context) (*schema.Config, error) // reads them

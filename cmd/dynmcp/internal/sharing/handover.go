@@ -105,7 +105,15 @@ func (s *session) replay(unsent []byte) (lines []byte) {
 	for _, uri := range slices.Sorted(maps.Keys(s.subscribed)) {
 		restore(s.subscribed[uri], []byte(uri))
 	}
-	var again []request
+	for _, r := range s.relistenLocked(later) {
+		lines = append(append(lines, r.message.Raw...), '\n')
+	}
+	return lines
+}
+
+// relistenLocked returns the requests that wait for the run, but those that are sent later, in
+// the order in which they came.
+func (s *session) relistenLocked(later map[string]bool) (again []request) {
 	for id, r := range s.pending {
 		if r.message.Method != "" && id != string(s.initialize.ID) && !later[id] {
 			again = append(again, r)
@@ -113,10 +121,7 @@ func (s *session) replay(unsent []byte) (lines []byte) {
 		}
 	}
 	slices.SortFunc(again, func(a, b request) int { return a.number - b.number })
-	for _, r := range again {
-		lines = append(append(lines, r.message.Raw...), '\n')
-	}
-	return lines
+	return again
 }
 
 // restoredLocked takes the answer to a request with which a run was given the state of the

@@ -33,9 +33,8 @@ func isAbsent(err error) bool {
 	return errors.Is(err, errAbsent) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
 }
 
-// dialSocket connects to the run that serves on a socket, and waits until it has
-// admitted us.
-func dialSocket(ctx context.Context, path string) (*link, error) {
+// connect connects to a socket of a run of the same user.
+func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -45,8 +44,18 @@ func dialSocket(ctx context.Context, path string) (*link, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: not a unix socket but %T", path, c)
 	}
-	if err := checkPeer(conn); err != nil {
+	if err := CheckPeer(conn); err != nil {
 		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dialSocket connects to the run that serves on a socket, and waits until it has
+// admitted us.
+func dialSocket(ctx context.Context, path string) (*link, error) {
+	conn, err := connect(ctx, path)
+	if err != nil {
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {

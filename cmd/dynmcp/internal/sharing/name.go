@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,10 +41,10 @@ func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dirs := runtimeDirs()
+	dirs := RuntimeDirs()
 	for _, dir := range dirs {
 		path, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err != nil || checkPrivate(filepath.Dir(path)) != nil {
+		if err != nil || CheckPrivate(filepath.Dir(path)) != nil {
 			continue
 		}
 		lock, err := lockSocket(path)
@@ -54,7 +55,7 @@ func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 			_ = lock.Close()
 		}
 	}
-	return filepath.Join(dirs[0], name), makePrivate(dirs[0])
+	return filepath.Join(dirs[0], name), MakePrivate(dirs[0])
 }
 
 // sharedName returns the name of the socket of the run that the config and the
@@ -72,18 +73,10 @@ func (c *Client) sharedName(ctx context.Context) (string, error) {
 		paths = append(paths, c.EnvFile)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "version %q\n", c.Version)
-	var text []byte
-	for _, path := range paths {
-		data, err := regular.Read(ctx, path, regular.Small)
-		if err != nil {
-			return "", err
-		}
-		text = append(append(text, data...), '\n')
-		if path, err = filepath.Abs(path); err != nil {
-			return "", err
-		}
-		fmt.Fprintf(h, "file %q\n", path)
+	fmt.Fprintf(h, "version %q\nprofile %q\n", c.Version, c.Profile)
+	text, err := readNamed(ctx, h, paths)
+	if err != nil {
+		return "", err
 	}
 	found := programs(cfg)
 	for _, program := range found {
@@ -93,6 +86,22 @@ func (c *Client) sharedName(ctx context.Context) (string, error) {
 		fmt.Fprintf(h, "%q\n", variable)
 	}
 	return fmt.Sprintf("%x.sock", h.Sum(nil)[:8]), nil
+}
+
+// readNamed returns the texts of files, and writes their absolute paths to names.
+func readNamed(ctx context.Context, names io.Writer, paths []string) (text []byte, err error) {
+	for _, path := range paths {
+		data, err := regular.Read(ctx, path, regular.Small)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, data...), '\n')
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(names, "file %q\n", path)
+	}
+	return text, nil
 }
 
 // environmentOf returns what of the environment a run depends on whose config has this
@@ -202,12 +211,12 @@ func isTemporary(dir string) bool {
 	return slices.Contains(parts, "tmp") || slices.Contains(parts, "temp")
 }
 
-// runtimeDirs returns the directories that may have sockets of this user in them: first
+// RuntimeDirs returns the directories that may have sockets of this user in them: first
 // the one for those that we make, last the one that hosts find which keep
 // XDG_RUNTIME_DIR from us.
-func runtimeDirs() []string {
+func RuntimeDirs() []string {
 	known := filepath.Join(os.TempDir(), fmt.Sprintf("dynmcp-%d", os.Getuid()))
-	if system := fmt.Sprintf("/run/user/%d", os.Getuid()); checkPrivate(system) == nil {
+	if system := fmt.Sprintf("/run/user/%d", os.Getuid()); CheckPrivate(system) == nil {
 		known = filepath.Join(system, "dynmcp")
 	}
 	own := os.Getenv("XDG_RUNTIME_DIR")
@@ -217,20 +226,20 @@ func runtimeDirs() []string {
 	return []string{own, known}
 }
 
-// makePrivate makes a directory of this user's sockets, where nobody else can put any.
-func makePrivate(dir string) error {
+// MakePrivate makes a directory of this user's sockets, where nobody else can put any.
+func MakePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return hint.With(err, "name a socket with --socket")
 	}
-	return checkPrivate(dir)
+	return CheckPrivate(dir)
 }
 
 // announceSocket has hosts find a socket that do not know of its directory. Those that
 // cannot start a run of their own.
 func announceSocket(path string) {
-	dirs := runtimeDirs()
+	dirs := RuntimeDirs()
 	known := dirs[len(dirs)-1]
-	if known == filepath.Dir(path) || makePrivate(known) != nil {
+	if known == filepath.Dir(path) || MakePrivate(known) != nil {
 		return
 	}
 	link := filepath.Join(known, filepath.Base(path))

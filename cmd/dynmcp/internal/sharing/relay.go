@@ -73,12 +73,19 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 			return nil
 		}
 		replay = r.session.replay(r.unsent)
-		if losses++; losses > 1 {
-			select {
-			case <-time.After(lossPause << (losses - 2)):
-			case <-ctx.Done():
-			}
-		}
+		losses++
+		pauseAfter(ctx, losses)
+	}
+}
+
+// pauseAfter waits after the second loss in a row, and longer after each further one.
+func pauseAfter(ctx context.Context, losses int) {
+	if losses < 2 {
+		return
+	}
+	select {
+	case <-time.After(lossPause << (losses - 2)):
+	case <-ctx.Done():
 	}
 }
 
@@ -129,11 +136,7 @@ func (r *relay) read(in io.Reader, done <-chan struct{}) {
 		n, err := in.Read(chunk)
 		text := chunk[:n]
 		if len(begun) > maxLine {
-			end := bytes.IndexByte(text, '\n')
-			if end < 0 {
-				end = n
-			}
-			text = text[end:]
+			text = text[restOfLine(text):]
 		}
 		end := bytes.LastIndexByte(text, '\n') + 1
 		if err != nil {
@@ -151,6 +154,14 @@ func (r *relay) read(in io.Reader, done <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// restOfLine returns the length of the text before its first newline.
+func restOfLine(text []byte) int {
+	if end := bytes.IndexByte(text, '\n'); end >= 0 {
+		return end
+	}
+	return len(text)
 }
 
 // send sends a run what the host says, and reports whether that was all. What could not

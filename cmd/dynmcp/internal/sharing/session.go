@@ -154,11 +154,7 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	raw := m.Raw
 	switch {
 	case isBatch(m.Raw):
-		for element := range wire.Elements(m.Raw) {
-			if m, err := wire.Parse(element); err == nil && m.Method == "" {
-				delete(s.pending, string(m.ID))
-			}
-		}
+		s.batchAnsweredLocked(m.Raw)
 	case m.IsRequest():
 		id := s.hostIDLocked(m.ID)
 		s.asked[string(id)] = bytes.Clone(m.ID)
@@ -185,6 +181,15 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 		delete(s.pending, string(m.ID))
 	}
 	return append(append(lines, raw...), '\n'), nil
+}
+
+// batchAnsweredLocked notes which requests the answers of a batch are to.
+func (s *session) batchAnsweredLocked(batch []byte) {
+	for element := range wire.Elements(batch) {
+		if m, err := wire.Parse(element); err == nil && m.Method == "" {
+			delete(s.pending, string(m.ID))
+		}
+	}
 }
 
 // hostIDLocked returns the id under which the host knows a request of the run: runs use

@@ -52,7 +52,7 @@ func (c *Client) path(ctx context.Context) (path string, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err
 	}
-	return path, checkSocketPath(path)
+	return path, CheckSocketPath(path)
 }
 
 // connect returns a connection to the run, which it starts if there is none for as long

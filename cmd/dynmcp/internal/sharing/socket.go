@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -43,7 +44,7 @@ type Socket struct {
 // maxSocketPath is what all systems take: 104 bytes on macOS, with the last for a zero.
 const maxSocketPath = 103
 
-func checkSocketPath(path string) error {
+func CheckSocketPath(path string) error {
 	if len(path) > maxSocketPath {
 		return hint.With(fmt.Errorf("%s: the path of a socket may have %d bytes", path, maxSocketPath), "choose a shorter one with --socket")
 	}
@@ -60,7 +61,7 @@ type Options struct {
 
 // Listen makes the socket. The caller must call Close.
 func Listen(path string, opts Options) (*Socket, error) {
-	err := checkSocketPath(path)
+	err := CheckSocketPath(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func Listen(path string, opts Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{path: path, version: opts.Version, idle: opts.Idle, lock: lock, ready: ready, log: opts.Log, since: time.Now(), program: programFile()}
+	s := &Socket{path: path, version: opts.Version, idle: opts.Idle, lock: lock, ready: ready, log: opts.Log, since: time.Now(), program: process.ProgramFile()}
 	if err := s.listen(); err != nil {
 		lock.Close()
 		return nil, err
@@ -91,7 +92,7 @@ func (s *Socket) listen() error {
 			return err
 		}
 	}
-	listener, err := listenPrivately(s.path)
+	listener, err := ListenPrivately(s.path)
 	if err != nil {
 		return err
 	}
@@ -109,19 +110,6 @@ func (s *Socket) listen() error {
 		_ = before.Close()
 	}
 	return nil
-}
-
-// programFile returns the file that we were started from, nil where it is not known.
-func programFile() fs.FileInfo {
-	path, err := os.Executable()
-	if err != nil {
-		return nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	return info
 }
 
 // Close removes the socket and lets others serve on its path.
@@ -160,7 +148,7 @@ func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	agg.StartShared()
 	s.log.Info("serving", "socket", s.path)
 	if s.ready != nil {
-		_, _ = s.ready.WriteString("ready\n") // the client may be gone
+		_, _ = fmt.Fprintln(s.ready, os.Getpid()) // the client may be gone
 		_ = s.ready.Close()
 	}
 	var running sync.WaitGroup
@@ -171,25 +159,32 @@ func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 			break
 		}
 		running.Go(func() {
-			defer conn.Close()
-			defer func() {
-				if p := recover(); p != nil {
-					s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-				}
-			}()
-			err := s.serveHost(ctx, agg, conn)
-			var fatal *aggregator.FatalError
-			switch {
-			case errors.As(err, &fatal):
+			if fatal := s.serveAccepted(ctx, agg, conn); fatal != nil {
 				cancel(fatal)
-			case err != nil:
-				s.log.Warn("a host's session ended", "err", err)
 			}
 		})
 	}
 	running.Wait()
 	if fatal, ok := errors.AsType[*aggregator.FatalError](context.Cause(ctx)); ok {
 		return fatal
+	}
+	return nil
+}
+
+// serveAccepted serves a host until it leaves. Only what ends the run is an error.
+func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
+	defer conn.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	err := s.serveHost(ctx, agg, conn)
+	if fatal, ok := errors.AsType[*aggregator.FatalError](err); ok {
+		return fatal
+	}
+	if err != nil {
+		s.log.Warn("a host's session ended", "err", err)
 	}
 	return nil
 }
@@ -244,11 +239,9 @@ func (s *Socket) watch(ctx context.Context) {
 		if s.isOurs() {
 			continue
 		}
-		if ours, err := s.lock.Stat(); err == nil {
-			if there, err := os.Lstat(s.lock.Name()); err != nil || !os.SameFile(ours, there) {
-				s.log.Warn("the socket is another's now, ending when the hosts that are here have left", "socket", s.path)
-				return
-			}
+		if s.isLockReplaced() {
+			s.log.Warn("the socket is another's now, ending when the hosts that are here have left", "socket", s.path)
+			return
 		}
 		if err := s.listen(); err != nil {
 			s.log.Warn("the socket is gone and cannot be made again", "err", err)
@@ -278,9 +271,19 @@ func (s *Socket) unused() bool {
 	return true
 }
 
+// isLockReplaced reports whether another file has the name of our lock, or none.
+func (s *Socket) isLockReplaced() bool {
+	ours, err := s.lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(s.lock.Name())
+	return err != nil || !os.SameFile(ours, there)
+}
+
 // isReplaced reports whether our program's file is another one now.
 func (s *Socket) isReplaced() bool {
-	now := programFile()
+	now := process.ProgramFile()
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
 
@@ -289,7 +292,7 @@ func (s *Socket) isReplaced() bool {
 const ready = "notifications/dynmcp/ready"
 
 func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
-	if err := checkPeer(conn); err != nil {
+	if err := CheckPeer(conn); err != nil {
 		return err
 	}
 	if !s.enter() {

@@ -1,12 +1,12 @@
 package sharing
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -42,36 +42,53 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	defer ready.Close()
 	cmd.Stderr = logs
 	cmd.ExtraFiles = []*os.File{lock, theirs}
-	err = cmd.Start()
+	err = cmd.Run()
 	theirs.Close()
-	if err != nil {
+	if cmd.Process == nil {
 		return err
 	}
-	if line, _ := bufio.NewReader(ready).ReadString('\n'); line != "" {
-		c.Log.Info("started a run that hosts share", "socket", path, "pid", cmd.Process.Pid, "log", logs.Name())
+	var pid int
+	if _, err := fmt.Fscanln(ready, &pid); err == nil {
+		c.Log.Info("started a run that hosts share", "socket", path, "pid", pid, "log", logs.Name())
 		if c.Socket == "" {
 			announceSocket(path)
 		}
-		return cmd.Process.Release()
+		return nil
 	}
-	ended := cmd.Wait()
 	said, err := regular.Read(ctx, logs.Name(), 2*maxLog)
 	if err != nil {
-		return fmt.Errorf("the run that hosts share: %w", ended)
+		return fmt.Errorf("the run that hosts share did not start: %w", err)
 	}
 	said = said[max(0, len(said)-4<<10):]
 	return fmt.Errorf("the run that hosts share did not start: %s", strings.TrimPrefix(strings.TrimSpace(string(said)), "dynmcp: "))
 }
 
-// command returns the command that serves a config on a socket.
+// Orphan starts this program again, without --orphan, and leaves it to init. Some hosts
+// end all descendants of their servers: a run that is shared must not be one.
+func Orphan() error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program, slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--orphan" })...)
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = inheritedFiles()
+	detach(cmd)
+	return cmd.Start()
+}
+
+// command returns the command that starts the run of a config on a socket, and ends.
 func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
-	args := []string{"serve", "--socket", path, "--inherit", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
+	args := []string{"serve", "--socket", path, "--inherit", "--orphan", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
 	if c.EnvFile != "" {
 		env, err := filepath.Abs(c.EnvFile)
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, "-e", env)
+	}
+	if c.Profile != "" {
+		args = append(args, "--profile", c.Profile)
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -40,15 +40,15 @@ func lockSocket(path string) (*os.File, error) {
 	return file, nil
 }
 
-// listenPrivately makes a socket that only its owner may connect to, from the first
+// ListenPrivately makes a socket that only its owner may connect to, from the first
 // moment on: the mask holds for the whole process, but for no longer than that takes.
-func listenPrivately(path string) (*net.UnixListener, error) {
+func ListenPrivately(path string) (*net.UnixListener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 }
 
-// checkPeer makes sure that the other end of a connection is the same user's.
-func checkPeer(conn *net.UnixConn) error {
+// CheckPeer makes sure that the other end of a connection is the same user's.
+func CheckPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
@@ -67,8 +67,8 @@ func checkPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// checkPrivate makes sure that nobody else can put anything into a directory.
-func checkPrivate(dir string) error {
+// CheckPrivate makes sure that nobody else can put anything into a directory.
+func CheckPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
@@ -112,3 +112,6 @@ func inherited(path string) (lock, ready *os.File, err error) {
 	}
 	return lock, ready, nil
 }
+
+// inheritedFiles returns what inherited is given, for a process that passes it on.
+func inheritedFiles() []*os.File { return []*os.File{os.NewFile(3, "lock"), os.NewFile(4, "ready")} }

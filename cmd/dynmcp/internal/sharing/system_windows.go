@@ -15,14 +15,16 @@ var Unsupported = errors.New("hosts cannot share a run on Windows: it does not s
 
 func lockSocket(string) (*os.File, error) { return nil, Unsupported }
 
-func listenPrivately(string) (*net.UnixListener, error) { return nil, Unsupported }
+func ListenPrivately(string) (*net.UnixListener, error) { return nil, Unsupported }
 
-func checkPeer(*net.UnixConn) error { return Unsupported }
+func CheckPeer(*net.UnixConn) error { return Unsupported }
 
-func checkPrivate(string) error { return Unsupported }
+func CheckPrivate(string) error { return Unsupported }
 
 func openPrivate(string) (*os.File, error) { return nil, Unsupported }
 
 func detach(*exec.Cmd) {}
 
 func inherited(string) (lock, ready *os.File, err error) { return nil, nil, Unsupported }
+
+func inheritedFiles() []*os.File { return nil }

@@ -1,0 +1,173 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// held is a config whose servers have to be approved, and have been listed.
+func held(t *testing.T, entries []entry, more ...string) remembered {
+	t.Helper()
+	for i := range entries {
+		entries[i] = entries[i].with("pins", "block")
+	}
+	m := remembering(t, entries, more...)
+	m.verb("warm")
+	return m
+}
+
+// verb runs a verb on the config, and returns what it prints.
+func (m remembered) verb(args ...string) string {
+	m.t.Helper()
+	out, err := m.command(args...).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func (m remembered) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(mcptest.Dynmcp(m.t), append(args, "-c", m.config)...)
+	cmd.Env = mcptest.Environ(m.t)
+	return cmd
+}
+
+var locked = regexp.MustCompile(`(?m)^tool (\S+) (\S+) `)
+
+// approved returns the tools of the lock.
+func (m remembered) approved() (names []string) {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(m.config), "dynmcp.lock"))
+	if err != nil && !os.IsNotExist(err) {
+		m.t.Fatal(err)
+	}
+	for _, match := range locked.FindAllSubmatch(text, -1) {
+		names = append(names, string(match[1])+"/"+string(match[2]))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Each tool is shown and then asked for, and the lock has those that a person said yes to.
+func TestApproveAsks(t *testing.T) {
+	t.Parallel()
+	const question = "[y]es, [n]o, [a]ll of "
+	for name, test := range map[string]struct {
+		answers  []string // to one question each
+		approved []string
+		says     string // at the end
+	}{
+		"each":            {[]string{"y\n", "n\n", "YES\n", "\n"}, []string{"alpha/tool_001", "beta/tool_001"}, "2 approved, 2 not."},
+		"all of a server": {[]string{"a\n", "n\n", "no\n"}, []string{"alpha/tool_001", "alpha/tool_002"}, "2 approved, 2 not."},
+		"all of both":     {[]string{"n\n", "all\n", "A\n"}, []string{"alpha/tool_002", "beta/tool_001", "beta/tool_002"}, "3 approved, 1 not."},
+		"quit":            {[]string{"y\n", "q\n"}, []string{"alpha/tool_001"}, "1 approved, 3 not."},
+		"no more input":   {[]string{"y\n", "\x04"}, []string{"alpha/tool_001"}, "1 approved, 3 not."},
+		"what is no word": {[]string{"maybe\n", "yess\n", "y y\n", "of course\n"}, nil, "0 approved, 4 not."},
+		"interrupted":     {[]string{"y\n", "\x03"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2"), fake(t, "beta", "-bare", "-tools", "2")})
+			cmd := m.command("approve")
+			master, err := pty.Start(cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer master.Close()
+			defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+			var screen bytes.Buffer
+			for _, answer := range test.answers {
+				asked := strings.Count(screen.String(), question)
+				for strings.Count(screen.String(), question) == asked || !strings.HasSuffix(screen.String(), "[q]uit: ") {
+					if !readMore(&screen, master) {
+						t.Fatalf("it ended before %q was answered:\n%s", answer, &screen)
+					}
+				}
+				if _, err := master.WriteString(answer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for readMore(&screen, master) {
+			}
+			err = cmd.Wait()
+			text := screen.String()
+			if (err != nil) != (name == "interrupted") || !strings.Contains(text, test.says) || strings.Count(text, question) != len(test.answers) {
+				t.Errorf("%v, %d questions\n%s", err, strings.Count(text, question), text)
+			}
+			if shown, asked := strings.Index(text, "new     tool_001"), strings.Index(text, "Approve alpha/tool_001?"); shown < 0 || asked < shown {
+				t.Errorf("a tool is not shown before its question:\n%s", text)
+			}
+			if diff := cmp.Diff(test.approved, m.approved()); diff != "" {
+				t.Errorf("the lock (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// readMore adds what a terminal shows to a screen, and reports false when nobody has it
+// any more.
+func readMore(screen *bytes.Buffer, master *os.File) bool {
+	some := make([]byte, 4096)
+	n, err := master.Read(some)
+	screen.Write(some[:n])
+	return err == nil
+}
+
+// A run follows what is approved beside it: its hosts hear that the list has changed, and the
+// call is made.
+func TestRunFollowsAnApproval(t *testing.T) {
+	t.Parallel()
+	for name, connect := range map[string]func(t *testing.T, m remembered) *mcptest.Conn{
+		"stdio": func(t *testing.T, m remembered) *mcptest.Conn {
+			host := m.run()
+			host.Initialize(handshake, nil)
+			return host.Conn
+		},
+		"serve": func(t *testing.T, m remembered) *mcptest.Conn {
+			socket := socketPath(t)
+			serveOn(t, socket, m.config)
+			host := dial(t, socket)
+			host.Initialize(handshake, nil)
+			return host
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2")}, `"expose": ["direct"]`)
+			host := connect(t, m)
+			const changed = "notifications/tools/list_changed"
+			call := func(tool string) mcptest.Message {
+				return host.Call("tools/call", `{"name":"`+tool+`","arguments":{}}`)
+			}
+			listed := func() string { return string(host.Call("tools/list", `{}`).Raw) }
+			if got := listed(); strings.Contains(got, "tool_001") {
+				t.Fatalf("a tool that is not approved is listed: %s", got)
+			}
+			if m := call("alpha__tool_001"); !m.IsError() && m.Error == nil {
+				t.Errorf("a tool that is not approved is called: %s", m.Raw)
+			}
+			before := host.Count(changed)
+			m.verb("approve", "alpha/tool_001", "--all")
+			host.WaitMethod(changed, before+1)
+			if got := listed(); !strings.Contains(got, "tool_001") || strings.Contains(got, "tool_002") {
+				t.Errorf("after the approval: %s", got)
+			}
+			if m := call("alpha__tool_001"); m.IsError() || m.Error != nil {
+				t.Errorf("after the approval: %s", m.Raw)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+// Package call has the verbs that ask servers something, as a host would: call, find, describe,
+// read, prompt.
+package call
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// callFlags say where arguments come from and how a result is printed.
+type callFlags struct {
+	json          string
+	raw, indented bool
+}
+
+// Call calls a tool.
+var Call = cli.Verb{
+	Use:   "call [flags] SERVER/TOOL [key=value… | -] [-- command args…]",
+	Short: "Call a tool and print its result",
+	Long: `Call a tool as a host would and print its result. Only the tool's own server is
+started, and it is stopped again afterwards.
+
+Arguments are written key=value. If the tool's schema wants something other than
+a string and the value is JSON of that type, it is sent as that; otherwise it is
+sent as a string. key:=json is always JSON. Instead, --json '{…}' takes all
+arguments as one object, and - reads that object from stdin.
+
+Text is printed as it is; images and other data are only described. The exit
+status is 1 if the tool reports an error or cannot be called.`,
+	Example: `  dynmcp call files/read_file path=README.md
+  dynmcp call git/log max_count=3 'paths:=["cmd","docs"]'
+  echo '{"path": "README.md"}' | dynmcp call files/read_file -
+  dynmcp call echo message=hi \
+    -- npx -y @modelcontextprotocol/server-everything stdio`,
+	Args: cobra.ArbitraryArgs,
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{About: selfhost.OfTools}
+		var flags callFlags
+		cmd.Flags().StringVar(&flags.json, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
+		cmd.Flags().BoolVar(&flags.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
+		cmd.Flags().BoolVar(&flags.indented, "json-output", false, "print the result as JSON over several lines")
+		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
+		return on.Run(cmd, func(ctx context.Context, args []string) error { return runCall(ctx, &on, cmd, args, flags) })
+	},
+}
+
+// runCall calls the tool that the first of args names.
+func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args []string, flags callFlags) error {
+	if len(args) == 0 {
+		return hint.With(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+	}
+	if flags.raw && flags.indented {
+		return hint.With(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+	}
+	// What is wrong with the arguments is said before anything is started.
+	name, words := args[0], args[1:]
+	input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
+	if err != nil {
+		return err
+	}
+	h, tool, err := t.StartTool(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if input == nil {
+		input = argumentObject(words, tool.InputSchema)
+	}
+	result, err := callTool(ctx, h.Conn, t.ErrOut, tool.Name, input)
+	if err != nil {
+		return toolError(tool.Name, err)
+	}
+	return flags.print(t.Out, tool, result)
+}
+
+// callTool calls a tool. On a terminal it asks for progress and shows it. When
+// ctx ends first, the call is cancelled.
+func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal.Writer, name string, input json.RawMessage) (result json.RawMessage, err error) {
+	waiting := terminal.ShowProgress(errOut, "calling "+name)
+	defer waiting.End()
+	done := make(chan struct{})
+	call := &upstream.Call{Method: "tools/call", Done: func(r json.RawMessage, e error) {
+		result, err = bytes.Clone(r), e
+		close(done)
+	}}
+	meta := ""
+	if errOut.Interactive {
+		meta = `,"_meta":{"progressToken":1}`
+		call.Peer = selfhost.NotifyFunc(func(_ string, params json.RawMessage) {
+			var p struct {
+				Progress, Total float64
+				Message         string
+			}
+			if json.Unmarshal(params, &p) == nil {
+				waiting.Say(strings.TrimSuffix(fmt.Sprintf("calling %s: %s %s", name, fraction(p.Progress, p.Total), p.Message), " "))
+			}
+		})
+	}
+	call.Params = fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, wire.Quote(name), wire.JoinLines(bytes.Clone(input)), meta)
+	conn.Start(call)
+	select {
+	case <-done:
+	case <-ctx.Done():
+		if conn.Cancel(call, nil) {
+			// The end of dynmcp must not overtake this on its way to the server: it
+			// has been passed on when what follows it is answered.
+			fence, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer stop()
+			_, _ = conn.Call(fence, "ping", nil)
+			return nil, cli.ErrInterrupted
+		}
+		<-done // it was answered meanwhile
+	}
+	return result, err
+}
+
+// fraction says how far a call has come, of a total that may be unknown.
+func fraction(progress, total float64) string {
+	if total > 0 {
+		return fmt.Sprintf("%.0f%%", 100*progress/total)
+	}
+	return fmt.Sprintf("%g", progress)
+}
+
+// readObject returns arguments that are given as one object, nil if they are given
+// as words.
+func (f *callFlags) readObject(given bool, stdin io.Reader, words []string) (json.RawMessage, error) {
+	text, from := f.json, "--json"
+	switch {
+	case given && len(words) > 0:
+		return nil, hint.With(fmt.Errorf("--json and %q: the arguments are given twice", words[0]), "use --json or key=value")
+	case given:
+	case len(words) == 1 && words[0] == "-":
+		text = "-"
+	default:
+		return nil, checkWords(words)
+	}
+	if text == "-" {
+		all, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments from stdin: %w", err)
+		}
+		text, from = string(all), "stdin"
+	}
+	const example = `for example {"path": "README.md"}; mind the shell's quoting`
+	var value json.RawMessage
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return nil, hint.With(fmt.Errorf("%s: the arguments are not JSON: %v", from, err), example)
+	}
+	if !bytes.HasPrefix(value, []byte("{")) {
+		return nil, hint.With(fmt.Errorf("%s: the arguments must be a JSON object", from), example)
+	}
+	return value, nil
+}
+
+// toolError puts the tool in front of an error. Of a JSON-RPC error, code and data
+// are shown as well.
+func toolError(tool string, err error) error {
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		return fmt.Errorf("%s: %w", tool, err)
+	}
+	data := ""
+	if len(rpc.Data) > 0 {
+		data = "\ndata: " + string(rpc.Data)
+	}
+	return fmt.Errorf("%s: %w (code %d)%s", tool, err, rpc.Code, data)
+}
+
+func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.RawMessage) error {
+	var r struct {
+		Content    []content       `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	err := json.Unmarshal(result, &r)
+	switch {
+	case f.raw || err != nil:
+		out.Printf("%s\n", result)
+	case f.indented:
+		out.Printf("%s\n", indentedJSON(result))
+	case len(r.Content) == 0 && r.Structured != nil:
+		out.Printf("%s\n", indentedJSON(r.Structured))
+	default:
+		for _, c := range r.Content {
+			out.Printf("%s\n", trimEnd(c.describe("--raw")))
+		}
+	}
+	if out.Err == nil && r.IsError {
+		return hint.With(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
+	}
+	return out.Err
+}

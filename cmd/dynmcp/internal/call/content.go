@@ -1,0 +1,77 @@
+package call
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A content is one part of a tool's result.
+type content struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text"`
+	Data     string    `json:"data"`
+	MIMEType string    `json:"mimeType"`
+	URI      string    `json:"uri"`
+	Resource *resource `json:"resource"`
+}
+
+// A resource is what was read of one.
+type resource struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     string  `json:"blob"`
+}
+
+// describe returns the text of a part, or a description of what is not text and of
+// the flag that prints it.
+func (c content) describe(flag string) string {
+	switch {
+	case c.Type == "text":
+		return c.Text
+	case c.Type == "resource_link":
+		return fmt.Sprintf("[link to %s]", c.URI)
+	case c.Type == "resource" && c.Resource != nil:
+		return c.Resource.describe(flag)
+	}
+	return describeData(c.Type, c.MIMEType, c.Data, flag)
+}
+
+// describe is describe of a content.
+func (r *resource) describe(flag string) string {
+	if r.Text != nil {
+		return *r.Text
+	}
+	return describeData(r.URI, r.MIMEType, r.Blob, flag)
+}
+
+// describeData says what is not printed, and which flag prints it. mimeType and
+// encoded, in base64, may be empty.
+func describeData(name, mimeType, encoded, flag string) string {
+	var about []string
+	if mimeType != "" {
+		about = append(about, mimeType)
+	}
+	if n := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(encoded, "="))); n > 0 {
+		about = append(about, fmt.Sprintf("%d bytes", n))
+	}
+	if len(about) > 0 {
+		name += ": " + strings.Join(about, ", ")
+	}
+	return "[" + name + "; " + flag + " prints it]"
+}
+
+// trimEnd takes a line break off the end of a text.
+func trimEnd(text string) string { return strings.TrimSuffix(text, "\n") }
+
+// indentedJSON spreads JSON over lines; its values stay the same bytes.
+func indentedJSON(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return raw
+	}
+	return b.Bytes()
+}

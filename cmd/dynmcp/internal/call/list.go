@@ -1,0 +1,108 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// listPrompts prints the prompts that there are.
+func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
+	entries, err := listEntries(ctx, h, "prompts/list", "prompts")
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return terminal.WriteJSON(out, entries)
+	}
+	if len(entries) == 0 {
+		return hint.With(fmt.Errorf("there are no prompts"), "dynmcp test shows what the servers have")
+	}
+	t := terminal.Table{Header: []string{"PROMPT", "ARGUMENTS", "DESCRIPTION"}, Shrink: 2}
+	for _, entry := range entries {
+		var p struct {
+			Arguments []struct {
+				Name     string `json:"name"`
+				Required bool   `json:"required"`
+			} `json:"arguments"`
+		}
+		_ = json.Unmarshal(entry, &p) // what cannot be read is not shown
+		var arguments []string
+		for _, a := range p.Arguments {
+			if a.Required {
+				a.Name += "*"
+			}
+			arguments = append(arguments, a.Name)
+		}
+		t.Rows = append(t.Rows, []string{member(entry, "name"), strings.Join(arguments, ", "), member(entry, "description")})
+	}
+	t.Write(out)
+	return out.Err
+}
+
+// listResources prints what there is to read.
+func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
+	t := terminal.Table{Header: []string{"URI", "NAME", "DESCRIPTION"}, Shrink: 2}
+	all := map[string][]json.RawMessage{}
+	for _, list := range []struct{ method, key, uri string }{
+		{"resources/list", "resources", "uri"},
+		{"resources/templates/list", "resourceTemplates", "uriTemplate"},
+	} {
+		entries, err := listEntries(ctx, h, list.method, list.key)
+		if err != nil {
+			return err
+		}
+		all[list.key] = entries
+		for _, entry := range entries {
+			t.Rows = append(t.Rows, []string{member(entry, list.uri), member(entry, "name"), member(entry, "description")})
+		}
+	}
+	if asJSON {
+		return terminal.WriteJSON(out, all)
+	}
+	if len(t.Rows) == 0 {
+		return hint.With(fmt.Errorf("there are no resources"), "dynmcp test shows what the servers have")
+	}
+	t.Write(out)
+	return out.Err
+}
+
+// listEntries returns all entries of a list. One that no server offers is empty.
+func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]json.RawMessage, error) {
+	entries := []json.RawMessage{}
+	cursor := ""
+	for {
+		params := json.RawMessage(`{}`)
+		if cursor != "" {
+			params = fmt.Appendf(nil, `{"cursor":%s}`, wire.Quote(cursor))
+		}
+		result, err := h.Conn.Call(ctx, method, params)
+		var rpc *wire.Error
+		switch {
+		case errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound:
+			return entries, nil
+		case err != nil:
+			return nil, cli.Interrupted(err)
+		}
+		for entry := range wire.Elements(wire.Get(result, key)) {
+			entries = append(entries, entry)
+		}
+		if cursor = member(result, "nextCursor"); cursor == "" {
+			return entries, nil
+		}
+	}
+}
+
+// member returns a member of an object that is a string, "" if it is none.
+func member(object json.RawMessage, key string) string {
+	text, _ := wire.Text(wire.Get(object, key))
+	return text
+}

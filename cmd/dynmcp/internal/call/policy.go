@@ -1,0 +1,139 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Policy says what the policy does with a call.
+var Policy = cli.Verb{
+	Use:   "policy",
+	Short: "Say what the policy does with a call",
+	Long: `The policy of a config says which calls of tools are made, which a person is asked
+about, and which are refused.`,
+	Example: "  dynmcp policy test github/delete_repo",
+	Verbs:   []cli.Verb{policyTestVerb},
+	New:     func(*cobra.Command) cli.Run { return func(cmd *cobra.Command, _ []string) error { return cmd.Help() } },
+}
+
+var policyTestVerb = cli.Verb{
+	Use:   "test [flags] SERVER/TOOL [key=value… | -]",
+	Short: "Say which rule of the policy decides about a call",
+	Long: `Say which rule of the policy decides about a call, without making it. Nothing is
+started: what a tool may do is known where its server was started before.
+Arguments are written as those of dynmcp call.`,
+	Example: `  dynmcp policy test github/delete_repo
+  dynmcp policy test db/query 'sql=drop table users' --principal ci`,
+	Args: cobra.ArbitraryArgs,
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{Stored: true}
+		var call policy.Call
+		var flags callFlags
+		var asJSON bool
+		cmd.Flags().StringVar(&flags.json, "arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
+		cmd.Flags().StringVar(&call.Principal, "principal", "", "the `user` whose call it is")
+		cmd.Flags().StringVar(&call.Host, "host", "", "the `name` that the host gives itself")
+		cmd.Flags().StringVar(&call.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
+		return on.Run(cmd, func(ctx context.Context, args []string) error {
+			if len(args) == 0 {
+				return hint.With(errors.New("no tool given"), "dynmcp policy test <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+			}
+			input, err := flags.readObject(cmd.Flags().Changed("arguments"), cmd.InOrStdin(), args[1:])
+			if err != nil {
+				return err
+			}
+			tool, err := judgedTool(ctx, &on, args[0], &call)
+			if err != nil {
+				return err
+			}
+			if call.Arguments = input; input == nil {
+				call.Arguments = argumentObject(args[1:], tool.InputSchema)
+			}
+			return writeVerdict(on.Out, on.Cfg.Policy, &call, asJSON)
+		})
+	},
+}
+
+// judgedTool says in a call which tool is meant, by what is known of it, and returns that.
+func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *policy.Call) (*catalog.Tool, error) {
+	server, err := selfhost.ServerOfTool(t.Cfg, name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, server), t.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	tool, ok := h.View().Tool(name)
+	if !ok {
+		t.ErrOut.Say("%s is not known: it counts as destructive, and no schema says what its arguments are", display.Name(name))
+		call.Server, call.Tool, call.Class = server, strings.TrimPrefix(name, server+"/"), toolglob.Classes[catalog.Destructive]
+		return &catalog.Tool{}, nil
+	}
+	call.Server, call.Tool, call.Class = tool.Server, tool.Upstream, toolglob.Classes[tool.Access]
+	return tool, nil
+}
+
+// A shownRule is a rule as the config has it.
+type shownRule struct {
+	Match     string          `json:"match,omitempty"`
+	Principal string          `json:"principal,omitempty"`
+	Host      string          `json:"host,omitempty"`
+	Surface   string          `json:"surface,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Do        string          `json:"do"`
+}
+
+// writeVerdict says what the policy does with a call, and by which rule.
+func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
+	rules, err := policy.New(from)
+	if err != nil {
+		return err
+	}
+	v := rules.Judge(call)
+	answer := struct {
+		Do        string          `json:"do"`
+		Number    int             `json:"rule_number,omitempty"`
+		Rule      *shownRule      `json:"rule,omitempty"`
+		Why       string          `json:"why,omitempty"`
+		Class     string          `json:"class"`
+		Arguments json.RawMessage `json:"arguments"`
+	}{Do: v.Do, Number: v.Rule, Why: v.Why, Class: call.Class, Arguments: call.Arguments}
+	if v.Rule > 0 {
+		r := from[v.Rule-1]
+		answer.Rule = &shownRule{r.Match, r.Principal, r.Host, r.Surface, r.Arguments, r.Do}
+	}
+	if asJSON {
+		return terminal.WriteJSON(out, answer)
+	}
+	if answer.Rule == nil {
+		out.Printf("%s: the config has no policy\n", v.Do)
+		return out.Err
+	}
+	rule, err := json.Marshal(answer.Rule)
+	if err != nil {
+		return err
+	}
+	out.Printf("%s: rule %d decides\n  %s\n", v.Do, v.Rule, rule)
+	if v.Why != "" {
+		out.Printf("  the arguments are ambiguous: %s\n", v.Why)
+	}
+	return out.Err
+}

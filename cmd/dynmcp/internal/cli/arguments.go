@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+)
+
+// AtMost limits the number of arguments before "--". It is what cobra has, with a
+// hint.
+func AtMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			args = args[:dash]
+		}
+		if len(args) > n {
+			return UnexpectedArgument(cmd, args[n])
+		}
+		return nil
+	}
+}
+
+// NoArguments takes what follows "--" for an argument as well.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return UnexpectedArgument(cmd, args[0])
+	}
+	return nil
+}
+
+// UnexpectedArgument is the error for an argument that a verb does not take.
+func UnexpectedArgument(cmd *cobra.Command, arg string) error {
+	return hint.With(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), arg), "%s --help shows its usage", cmd.CommandPath())
+}

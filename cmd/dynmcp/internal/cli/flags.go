@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+)
+
+// CompleteValues completes the values of flags that take one of a few words.
+func CompleteValues(cmd *cobra.Command, flags map[string][]string) {
+	for name, values := range flags {
+		// The error is about a flag that does not exist.
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// AddLogLevel adds --log-level, which says of what that is the level.
+func AddLogLevel(cmd *cobra.Command, level *string, what string) {
+	cmd.Flags().StringVar(level, "log-level", "info", what+": debug, info, warn or error")
+	CompleteValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+}
+
+// Logger returns the logger for stderr; stdout belongs to the protocol.
+func Logger(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	switch strings.ToLower(level) { // Python's names
+	case "warning":
+		level = "warn"
+	case "critical":
+		level = "error"
+	}
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, hint.With(fmt.Errorf("unknown log level %q", level), "use debug, info, warn or error")
+	}
+	return slog.New(slog.NewTextHandler(Secrets.Writer(w), &slog.HandlerOptions{Level: l})), nil
+}
+
+// Milliseconds is the value of --timeout: a duration that may be written as a plain number.
+type Milliseconds time.Duration
+
+// Add adds --timeout to a command that starts servers.
+func (m *Milliseconds) Add(cmd *cobra.Command) {
+	cmd.Flags().Var(m, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+}
+
+// Type implements pflag.Value.
+func (m *Milliseconds) Type() string { return "duration" }
+
+// String implements pflag.Value.
+func (m *Milliseconds) String() string {
+	if *m == 0 {
+		return ""
+	}
+	return time.Duration(*m).String()
+}
+
+// Set implements pflag.Value.
+func (m *Milliseconds) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if n, plain := strconv.Atoi(text); plain == nil {
+		d, err = time.Duration(n)*time.Millisecond, nil
+	}
+	if err != nil || d <= 0 {
+		return errors.New("want a time like 10s or 500ms, or a number of milliseconds")
+	}
+	*m = Milliseconds(d)
+	return nil
+}

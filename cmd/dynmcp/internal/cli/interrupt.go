@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+)
+
+// An Interruption is the error of a verb that a signal ended.
+type Interruption struct{ signal os.Signal }
+
+func (i *Interruption) Error() string { return "interrupted" }
+
+// Status returns the exit status that a shell gives a program which the signal
+// killed: 130 for control-C.
+func (i *Interruption) Status() int {
+	if n, ok := i.signal.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 1
+}
+
+// Interruptibly runs a verb with a context that ends when the user interrupts,
+// which is said at once: what was started may take seconds to end. The second
+// signal has its default effect and ends us, and Linux then ends the servers.
+func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, EndSignals(os.Interrupt, syscall.SIGHUP)...)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			out := Stderr(cmd)
+			if out.Interactive {
+				out.ClearLine() // ^C, or what is being waited for
+			}
+			out.Labelled(terminal.Red, "dynmcp: ", "interrupted; ending what was started. Again ends dynmcp at once")
+			cancel(&Interruption{s})
+		case <-ctx.Done():
+			signal.Stop(signals)
+		}
+	}()
+	err := run(ctx)
+	cancel(nil)
+	<-watched
+	if stopped, ok := errors.AsType[*Interruption](context.Cause(ctx)); ok {
+		return stopped
+	}
+	return err
+}
+
+// EndSignals returns the signals that end dynmcp: SIGTERM, and those given that were
+// not ignored when it was started. What nohup, or a script for its background jobs,
+// had ignored stays ignored.
+func EndSignals(signals ...os.Signal) []os.Signal {
+	return append(slices.DeleteFunc(signals, signal.Ignored), syscall.SIGTERM)
+}
+
+// ErrInterrupted says that the context of a verb ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Interrupted returns err, in the user's words where it is the user's interrupt.
+func Interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return ErrInterrupted
+	}
+	return err
+}

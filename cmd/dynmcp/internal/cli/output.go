@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/redact"
+)
+
+// Count returns a number and what is counted, in the plural unless there is one.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Secrets hides what the config took from variables, headers and tokens. It is
+// filled when a config is loaded, and used wherever text is shown.
+var Secrets redact.Redactor
+
+// Stdout returns where the results of a command go.
+func Stdout(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.OutOrStdout()) }
+
+// Stderr returns where everything else goes.
+func Stderr(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.ErrOrStderr()) }
+
+// Confirmed asks on a terminal. Without one the answer is no.
+func Confirmed(cmd *cobra.Command, question string) bool {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) || !Stderr(cmd).Interactive {
+		return false
+	}
+	Stderr(cmd).Printf("%s [y/N] ", question)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// A MessageError is an error whose exact wording users rely on, capital letter
+// and all.
+type MessageError string
+
+func (e MessageError) Error() string { return string(e) }

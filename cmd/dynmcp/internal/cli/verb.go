@@ -1,0 +1,39 @@
+// Package cli holds what all verbs of the command line share: how one is declared, where it
+// writes, how it is interrupted, and what is said of wrong arguments.
+package cli
+
+import "github.com/spf13/cobra"
+
+// A Verb declares a command: its help, and how it is made. Commands are made for each run, so
+// that a declaration keeps nothing of one.
+type Verb struct {
+	Use, Short, Long, Example string
+
+	Aliases  []string
+	Args     cobra.PositionalArgs // nil is none
+	Words    []string             // that arguments are completed with
+	Complete cobra.CompletionFunc // completes arguments; with neither, files are offered
+	Verbs    []Verb               // that follow its name
+
+	// New adds the flags of the verb to its command, and returns what runs it.
+	New func(cmd *cobra.Command) Run
+}
+
+// Run runs a verb.
+type Run func(cmd *cobra.Command, args []string) error
+
+// Command makes the command of a verb.
+func (v Verb) Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example, Aliases: v.Aliases,
+		Args: v.Args, ValidArgs: v.Words, ValidArgsFunction: v.Complete,
+	}
+	if cmd.Args == nil {
+		cmd.Args = NoArguments
+	}
+	cmd.RunE = v.New(cmd)
+	for _, below := range v.Verbs {
+		cmd.AddCommand(below.Command())
+	}
+	return cmd
+}

@@ -1,0 +1,215 @@
+// Package clustercmd has the verb cluster, which shows what replicas share and pushes their
+// config.
+package clustercmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/internal/cluster/configs"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// Verb shows the replicas of a cluster.
+var Verb = cli.Verb{
+	Use:   "cluster",
+	Short: "Show the replicas of a cluster, and what they share",
+	Long: `Show the replicas that serve together with dynmcp serve --cluster: what each has to
+do, and which of them runs the servers that run once.
+
+The exit status is 1 where the cluster cannot be reached, a replica was not heard of
+while it was looked at, or a record is broken.`,
+	Example: `  dynmcp cluster --cluster nats://127.0.0.1:4222 --cluster-key cluster.key
+  dynmcp cluster --json | jq -r '.leases[] | select(.server == "git").replica'`,
+	Verbs: []cli.Verb{clusterKeyVerb, clusterPushVerb, clusterPullVerb},
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags replica.ClusterFlags
+		var asJSON bool
+		flags.Add(cmd, &cli.Secrets)
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
+		return func(cmd *cobra.Command, _ []string) error {
+			return withCluster(cmd, &flags, func(ctx context.Context, c replica.Cluster) error {
+				state, err := readState(ctx, c)
+				if err != nil {
+					return cli.Interrupted(err)
+				}
+				return state.write(cli.Stdout(cmd), asJSON)
+			})
+		}
+	},
+}
+
+// withCluster runs a verb on what the replicas of a cluster share.
+func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, replica.Cluster) error) error {
+	return cli.Interruptibly(cmd, func(ctx context.Context) error {
+		c, err := flags.Open(ctx, cmd.CommandPath())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return run(ctx, c)
+	})
+}
+
+// A shownCluster is the state of a cluster as it is shown.
+type shownCluster struct {
+	Status   string        `json:"status"` // "ok", or "degraded" where a replica was not heard of or a record is broken
+	Replicas []shownMember `json:"replicas"`
+	Leases   []shownLease  `json:"leases"`
+	Broken   []string      `json:"broken,omitempty"` // the records that are, with their buckets
+}
+
+// States of a replica.
+const (
+	replicaOK       = "ok"
+	replicaDraining = "draining"
+	replicaSilent   = "silent" // it was not heard of
+)
+
+type shownMember struct {
+	Name     string    `json:"name"`
+	ID       string    `json:"id"`
+	Address  string    `json:"address"`
+	Version  string    `json:"version"`
+	Since    time.Time `json:"since"`
+	State    string    `json:"state"`
+	Sessions int       `json:"sessions"`
+	Servers  int       `json:"servers"`
+	Calls    int       `json:"calls"`
+}
+
+type shownLease struct {
+	Server  string    `json:"server"` // of a user's own the name has his behind it
+	Replica string    `json:"replica"`
+	Since   time.Time `json:"since"`
+}
+
+// readState reads the state until every replica has been heard of, but for no longer than
+// four heartbeats.
+func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
+	first := map[string]uint64{} // the beats that were seen first, by ID
+	deadline := time.Now().Add(4 * cluster.HeartbeatInterval)
+	for {
+		read, err := cluster.Read(ctx, c.Store)
+		if err != nil {
+			return shownCluster{}, err
+		}
+		broken, err := brokenRecords(ctx, c, read.Broken)
+		if err != nil {
+			return shownCluster{}, err
+		}
+		state := shownCluster{Status: "ok", Replicas: []shownMember{}, Leases: []shownLease{}, Broken: broken}
+		if len(broken) > 0 {
+			state.Status = "degraded"
+		}
+		names := map[string]string{}
+		for _, m := range read.Members {
+			if _, seen := first[m.ID]; !seen {
+				first[m.ID] = m.Heartbeats
+			}
+			s := shownMember{m.Name, m.ID, m.Address, m.Version, m.Since, replicaOK, m.Load.Sessions, m.Load.Servers, m.Load.Calls}
+			switch {
+			case m.Heartbeats == first[m.ID]:
+				s.State, state.Status = replicaSilent, "degraded"
+			case m.Draining:
+				s.State = replicaDraining
+			}
+			names[m.ID] = m.Name
+			state.Replicas = append(state.Replicas, s)
+		}
+		for _, l := range read.Leases {
+			state.Leases = append(state.Leases, shownLease{l.Name, names[l.Owner], l.Granted})
+		}
+		if state.Status == "ok" || time.Now().After(deadline) {
+			return state, nil
+		}
+		select {
+		case <-time.After(cluster.HeartbeatInterval / 5):
+		case <-ctx.Done():
+			return shownCluster{}, ctx.Err()
+		}
+	}
+}
+
+// brokenRecords returns the records that nobody can read, with the names of their buckets, those
+// of the state given.
+func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all []string, err error) {
+	for _, key := range state {
+		all = append(all, cluster.Bucket+"/"+key)
+	}
+	for bucket, check := range map[string]func(kv.Entry) error{
+		replica.ConfigBucket:   func(e kv.Entry) error { return configs.Check(c.Keys, e) },
+		replica.LoginBucket:    func(e kv.Entry) error { return oauth.Check(c.Keys, e) },
+		replica.ListingsBucket: store.Check,
+		replica.TasksBucket:    func(e kv.Entry) error { return aggregator.CheckTask(c.Keys, e) },
+	} {
+		b, err := c.Store.Bucket(ctx, bucket)
+		if err != nil {
+			return nil, err
+		}
+		list, err := kv.List(ctx, b, "")
+		if err != nil {
+			return nil, err
+		}
+		for key, e := range list {
+			if check(e) != nil {
+				all = append(all, bucket+"/"+key)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func (c *shownCluster) write(out *terminal.Writer, asJSON bool) error {
+	if asJSON {
+		if err := terminal.WriteJSON(out, c); err != nil {
+			return err
+		}
+	} else if len(c.Replicas) == 0 {
+		out.Say("No replica runs: dynmcp serve --http ADDRESS --cluster … starts one.")
+	} else {
+		c.writeTables(out)
+	}
+	switch {
+	case len(c.Broken) > 0:
+		return hint.With(fmt.Errorf("the cluster is degraded: broken records: %s", strings.Join(c.Broken, ", ")), "replicas that are well replace those of members and leases within a minute; docs/cluster.md says what mends the others")
+	case c.Status != "ok":
+		return hint.With(errors.New("the cluster is degraded: a replica was not heard of"), "if it stays so its log says why, or that of NATS")
+	}
+	return out.Err
+}
+
+func (c *shownCluster) writeTables(out *terminal.Writer) {
+	replicas := terminal.Table{Header: []string{"REPLICA", "STATE", "ADDRESS", "VERSION", "SINCE", "SESSIONS", "SERVERS", "CALLS"}, Right: 5}
+	for _, m := range c.Replicas {
+		replicas.Rows = append(replicas.Rows, []string{m.Name, m.State, m.Address, m.Version, m.Since.Format(time.RFC3339),
+			strconv.Itoa(m.Sessions), strconv.Itoa(m.Servers), strconv.Itoa(m.Calls)})
+	}
+	replicas.Write(out)
+	if len(c.Leases) == 0 {
+		return
+	}
+	out.Printf("\n")
+	leases := terminal.Table{Header: []string{"SERVER", "REPLICA", "SINCE"}}
+	for _, l := range c.Leases {
+		leases.Rows = append(leases.Rows, []string{l.Server, cmp.Or(l.Replica, "-"), l.Since.Format(time.RFC3339)})
+	}
+	leases.Write(out)
+}

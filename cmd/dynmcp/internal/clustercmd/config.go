@@ -1,0 +1,170 @@
+package clustercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/cluster/configs"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// withConfigs runs a verb on the config versions of a cluster.
+func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, *configs.Store) error) error {
+	return withCluster(cmd, flags, func(ctx context.Context, c replica.Cluster) error {
+		bucket, err := c.Store.Bucket(ctx, replica.ConfigBucket)
+		if err == nil {
+			err = run(ctx, configs.New(bucket, c.Keys))
+		}
+		return replica.ExplainConfig(err)
+	})
+}
+
+var clusterPushVerb = cli.Verb{
+	Use:   "push FILE",
+	Short: "Make a config file what the replicas serve",
+	Long: `Check a config file as -c does, and make it the config of all replicas that were
+started without -c. They reload it at once, and keep the one they have if it does not
+load there.
+
+The text is kept as it is written, sealed with the cluster's key. Its ${VARIABLES}
+and .env files are those of each replica: what is not set here is only a warning.
+
+With --base the push is refused where a colleague has pushed since that version.`,
+	Example: `  dynmcp cluster push mcp.json
+  dynmcp cluster push mcp.json --base 5`,
+	Args: oneArgument("a config file", "dynmcp cluster push mcp.json"),
+	New: func(cmd *cobra.Command) cli.Run {
+		var cluster replica.ClusterFlags
+		var from conf.Flags
+		var base int
+		var asJSON bool
+		cluster.Add(cmd, &cli.Secrets)
+		cmd.Flags().StringVarP(&from.EnvFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
+		cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 is that there is none yet")
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
+		return func(cmd *cobra.Command, args []string) error {
+			pushed, err := pushedConfig(cli.Stderr(cmd), args[0], from.EnvFile)
+			if err != nil {
+				return err
+			}
+			pushed.By = whoPushes()
+			if !cmd.Flags().Changed("base") {
+				base = configs.AnyBase
+			}
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
+				pushed, changed, err := store.Push(ctx, pushed, base)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return terminal.WriteJSON(cli.Stdout(cmd), pushedVersion{pushed.Number, pushed.Name, pushed.By, pushed.At})
+				}
+				word := "now"
+				if !changed {
+					word = "already"
+				}
+				out := cli.Stdout(cmd)
+				out.Say("%s is version %d %s.", pushed.Name, pushed.Number, word)
+				return out.Err
+			})
+		}
+	},
+}
+
+// pushedConfig checks a config file as one that replicas are to serve, and returns it.
+func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, error) {
+	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
+	cfg, err := conf.LoadFiles(files)
+	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
+		if _, ok := errors.AsType[syntax.Errors](err); ok {
+			return configs.Version{}, err
+		}
+		for _, use := range missing.Uses {
+			out.Labelled(terminal.Yellow, "warning: ", use.Error())
+		}
+	} else if err != nil {
+		return configs.Version{}, err
+	} else {
+		for _, warning := range cfg.Warnings {
+			out.Labelled(terminal.Yellow, "warning: ", warning)
+		}
+		for _, s := range cfg.Servers {
+			if s.Off != nil {
+				out.Labelled(terminal.Yellow, "warning: ", fmt.Sprintf("%s is off where this stays so: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
+			}
+		}
+	}
+	return configs.Version{Name: filepath.Base(path), Text: string(files.Text())}, nil
+}
+
+// whoPushes names the user, and the machine.
+func whoPushes() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if machine, err := os.Hostname(); err == nil {
+		name += "@" + machine
+	}
+	return name
+}
+
+// A pushedVersion is a version as it is shown, without its text.
+type pushedVersion struct {
+	Number int       `json:"version"`
+	Name   string    `json:"name"`
+	By     string    `json:"by"`
+	At     time.Time `json:"at"`
+}
+
+var clusterPullVerb = cli.Verb{
+	Use:   "pull",
+	Short: "Print the cluster's config",
+	Long: `Print the text of the cluster's config as it was pushed. Which version it is, and who
+pushed it, is on stderr.`,
+	Example: `  dynmcp cluster pull > mcp.json
+  dynmcp cluster pull | diff - mcp.json`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		var cluster replica.ClusterFlags
+		cluster.Add(cmd, &cli.Secrets)
+		return func(cmd *cobra.Command, _ []string) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
+				v, err := store.Current(ctx)
+				if err != nil {
+					return err
+				}
+				cli.Stderr(cmd).Say("%s is version %d, pushed by %s at %s.", v.Name, v.Number, v.By, v.At.Format(time.RFC3339))
+				out := cli.Stdout(cmd)
+				out.Printf("%s", v.Text)
+				return out.Err
+			})
+		}
+	},
+}
+
+// oneArgument takes one argument; hint says how to come by it.
+func oneArgument(what, how string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return hint.With(fmt.Errorf("%s: %s is missing", cmd.CommandPath(), what), "%s", how)
+		case len(args) > 1:
+			return cli.UnexpectedArgument(cmd, args[1])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+// Package conf finds the config that a verb works on, loads it, and knows what dynmcp keeps for
+// the user beside it.
+package conf
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/internal/secretref"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/profile"
+)
+
+// Flags say which config is meant, and are the same for every verb.
+type Flags struct {
+	Config  string
+	EnvFile string
+	Strict  bool          // a variable that is not set is an error
+	expose  []string      // the surfaces, whatever the config says
+	Profile string        // the profile; "" is the one that is asked for elsewhere
+	chosen  bool          // the environment and the working directory may ask for one
+	Only    []string      // servers, whose references to secrets alone are followed; nil is all
+	Read    *schema.Files // by load
+
+	// AsWritten leaves references to secrets as they are, for verbs that start nothing: no
+	// command is run, and the keyring is not asked.
+	AsWritten bool
+
+	// Pushed has the documents that take the place of read, where the config comes from the
+	// cluster; nil is that it is in files.
+	Pushed <-chan *schema.Files
+}
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
+	cmd.Flags().StringVarP(&f.EnvFile, "env", "e", "", "`file` to read variables from instead of .env")
+	f.addProfile(cmd)
+}
+
+// Load reads the config that the flags name, or the one it finds, on top of the
+// user's; or it loads that of the cluster.
+func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
+	_, by, err := f.profile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.Pushed == nil {
+		paths, err := f.Files()
+		if err != nil {
+			return nil, err
+		}
+		f.Read = schema.ReadFiles(ctx, paths, f.Options(ctx))
+	}
+	cfg, err := LoadFiles(f.Read)
+	return cfg, unknownProfile(err, by)
+}
+
+// Options are those of every load of the run. When ctx ends, so do the commands that
+// secrets are asked of.
+func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
+	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only}
+	name, _, _ := f.profile(ctx) // Load says what is wrong with it
+	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
+		return profile.Select(cfg, cmp.Or(name, cfg.Profile))
+	}
+	if !f.AsWritten {
+		options.Secret = func(reference string) (value, problem, hint string) {
+			value, err := References.Resolve(ctx, reference)
+			if why, ok := errors.AsType[*secretref.Error](err); ok {
+				return "", why.What, why.Hint
+			}
+			return value, "", ""
+		}
+	}
+	return options
+}
+
+// LoadFiles loads a config from files that were read, without the servers that are this run again.
+func LoadFiles(files *schema.Files) (*schema.Config, error) {
+	cfg, err := files.Load()
+	if err == nil {
+		disableNested(cfg, selfloop.Above())
+		cli.Secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, err
+}
+
+// Files returns the config files that are read, the nearest first: the one that
+// was named or else the project's, and the user's.
+func (f *Flags) Files() ([]string, error) {
+	user := schema.FindUser()
+	near := f.Config
+	if near == "" {
+		found, err := schema.Find(".")
+		switch {
+		case err == nil:
+			near = found
+		case user != "":
+			return []string{user}, nil
+		default:
+			return nil, err
+		}
+	}
+	if user == "" || hosts.SameFile(near, user) {
+		return []string{near}, nil
+	}
+	return []string{near, user}, nil
+}
+
+// Watched returns the absolute paths of the config files that are read: the working
+// directory may be moved. There are none where the config comes from the cluster.
+func (f *Flags) Watched() ([]string, error) {
+	if f.Pushed != nil {
+		return nil, nil
+	}
+	paths, err := f.Files()
+	for i := 0; i < len(paths) && err == nil; i++ {
+		paths[i], err = filepath.Abs(paths[i])
+	}
+	return paths, err
+}
+
+// Written returns the servers of a config as they are written, without a value
+// for any variable.
+func Written(config string) ([]schema.Server, error) {
+	data, err := regular.Read(context.Background(), config, regular.Large)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Written(config, data)
+}
+
+// References finds the secrets that a config refers to. It keeps them for the run.
+var References = secretref.Resolver{Hide: &cli.Secrets}

@@ -1,0 +1,121 @@
+package conf
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// disableNested disables servers that are this very run again, or a dynmcp that the
+// chain of runs above refuses. A project's .mcp.json often is the host's file too, and has
+// dynmcp as its one server: read as a config, it would start dynmcp without end. Of configs
+// that name each other, which no chain above tells from others, few are served.
+func disableNested(cfg *schema.Config, above selfloop.Chain) {
+	few := above.Room()
+	for i, config := range nested(cfg) {
+		if why := refusal(cfg, config, above); why != "" {
+			leaveOut(cfg, i, why)
+			few = 0 // this one is among them
+		}
+	}
+	named := ConfigsNamed(cfg)
+	for i, config := range nested(cfg) {
+		if config == "" || !namesOneOf(config, append(named, cfg.Path)) {
+			continue
+		}
+		if few--; few < 0 {
+			leaveOut(cfg, i, fmt.Sprintf("with one of more than %d configs that name each other", selfloop.MaxDepth))
+		}
+	}
+}
+
+// nested returns the enabled servers that are dynmcp, and the configs they are known to
+// serve.
+func nested(cfg *schema.Config) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i, s := range cfg.Servers {
+			if config, ok := configNamed(s); ok && !s.Disabled && !yield(i, config) {
+				return
+			}
+		}
+	}
+}
+
+// refusal says why a server of a config may not be dynmcp with another, "" if it may.
+func refusal(cfg *schema.Config, config string, above selfloop.Chain) string {
+	if config == "" || hosts.SameFile(config, cfg.Path) {
+		return "with this very config"
+	}
+	return above.Refuse(config, hosts.SameFile)
+}
+
+func leaveOut(cfg *schema.Config, i int, why string) {
+	s := &cfg.Servers[i]
+	s.Disabled = true
+	cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: %s: this server is dynmcp %s and is left out", cfg.Origins[s.Name].File, s.Name, why))
+}
+
+// namesOneOf reports whether a server in a config is dynmcp with another one of some configs.
+func namesOneOf(config string, others []string) bool {
+	data, err := regular.Read(context.Background(), config, syntax.MaxSize)
+	if err != nil {
+		return false // its own run says so
+	}
+	servers, err := schema.Written(config, data)
+	return err == nil && slices.ContainsFunc(servers, func(s schema.Server) bool {
+		named, _ := configNamed(s)
+		return named != "" && !s.Disabled && !hosts.SameFile(named, config) &&
+			slices.ContainsFunc(others, func(other string) bool { return hosts.SameFile(named, other) })
+	})
+}
+
+// ConfigsNamed returns the configs that enabled servers are known to serve.
+func ConfigsNamed(cfg *schema.Config) (paths []string) {
+	for _, config := range nested(cfg) {
+		if config != "" {
+			paths = append(paths, config)
+		}
+	}
+	return paths
+}
+
+// configNamed reports whether a server is dynmcp with a config, and returns its absolute
+// path: named in the arguments, or found in the server's own directory. It is "" where
+// neither is so: what is found then is what this run was started with.
+func configNamed(s schema.Server) (config string, ok bool) {
+	args, ok := hosts.DynmcpArgs(s.Command, s.Args)
+	if s.Transport != schema.Stdio || !ok {
+		return "", false
+	}
+	for i, arg := range args {
+		named, joined := strings.CutPrefix(arg, "--config=")
+		if (arg == "-c" || arg == "--config") && i+1 < len(args) {
+			named, joined = args[i+1], true
+		}
+		if !joined {
+			continue
+		}
+		if !filepath.IsAbs(named) {
+			named = filepath.Join(s.Cwd, named)
+		}
+		if path, err := filepath.Abs(named); err == nil {
+			named = path
+		}
+		return named, true
+	}
+	if s.Cwd != "" {
+		config, _ = schema.Find(s.Cwd) // "" if there is none
+	}
+	return config, true
+}

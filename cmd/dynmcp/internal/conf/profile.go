@@ -1,0 +1,84 @@
+package conf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema/profile"
+)
+
+const (
+	profileVariable = "DYNMCP_PROFILE"
+	profileFile     = ".dynmcp" // which may also be the directory of a config
+)
+
+// addProfile adds --profile to a command, and has the environment and the working
+// directory name a profile too.
+func (f *Flags) addProfile(cmd *cobra.Command) {
+	f.chosen = true
+	cmd.Flags().StringVar(&f.Profile, "profile", "", "use the servers of this `profile` (default: $"+profileVariable+", the file "+profileFile+", or the config's)")
+	_ = cmd.RegisterFlagCompletionFunc("profile", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return f.Profiles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// Profiles returns the names of the profiles of the config.
+func (f *Flags) Profiles(ctx context.Context) []string {
+	all := Flags{Config: f.Config, EnvFile: f.EnvFile, AsWritten: true, Profile: profile.All}
+	cfg, err := all.Load(ctx)
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(cfg.Profiles))
+}
+
+// Chosen returns the profile that is asked for, "" if it is left to the config.
+func (f *Flags) Chosen(ctx context.Context) (string, error) {
+	name, _, err := f.profile(ctx)
+	return name, err
+}
+
+// profile returns the profile that is asked for, and what asks for it; "" leaves it to the
+// config.
+func (f *Flags) profile(ctx context.Context) (name, by string, err error) {
+	switch fromEnv := os.Getenv(profileVariable); {
+	case f.Profile != "":
+		return f.Profile, "--profile", nil
+	case !f.chosen:
+		return "", "", nil
+	case fromEnv != "":
+		return fromEnv, profileVariable, nil
+	}
+	text, err := regular.Read(ctx, profileFile, regular.Small)
+	switch name = strings.TrimSpace(string(text)); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, regular.ErrDirectory):
+		return "", "", nil
+	case err != nil:
+		return "", "", err
+	case name == "" || strings.ContainsAny(name, "\r\n"):
+		return "", "", hint.With(fmt.Errorf("%s does not name a profile", profileFile), "write the name of one into it, on one line")
+	}
+	return name, profileFile, nil
+}
+
+// unknownProfile adds to an error of Load what asks for the profile, and what to do.
+func unknownProfile(err error, by string) error {
+	unknown, ok := errors.AsType[*profile.UnknownError](err)
+	switch {
+	case !ok:
+		return err
+	case by != "":
+		err = fmt.Errorf("%s: %w", by, err)
+	}
+	return hint.With(err, "%s", unknown.Hint())
+}

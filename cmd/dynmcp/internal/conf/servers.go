@@ -1,0 +1,114 @@
+package conf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/nearest"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// CompleteServers completes names of servers of the config, with something after
+// them.
+func CompleteServers(t *Flags, suffix string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		listed := *t
+		listed.AsWritten = true
+		cfg, err := listed.Load(cmd.Context())
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var words []string
+		for _, s := range cfg.Servers {
+			words = append(words, cobra.CompletionWithDesc(s.Name+suffix, s.Description))
+		}
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if suffix != "" {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return words, directive
+	}
+}
+
+// Endpoint returns where a server is: its command line or its address, without what
+// may be a secret in it.
+func Endpoint(s schema.Server) string {
+	s = s.ReplaceSecrets(func(schema.SecretUse) string { return redact.Mark })
+	if s.Transport != schema.Stdio {
+		return s.URL
+	}
+	return shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))
+}
+
+// Relative shortens the path of a file below the working directory.
+func Relative(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if below, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(below) {
+		return below
+	}
+	return path
+}
+
+// Enabled returns the servers that hosts are offered.
+func Enabled(cfg *schema.Config) []schema.Server {
+	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
+}
+
+// Wanted returns the servers that hosts are to be offered: the enabled ones, and
+// those that are off.
+func Wanted(cfg *schema.Config) []schema.Server {
+	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled && s.Off == nil })
+}
+
+// OffError says why a server is off.
+func OffError(s schema.Server) error {
+	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)
+}
+
+// Names returns the names of servers.
+func Names(servers []schema.Server) []string {
+	var names []string
+	for _, s := range servers {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// mostListed is how many names an error lists.
+const mostListed = 10
+
+// ServerNamed returns a server of the config.
+func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
+	for _, s := range cfg.Servers {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	err := cli.MessageError(fmt.Sprintf("Unknown MCP %q", name))
+	if len(cfg.Servers) == 0 {
+		return schema.Server{}, hint.With(err, "the config has no servers; dynmcp add adds one")
+	}
+	all, where := Names(cfg.Servers), "the config"
+	if cfg.Profile != "" {
+		where = "the profile " + cfg.Profile
+	}
+	if near := nearest.Word(name, all); near != "" {
+		return schema.Server{}, hint.With(err, "did you mean %s? dynmcp ls lists them all", near)
+	}
+	if len(all) > mostListed {
+		return schema.Server{}, hint.With(err, "%s has %d servers; dynmcp ls lists them", where, len(all))
+	}
+	return schema.Server{}, hint.With(err, "%s has: %s", where, strings.Join(all, ", "))
+}

@@ -1,0 +1,259 @@
+package configcmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// addFlags describe the server to add.
+type addFlags struct {
+	server       schema.Server
+	env, headers []string
+	config       string
+	force        bool
+	warm         bool
+	registry     registrycmd.Adding
+}
+
+// Add adds a server to a config.
+var Add = cli.Verb{
+	Use:   "add NAME [flags] [-- command args…]",
+	Short: "Add a server to the config file",
+	Long: `Add a server to the config file: a program with its arguments, an address, or
+NAMESPACE/SERVER[@VERSION] of a registry, which dynmcp search finds. Comments, layout
+and all other entries of the file stay as they are, and the old file is kept with the
+suffix .bak. A description makes the server lazy: the model reads it, and the server
+starts when it is first used.
+
+Of a server of a registry it is shown what will run, with its version. What it needs is
+asked for, unless --set, --env or --header say it; its secrets go into the keyring or
+the .env beside the config. Nothing is written before you agree, or say --yes.
+
+${NAME} in a value is written as it is, and replaced from the environment or .env
+when dynmcp starts: keep secrets there.`,
+	Example: `  dynmcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  dynmcp add git --command git-mcp --env 'TOKEN=${GITHUB_TOKEN}' \
+    --description "Read and search git history."
+  dynmcp add docs --url https://mcp.example.com/mcp \
+    --header 'Authorization: Bearer ${TOKEN}'
+  dynmcp add io.github.user/weather@1.2.0 --via npm --set UNITS=metric --yes`,
+	Args:     cobra.ArbitraryArgs,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags addFlags
+		s := &flags.server
+		f := cmd.Flags()
+		f.SortFlags = false
+		f.StringVar(&s.Transport, "transport", "", "stdio, streamable-http or sse (default: stdio for a command, streamable-http for a url)")
+		f.StringVar(&s.Command, "command", "", "the `program` to run; it and its arguments may follow -- instead")
+		f.StringArrayVar(&s.Args, "args", nil, "an `argument` of the program; may be repeated")
+		f.StringArrayVar(&flags.env, "env", nil, "an environment variable of the program, `KEY=VALUE`; may be repeated")
+		f.StringVar(&s.Cwd, "cwd", "", "the `directory` the program runs in")
+		f.StringVar(&s.URL, "url", "", "the `address` of a remote server")
+		f.StringArrayVar(&flags.headers, "header", nil, "a header of every request, `\"Name: Value\"`; may be repeated")
+		f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
+		f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		f.BoolVar(&s.Sandbox.On, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
+		f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
+		testcmd.AddWarmFlag(cmd, &flags.warm)
+		flags.registry.AddFlags(cmd)
+		cli.CompleteValues(cmd, map[string][]string{"transport": {schema.Stdio, schema.StreamableHTTP, schema.SSE}})
+		return flags.run
+	},
+}
+
+// run adds the server that the first of args names.
+func (f *addFlags) run(cmd *cobra.Command, args []string) error {
+	s := &f.server
+	var command []string
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args, command = args[:dash], args[dash:]
+	}
+	switch {
+	case len(args) == 0:
+		return hint.With(errors.New("no server name given"), "dynmcp add NAME -- COMMAND ARGS…")
+	case len(args) > 1:
+		return hint.With(fmt.Errorf("unexpected argument %q", args[1]), "write the server's command and its arguments after --")
+	case cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "":
+		return hint.With(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
+	}
+	s.Name = args[0]
+	keep := func() error { return nil }
+	var err error
+	if strings.Contains(s.Name, "/") {
+		keep, err = f.fromRegistry(cmd, command)
+	} else {
+		err = f.complete(cmd, command)
+	}
+	if err == nil {
+		err = keep()
+	}
+	if err != nil {
+		return err
+	}
+	path, err := runAdd(cli.Stdout(cmd), cli.Stderr(cmd), *f)
+	if err != nil || !f.warm && !cli.Stderr(cmd).Interactive {
+		return err
+	}
+	return testcmd.OfferWarm(cmd, conf.Flags{Config: path}, f.warm, s.Name)
+}
+
+var validName = lazyregexp.New(schema.NamePattern)
+
+// fromRegistry makes the server of one in a registry. keep keeps its secrets.
+func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func() error, err error) {
+	s := &f.server
+	if len(command) > 0 || s.Transport != "" || s.Command != "" || s.URL != "" || len(s.Args) > 0 || s.Cwd != "" {
+		return nil, hint.With(errors.New("a command, --url, --transport, --args and --cwd do not go with a server of a registry"), "the registry says how it is run; --via chooses")
+	}
+	for _, step := range []func() error{f.parseEnv, f.parseHeaders} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	r := &f.registry
+	r.Config, r.Description, r.Env, r.Headers, r.Sandbox, r.Force = f.config, s.Description, s.Env, s.Headers, s.Sandbox.On, f.force
+	if f.server, keep, err = r.Entry(cmd, s.Name); err != nil {
+		return nil, err
+	}
+	return keep, f.server.Check()
+}
+
+// complete completes the server of the flags, or says which of them is wrong.
+func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
+	s := &f.server
+	for _, name := range []string{"via", "as", "set", "secrets", "registry", "yes"} {
+		if cmd.Flags().Changed(name) {
+			return hint.With(fmt.Errorf("--%s goes with the name of a server in a registry", name), "dynmcp search finds names; they look like io.github.user/server")
+		}
+	}
+	if !validName().MatchString(s.Name) {
+		return hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", s.Name)), "use lower-case letters, digits and hyphens, with no hyphen at the start")
+	}
+	if len(command) > 0 {
+		if s.Command != "" || len(s.Args) > 0 {
+			return hint.With(errors.New("the command is given twice"), "write it after --, or with --command and --args")
+		}
+		s.Command, s.Args = command[0], command[1:]
+	}
+	for _, step := range []func() error{f.checkTransport, f.parseEnv, f.parseHeaders} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return s.Check()
+}
+
+var webAddress = lazyregexp.New(`^(?i:https?)://[^/]|[$][{]`)
+
+// checkTransport sets the transport where it is left out, and checks that the flags
+// go with it.
+func (f *addFlags) checkTransport() error {
+	s := &f.server
+	if s.Transport == "" {
+		s.Transport = schema.Stdio
+		if s.URL != "" {
+			s.Transport = schema.StreamableHTTP
+		}
+	}
+	switch s.Transport {
+	case schema.Stdio:
+		switch {
+		case s.Command == "":
+			return hint.With(errors.New("--command is required for transport stdio"), "dynmcp add %s -- COMMAND ARGS…, or --url for a remote server", s.Name)
+		case s.URL != "" || len(f.headers) > 0:
+			return hint.With(errors.New("--url and --header do not go with a command"), "use one or the other")
+		}
+	case schema.StreamableHTTP, schema.SSE:
+		switch {
+		case s.URL == "":
+			return hint.With(fmt.Errorf("--url is required for transport %s", s.Transport), "dynmcp add %s --url https://mcp.example.com/mcp", s.Name)
+		case !webAddress().MatchString(s.URL):
+			return hint.With(errors.New("--url is not an http or https URL"), "write it like https://mcp.example.com/mcp")
+		case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "" || s.Sandbox.On:
+			return hint.With(fmt.Errorf("--command, --args, --env, --cwd and --sandbox do not go with transport %s", s.Transport), "use one or the other")
+		}
+	default:
+		return hint.With(fmt.Errorf("unknown transport %q", s.Transport), "use stdio, streamable-http or sse")
+	}
+	return nil
+}
+
+// parseEnv never shows a pair that is wrong: its value may be a secret.
+func (f *addFlags) parseEnv() error {
+	if len(f.env) > 0 {
+		f.server.Env = map[string]string{}
+	}
+	for i, pair := range f.env {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || strings.TrimSpace(key) == "" {
+			return hint.With(fmt.Errorf("--env number %d is not KEY=VALUE", i+1), "write it like --env 'TOKEN=${TOKEN}'")
+		}
+		f.server.Env[key] = value
+	}
+	return nil
+}
+
+func (f *addFlags) parseHeaders() error {
+	if len(f.headers) > 0 {
+		f.server.Headers = map[string]string{}
+	}
+	for i, line := range f.headers {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return hint.With(fmt.Errorf("--header number %d is not \"Name: Value\"", i+1), "write it like --header 'Authorization: Bearer ${TOKEN}'")
+		}
+		f.server.Headers[name] = strings.TrimSpace(value)
+	}
+	return nil
+}
+
+// runAdd adds the server, and returns the path of the config.
+func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err error) {
+	file, unlock, err := editfile.LockConfig(flags.config)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	entries, err := schema.Entries(file.Path, file.Old)
+	if err != nil {
+		return "", err
+	}
+	name := flags.server.Name
+	i := slices.IndexFunc(entries, func(e schema.Entry) bool { return e.Name == name })
+	if i >= 0 && !flags.force {
+		return "", hint.With(fmt.Errorf("%q already exists in %s, line %d", name, file.Name(), entries[i].Line), "choose another name, or add --force to replace it")
+	}
+	text, err := schema.SetServer(file.Path, file.Old, flags.server)
+	if err != nil {
+		return "", err
+	}
+	if err := file.Replace(text); err != nil {
+		return "", err
+	}
+	verb := "Added %q to %s\n"
+	if i >= 0 {
+		verb = "Replaced %q in %s\n"
+	}
+	out.Printf(verb, name, file.Name())
+	flags.server.ReplaceSecrets(func(found schema.SecretUse) string {
+		errOut.Printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
+		return found.Value
+	})
+	return cmp.Or(file.Link, file.Path), nil
+}

@@ -1,0 +1,143 @@
+// Package configcmd has the verbs that write and show a config: init, add, remove, ls, sandbox.
+package configcmd
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// schemaFile is the name of the schema beside the config, with --offline.
+const schemaFile = "dynmcp.schema.json"
+
+// initFlags are the flags of init.
+type initFlags struct {
+	path    string
+	schema  string
+	offline bool
+	yaml    bool
+	force   bool
+}
+
+// Init writes a config without servers.
+var Init = cli.Verb{
+	Use:   "init",
+	Short: "Write a config file without servers",
+	Long: `Write a config file without servers. It names the JSON Schema with which editors
+complete and check it; --offline writes that beside it too, for editors without a
+network. An existing file is left alone, unless --force is given; then the old file
+is kept with the suffix .bak.`,
+	Example: `  dynmcp init
+  dynmcp init --yaml
+  dynmcp init --path ~/.config/dynmcp/config.json`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags initFlags
+		cmd.Flags().StringVar(&flags.path, "path", "", "the `file` to write (default mcp.json, or mcp.yaml with --yaml)")
+		cmd.Flags().BoolVar(&flags.yaml, "yaml", false, "write YAML; the extension of --path wins")
+		cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file")
+		cmd.Flags().BoolVar(&flags.offline, "offline", false, "write the schema beside the config, and name that")
+		cmd.Flags().BoolVar(&flags.force, "force", false, "replace an existing file")
+		return func(cmd *cobra.Command, _ []string) error {
+			return runInit(cli.Stdout(cmd), flags)
+		}
+	},
+}
+
+func runInit(out *terminal.Writer, flags initFlags) error {
+	path := flags.path
+	switch {
+	case path == "" && flags.yaml:
+		path = "mcp.yaml"
+	case path == "":
+		path = "mcp.json"
+	}
+	if flags.offline && flags.schema != "" {
+		return hint.With(errors.New("--offline and --schema exclude each other"), "leave out one of them")
+	}
+	file, err := editfile.Open(path)
+	if err != nil {
+		return err
+	}
+	if file.Exists() && !flags.force {
+		return hint.With(fmt.Errorf("%s already exists", file.Name()), "add --force to replace it, or add a server to it with dynmcp add")
+	}
+	if err := os.MkdirAll(filepath.Dir(file.Path), 0o777); err != nil {
+		return err
+	}
+	address := cmp.Or(flags.schema, schema.Address)
+	if flags.offline {
+		address = "./" + schemaFile
+		if err := writeSchema(filepath.Dir(file.Path), flags.force); err != nil {
+			return err
+		}
+	}
+	if err := file.Write(editfile.EmptyConfig(path, address, flags.yaml)); err != nil {
+		return err
+	}
+	out.Printf("Wrote %s\n", file.Name())
+	if flags.offline {
+		out.Printf("Wrote %s\n", filepath.Join(filepath.Dir(file.Path), schemaFile))
+	}
+	out.Printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
+	return nil
+}
+
+// Create writes a config for who has no other way to one, such as the user of a
+// host's extension, if there is none. Its only server says to the model where servers are
+// added, and is started only if the model uses it.
+func Create(path string, log *slog.Logger) error {
+	if path == "" {
+		return hint.With(errors.New("--create needs to be told where"), "name the file with -c")
+	}
+	file, err := editfile.Open(path)
+	if err != nil || file.Exists() {
+		return err
+	}
+	text, err := schema.SetServer(file.Path, editfile.EmptyConfig(file.Path, schema.Address, false), schema.Server{
+		Name:        "example",
+		Description: "Echo, and other tools to try. This is an example: servers of your own are added to " + file.Path + ", which is read at once.",
+		Command:     "npx",
+		Args:        []string{"-y", "@modelcontextprotocol/server-everything", "stdio"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file.Path), 0o777); err != nil {
+		return err
+	}
+	log.Info("wrote a config with an example", "file", file.Path)
+	return file.Write(text)
+}
+
+// writeSchema writes the schema into a directory. A file of that name is left alone
+// unless it is an older schema of ours.
+func writeSchema(dir string, force bool) error {
+	file, err := editfile.Open(filepath.Join(dir, schemaFile))
+	if err != nil {
+		return err
+	}
+	text := schema.JSONSchema()
+	switch ours := bytes.Contains(file.Old, []byte(`"title": "dynmcp config"`)); {
+	case bytes.Equal(file.Old, text):
+		return nil
+	case file.Exists() && ours:
+		return atomicfile.Replace(file.Path, text, file.Mode) // generated: no backup
+	case file.Exists() && !force:
+		return hint.With(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.Name()), "add --force to replace it, or leave out --offline")
+	}
+	return file.Write(text)
+}

@@ -1,0 +1,188 @@
+package configcmd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// endpointWidth is how much of a command line or address a list shows.
+const endpointWidth = 48
+
+// List lists the servers of a config.
+var List = cli.Verb{
+	Use:   "ls [flags]",
+	Short: "List the servers of the config",
+	Long: `List the servers of the config in the order of the file. Nothing is started or
+connected to. Secrets and values of variables are not shown. The protocol version is
+the one that a server spoke when it was last started.`,
+	Example: `  dynmcp ls
+  dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		from := conf.Flags{AsWritten: true}
+		var asJSON, effective bool
+		from.Add(cmd)
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, with endpoints in full")
+		cmd.Flags().BoolVar(&effective, "effective", false, "show the file and line that each server comes from, and the entries it overrides")
+		return func(cmd *cobra.Command, _ []string) error {
+			cfg, err := from.Load(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entries := list(cfg)
+			if asJSON {
+				return terminal.WriteJSON(cli.Stdout(cmd), entries)
+			}
+			return writeEntries(cli.Stdout(cmd), entries, effective)
+		}
+	},
+}
+
+// An lsEntry is a server as ls shows it.
+type lsEntry struct {
+	Name        string `json:"name"`
+	Transport   string `json:"transport"`
+	Mode        string `json:"mode"`
+	Endpoint    string `json:"endpoint"`
+	Auth        string `json:"auth"`
+	Protocol    string `json:"protocol,omitempty"`   // when it was last started
+	AsksRoots   bool   `json:"asks_roots,omitempty"` // as it did when it was last started
+	MaxCalls    int    `json:"max_calls,omitempty"`
+	Sandbox     string `json:"sandbox_warning,omitempty"` // what of it this system cannot limit
+	Description string `json:"description,omitempty"`
+	Off         string `json:"off,omitempty"` // why
+	Source      source `json:"source"`
+}
+
+func list(cfg *schema.Config) []lsEntry {
+	entries := []lsEntry{}
+	for _, s := range cfg.Servers {
+		stored, off := conf.StoredOf(cfg, s), ""
+		if s.Off != nil {
+			off = s.Off.Why() + "; " + s.Off.Hint
+		}
+		entries = append(entries, lsEntry{
+			Name:        s.Name,
+			Transport:   s.Transport,
+			Mode:        mode(s),
+			Endpoint:    cli.Secrets.String(conf.Endpoint(s)),
+			Auth:        authorization(s),
+			Protocol:    stored.Protocol,
+			AsksRoots:   stored.AsksRoots && s.Isolation == schema.IsolateNone,
+			MaxCalls:    s.MaxCalls,
+			Sandbox:     confine.Warning(s),
+			Description: s.Description,
+			Off:         off,
+			Source:      origin(cfg, s.Name),
+		})
+	}
+	return entries
+}
+
+func mode(s schema.Server) string {
+	switch {
+	case s.Off != nil:
+		return "off"
+	case s.Disabled:
+		return "disabled"
+	case s.Lazy():
+		return "lazy"
+	}
+	return "eager"
+}
+
+// authorization says how requests to a server are authorized.
+func authorization(s schema.Server) string {
+	if s.Transport == schema.Stdio {
+		return "n/a"
+	}
+	var kept *oauth.Login
+	if store, err := login.Store(); err == nil {
+		if kept, err = store.Peek(oauth.KeyOf(s)); err != nil {
+			return "oauth: " + err.Error()
+		}
+	}
+	switch {
+	case !oauth.Applies(s) && kept == nil:
+		return "header"
+	case !oauth.Applies(s):
+		return "oauth: " + kept.State(time.Now()) + " (header also set)"
+	case s.Auth.Machine():
+		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of a file"}[s.Auth.Grant]
+	}
+	return "oauth: " + kept.State(time.Now())
+}
+
+// origin returns where a server is written, and the files whose entries of the same
+// name it overrides.
+func origin(cfg *schema.Config, name string) source {
+	o, ok := cfg.Origins[name]
+	if !ok {
+		return source{File: cfg.Path}
+	}
+	return source{o.File, o.Line, o.Hides}
+}
+
+// A source is where a server is written.
+type source struct {
+	File  string   `json:"file"`
+	Line  int      `json:"line,omitempty"`
+	Hides []string `json:"hides,omitempty"`
+}
+
+func (s source) String() string {
+	text := conf.Relative(s.File)
+	if s.Line > 0 {
+		text += fmt.Sprintf(":%d", s.Line)
+	}
+	for _, file := range s.Hides {
+		text += ", over " + conf.Relative(file)
+	}
+	return text
+}
+
+func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error {
+	t := terminal.Table{Header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, Shrink: 3}
+	anyKnown := slices.ContainsFunc(entries, func(e lsEntry) bool { return e.Protocol != "" })
+	if anyKnown {
+		t.Header = append(t.Header, "PROTOCOL")
+	}
+	if effective {
+		t.Header = append(t.Header, "FROM")
+	}
+	for _, e := range entries {
+		row := []string{e.Name, e.Transport, e.Mode, terminal.Truncate(e.Endpoint, endpointWidth), e.Auth}
+		if anyKnown {
+			row = append(row, cmp.Or(e.Protocol, "-"))
+		}
+		if effective {
+			row = append(row, e.Source.String())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Write(out)
+	for _, e := range entries {
+		if e.Off != "" {
+			out.Say("%s is off: %s", e.Name, e.Off)
+		}
+		if e.Sandbox != "" {
+			out.Say("%s: %s", e.Name, e.Sandbox)
+		}
+		if e.AsksRoots {
+			out.Printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)
+		}
+	}
+	return out.Err
+}

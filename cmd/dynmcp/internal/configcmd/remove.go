@@ -1,0 +1,79 @@
+package configcmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Remove removes servers from a config.
+var Remove = cli.Verb{
+	Use:     "remove NAME…",
+	Aliases: []string{"rm"},
+	Short:   "Remove servers from the config file",
+	Long: `Remove servers from the config file, with the comments that belong to them.
+Everything else in the file stays as it is, and the old file is kept with the
+suffix .bak.`,
+	Example: `  dynmcp remove git`,
+	Args: func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return hint.With(errors.New("no server given"), "dynmcp ls lists them")
+		}
+		return nil
+	},
+	New: func(cmd *cobra.Command) cli.Run {
+		var config string
+		cmd.Flags().StringVarP(&config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		cmd.ValidArgsFunction = func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			file, err := editfile.OpenConfig(config)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			entries, _ := schema.Entries(file.Path, file.Old) // none, if the file is broken
+			return editfile.EntryNames(entries), cobra.ShellCompDirectiveNoFileComp
+		}
+		return func(cmd *cobra.Command, args []string) error {
+			return runRemove(cli.Stdout(cmd), config, args)
+		}
+	},
+}
+
+func runRemove(out *terminal.Writer, config string, names []string) error {
+	file, unlock, err := editfile.LockConfig(config)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text := file.Old
+	for _, name := range names {
+		entries, err := schema.Entries(file.Path, text)
+		if err != nil {
+			return err
+		}
+		if has := editfile.EntryNames(entries); !slices.Contains(has, name) {
+			if len(has) == 0 {
+				has = []string{"no servers"}
+			}
+			return hint.With(cli.MessageError(fmt.Sprintf("Unknown MCP %q in %s", name, file.Name())), "it has %s", strings.Join(has, ", "))
+		}
+		if text, err = schema.RemoveServer(file.Path, text, name); err != nil {
+			return err
+		}
+	}
+	if err := file.Replace(text); err != nil {
+		return err
+	}
+	for _, name := range names {
+		out.Printf("Removed %q from %s\n", name, file.Name())
+	}
+	return nil
+}

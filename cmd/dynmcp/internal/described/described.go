@@ -1,0 +1,97 @@
+// Package described judges the descriptions of servers: how well they tell their servers from
+// the others.
+package described
+
+import (
+	"fmt"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+)
+
+// A Server is what was found out about one description.
+type Server struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`          // what models read, the server's own if nobody wrote one
+	Found       Found  `json:"found"`                // by the description
+	Proposal    string `json:"proposal,omitempty"`   // where the tools are known
+	Proposed    Found  `json:"by_proposal,omitzero"` // by the proposal
+}
+
+// Found says for how many tools of a server, by what they do, its description is among the best
+// three of all servers.
+type Found struct {
+	Tools int `json:"tools"`
+	Whole int `json:"whole"`
+	Start int `json:"start"` // by its first characters, which are what is read with many servers
+}
+
+// start is what is read of a description where there are about 38 servers, in UTF-16 units.
+const start = 28
+
+// Judge judges the servers of a view. packaged says what a server's package says of it.
+func Judge(v *catalog.View, packaged func(server string) string) (all []Server) {
+	texts := map[string]string{}
+	for _, info := range v.Servers() {
+		texts[info.Name] = info.Intro
+	}
+	for _, info := range v.Servers() {
+		s := Server{Name: info.Name, Description: info.Intro, Found: found(v, texts, info.Name)}
+		if s.Proposal = v.Texts().Proposal(info.Name, packaged(info.Name)); s.Proposal != "" {
+			texts[info.Name] = s.Proposal
+			s.Proposed = found(v, texts, info.Name)
+			texts[info.Name] = info.Intro
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// found searches for each of a server's tools among the texts of all servers.
+func found(v *catalog.View, texts map[string]string, server string) (f Found) {
+	var names []string
+	for _, info := range v.Servers() {
+		names = append(names, info.Name)
+	}
+	among := func(query string, width int) int {
+		best := search.Rank(query, names, func(name string) map[string]float64 {
+			counts := map[string]float64{}
+			search.Words(name+" "+display.Cut(texts[name], width), func(w string) { counts[w]++ })
+			return counts
+		})
+		for _, name := range best[:min(len(best), 3)] {
+			if name == server {
+				return 1
+			}
+		}
+		return 0
+	}
+	for _, t := range v.ServerTools(server) {
+		f.Tools++
+		f.Whole += among(t.Summary, display.LineWidth*2)
+		f.Start += among(t.Summary, start)
+	}
+	return f
+}
+
+// Write shows people what was found out.
+func Write(out *terminal.Writer, all []Server) {
+	for _, s := range all {
+		out.Printf("%s: %s\n", s.Name, s.Description)
+		if s.Found.Tools == 0 {
+			out.Printf("  its tools are not known: dynmcp warm %s lists them\n", s.Name)
+			continue
+		}
+		out.Printf("  %s\n", s.Found)
+		if s.Proposal != s.Description {
+			out.Printf("  proposal: %s\n  %s\n", s.Proposal, s.Proposed)
+		}
+	}
+}
+
+// String says it in a sentence.
+func (f Found) String() string {
+	return fmt.Sprintf("among the first three for %d of its %s, by its first %d characters for %d", f.Whole, display.Plural(f.Tools, "tool"), start, f.Start)
+}

@@ -1,0 +1,325 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/internal/keyring"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/packages"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
+)
+
+// checkConfig says what was read, which servers are off, and what a host that starts
+// dynmcp elsewhere would find otherwise.
+func (d *doctor) checkConfig(ctx context.Context) {
+	text, off := d.inventory()
+	if d.Cfg.Path != "" && off == 0 {
+		text += "; all variables are set"
+	}
+	d.add(finding{Check: aboutConfig, Level: fine, Text: text})
+	for _, s := range d.Cfg.Servers {
+		if s.Off != nil {
+			d.add(finding{Check: aboutConfig, Level: problem, Server: s.Name, Text: "off: " + s.Off.Why(), Hint: s.Off.Hint})
+		}
+	}
+	d.checkHostEnvironment(ctx)
+	for _, file := range d.Cfg.Sources[min(1, len(d.Cfg.Sources)):] {
+		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
+	}
+	d.checkPlainSecrets()
+	for _, w := range d.Cfg.Warnings {
+		d.add(finding{Check: aboutConfig, Level: warning, Text: w})
+	}
+}
+
+// inventory says which config was loaded and how many servers it has; off is how many are off.
+func (d *doctor) inventory() (text string, off int) {
+	lazy, disabled := 0, 0
+	for _, s := range d.Cfg.Servers {
+		switch {
+		case s.Off != nil:
+			off++
+		case s.Disabled:
+			disabled++
+		case s.Lazy():
+			lazy++
+		}
+	}
+	text = cli.Count(len(d.Cfg.Servers), "server")
+	if lazy > 0 {
+		text += fmt.Sprintf(", %d lazy", lazy)
+	}
+	if disabled > 0 {
+		text += fmt.Sprintf(", %d disabled", disabled)
+	}
+	if off > 0 {
+		text += fmt.Sprintf(", %d off", off)
+	}
+	if d.Cfg.Path != "" {
+		text = d.Cfg.Path + ": " + text
+	}
+	return text, off
+}
+
+// checkPlainSecrets names what may be a secret in the config's files, and how it is moved.
+func (d *doctor) checkPlainSecrets() {
+	how := "dynmcp secret set %[1]s keeps it in the keyring; write ${keyring:%[1]s} in its place"
+	if keyring.Offered() != nil {
+		how = "put %[1]s=… into .env, and write ${%[1]s} in its place"
+	}
+	for _, file := range d.Cfg.Sources {
+		servers, err := conf.Written(file)
+		if err != nil {
+			continue // it was loaded: only the form of a host may be unknown here
+		}
+		for _, s := range servers {
+			noted := map[string]bool{}
+			s.ReplaceSecrets(func(found schema.SecretUse) string {
+				if !noted[found.Where] {
+					d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: found.Where + " may hold a secret in plain text",
+						Hint: fmt.Sprintf(how, cmp.Or(schema.VariableName(found.Name), schema.VariableName(s.Name)))})
+				}
+				noted[found.Where] = true
+				return found.Value
+			})
+		}
+	}
+}
+
+// checkLogins says where logins are kept, if a server may want one.
+func (d *doctor) checkLogins() {
+	if !slices.ContainsFunc(conf.Enabled(d.Cfg), oauth.Applies) {
+		return
+	}
+	store, err := login.Store()
+	if err != nil {
+		d.addError(aboutConfig, "", err)
+		return
+	}
+	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
+}
+
+// checkStore says what keeps servers from being known before they are started.
+func (d *doctor) checkStore() {
+	kept := store.Of(d.Cfg, conf.CatalogDir())
+	if kept == nil {
+		return
+	}
+	if err := kept.Check(); err != nil {
+		d.add(finding{Check: aboutConfig, Level: warning, Text: "what servers list cannot be kept: " + err.Error(), Hint: store.Remedy(err)})
+		return
+	}
+	for _, s := range conf.Enabled(d.Cfg) {
+		if _, err := kept.Load(s); err != nil {
+			d.add(finding{Check: aboutConfig, Level: warning, Server: s.Name, Text: "what it listed in an earlier run is not used: " + err.Error(), Hint: store.Remedy(err)})
+		}
+	}
+}
+
+// checkCommand finds a server's program, with the PATH of now and of a desktop.
+func (d *doctor) checkCommand(s schema.Server) {
+	if err := command.Check(s); err != nil {
+		d.addError(aboutCommands, s.Name, err)
+		return
+	}
+	if script := missingScript(s); script != "" {
+		d.add(finding{Check: aboutCommands, Level: problem, Server: s.Name, Text: fmt.Sprintf("found %q, but its script %s is not there", s.Command, script),
+			Hint: `give its full path, or "cwd" with the directory that it is in`})
+		return
+	}
+	d.add(finding{Check: aboutCommands, Level: fine, Server: s.Name, Text: fmt.Sprintf("found %q", s.Command)})
+	if text := confine.Warning(s); text != "" {
+		level := problem
+		if s.Sandbox.BestEffort {
+			level = warning
+		}
+		d.add(finding{Check: aboutCommands, Level: level, Server: s.Name, Text: text})
+	}
+	if runtime.GOOS == "windows" || s.Env["PATH"] != "" || strings.ContainsRune(s.Command, '/') {
+		return
+	}
+	desktop := s
+	desktop.Env = map[string]string{}
+	maps.Copy(desktop.Env, s.Env)
+	desktop.Env["PATH"] = hosts.DesktopPath
+	if command.Check(desktop) == nil {
+		return
+	}
+	f := finding{Check: aboutCommands, Level: note, Server: s.Name,
+		Text: fmt.Sprintf("a host started from the desktop may not find %q: its PATH can be as short as %s", s.Command, hosts.DesktopPath)}
+	if runtime.GOOS == "darwin" {
+		f.Level = warning
+	}
+	if path, err := exec.LookPath(s.Command); err == nil {
+		f.Hint = fmt.Sprintf(`for such a host, add "env": {"PATH": "%s:%s"} to the entry`, filepath.Dir(path), hosts.DesktopPath)
+	}
+	d.add(f)
+}
+
+var (
+	interpreters = lazyregexp.New(`^(python[0-9.]*|node|bun|ruby|perl|php|bash|sh)$`)
+	scriptName   = lazyregexp.New(`\.(py|[cm]?js|[cm]?ts|rb|pl|php|sh)$`)
+)
+
+// missingScript returns the file that an interpreter is to run and that is not there, "" if
+// there is no such thing.
+func missingScript(s schema.Server) string {
+	script := scriptOf(s)
+	path := script
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.Cwd, path)
+	}
+	if _, err := os.Stat(path); script != "" && errors.Is(err, fs.ErrNotExist) {
+		return script
+	}
+	return ""
+}
+
+// scriptOf returns the file that an interpreter is to run, "" if it is not plain which.
+func scriptOf(s schema.Server) string {
+	if !interpreters().MatchString(programOf(s)) {
+		return ""
+	}
+	for _, arg := range s.Args {
+		switch {
+		case slices.Contains([]string{"-c", "-m", "-e", "-p", "-"}, arg):
+			return ""
+		case !strings.HasPrefix(arg, "-") && scriptName().MatchString(arg):
+			return arg
+		case !strings.HasPrefix(arg, "-"):
+			return ""
+		}
+	}
+	return ""
+}
+
+// minNode is the oldest Node.js that the MCP SDK runs on.
+const minNode = 18
+
+// checkNode looks at the version of Node.js if a server needs it.
+func (d *doctor) checkNode(ctx context.Context) {
+	needed := ""
+	for _, s := range conf.Enabled(d.Cfg) {
+		if program := programOf(s); program == "npx" || program == "node" {
+			needed = s.Name
+			break
+		}
+	}
+	if needed == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	const install = "install Node.js from https://nodejs.org or with your package manager"
+	out, err := exec.CommandContext(ctx, "node", "--version").Output()
+	text := strings.TrimSpace(string(out))
+	major, _, _ := strings.Cut(strings.TrimPrefix(text, "v"), ".")
+	switch n, bad := strconv.Atoi(major); {
+	case errors.Is(err, exec.ErrNotFound):
+		d.add(finding{Check: aboutNode, Level: problem, Text: needed + " needs Node.js, but there is no node on the PATH", Hint: install})
+	case err != nil || bad != nil:
+		d.add(finding{Check: aboutNode, Level: warning, Text: fmt.Sprintf("node --version printed %q (%v)", text, err), Hint: install})
+	case n < minNode:
+		d.add(finding{Check: aboutNode, Level: problem, Text: fmt.Sprintf("node is %s; MCP servers need %d or newer", text, minNode), Hint: install})
+	default:
+		d.add(finding{Check: aboutNode, Level: fine, Text: "node is " + text})
+	}
+}
+
+// programOf returns the name of a server's program, without directory and suffix.
+func programOf(s schema.Server) string {
+	if s.Transport != schema.Stdio {
+		return ""
+	}
+	name := filepath.Base(s.Command)
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
+}
+
+var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
+
+// checkPinned warns of packages that are fetched in whatever version is newest.
+func (d *doctor) checkPinned(s schema.Server) {
+	program := programOf(s)
+	if program != "npx" && program != "bunx" && program != "pnpx" {
+		return
+	}
+	name := packages.NPM(s.Args)
+	at := strings.LastIndexByte(name, '@')
+	switch {
+	case name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
+		return
+	case at > 0 && pinnedVersion().MatchString(name[at+1:]):
+		d.add(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: name})
+		return
+	case at > 0:
+		name = name[:at]
+	}
+	d.add(finding{
+		Check: aboutPackages, Level: warning, Server: s.Name,
+		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, program),
+		Hint: fmt.Sprintf("write %s@VERSION; npm view %s version prints the latest", name, name),
+	})
+}
+
+// checkAddresses sees whether something answers at the addresses. It sends none of
+// the config's headers and follows no redirect; any answer will do.
+func (d *doctor) checkAddresses(ctx context.Context) {
+	client := http.Client{
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if d.timeout > 0 {
+		client.Timeout = d.timeout
+	}
+	for _, s := range conf.Enabled(d.Cfg) {
+		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // a secret is in it, which is not asked for here
+			continue
+		}
+		status, err := probe(ctx, &client, s.URL)
+		if err != nil {
+			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: selfhost.CheckURLHint})
+			continue
+		}
+		d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "answers with HTTP status " + status})
+	}
+}
+
+func probe(ctx context.Context, client *http.Client, address string) (status string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", errors.New("its url is invalid")
+	}
+	res, err := client.Do(req)
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return "", wrapped.Err // without the address, which may hold a secret
+	}
+	if err != nil {
+		return "", err
+	}
+	res.Body.Close()
+	return res.Status, nil
+}

@@ -1,0 +1,64 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// checkHostEnvironment reports what works here and would not where a host starts dynmcp.
+func (d *doctor) checkHostEnvironment(ctx context.Context) {
+	if d.Cfg.Path == "" {
+		return
+	}
+	missing, err := hosts.MissingUnder(ctx, d.Cfg, d.Cfg.Sources, d.EnvFile)
+	if err != nil {
+		return // it would be an error here as well
+	}
+	beside := schema.EnvFileBeside(d.Cfg.Path)
+	for _, server := range slices.Sorted(maps.Keys(missing.Directory)) {
+		d.add(finding{Check: aboutConfig, Level: warning, Server: server,
+			Text: fmt.Sprintf("a host starts dynmcp in another directory, where it would be off: %s only in the .env of this directory", hosts.Are(missing.Directory[server])),
+			Hint: fmt.Sprintf("move that to %s, or have the host start dynmcp with -e; dynmcp install does that", beside)})
+	}
+	for _, server := range slices.Sorted(maps.Keys(missing.Environment)) {
+		d.add(finding{Check: aboutConfig, Level: note, Server: server,
+			Text: fmt.Sprintf("with a host started from the desktop it may be off: %s only in the environment of this shell", hosts.Are(missing.Environment[server])),
+			Hint: fmt.Sprintf("write that to %s, or to the env of dynmcp's entry in the host", beside)})
+	}
+	for _, s := range conf.Enabled(d.Cfg) {
+		if file := relativeFile(s); file != "" {
+			d.add(finding{Check: aboutCommands, Level: warning, Server: s.Name,
+				Text: fmt.Sprintf("a host starts dynmcp in another directory, where %q is not found", file),
+				Hint: "write its full path, or give the entry a cwd"})
+		}
+	}
+}
+
+var scriptFile = lazyregexp.New(`\.(?:[cm]?[jt]s|py|rb|sh|jar|json|ya?ml|toml)$`)
+
+// relativeFile returns a file of the working directory that the command line of a
+// server names, "" if it names none.
+func relativeFile(s schema.Server) string {
+	if s.Transport != schema.Stdio || s.Cwd != "" {
+		return ""
+	}
+	for i, word := range append([]string{s.Command}, s.Args...) {
+		if filepath.IsAbs(word) || i == 0 && !strings.ContainsAny(word, `/\`) || i > 0 && !strings.HasPrefix(word, "./") && !strings.HasPrefix(word, "../") && !scriptFile().MatchString(word) {
+			continue
+		}
+		if info, err := os.Stat(word); err == nil && !info.IsDir() {
+			return word
+		}
+	}
+	return ""
+}

@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// startAll starts every server, in two steps: those that are there at the start of
+// a session, whose cost is measured, and then the lazy ones.
+func (d *doctor) startAll(ctx context.Context) {
+	servers := conf.Enabled(d.Cfg)
+	if len(servers) == 0 {
+		return
+	}
+	waiting, ready := terminal.ShowStarting(d.ErrOut, conf.Names(servers))
+	defer waiting.End()
+	if d.Cfg.SingleWrap && d.hasProblem(aboutCommands, servers[0].Name) {
+		return
+	}
+	h, err := selfhost.Start(ctx, d.Cfg, d.Log)
+	if err != nil {
+		only := ""
+		if d.Cfg.SingleWrap {
+			only = servers[0].Name
+		}
+		d.addError(aboutServers, only, err)
+		return
+	}
+	defer h.Close()
+	eager := slices.DeleteFunc(slices.Clone(servers), schema.Server.Lazy)
+	lazy := slices.DeleteFunc(slices.Clone(servers), func(s schema.Server) bool { return !s.Lazy() })
+	failed := d.startServers(ctx, h, ready, eager)
+	tools, err := h.Conn.Call(ctx, "tools/list", nil)
+	if err != nil {
+		d.addError(aboutServers, "", cli.Interrupted(err))
+		return
+	}
+	maps.Copy(failed, d.startServers(ctx, h, ready, lazy))
+	d.reportStarted(h.View(), servers, failed)
+	d.Host = tokenscmd.CountDefinitions(h.View(), tools, h.Conn.ServerInfo().Instructions)
+}
+
+// reportStarted says which servers started.
+func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, failed map[string]error) {
+	for _, s := range servers {
+		switch err := failed[s.Name]; {
+		case err == nil:
+			status, _ := view.Server(s.Name)
+			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + cli.Count(status.Tools, "tool")})
+		case !d.hasProblem(aboutCommands, s.Name):
+			d.addError(aboutServers, s.Name, err)
+		}
+	}
+	definitions := trust.Lint(view, (&trust.Review{Config: d.Cfg, Store: store.Of(d.Cfg, conf.CatalogDir())}).Names())
+	for _, w := range slices.Concat(view.Collisions(), view.Warnings(), definitions) {
+		d.add(finding{Check: aboutServers, Level: warning, Text: w})
+	}
+}
+
+func (d *doctor) startServers(ctx context.Context, h *selfhost.Host, ready func(string), servers []schema.Server) (failed map[string]error) {
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+	}
+	return h.Load(ctx, ready, conf.Names(servers)...)
+}

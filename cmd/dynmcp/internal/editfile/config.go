@@ -1,0 +1,60 @@
+package editfile
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// OpenConfig reads the config file that is named, or else the one found in the
+// working directory, to edit it.
+func OpenConfig(path string) (*File, error) {
+	if path == "" {
+		found, err := schema.Find(".")
+		if err != nil {
+			return nil, err
+		}
+		path = found
+	}
+	file, err := Open(path)
+	if err == nil && !file.Exists() {
+		return nil, hint.With(cli.MessageError("Config file not found: "+file.Path), "create it with: dynmcp init --path %s", path)
+	}
+	return file, err
+}
+
+// LockConfig is openConfig for a verb that is about to change the file.
+func LockConfig(path string) (file *File, unlock func(), err error) {
+	if file, err = OpenConfig(path); err == nil {
+		unlock, err = file.Lock()
+	}
+	return file, unlock, err
+}
+
+// EmptyConfig returns a config without servers that names its schema, in the language
+// of the path's extension; yaml decides for others.
+func EmptyConfig(path, address string, yaml bool) []byte {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".yaml", ".yml":
+		yaml = true
+	case ".json", ".jsonc":
+		yaml = false
+	}
+	if yaml {
+		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", address)
+	}
+	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", address)
+}
+
+// EntryNames returns the names of entries.
+func EntryNames(entries []schema.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	return names
+}

@@ -1,0 +1,186 @@
+// Package editfile replaces files of the user, configs before all: as a whole, one run at a time,
+// with a copy of the old text beside them.
+package editfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
+
+// An File is a file that a verb replaces as a whole. Readers see the old text or
+// the new one, never a part, also after a crash.
+type File struct {
+	Path string // where the text is: the target of a symbolic link
+	Link string // the symbolic link that was named, empty if it was none
+	Old  []byte // the text that was read, nil if there was no file
+
+	Mode    fs.FileMode // of the file
+	NewMode fs.FileMode // of a file that is made; 0 leaves it to the user's umask
+
+	KeepAll bool // a backup is never overwritten
+}
+
+// Open reads a file that is to be changed, or finds that there is none.
+func Open(path string) (*File, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: path}
+	// A symbolic link stays one, and its target is changed. Any other error of the
+	// path is reported when it is read.
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, hint.With(fmt.Errorf("%s is a symbolic link to a file that does not exist", path), "create that file or remove the link")
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.Link, f.Path = path, target
+	}
+	return f, f.read()
+}
+
+func (f *File) read() error {
+	f.Old, f.Mode = nil, f.NewMode
+	info, err := os.Stat(f.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return hint.With(fmt.Errorf("%s is a directory", f.Path), "name a file in it")
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", f.Path)
+	}
+	f.Mode = info.Mode().Perm()
+	f.Old, err = regular.Read(context.Background(), f.Path, regular.Large)
+	if f.Old == nil && err == nil {
+		f.Old = []byte{}
+	}
+	return err
+}
+
+// Exists reports whether there was a file.
+func (f *File) Exists() bool { return f.Old != nil }
+
+// Name returns the path as it was given, with the target of a link.
+func (f *File) Name() string {
+	if f.Link != "" {
+		return f.Link + " -> " + f.Path
+	}
+	return f.Path
+}
+
+// Backup returns where the old text is kept. With keepAll that is the first of .bak,
+// .bak.1, .bak.2 … that is free or has this very text.
+func (f *File) Backup() string {
+	path := f.Path + ".bak"
+	for i := 1; f.KeepAll; i++ {
+		text, err := regular.Read(context.Background(), path, regular.Large)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.Old) {
+			break
+		}
+		path = fmt.Sprintf("%s.bak.%d", f.Path, i)
+	}
+	return path
+}
+
+// Backups returns the texts that are kept beside a file with keepAll, the oldest
+// first.
+func (f *File) Backups() [][]byte {
+	var all [][]byte
+	for i := 0; ; i++ {
+		path := f.Path + ".bak"
+		if i > 0 {
+			path = fmt.Sprintf("%s.bak.%d", f.Path, i)
+		}
+		text, err := regular.Read(context.Background(), path, regular.Large)
+		if err != nil {
+			return all
+		}
+		all = append(all, text)
+	}
+}
+
+// Write replaces the text that was read, unless it has changed since. The old text
+// is kept in a file beside it.
+func (f *File) Write(text []byte) error {
+	read, existed := f.Old, f.Exists()
+	unlock, err := f.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if f.Exists() && !(existed && bytes.Equal(f.Old, read)) {
+		return hint.With(fmt.Errorf("%s has changed meanwhile", f.Path), "nothing was written; try again")
+	}
+	return f.Replace(text)
+}
+
+// Replace is write for a file that is locked.
+func (f *File) Replace(text []byte) error {
+	if f.Exists() {
+		if err := atomicfile.Replace(f.Backup(), f.Old, f.Mode); err != nil {
+			return fmt.Errorf("keep the old file: %w", err)
+		}
+	}
+	return atomicfile.Replace(f.Path, text, f.Mode)
+}
+
+// lockPatience is how long another run may hold the lock before the user is told.
+const lockPatience = time.Second
+
+// Lock keeps other runs of dynmcp from changing the file until unlock is called,
+// and reads it again: of two changes made to the same text one would be lost.
+//
+// The operating system holds the lock, so a run that is killed leaves none. It is
+// on a file beside the one that is changed, because that one is replaced.
+func (f *File) Lock() (unlock func(), err error) {
+	path := filepath.Join(filepath.Dir(f.Path), "."+filepath.Base(f.Path)+".lock")
+	tell := time.AfterFunc(lockPatience, func() {
+		fmt.Fprintf(os.Stderr, "dynmcp: waiting for another dynmcp that is changing %s\n", f.Path)
+	})
+	defer tell.Stop()
+	for {
+		file, err := lockedfile.Edit(path)
+		if err != nil {
+			return nil, err
+		}
+		unlock = func() {
+			_ = os.Remove(path)
+			_ = file.Close()
+			if runtime.GOOS == "windows" {
+				_ = os.Remove(path) // open files stay there, this one too if another run has it
+			}
+		}
+		// The last holder of the lock removed the file. A lock on that one would
+		// exclude nobody.
+		held, err1 := file.Stat()
+		now, err2 := os.Stat(path)
+		if err1 != nil || err2 != nil || !os.SameFile(held, now) {
+			_ = file.Close()
+			continue
+		}
+		if err := f.read(); err != nil {
+			unlock()
+			return nil, err
+		}
+		return unlock, nil
+	}
+}

@@ -1,0 +1,102 @@
+package editfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+)
+
+func onlyFiles(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the directory holds %q, want %q", got, want)
+	}
+}
+
+// What somebody else wrote since the file was read is not overwritten.
+func TestEditedFileChangedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp.json")
+	for _, before := range []string{"", "old"} {
+		if before != "" {
+			writeText(t, path, before)
+		}
+		file, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeText(t, path, "theirs")
+		if err := file.Write([]byte("ours")); err == nil || !strings.Contains(err.Error(), "has changed meanwhile") {
+			t.Errorf("got %v", err)
+		}
+		if got, _ := os.ReadFile(path); string(got) != "theirs" {
+			t.Errorf("the file holds %q", got)
+		}
+		onlyFiles(t, dir, "mcp.json")
+	}
+}
+
+// Of several runs that write at once each either writes or says that it did
+// not: nobody's change is lost silently.
+func TestEditedFileConcurrently(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp.json")
+	writeText(t, path, "")
+	const runs = 8
+	wrote := make(chan bool, runs)
+	for range runs {
+		go func() {
+			file, err := Open(path)
+			if err == nil {
+				err = file.Write(append(file.Old, 'x'))
+			}
+			wrote <- err == nil
+		}()
+	}
+	want := 0
+	for range runs {
+		if <-wrote {
+			want++
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || len(got) != want || want == 0 {
+		t.Errorf("%d runs wrote, the file has %d of them, %v", want, len(got), err)
+	}
+	onlyFiles(t, dir, "mcp.json", "mcp.json.bak")
+}
+
+// A write that fails leaves the old file and nothing else behind.
+func TestReplaceFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "taken", "inside"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(filepath.Join(dir, "taken"), []byte("x"), 0); err == nil {
+		t.Error("a directory was replaced")
+	}
+	onlyFiles(t, dir, "taken")
+	if err := atomicfile.Replace(filepath.Join(dir, "none", "mcp.json"), []byte("x"), 0); err == nil {
+		t.Error("a file was written where there is no directory")
+	}
+	if _, err := Open(os.DevNull); err == nil {
+		t.Error("a device can be edited")
+	}
+}
+
+func writeText(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,156 @@
+// Package historycmd declares the verbs that show the record of calls.
+package historycmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A period is the value of --since: a duration, also in days.
+type period time.Duration
+
+func (*period) Type() string { return "duration" }
+
+func (p *period) String() string { return "" }
+
+func (p *period) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if days, isDays := bytes.CutSuffix([]byte(text), []byte("d")); isDays {
+		var n float64
+		n, err = strconv.ParseFloat(string(days), 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
+	if err != nil || d < 0 {
+		return errors.New(`want a time like "2h" or "7d"`)
+	}
+	*p = period(d)
+	return nil
+}
+
+// since returns when the period began, the zero time of none.
+func (p period) since() time.Time {
+	if p == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(p))
+}
+
+// addFilter adds the flags that pick calls.
+func addFilter(cmd *cobra.Command, f *activity.Filter, since *period) {
+	cmd.Flags().Var(since, "since", "only calls of the last `time`, such as 2h or 7d")
+	cmd.Flags().StringVar(&f.Server, "server", "", "only calls of this `server`")
+	cmd.Flags().StringVar(&f.Tool, "tool", "", "only calls of this `tool`, with or without its server")
+	cmd.Flags().StringVar(&f.Principal, "principal", "", "only calls of this `user`")
+	cmd.Flags().StringVar(&f.Host, "host", "", "only calls of hosts of this `name`")
+	cmd.Flags().StringVar(&f.Session, "session", "", "only calls of this `session`")
+	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only calls of this `outcome`: done, not_sent or unknown")
+	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only calls that did not end as they should")
+}
+
+// Log shows the calls that were recorded.
+var Log = cli.Verb{
+	Use:   "log [flags]",
+	Short: "Show the calls that were recorded",
+	Long: `Show the calls that were recorded, with "activity" in the config: when, what, how it
+ended, how long it took, and for whom. The last ones are at the end.`,
+	Example: `  dynmcp log --since 2h --failed
+  dynmcp log -f --server github
+  dynmcp log -n 0 --json`,
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		var view history.View
+		var since period
+		from.Add(cmd)
+		addFilter(cmd, &view.Filter, &since)
+		cmd.Flags().IntVarP(&view.Most, "lines", "n", 50, "how many of the last calls; 0 is all")
+		cmd.Flags().BoolVarP(&view.Follow, "follow", "f", false, "show calls as they end, until interrupted")
+		cmd.Flags().BoolVar(&view.JSON, "json", false, "print the lines as they were recorded")
+		return func(cmd *cobra.Command, _ []string) error {
+			cfg, err := from.Load(cmd.Context())
+			if err != nil {
+				return err
+			}
+			dir, err := record.Dir(cfg)
+			if err != nil {
+				return err
+			}
+			view.Since = since.since()
+			ctx, stop := run.UntilSignal(false)
+			defer stop()
+			return view.Show(ctx, cli.Stdout(cmd), dir)
+		}
+	},
+}
+
+// Stats adds them up.
+var Stats = cli.Verb{
+	Use:   "stats [flags]",
+	Short: "Add up the calls that were recorded",
+	Long: `Add up the calls that were recorded, with "activity" in the config, by tool: how many,
+how many failed, how long they took, the tokens of arguments and results (estimated),
+the last use. Then what was never used: servers to make lazy or to remove. Nothing is
+started.`,
+	Example: `  dynmcp stats --since 7d
+  dynmcp stats --json | jq .never_used`,
+	Args: cli.AtMost(0),
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{Stored: true}
+		var f activity.Filter
+		var since period
+		var asJSON bool
+		addFilter(cmd, &f, &since)
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+		return on.Run(cmd, func(ctx context.Context, _ []string) error {
+			f.Since = since.since()
+			return writeStats(ctx, &on, &f, asJSON)
+		})
+	},
+}
+
+// writeStats adds up the calls that are picked.
+func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJSON bool) error {
+	dir, err := record.Dir(t.Cfg)
+	if err != nil {
+		return err
+	}
+	lines, err := history.All(ctx, dir, f)
+	if err != nil {
+		return err
+	}
+	var servers []history.Server
+	for _, s := range conf.Enabled(t.Cfg) {
+		if f.Server != "" && f.Server != s.Name {
+			continue
+		}
+		known := history.Server{Name: s.Name, Lazy: s.Lazy()}
+		if stored := conf.StoredOf(t.Cfg, s); stored.ReadTools != nil {
+			for _, raw := range stored.ReadTools() {
+				name, _ := wire.Text(wire.Get(raw, "name"))
+				known.Tools = append(known.Tools, name)
+			}
+		}
+		servers = append(servers, known)
+	}
+	stats := history.Summarize(lines, servers)
+	if asJSON {
+		return terminal.WriteJSON(t.Out, stats)
+	}
+	stats.Write(t.Out)
+	return t.Out.Err
+}

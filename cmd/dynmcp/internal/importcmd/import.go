@@ -1,0 +1,336 @@
+// Package importcmd has the verb import, which adds the servers of hosts to a config.
+package importcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
+	"github.com/dynmcp/dynmcp/internal/packages"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/mask"
+)
+
+// importFlags are the flags of import.
+type importFlags struct {
+	config  string
+	from    string
+	servers []string
+	write   bool
+	force   bool
+	vars    bool
+	secrets string // where they go: keyring, env, or "" for nowhere
+	lazy    bool
+	sandbox bool
+	warm    bool
+}
+
+// Verb imports the servers of hosts.
+var Verb = cli.Verb{
+	Use:   "import [HOST…]",
+	Short: "Import the servers of your hosts",
+	Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
+would become; --write writes it. The hosts' own files are not changed. Hosts are
+` + hosts.TwoLines(hosts.Names()) + `;
+without a name, all of them. Of MCP Browser and dynmcp itself YAML is read too.
+
+Values that may be secrets are shown as ***. With --vars they are not copied into
+the config: ${NAME} takes their place, and they go to the .env file beside it, which
+only you can read; with --secrets keyring to the keyring. With --lazy each server is started once, and described by what its
+tools are about and it says of itself, so that later it starts only when it is needed.
+
+A file that a host owns, like Claude Code's .mcp.json, is written
+only if -c names it.`,
+	Example: `  dynmcp import
+  dynmcp import claude-desktop --write
+  dynmcp import cursor --server github --vars --write
+  dynmcp import --lazy --vars --write
+  dynmcp import codex --from old-config.toml`,
+	Args:  cobra.ArbitraryArgs,
+	Words: hosts.Names(),
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags importFlags
+		f := cmd.Flags()
+		f.StringVarP(&flags.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
+		f.StringVar(&flags.from, "from", "", "read this `file` of a host")
+		f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
+		f.BoolVar(&flags.sandbox, "sandbox", false, "limit programs to what every sandbox allows (dynmcp sandbox NAME says what)")
+		f.BoolVar(&flags.lazy, "lazy", false, "start each server once, and propose a description of what its tools are about")
+		f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
+		f.StringVar(&flags.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
+		cli.CompleteValues(cmd, map[string][]string{"secrets": {secretsKeyring, secretsEnv}})
+		f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
+		f.BoolVar(&flags.write, "write", false, "write the config")
+		testcmd.AddWarmFlag(cmd, &flags.warm)
+		return func(cmd *cobra.Command, args []string) error {
+			var config string
+			var added []string
+			err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
+				switch flags.secrets {
+				case "":
+				case secretsEnv, secretsKeyring:
+					flags.vars = true
+				default:
+					return hint.With(fmt.Errorf("--secrets: unknown place %q", flags.secrets), "there are keyring and env")
+				}
+				m := importer{importFlags: flags, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
+				config, added, err = m.run(ctx, args)
+				return err
+			})
+			if err != nil || len(added) == 0 || !flags.warm && !cli.Stderr(cmd).Interactive {
+				return err
+			}
+			return testcmd.OfferWarm(cmd, conf.Flags{Config: config}, flags.warm, added...)
+		}
+	},
+}
+
+// An importer adds servers of hosts to a config.
+type importer struct {
+	importFlags
+	out, errOut *terminal.Writer
+
+	// Set by open.
+	file *editfile.File // the config
+	env  *variablesFile
+}
+
+// run imports from the hosts of these names, and returns the config that it wrote and the
+// names of what it added.
+func (m *importer) run(ctx context.Context, names []string) (config string, added []string, err error) {
+	servers, err := m.readServers(ctx, names)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(servers) == 0 {
+		m.out.Say("No host here has servers yet, so there is nothing to import.")
+		m.out.Printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
+		return "", nil, nil
+	}
+	if err := m.open(servers); err != nil {
+		return "", nil, err
+	}
+	text, imported, err := m.addServers(ctx, servers)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(imported) == 0 {
+		m.out.Printf("Nothing to add to %s\n", m.file.Name())
+		return "", nil, nil
+	}
+	added = m.show(text, imported)
+	if !m.write {
+		m.reportUnwritten()
+		return "", nil, nil
+	}
+	if err := m.replace(text); err != nil {
+		return "", nil, err
+	}
+	m.out.Printf("Added %s to %s\n", strings.Join(added, ", "), m.file.Name())
+	m.env.report(m.errOut)
+	m.printNextSteps(imported)
+	return cmp.Or(m.file.Link, m.file.Path), added, nil
+}
+
+// show shows what the config would become, and returns the names of what is added.
+func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
+	editfile.ShowDiff(m.out, m.file.Path, m.file.Old, text, mask.File)
+	for _, s := range imported {
+		for _, note := range s.Notes {
+			m.errOut.Printf("%s: %s\n", s.Name, note)
+		}
+		added = append(added, s.Name)
+	}
+	return added
+}
+
+// reportUnwritten says what --write would do.
+func (m *importer) reportUnwritten() {
+	if m.env.keyring && len(m.env.Values) > 0 {
+		m.errOut.Printf("%s would be put into the keyring: %s\n", cli.Count(len(m.env.Values), "secret"), m.env.names())
+	} else if m.env.writes() {
+		m.errOut.Printf("%s would be written to %s\n", cli.Count(len(m.env.Values), "variable"), m.env.file.Name())
+	}
+	m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
+}
+
+// open opens the config to add to, and the variables beside it.
+func (m *importer) open(servers []hosts.Server) error {
+	path, err := m.target()
+	if err != nil {
+		return err
+	}
+	if m.file, err = editfile.Open(path); err != nil {
+		return err
+	}
+	if !m.file.Exists() {
+		m.file.NewMode = 0o600 // there may be secrets in it
+	}
+	m.env, err = openVariables(m.file, servers, m.vars, m.secrets == secretsKeyring)
+	return err
+}
+
+// replace writes the config and its variables, these first: the config needs them.
+func (m *importer) replace(text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(m.file.Path), 0o777); err != nil {
+		return err
+	}
+	if err := m.env.write(); err != nil {
+		return err
+	}
+	return m.file.Write(text)
+}
+
+// target returns the config to add to. One that is a host's own is not written
+// unless the user names it: teams share such files, and the host would have every
+// server twice.
+func (m *importer) target() (string, error) {
+	if m.config != "" {
+		return m.config, nil
+	}
+	const fresh = "mcp.json"
+	found, err := schema.Find(".")
+	if err != nil {
+		found = fresh
+	}
+	h, owned := hosts.Owner(found)
+	if !owned {
+		return found, nil
+	}
+	if _, owned := hosts.Owner(fresh); owned {
+		return "", hint.With(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
+	}
+	m.errOut.Printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", conf.Relative(found), h.Title, fresh, conf.Relative(found))
+	return fresh, nil
+}
+
+// addServers returns the text of the config with the servers added, and those that
+// were. It reports why others were not.
+func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]byte, []hosts.Server, error) {
+	text := m.file.Old
+	if !m.file.Exists() {
+		text = editfile.EmptyConfig(m.file.Path, schema.Address, false)
+	}
+	entries, err := schema.Entries(m.file.Path, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	added := m.choose(servers, editfile.EntryNames(entries))
+	if m.lazy {
+		if err := m.describeServers(ctx, added); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range added {
+		s := &added[i]
+		if m.vars {
+			s.MoveSecrets(m.env.Variables, m.env.reference)
+		} else {
+			s.NoteSecrets()
+		}
+		if m.sandbox && s.Transport == schema.Stdio {
+			s.Sandbox.On = true
+		}
+		if text, err = schema.SetServer(m.file.Path, text, s.Server); err != nil {
+			return nil, nil, err
+		}
+	}
+	return text, added, nil
+}
+
+// choose returns the servers that are added to a config with servers of these names, and says why
+// others are not.
+func (m *importer) choose(servers []hosts.Server, have []string) (added []hosts.Server) {
+	for _, s := range servers {
+		if why := m.whyNot(s, added, have); why != "" {
+			m.errOut.Printf("%s from %s is left out: %s\n", s.Name, s.File, why)
+			continue
+		}
+		added = append(added, s)
+	}
+	return added
+}
+
+// whyNot says why a server is not added after others, to a config that has servers of
+// these names; "" is that it is.
+func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) string {
+	i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
+	switch {
+	case hosts.SameFile(s.File, m.file.Path):
+		return "dynmcp reads this file already"
+	case i >= 0 && reflect.DeepEqual(added[i].Server, s.Server):
+		return "it is the same as in " + added[i].File
+	case i >= 0:
+		return "another server has this name, in " + added[i].File
+	case slices.Contains(have, s.Name) && !m.force:
+		return "the config has a server of this name; --force replaces it"
+	}
+	return s.Problem()
+}
+
+// undescribed returns a config with the servers that have no description, and their names.
+func (m *importer) undescribed(servers []hosts.Server) (cfg *schema.Config, names []string, err error) {
+	text := []byte("{}")
+	for _, s := range servers {
+		if s.Description != "" || s.Disabled {
+			continue
+		}
+		if text, err = schema.SetServer("servers.json", text, s.Server); err != nil {
+			return nil, nil, err
+		}
+		names = append(names, s.Name)
+	}
+	if names == nil {
+		return nil, nil, nil
+	}
+	cfg, err = schema.LoadText(filepath.Join(filepath.Dir(m.file.Path), "servers.json"), text, schema.LoadOptions{})
+	if err == nil {
+		cli.Secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, names, err
+}
+
+// describeServers starts the servers once, as they would be in the config, and
+// proposes a description for each that has none. One that does not start
+// stays without.
+func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
+	cfg, names, err := m.undescribed(servers)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	on := selfhost.Target{Cfg: cfg, ErrOut: m.errOut}
+	h, failed, err := on.Start(ctx, names...)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := context.Cause(ctx); err != nil {
+		return cli.Interrupted(err)
+	}
+	view := h.View()
+	for i := range servers {
+		s := &servers[i]
+		switch {
+		case failed[s.Name] != nil:
+			s.Notes = append(s.Notes, "it did not start, and has no description: "+selfhost.Explain(failed[s.Name], 0).Text)
+		case slices.Contains(names, s.Name):
+			s.Description = view.Texts().Proposal(s.Name, packages.Description(ctx, s.Command, s.Args))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+// Package login has the verbs login and logout, and gives servers the logins that are kept.
+package login
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// loginPatience is how long a person has to log in.
+const loginPatience = 5 * time.Minute
+
+// Login logs in to a server.
+var Login = cli.Verb{
+	Use:   "login NAME [flags]",
+	Short: "Log in to a remote server with OAuth",
+	Long: `Log in to a server of the config that asks for it, in the browser. The login is
+kept for every dynmcp of yours, running ones too, and renewed before it expires.
+
+With --no-browser the address of the login page is printed. Where the browser is
+on another machine it cannot come back here: paste the address that it ends at,
+of a page that does not load. With --cluster the login is kept for its replicas.`,
+	Example: `  dynmcp login linear
+  dynmcp login linear --no-browser
+  dynmcp login files --scope files:write`,
+	Args: oneServer,
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		var cluster replica.ClusterFlags
+		var noBrowser bool
+		var scopes []string
+		var timeout time.Duration
+		from.Add(cmd)
+		cluster.Add(cmd, &cli.Secrets)
+		cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the address of the login page instead of opening it")
+		cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
+		cmd.Flags().DurationVar(&timeout, "timeout", loginPatience, "how long to wait for the login; 0 is for ever")
+		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
+		return func(cmd *cobra.Command, args []string) error {
+			from.Only = args
+			server, err := loginServer(cmd.Context(), &from, args[0])
+			if err != nil {
+				return err
+			}
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				if timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, timeout)
+					defer cancel()
+				}
+				return withLogins(ctx, &cluster, func(store *oauth.Store) error {
+					return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, scopes, noBrowser)
+				})
+			})
+		}
+	},
+}
+
+// Logout forgets a login.
+var Logout = cli.Verb{
+	Use:   "logout NAME",
+	Short: "Forget the login at a remote server",
+	Long: `Forget the login at a server of the config. Its tokens are revoked where the
+server's authorization server offers that.`,
+	Example: `  dynmcp logout linear`,
+	Args:    oneServer,
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		var cluster replica.ClusterFlags
+		from.Add(cmd)
+		cluster.Add(cmd, &cli.Secrets)
+		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
+		return func(cmd *cobra.Command, args []string) error {
+			from.Only = args
+			cfg, err := from.Load(cmd.Context())
+			if err != nil {
+				return err
+			}
+			server, err := conf.ServerNamed(cfg, args[0])
+			if err != nil {
+				return err
+			}
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				return withLogins(ctx, &cluster, func(store *oauth.Store) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+			})
+		}
+	},
+}
+
+func oneServer(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return hint.With(errors.New("no server name given"), "%s NAME; dynmcp ls lists the servers", cmd.CommandPath())
+	case len(args) > 1:
+		return cli.UnexpectedArgument(cmd, args[1])
+	}
+	return nil
+}
+
+// loginServer returns a server of the config that a person can log in to.
+func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server, error) {
+	cfg, err := f.Load(ctx)
+	if err != nil {
+		return schema.Server{}, err
+	}
+	s, err := conf.ServerNamed(cfg, name)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Transport == schema.Stdio:
+		return s, hint.With(fmt.Errorf("%s is a program on this machine, which there is no login for", name), "what it needs goes into its env")
+	case !oauth.Applies(s):
+		return s, hint.With(fmt.Errorf("%s has an Authorization header in the config, which is sent in place of a login", name), "remove that header first")
+	case s.Auth.Machine():
+		return s, hint.With(fmt.Errorf("%s logs in by itself, with the client of the config", name), "dynmcp test %s shows whether that works", name)
+	}
+	return s, nil
+}
+
+// login logs in and says how it goes. Addresses that are typed on in count as where
+// the browser came back to.
+func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
+	flow := oauth.Flow{
+		Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate},
+		Server:  server,
+		Scopes:  scopes,
+	}
+	flow.Show = func(address string) {
+		if !noBrowser {
+			if err := oauth.OpenBrowser(address); err == nil {
+				out.Printf("Log in to %s in the browser. If it does not open, go to:\n  %s\n", server.Name, address)
+				return
+			}
+		}
+		out.Printf("Log in to %s at:\n  %s\n", server.Name, address)
+		if noBrowser {
+			out.Printf("If the browser cannot come back to this machine, paste the address it ends at:\n")
+		}
+	}
+	if noBrowser {
+		flow.Pasted = lines(ctx, in)
+	}
+	made, err := flow.Run(ctx)
+	if err != nil {
+		return fmt.Errorf("log in to %s: %w", server.Name, err)
+	}
+	out.Printf("Logged in to %s", server.Name)
+	if len(made.Scopes) > 0 {
+		out.Printf(", with the scopes %s", strings.Join(made.Scopes, " "))
+	}
+	out.Printf(".\n")
+	return out.Err
+}
+
+// logout forgets a login and says what came of it.
+func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
+	was, err := oauth.Options{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
+	switch {
+	case was && err != nil:
+		out.Printf("Logged out of %s.\n", server.Name)
+		return hint.With(err, "the login is forgotten here; end it at the server's own page of applications if need be")
+	case was:
+		out.Printf("Logged out of %s.\n", server.Name)
+	case err == nil:
+		out.Printf("There was no login at %s.\n", server.Name)
+	default:
+		return err
+	}
+	return out.Err
+}
+
+// lines returns the lines of in that are not empty. Its goroutine ends with in, or
+// with the process: a read of a terminal cannot be ended.
+func lines(ctx context.Context, in io.Reader) <-chan string {
+	typed := make(chan string)
+	go func() {
+		defer close(typed)
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			text := strings.TrimSpace(scanner.Text())
+			if text == "" {
+				continue
+			}
+			select {
+			case typed <- text:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return typed
+}
+
+// Store returns the user's logins. Nothing is read or made.
+func Store() (*oauth.Store, error) {
+	dir, err := conf.StateDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the directory of logins: %w", err)
+	}
+	return oauth.NewStore(filepath.Join(dir, "logins")), nil
+}
+
+// withLogins calls use with the logins of the cluster that the flags name, or with the
+// user's own if they name none.
+func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.Store) error) error {
+	if flags.Servers() == "" {
+		store, err := Store()
+		if err != nil {
+			return err
+		}
+		return use(store)
+	}
+	c, err := flags.Open(ctx, "dynmcp login")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	logins, err := c.Logins(ctx)
+	if err != nil {
+		return err
+	}
+	return use(logins)
+}
+
+// Offered logs in to a server where a host shows the login page to its user, and
+// keeps the login in the store that open returns.
+func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
+	return func(ctx context.Context, server schema.Server, show func(address string)) error {
+		store, err := open()
+		if err != nil {
+			return err
+		}
+		flow := oauth.Flow{Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate, Logger: log}, Server: server, Show: show}
+		_, err = flow.Run(ctx)
+		return err
+	}
+}
+
+// Of returns how the requests to each server are authorized. The logins are
+// found, in the store that open returns, when the first remote server is used.
+func Of(open func() (*oauth.Store, error), log *slog.Logger) func(schema.Server) upstream.Login {
+	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
+		store, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return oauth.NewSessions(oauth.Options{Store: store, Hide: cli.Secrets.Rotate, Logger: log}), nil
+	})
+	return func(s schema.Server) upstream.Login {
+		if !oauth.Applies(s) {
+			return upstream.Login{}
+		}
+		all, err := sessions()
+		if err != nil {
+			if log != nil {
+				log.Warn("no logins", "err", err)
+			}
+			return upstream.Login{}
+		}
+		session := all.For(s)
+		return upstream.Login{Transport: session.Transport, Hint: session.Hint}
+	}
+}

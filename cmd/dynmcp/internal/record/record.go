@@ -1,0 +1,183 @@
+// Package record has the calls of a run recorded where its config asks for that, and finds
+// what was recorded.
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
+	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Recorder records calls as a config asks for, or another one that it follows later.
+type Recorder struct {
+	log *slog.Logger
+
+	mu  sync.RWMutex
+	cfg schema.Activity // that the record is for
+	dir string
+	to  *activity.Log // nil while nothing is recorded
+}
+
+// New returns a recorder for a config, which may ask for none.
+func New(cfg *schema.Config, log *slog.Logger) (*Recorder, error) {
+	r := &Recorder{log: cmp.Or(log, slog.New(slog.DiscardHandler))}
+	return r, r.Follow(cfg)
+}
+
+// Follow records as another config asks for. An error leaves it as it was.
+func (r *Recorder) Follow(cfg *schema.Config) error {
+	var next *activity.Log
+	var a schema.Activity
+	var dir string
+	if cfg.Activity != nil {
+		a = *cfg.Activity
+		state, err := conf.StateDir()
+		if err != nil && a.Dir == "" {
+			return hint.With(fmt.Errorf("activity: there is no directory for the record of calls: %w", err), `name one: "activity": {"dir": "…"}`)
+		}
+		dir = cfg.ActivityDir(state)
+	}
+	r.mu.RLock()
+	same := a == r.cfg && dir == r.dir
+	r.mu.RUnlock()
+	if same {
+		return nil
+	}
+	if cfg.Activity != nil {
+		var err error
+		next, err = activity.Open(activity.Options{
+			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
+			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: redacted},
+		})
+		if err != nil {
+			return hint.With(err, `name another in "activity": {"dir": "…"}`)
+		}
+	}
+	r.turnTo(next, a, dir)
+	return nil
+}
+
+func (r *Recorder) turnTo(next *activity.Log, a schema.Activity, dir string) {
+	r.mu.Lock()
+	last := r.to
+	r.to, r.cfg, r.dir = next, a, dir
+	r.mu.Unlock()
+	if last != nil {
+		last.Close()
+	}
+}
+
+// Close ends the record.
+func (r *Recorder) Close() { r.turnTo(nil, schema.Activity{}, "") }
+
+// Observer returns what tells the recorder of calls.
+func (r *Recorder) Observer() *aggregator.Observer {
+	return &aggregator.Observer{
+		Call:    func(end aggregator.CallEnd) { r.add(func() activity.Entry { return entryOf(end) }) },
+		Own:     func(end aggregator.OwnEnd) { r.add(func() activity.Entry { return ownEntry(end) }) },
+		Session: func(aggregator.SessionInfo, bool) {},
+		Dropped: func(aggregator.SessionInfo) {},
+		Wants: func() (calls, params bool) {
+			r.mu.RLock()
+			defer r.mu.RUnlock()
+			return r.to != nil, r.to != nil
+		},
+		Close: r.Close,
+	}
+}
+
+// add records a call, where calls are recorded. The record is not closed meanwhile.
+func (r *Recorder) add(entry func() activity.Entry) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.to != nil {
+		r.to.Add(entry())
+	}
+}
+
+// redacted takes secrets out of a text, of which the end may be missing.
+func redacted(text string, whole bool) string {
+	if whole {
+		return cli.Secrets.String(text)
+	}
+	safe, _ := cli.Secrets.Split(text)
+	return safe
+}
+
+// entryOf is a call of a server as it is recorded.
+func entryOf(end aggregator.CallEnd) activity.Entry {
+	e := activity.Entry{Line: lineOf(end.From, end.Began, end.End)}
+	e.Surface, e.Server, e.Tool, e.Kind, e.Outcome, e.Rule = end.Surface, end.Upstream, end.Tool, end.Kind, string(end.Outcome), end.Rule
+	e.BytesIn, e.BytesOut = end.Asked, end.Answered
+	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
+		e.StartMS = float64(wait.Microseconds()) / 1000
+	}
+	if end.Method != "tools/call" {
+		e.Method = end.Method
+	}
+	e.Input = wire.Get(end.Params, "arguments")
+	e.Output = bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)])
+	return e
+}
+
+// ownEntry is a call of a tool of ours as it is recorded.
+func ownEntry(end aggregator.OwnEnd) activity.Entry {
+	e := activity.Entry{Line: lineOf(end.From, end.Began, end.End)}
+	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
+	if end.Failed {
+		e.Kind = "tool_error"
+	}
+	e.BytesIn, e.BytesOut = len(end.Arguments), len(end.Result)
+	e.Input = end.Arguments
+	e.Output = bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)])
+	return e
+}
+
+func lineOf(from aggregator.SessionInfo, began, end time.Time) activity.Line {
+	return activity.Line{
+		Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,
+		MS: float64(end.Sub(began).Microseconds()) / 1000,
+	}
+}
+
+// Dir returns the directory of the record of calls of a config.
+func Dir(cfg *schema.Config) (string, error) {
+	if cfg.Activity == nil {
+		return "", hint.With(errors.New("calls are not recorded"), `add "activity": {} to the config`)
+	}
+	state, err := conf.StateDir()
+	if err != nil && cfg.Activity.Dir == "" {
+		return "", err
+	}
+	return cfg.ActivityDir(state), nil
+}
+
+// LastSession says what the last session that was recorded read, nil where none was.
+func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
+	if cfg.Activity == nil {
+		return nil
+	}
+	dir, err := Dir(cfg)
+	if err != nil {
+		return nil
+	}
+	lines, err := history.All(ctx, dir, &activity.Filter{})
+	if err != nil {
+		return nil
+	}
+	return history.LastSession(lines)
+}

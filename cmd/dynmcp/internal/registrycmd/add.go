@@ -1,0 +1,347 @@
+package registrycmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynmcp/dynmcp/catalog/describe"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Adding are the flags of add that are for servers of a registry.
+type Adding struct {
+	Registry, Via, As string
+	Set               []string
+	Secrets           string
+	Yes               bool
+
+	Config      string            // the config that is edited, "" for the one in the working directory
+	Description string            // "" is that of the registry
+	Env         map[string]string // answers as well, or further variables
+	Headers     map[string]string // likewise
+	Sandbox     bool
+	Force       bool // an entry of the name is replaced
+}
+
+// AddFlags adds the flags to a command.
+func (a *Adding) AddFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	AddRegistryFlag(cmd, &a.Registry)
+	f.StringVar(&a.Via, "via", "", "how a server of a registry is run: "+strings.Join(registry.Ways, ", "))
+	f.StringVar(&a.As, "as", "", "the `name` of the entry of a server of a registry")
+	f.StringArrayVar(&a.Set, "set", nil, "what a server of a registry asks for, `NAME=VALUE`; may be repeated")
+	f.StringVar(&a.Secrets, "secrets", "", "where its secrets are kept: keyring, or env for the .env beside the config")
+	f.BoolVarP(&a.Yes, "yes", "y", false, "add a server of a registry as it is shown, and ask nothing")
+	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {placeKeyring, placeEnv}})
+}
+
+// Entry makes an entry of a server of a registry, NAME or NAME@VERSION, and shows what will run.
+// keep puts its secrets where they belong, and is called before the entry is written.
+func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep func() error, err error) {
+	name, version, err := registry.CutVersion(which)
+	if err != nil {
+		return s, nil, hint.With(err, "dynmcp search WORDS finds names; they look like io.github.user/server")
+	}
+	a.As = cmp.Or(a.As, entryName(name))
+	file, err := a.check()
+	if err != nil {
+		return s, nil, err
+	}
+	var found *registry.Server
+	err = cli.Interruptibly(cmd, func(ctx context.Context) error {
+		found, err = find(ctx, cli.Stderr(cmd), a.Registry, name, version)
+		return err
+	})
+	if err != nil {
+		return s, nil, err
+	}
+	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd), ask: a.asks(cmd)}
+	if found.Status == registry.Deprecated {
+		w.errOut.Say("%s is deprecated%s", found.Name, prefixed(": ", found.Message))
+	}
+	option, err := w.choose(found.Options(installed), a.Via)
+	if err != nil {
+		return s, nil, fmt.Errorf("%s: %w", found.Name, err)
+	}
+	err = cli.Interruptibly(cmd, func(ctx context.Context) error { return unpack(ctx, w.errOut, option) })
+	if err != nil {
+		return s, nil, err
+	}
+	s, hidden, err := a.build(&w, file, found, option)
+	if err != nil {
+		return s, nil, err
+	}
+	show(w.out, found, option, s)
+	switch {
+	case !a.Yes && !w.ask:
+		return s, nil, hint.With(errors.New("there is no terminal to ask on"), "--yes adds it as shown")
+	case w.ask && !cli.Confirmed(cmd, fmt.Sprintf("Add it as %q?", a.As)):
+		return s, nil, errors.New("nothing was added")
+	case w.ask && s.Transport == schema.Stdio && option.Via != registry.OCI && !a.Sandbox:
+		s.Sandbox.On = cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?")
+	}
+	return s, hidden.keep, nil
+}
+
+// build asks for what is not known yet, and makes the entry.
+func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server, o *registry.Option) (s schema.Server, h *hidden, err error) {
+	answers, err := a.answers(w, o)
+	if err != nil {
+		return s, nil, err
+	}
+	if h, err = a.hide(config, o, answers); err != nil {
+		return s, nil, err
+	}
+	if s, err = o.Build(a.As, h.answers); err != nil {
+		return s, nil, missing(found.Name, err)
+	}
+	return a.complete(s, found), h, nil
+}
+
+// asks reports whether a person is asked.
+func (a *Adding) asks(cmd *cobra.Command) bool {
+	in, ok := cmd.InOrStdin().(*os.File)
+	return !a.Yes && ok && term.IsTerminal(int(in.Fd())) && cli.Stderr(cmd).Interactive
+}
+
+// check checks the flags, and that the name of the entry is free, before anybody is asked.
+func (a *Adding) check() (*editfile.File, error) {
+	switch {
+	case !validName().MatchString(a.As):
+		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
+	case a.Secrets != "" && a.Secrets != placeKeyring && a.Secrets != placeEnv:
+		return nil, hint.With(fmt.Errorf("unknown place %q for secrets", a.Secrets), "use keyring or env")
+	case a.Via != "" && !slices.Contains(registry.Ways, a.Via):
+		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(registry.Ways, ", "))
+	}
+	file, err := editfile.OpenConfig(a.Config)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := schema.Entries(file.Path, file.Old)
+	if err == nil && !a.Force && slices.Contains(editfile.EntryNames(entries), a.As) {
+		err = hint.With(fmt.Errorf("%q already exists in %s", a.As, file.Name()), "choose another name with --as, or add --force to replace it")
+	}
+	return file, err
+}
+
+var validName = lazyregexp.New(schema.NamePattern)
+
+// entryName makes the name of an entry of the name of a server in a registry.
+func entryName(name string) string {
+	_, own, _ := strings.Cut(name, "/")
+	slug := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(own))
+	return strings.Trim(slug, "-")
+}
+
+// find asks the registries one after the other for a server.
+func find(ctx context.Context, errOut *terminal.Writer, address, name, version string) (*registry.Server, error) {
+	all, err := clients(address)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, c := range all {
+		s, err := c.Get(ctx, name, version)
+		if err == nil {
+			sayAge(errOut, c)
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, cli.ErrInterrupted
+		}
+		errs = append(errs, err)
+	}
+	err = fmt.Errorf("%s: %w", strings.TrimSuffix(name+"@"+version, "@"), errors.Join(errs...))
+	if errors.Is(err, registry.ErrNotFound) {
+		_, own, _ := strings.Cut(name, "/")
+		return nil, hint.With(err, "dynmcp search %s", shellescape.Quote(own))
+	}
+	return nil, err
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// unpack fetches and unpacks the bundle of an option.
+func unpack(ctx context.Context, errOut *terminal.Writer, o *registry.Option) error {
+	dir, err := conf.StateDir()
+	if err != nil {
+		return err
+	}
+	waiting := terminal.ShowProgress(errOut, "fetching "+o.What)
+	defer waiting.End()
+	return o.Unpack(ctx, filepath.Join(dir, "bundles"), installed)
+}
+
+// answers returns the answers of the flags, and those that a person gives.
+func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error) {
+	questions, err := o.Questions()
+	if err != nil {
+		return nil, err
+	}
+	answers := registry.Answers{}
+	asked := func(name string) *registry.Question { return named(questions, name) }
+	for i, pair := range a.Set {
+		name, value, ok := strings.Cut(pair, "=")
+		q := asked(name)
+		switch {
+		case !ok: // it may be a secret
+			return nil, hint.With(fmt.Errorf("--set number %d is not NAME=VALUE", i+1), "write it like --set API_KEY=…")
+		case q == nil:
+			return nil, hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(namesOf(questions), "nothing"))
+		}
+		answers[q.Name] = append(answers[q.Name], value)
+	}
+	for _, given := range []map[string]string{a.Env, a.Headers} {
+		for name, value := range given {
+			if q := asked(name); q != nil {
+				answers[q.Name] = append(answers[q.Name], value)
+				delete(given, name)
+			}
+		}
+	}
+	if w.ask {
+		return answers, w.askAll(questions, answers)
+	}
+	return answers, nil
+}
+
+// named returns the question of that name, nil if there is none.
+func named(questions []registry.Question, name string) *registry.Question {
+	for i, q := range questions {
+		if strings.EqualFold(q.Name, strings.TrimLeft(name, "-")) || strings.EqualFold(q.Name, name) {
+			return &questions[i]
+		}
+	}
+	return nil
+}
+
+func namesOf(questions []registry.Question) string {
+	var names []string
+	for _, q := range questions {
+		names = append(names, q.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// missing says how to answer what was not.
+func missing(server string, err error) error {
+	lacks, ok := errors.AsType[*registry.MissingError](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", server, err)
+	}
+	var how []string
+	for _, q := range lacks.Questions {
+		how = append(how, fmt.Sprintf("--set %s=…%s", q.Name, prefixed(" ", about(q))))
+	}
+	return hint.With(fmt.Errorf("%s: %w", server, err), "%s", strings.Join(how, "\n      "))
+}
+
+// about says what a question wants.
+func about(q registry.Question) string {
+	var more []string
+	if q.Secret {
+		more = append(more, "secret")
+	}
+	if len(q.Choices) > 0 {
+		more = append(more, "one of "+terminal.OneLine(strings.Join(q.Choices, ", ")))
+	} else if q.Format != "" && q.Format != "string" {
+		more = append(more, terminal.OneLine(q.Format))
+	}
+	if q.Placeholder != "" {
+		more = append(more, "such as "+q.Placeholder)
+	}
+	text := q.Description
+	if len(more) > 0 {
+		text = strings.TrimSpace(text + " (" + strings.Join(more, "; ") + ")")
+	}
+	return text
+}
+
+// complete adds what the flags say beyond answers.
+func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server {
+	s.Description = cmp.Or(a.Description, registry.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
+		registry.Literal(found.Description), registry.Literal(found.Title), "The server "+found.Name+".")
+	s.Sandbox.On = a.Sandbox && s.Transport == schema.Stdio
+	for name, value := range a.Env {
+		if s.Transport == schema.Stdio {
+			if s.Env == nil {
+				s.Env = map[string]string{}
+			}
+			s.Env[name] = value
+		}
+	}
+	for name, value := range a.Headers {
+		if s.Transport != schema.Stdio {
+			if s.Headers == nil {
+				s.Headers = map[string]string{}
+			}
+			s.Headers[name] = value
+		}
+	}
+	return s
+}
+
+// show shows what will run, whole: nothing else does.
+func show(out *terminal.Writer, found *registry.Server, o *registry.Option, s schema.Server) {
+	out.Printf("%s %s of %s\n", found.Name, found.Version, found.From)
+	if s.Transport == schema.Stdio {
+		out.Printf("  runs:  %s\n", exact(shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))))
+		if s.Cwd != "" {
+			out.Printf("  in:    %s\n", exact(s.Cwd))
+		}
+	} else {
+		out.Printf("  asks:  %s (%s)\n", exact(s.URL), s.Transport)
+	}
+	for _, with := range []map[string]string{s.Env, s.Headers} {
+		for _, name := range sortedKeys(with) {
+			out.Printf("  with:  %s=%s\n", exact(name), exact(with[name]))
+		}
+	}
+	out.Printf("  for:   %s\n", s.Description)
+	if o.Note != "" {
+		out.Printf("  note:  %s\n", terminal.OneLine(o.Note))
+	}
+}
+
+// exact shows every character of a text on one line: what runs is what is seen.
+func exact(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == ' ' || unicode.IsGraphic(r) && !display.Invisible(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,184 @@
+package registrycmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Outdated lists the servers of which there are newer versions.
+var Outdated = cli.Verb{
+	Use:   "outdated [flags]",
+	Short: "List servers of which there are newer versions",
+	Long: `List the servers of the config whose version is pinned, and of which there is a newer
+one: those that dynmcp add made of a registry, and commands with a version of a package of
+npm or PyPI. The registry is asked, or npm and pip are, as they are set up here. No server
+is started.`,
+	Example:  `  dynmcp outdated`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		from := conf.Flags{AsWritten: true}
+		var address string
+		var asJSON bool
+		from.Add(cmd)
+		AddRegistryFlag(cmd, &address)
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+		return func(cmd *cobra.Command, _ []string) error {
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				cfg, err := from.Load(ctx)
+				if err != nil {
+					return err
+				}
+				out := cli.Stdout(cmd)
+				all := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
+				if asJSON {
+					return terminal.WriteJSON(out, all)
+				}
+				writeOutdated(out, all)
+				return out.Err
+			})
+		}
+	},
+}
+
+// An Upgrade is a newer version of a server's package.
+type Upgrade struct {
+	Server string `json:"server"`
+	What   string `json:"what"` // the package, or the name in a registry
+	Pinned string `json:"pinned"`
+	Newest string `json:"newest"`
+
+	Before   []string `json:"-"` // the arguments of the entry
+	Args     []string `json:"-"` // with the newest version
+	Registry string   `json:"-"` // likewise
+	Err      error    `json:"-"` // why it is not done by replacing the version
+}
+
+func writeOutdated(out *terminal.Writer, all []Upgrade) {
+	if len(all) == 0 {
+		out.Printf("No server has a newer version.\n")
+		return
+	}
+	t := terminal.Table{Header: []string{"NAME", "PACKAGE", "PINNED", "NEWEST"}, Shrink: 1}
+	for _, u := range all {
+		t.Rows = append(t.Rows, []string{u.Server, u.What, u.Pinned, u.Newest})
+	}
+	t.Write(out)
+}
+
+// Newer returns the newer versions of servers. What cannot be found out is said on stderr.
+func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers []schema.Server) []Upgrade {
+	all := []Upgrade{}
+	for _, s := range servers {
+		waiting := terminal.ShowProgress(errOut, "asking for "+s.Name)
+		u, err := newest(ctx, address, s)
+		waiting.End()
+		switch {
+		case err != nil:
+			errOut.Say("%s: %v", s.Name, err)
+		case u != nil && registry.Compare(u.Newest, u.Pinned) > 0:
+			all = append(all, *u)
+		}
+	}
+	return all
+}
+
+// newest returns the newest version of a server, nil where none is pinned.
+func newest(ctx context.Context, address string, s schema.Server) (*Upgrade, error) {
+	if s.Registry != "" {
+		return ofRegistry(ctx, address, s)
+	}
+	kind, spec, _ := strings.Cut(pins.Package(s.Command, s.Args, s.Env), ":")
+	at := strings.LastIndexByte(spec, '@')
+	if at <= 0 || kind != registry.NPM && kind != registry.PyPI {
+		return nil, nil
+	}
+	name, version := spec[:at], spec[at+1:]
+	index := slices.IndexFunc(s.Args, func(arg string) bool {
+		return strings.HasSuffix(arg, spec) || strings.HasSuffix(arg, name+"=="+version)
+	})
+	if index < 0 || !release().MatchString(version) { // it was not in the command: what is installed
+		return nil, nil
+	}
+	found, err := published(ctx, kind, name)
+	if err != nil || !release().MatchString(found) {
+		return nil, err
+	}
+	args := slices.Clone(s.Args)
+	args[index] = strings.TrimSuffix(args[index], version) + found
+	return &Upgrade{Server: s.Name, What: kind + ":" + name, Pinned: version, Newest: found, Before: s.Args, Args: args}, nil
+}
+
+// ofRegistry asks the registries for the newest version of an entry that was made of one.
+func ofRegistry(ctx context.Context, address string, s schema.Server) (*Upgrade, error) {
+	name, version, err := registry.CutVersion(s.Registry)
+	if err != nil {
+		return nil, err
+	}
+	silent := terminal.New(io.Discard)
+	latest, err := find(ctx, silent, address, name, "")
+	if err != nil || registry.Compare(latest.Version, version) <= 0 {
+		return nil, err
+	}
+	u := &Upgrade{Server: s.Name, What: name, Pinned: version, Newest: latest.Version, Before: s.Args, Registry: name + "@" + latest.Version}
+	old, err := find(ctx, silent, address, name, version)
+	if err == nil {
+		u.Args, err = old.Upgrade(latest, s.Args)
+	}
+	u.Err = err
+	return u, nil
+}
+
+const askTime = time.Minute
+
+// release matches a version that is one release.
+var release = lazyregexp.New(`^\d+(\.\d+)+([-+.]?[0-9A-Za-z]+)*$`)
+
+var printed = regexp.MustCompile(`^\S+ \(([^()\s]+)\)`)
+
+// published asks npm or pip for the newest release of a package, as they are set up here.
+func published(ctx context.Context, kind, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	words := []string{"npm", "view", "--json", "--", name, "version"}
+	if kind == registry.PyPI {
+		words = []string{"pip", "index", "versions", "--disable-pip-version-check", "--", name}
+	}
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", fmt.Errorf("%s is not installed, which says the newest version of %s", words[0], name)
+	case err != nil:
+		return "", fmt.Errorf("%s does not say the newest version of %s: %w", words[0], name, err)
+	}
+	if kind == registry.PyPI {
+		if m := printed.FindSubmatch(out); m != nil {
+			return string(m[1]), nil
+		}
+		return "", fmt.Errorf("pip does not say the newest version of %s", name)
+	}
+	var version string
+	if err := json.Unmarshal(out, &version); err != nil {
+		return "", fmt.Errorf("npm does not say the newest version of %s", name)
+	}
+	return version, nil
+}

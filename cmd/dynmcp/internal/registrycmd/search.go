@@ -1,0 +1,267 @@
+// Package registrycmd has the verbs that ask registries and the registries of packages: search,
+// outdated, update, and what add does with the name of a server in a registry.
+package registrycmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// Search searches registries.
+var Search = cli.Verb{
+	Use:   "search WORDS…",
+	Short: "Search registries for servers",
+	Long: `Search registries for servers: those with all words in their name or description, or
+else with the most. Of each it is said how it runs, and what it needs. Servers that were
+deleted are left out. The registries are those of "registries" in your own config, or the
+official one. What they answered is kept, and shown with its age where a registry cannot
+be reached.`,
+	Example: `  dynmcp search weather
+  dynmcp search issue tracker --registry https://registry.example.com --json`,
+	Args: func(_ *cobra.Command, args []string) error {
+		if len(strings.Fields(strings.Join(args, " "))) == 0 {
+			return hint.With(errors.New("no words given"), "dynmcp search weather")
+		}
+		return nil
+	},
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		var address string
+		var limit int
+		var asJSON bool
+		AddRegistryFlag(cmd, &address)
+		cmd.Flags().IntVar(&limit, "limit", 20, "show at most this `number` of servers; 0 is all")
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+		return func(cmd *cobra.Command, args []string) error {
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				return search(ctx, cli.Stdout(cmd), cli.Stderr(cmd), address, args, limit, asJSON)
+			})
+		}
+	},
+}
+
+// AddRegistryFlag adds --registry to a command.
+func AddRegistryFlag(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVar(address, "registry", "", "ask the registry at this `address` alone")
+}
+
+// clients returns those of the registries that are asked.
+func clients(address string) ([]*registry.Client, error) {
+	addresses := []string{address}
+	if path := schema.FindUser(); address == "" && path != "" {
+		text, err := regular.Read(context.Background(), path, regular.Large)
+		if err != nil {
+			return nil, err
+		}
+		if addresses, err = listed(path, text); err != nil {
+			return nil, err
+		}
+	}
+	addresses = slices.DeleteFunc(addresses, func(a string) bool { return a == "" })
+	if len(addresses) == 0 {
+		addresses = []string{registry.Official}
+	}
+	dir, err := conf.StateDir()
+	if err == nil {
+		dir = filepath.Join(dir, "registry")
+	}
+	var all []*registry.Client
+	for _, a := range addresses {
+		all = append(all, &registry.Client{Address: a, Dir: dir})
+	}
+	return all, nil
+}
+
+// listed returns the registries that a config lists.
+func listed(path string, text []byte) (all []string, err error) {
+	root, err := (&syntax.Source{Name: path, Data: text}).Parse()
+	if err != nil || !root.Has("registries") {
+		return nil, err
+	}
+	for _, item := range root.Get("registries").Items {
+		all = append(all, item.Scalar)
+	}
+	return all, nil
+}
+
+// sayAge says on stderr that what is shown is not of today.
+func sayAge(errOut *terminal.Writer, c *registry.Client) {
+	if c.Why != nil {
+		errOut.Say("%s cannot be asked (%v); what it said %s ago is shown", c.Address, c.Why, age(c.Stale))
+	}
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < 2*time.Hour:
+		return cli.Count(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return cli.Count(int(d.Hours()), "hour")
+	}
+	return cli.Count(int(d.Hours()/24), "day")
+}
+
+// installed reports whether a program is on the PATH.
+func installed(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// A foundServer is a server as search prints it.
+type foundServer struct {
+	Name        string     `json:"name"`
+	Version     string     `json:"version"`
+	Title       string     `json:"title,omitempty"`
+	Description string     `json:"description"`
+	Status      string     `json:"status"`
+	Message     string     `json:"message,omitempty"`
+	Registry    string     `json:"registry"`
+	Ways        []foundWay `json:"ways"`
+}
+
+// A foundWay is a way to run it.
+type foundWay struct {
+	Via     string `json:"via"`
+	What    string `json:"what"`
+	Missing string `json:"missing,omitempty"`
+	Needs   []need `json:"needs,omitempty"`
+}
+
+type need struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required"`
+	Secret      bool   `json:"secret"`
+}
+
+func search(ctx context.Context, out, errOut *terminal.Writer, address string, words []string, limit int, asJSON bool) error {
+	all, err := clients(address)
+	if err != nil {
+		return err
+	}
+	found, err := searchAll(ctx, errOut, all, words)
+	if err != nil {
+		return err
+	}
+	more := 0
+	if limit > 0 && len(found) > limit {
+		more, found = len(found)-limit, found[:limit]
+	}
+	if asJSON {
+		return terminal.WriteJSON(out, found)
+	}
+	for _, s := range found {
+		s.write(out)
+	}
+	switch {
+	case len(found) == 0:
+		out.Printf("No server was found\n")
+	case more > 0:
+		out.Printf("%d more: --limit 0 shows them\n", more)
+	}
+	return out.Err
+}
+
+// searchAll searches several registries. That one cannot be asked is said on stderr.
+func searchAll(ctx context.Context, errOut *terminal.Writer, all []*registry.Client, words []string) ([]foundServer, error) {
+	found := []foundServer{}
+	var errs []error
+	for _, c := range all {
+		waiting := terminal.ShowProgress(errOut, "asking "+c.Address)
+		servers, err := c.Search(ctx, words)
+		waiting.End()
+		if ctx.Err() != nil {
+			return nil, cli.ErrInterrupted
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		sayAge(errOut, c)
+		for _, s := range servers {
+			found = append(found, shown(s))
+		}
+	}
+	if len(errs) == len(all) {
+		return nil, hint.With(errors.Join(errs...), "nothing is kept of an earlier search for these words")
+	}
+	for _, err := range errs {
+		errOut.Say("%v", err)
+	}
+	return found, nil
+}
+
+func shown(s registry.Server) foundServer {
+	f := foundServer{s.Name, s.Version, s.Title, s.Description, s.Status, s.Message, s.From, []foundWay{}}
+	for _, o := range s.Options(installed) {
+		way := foundWay{Via: o.Via, What: o.What, Missing: o.Missing}
+		questions, err := o.Questions()
+		if err != nil && o.Missing == "" {
+			way.Missing = err.Error()
+		}
+		for _, q := range questions {
+			way.Needs = append(way.Needs, need{q.Name, q.Description, q.IsRequired && q.Default == "", q.Secret})
+		}
+		f.Ways = append(f.Ways, way)
+	}
+	return f
+}
+
+// write prints a server for people. What a pipe gets is as harmless as what a terminal shows.
+func (f foundServer) write(out *terminal.Writer) {
+	out.Paint(terminal.Bold, f.Name)
+	out.Printf(" %s", f.Version)
+	if f.Status == registry.Deprecated {
+		out.Paint(terminal.Yellow, " deprecated")
+		if f.Message != "" {
+			out.Printf(": %s", f.Message)
+		}
+	}
+	out.Printf("\n")
+	if text := cmp.Or(f.Description, f.Title); text != "" {
+		out.Printf("%s\n", terminal.Indent(out.Fold(text, 2), "  "))
+	}
+	for _, way := range f.Ways {
+		out.Printf("%s\n", terminal.Indent(out.Fold(way.String(), 4), "  "))
+	}
+	if len(f.Ways) == 0 {
+		out.Printf("  It names no package and no remote.\n")
+	}
+}
+
+func (w foundWay) String() string {
+	text := fmt.Sprintf("%s: %s", w.Via, w.What)
+	var needs []string
+	for _, n := range w.Needs {
+		if n.Required {
+			needs = append(needs, n.Name)
+		}
+	}
+	if len(needs) > 0 {
+		text += "; needs " + strings.Join(needs, ", ")
+	}
+	if w.Missing != "" {
+		text += "; not here: " + w.Missing
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// treeFlags are about the tree of the config, or the one that its servers make.
+type treeFlags struct {
+	ignoreBroken bool
+	Dump         bool
+}
+
+func (f *treeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.ignoreBroken, "ignore-broken-tool", false, "skip tools of the tree whose definitions are broken, with a warning; otherwise it is an error of their source")
+	cmd.Flags().BoolVar(&f.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
+}
+
+// offServers says which servers refer to variables that are not set.
+func offServers(cfg *schema.Config) (off []string) {
+	if cfg.Tree != nil {
+		return offSources(cfg.Tree)
+	}
+	for _, s := range cfg.Servers {
+		if s.Off != nil {
+			off = append(off, fmt.Sprintf("/%s is off: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
+		}
+	}
+	return off
+}
+
+// offSources says which sources at or below a node refer to variables that are not set.
+func offSources(n *schema.Node) (off []string) {
+	if n.Source != nil && n.Source.Off != nil {
+		off = append(off, fmt.Sprintf("%s is off: %s; %s", n.Path, n.Source.Off.Why(), n.Source.Off.Hint))
+	}
+	for i := range n.Children {
+		off = append(off, offSources(&n.Children[i])...)
+	}
+	return off
+}
+
+// DumpTree prints the resolved tree. What is wrong with it comes on stderr, and is an
+// error: servers that do not start or are off, paths that two things have, and broken tools where
+// they are not to be ignored.
+func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
+	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals(os.Interrupt)...)
+	defer stop()
+	for _, warning := range cfg.Warnings {
+		log.Warn(warning)
+	}
+	h, err := selfhost.StartWith(ctx, cfg, aggregator.Options{Logger: log, IgnoreBrokenTools: flags.ignoreBroken})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	tree := aggregator.NewTree(cfg)
+	wrong := offServers(cfg)
+	for name, err := range h.Load(ctx, func(string) {}, tree.Servers(h.View())...) {
+		wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
+	}
+	if ctx.Err() != nil {
+		return cli.ErrInterrupted
+	}
+	view := h.View()
+	conflicts, warnings := tree.Problems(view)
+	if !slices.Contains(cfg.Expose, schema.ExposeTree) { // otherwise the aggregator has logged them
+		for _, warning := range warnings {
+			log.Warn(warning)
+		}
+	}
+	slices.Sort(wrong)
+	wrong = append(wrong, conflicts...)
+	if !flags.ignoreBroken {
+		wrong = append(wrong, tree.Broken(view)...)
+	}
+	if _, err := os.Stdout.WriteString(tree.Dump(view)); err != nil {
+		return err
+	}
+	if wrong != nil {
+		return errors.New("the tree is not whole:\n" + strings.Join(wrong, "\n"))
+	}
+	return nil
+}

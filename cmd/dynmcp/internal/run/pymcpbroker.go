@@ -1,0 +1,39 @@
+package run
+
+import (
+	"fmt"
+	"net"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+)
+
+// PyMCPBrokerArguments is the error for the arguments of pyMCPBroker, ADDRESS CONFIG
+// [SECRET], with the command that they are here; nil for others. It does not repeat the
+// secret.
+func PyMCPBrokerArguments(cmd *cobra.Command, args []string) error {
+	if len(args) < 2 || len(args) > 3 {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(args[0])
+	if err != nil || port == "" {
+		return nil
+	}
+	words := []string{"dynmcp", "serve", "--http", args[0]}
+	ip := net.ParseIP(host)
+	switch local := host == "localhost" || ip != nil && ip.IsLoopback(); {
+	case cmd.Flags().Changed("dump-tree"):
+		words = []string{"dynmcp", "--dump-tree"}
+	case !local:
+		words = append(words, "--listen-public", "--token", "SECRET")
+	case len(args) == 3:
+		words = append(words, "--token", "SECRET")
+	}
+	if cmd.Flags().Changed("ignore-broken-tool") {
+		words = append(words, "--ignore-broken-tool")
+	}
+	words = append(words, "-c", args[1])
+	return hint.With(fmt.Errorf("%s: the address and the config are given by flags", cmd.CommandPath()), "write\n  %s", shellescape.QuoteCommand(words))
+}

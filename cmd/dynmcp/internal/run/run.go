@@ -1,0 +1,113 @@
+// Package run serves hosts from a config until a signal, and reloads the config when its files
+// change.
+package run
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
+)
+
+// Flags say how the servers of a config are run.
+type Flags struct {
+	Strict bool
+	Shared bool // hosts share the run
+	watch  bool
+	Tree   treeFlags
+}
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // as pyMCPBroker calls it
+	_ = cmd.Flags().MarkHidden("reload")
+	f.Tree.add(cmd)
+}
+
+// UntilSignal returns a context that ends when a signal asks us to end. The second one
+// has its default effect: it ends us at once. hangup is that SIGHUP asks for it as well.
+func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
+	signals := cli.EndSignals(os.Interrupt)
+	if hangup {
+		signals = cli.EndSignals(os.Interrupt, syscall.SIGHUP)
+	}
+	ctx, stop = signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop)
+	// When the host no longer reads, writes fail. Without this the signal would end
+	// us instead, and leave behind what the servers started.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return ctx, stop
+}
+
+// Serve calls serve with an aggregator for the config, which follows its files or
+// what is pushed. What the aggregator started has ended when it returns.
+func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
+	log := opts.Logger
+	for _, warning := range cfg.Warnings {
+		log.Warn(warning)
+	}
+	if err := checkCommands(cfg, flags.Strict, log); err != nil {
+		return err
+	}
+	lock := make(chan struct{}, 1)
+	opts.LockChanged = lock
+	opts.Strict, opts.IgnoreBrokenTools = flags.Strict, flags.Tree.ignoreBroken
+	agg, recordAs, err := selfhost.NewAggregator(cfg, opts)
+	if err != nil {
+		return err
+	}
+	defer agg.Close()
+	about := runs.Run{Kind: "stdio", Config: cfg.Path}
+	if flags.Shared {
+		about.Kind = "serve"
+	}
+	if from.EnvFile != "" {
+		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" where there is no working directory any more
+	}
+	defer runs.Announce(agg, about, log)()
+	if !cfg.SingleWrap {
+		paths, err := from.Watched()
+		if err != nil {
+			return err
+		}
+		r := &reloader{envFile: from.EnvFile, paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, recordAs: recordAs, lock: lock, log: log}
+		defer r.start(flags.watch)()
+	}
+	return serve(agg)
+}
+
+// checkCommands warns of missing commands before a host is told of their servers.
+// One that the run can do nothing without is fatal.
+func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
+	for _, s := range cfg.Servers {
+		if s.Off != nil {
+			log.Warn("server is off", "upstream", s.Name, "why", s.Off.Why(), "hint", s.Off.Hint)
+		}
+		if s.Disabled || s.Transport != schema.Stdio {
+			continue
+		}
+		err := command.Check(s)
+		if err == nil {
+			continue
+		}
+		if cfg.SingleWrap || strict && !s.Lazy() {
+			return err
+		}
+		log.Warn("server cannot start", "upstream", s.Name, "err", err)
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+// Package runs finds the runs of dynmcp that a user has, and steers their servers. Each run has
+// a socket in the runtime directory, of which nobody else may read or write. While nobody asks,
+// a run has a goroutine there that waits, and records nothing.
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A Run is what a run says of itself.
+type Run struct {
+	PID     int       `json:"pid"`
+	Version string    `json:"version"`
+	Kind    string    `json:"kind"`             // stdio or serve
+	Config  string    `json:"config,omitempty"` // the path of its file; "" of a command after --
+	EnvFile string    `json:"env_file,omitempty"`
+	Since   time.Time `json:"since"`
+	Hosts   []string  `json:"hosts"` // what they call themselves
+	Servers []Server  `json:"servers"`
+}
+
+// A Server is how a server of a run is.
+type Server struct {
+	Name      string     `json:"name"`
+	State     string     `json:"state"`
+	Lazy      bool       `json:"lazy"`
+	Transport string     `json:"transport"`
+	PID       int        `json:"pid,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`     // when it was connected
+	FailedAt  *time.Time `json:"failed_at,omitempty"` // when its starts began to fail
+	Starts    int64      `json:"starts"`
+	Failed    int64      `json:"starts_failed"`
+	Protocol  string     `json:"protocol,omitempty"`
+	Era       string     `json:"era,omitempty"`
+	Tools     int        `json:"tools"`
+	InFlight  int        `json:"in_flight"`
+	Waiting   int        `json:"waiting"`
+	Error     string     `json:"error,omitempty"`
+	Stderr    string     `json:"stderr,omitempty"`
+}
+
+// suffix ends the names of the sockets of runs.
+const suffix = ".run"
+
+// Announce lets the other programs of this user find a run, until stop is called. about has
+// what does not change of it. A run that cannot be found is served all the same.
+func Announce(agg *aggregator.Aggregator, about Run, log *slog.Logger) (stop func()) {
+	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
+	listener, err := listen(about.PID)
+	if err != nil {
+		log.Debug("dynmcp ui and dynmcp ps do not find this run", "err", err)
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler:           handler(agg, about),
+		ReadHeaderTimeout: 5 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	var served sync.WaitGroup
+	served.Go(func() { _ = server.Serve(listener) }) // it ends when it is shut down
+	return func() {
+		cancel()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
+		}
+		served.Wait()
+	}
+}
+
+// A guarded is a listener for programs of the same user alone.
+type guarded struct{ *net.UnixListener }
+
+// Accept implements net.Listener.
+func (l guarded) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if sharing.CheckPeer(conn) == nil {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// listen makes the socket of a run in the place of one that a killed run of the same process
+// id has left.
+func listen(pid int) (net.Listener, error) {
+	if sharing.Unsupported != nil {
+		return nil, sharing.Unsupported
+	}
+	dir := sharing.RuntimeDirs()[0]
+	if err := sharing.MakePrivate(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, fmt.Sprintf("%d%s", pid, suffix))
+	if err := sharing.CheckSocketPath(path); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	listener, err := sharing.ListenPrivately(path)
+	if err != nil {
+		return nil, err
+	}
+	return guarded{listener}, nil
+}
+
+// handler answers GET /run, and POST /servers/NAME/ACT with the acts of the table.
+func handler(agg *aggregator.Aggregator, about Run) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
+		now := about
+		now.Hosts, now.Servers = hostsOf(agg.Status()), serversOf(agg.Status())
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(now) // who asked is gone otherwise
+	})
+	mux.HandleFunc("POST /servers/{name}/{act}", func(w http.ResponseWriter, r *http.Request) {
+		act, name := acts[r.PathValue("act")], r.PathValue("name")
+		if act == nil {
+			http.NotFound(w, r)
+			return
+		}
+		if err := act(r.Context(), agg.Status(), name); err != nil {
+			text := err.Error()
+			if failure, ok := errors.AsType[*transports.Failure](err); ok && failure.Hint != "" {
+				text += "; " + failure.Hint
+			}
+			http.Error(w, cli.Secrets.String(text), http.StatusConflict)
+		}
+	})
+	return mux
+}
+
+// acts are what can be done to a server of a run.
+var acts = map[string]func(context.Context, aggregator.Status, string) error{
+	"start": func(ctx context.Context, st aggregator.Status, server string) error { return st.Start(ctx, server) },
+	"stop":  func(_ context.Context, st aggregator.Status, server string) error { return st.Stop(server) },
+	"restart": func(ctx context.Context, st aggregator.Status, server string) error {
+		if err := st.Stop(server); err != nil {
+			return err
+		}
+		return st.Start(ctx, server)
+	},
+}
+
+func hostsOf(st aggregator.Status) []string {
+	hosts := []string{}
+	for _, s := range st.Sessions() {
+		if !s.Replica {
+			hosts = append(hosts, cli.Secrets.String(strings.TrimSpace(s.Host+" "+s.User)))
+		}
+	}
+	return hosts
+}
+
+func serversOf(st aggregator.Status) []Server {
+	servers := []Server{}
+	for _, u := range st.Upstreams() {
+		s := Server{
+			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.Process.PID, Starts: u.Starts, Failed: u.Failed,
+			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting,
+			Error: cli.Secrets.String(u.Err), Stderr: cli.Secrets.String(st.Stderr(u.Name)),
+		}
+		if !u.Since.IsZero() {
+			s.Since = &u.Since
+		}
+		if !u.FailedAt.IsZero() {
+			s.FailedAt = &u.FailedAt
+		}
+		switch {
+		case u.Protocol >= transports.StatelessVersion:
+			s.Era = "stateless"
+		case u.Protocol != "":
+			s.Era = "handshake"
+		}
+		servers = append(servers, s)
+	}
+	return servers
+}

@@ -1,0 +1,138 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+)
+
+// maxAnswer bounds what a run says of itself.
+const maxAnswer = 16 << 20
+
+// patience is how long a run may take to say how it is.
+const patience = 2 * time.Second
+
+// A Found is a run that answers.
+type Found struct {
+	Run
+
+	socket string
+}
+
+// Find returns the runs of this user, those that began last at the end. Sockets that killed
+// runs have left are removed.
+func Find(ctx context.Context) []Found {
+	var paths []string
+	for _, dir := range sharing.RuntimeDirs() {
+		if sharing.CheckPrivate(dir) == nil {
+			found, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)) // the pattern is good
+			paths = append(paths, found...)
+		}
+	}
+	var mu sync.Mutex
+	var all []Found
+	var asked sync.WaitGroup
+	for _, path := range paths {
+		asked.Go(func() {
+			run, err := ask(ctx, path)
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				_ = os.Remove(path)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				all = append(all, Found{run, path})
+			}
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(all, func(a, b Found) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PID, b.PID)) })
+	return all
+}
+
+func ask(ctx context.Context, socket string) (run Run, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = request(ctx, socket, http.MethodGet, "/run", &run)
+	return run, err
+}
+
+// Do starts, stops or restarts a server of the run.
+func (f Found) Do(ctx context.Context, act, server string) error {
+	return request(ctx, f.socket, http.MethodPost, "/servers/"+url.PathEscape(server)+"/"+act, nil)
+}
+
+// request makes a request of the run at a socket.
+func request(ctx context.Context, socket, method, path string, answer any) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, err
+		}
+		unix, ok := conn.(*net.UnixConn)
+		if !ok {
+			return nil, fmt.Errorf("%s is no unix socket", socket)
+		}
+		if err := sharing.CheckPeer(unix); err != nil {
+			unix.Close()
+			return nil, err
+		}
+		return unix, nil
+	}}}
+	r, err := http.NewRequestWithContext(ctx, method, "http://run"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body := io.LimitReader(resp.Body, maxAnswer)
+	if resp.StatusCode != http.StatusOK {
+		text, err := io.ReadAll(body)
+		return cmp.Or(err, errors.New(strings.TrimSpace(string(text))))
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(body).Decode(answer)
+}
+
+// choose returns the run of a process id or, with 0, the only one that has the server.
+func choose(all []Found, pid int, server string) (Found, error) {
+	var has []Found
+	var ids []string
+	for _, f := range all {
+		named := slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == server })
+		if named && (pid == 0 || pid == f.PID) {
+			has, ids = append(has, f), append(ids, fmt.Sprintf("--run %d", f.PID))
+		}
+	}
+	switch {
+	case len(has) == 1:
+		return has[0], nil
+	case len(has) > 1:
+		return Found{}, hint.With(fmt.Errorf("%d runs have a server %q", len(has), server), "say which one: %s", strings.Join(ids, ", "))
+	case pid != 0:
+		return Found{}, hint.With(fmt.Errorf("no run %d has a server %q", pid, server), "dynmcp ps lists the runs and their servers")
+	}
+	return Found{}, hint.With(fmt.Errorf("no run has a server %q", server), "dynmcp ps lists the runs and their servers")
+}

@@ -1,0 +1,92 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+)
+
+// List lists the runs of the user.
+var List = cli.Verb{
+	Use:   "ps [flags]",
+	Short: "List the runs of dynmcp and their servers",
+	Long: `List the runs of dynmcp that you have, for each its hosts and the state of its servers.
+Nothing is started. On Windows runs are not found.`,
+	Example: `  dynmcp ps
+  dynmcp ps --json | jq -r '.[].servers[] | select(.error).name'`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON array, with the last lines of stderr")
+		return func(cmd *cobra.Command, _ []string) error {
+			all := append([]Found{}, Find(cmd.Context())...)
+			if *asJSON {
+				return terminal.WriteJSON(cli.Stdout(cmd), all)
+			}
+			write(cli.Stdout(cmd), all)
+			return nil
+		}
+	},
+}
+
+func write(out *terminal.Writer, all []Found) {
+	if len(all) == 0 {
+		out.Say("No run of dynmcp was found.")
+	}
+	for _, f := range all {
+		hosts := "no host"
+		if len(f.Hosts) > 0 {
+			hosts = display.Fold(strings.Join(f.Hosts, ", "))
+		}
+		out.Heading(fmt.Sprintf("%d  %s  %s  %s", f.PID, f.Kind, hosts, f.Config))
+		t := terminal.Table{Header: []string{"SERVER", "STATE", "SINCE", "TOOLS", "STARTS", "ERROR"}, Shrink: 5}
+		for _, s := range f.Servers {
+			since := "-"
+			if s.Since != nil {
+				since = s.Since.Local().Format(time.DateTime)
+			}
+			t.Rows = append(t.Rows, []string{s.Name, s.State, since, fmt.Sprint(s.Tools), fmt.Sprint(s.Starts), display.Fold(s.Error)})
+		}
+		t.Write(out)
+	}
+}
+
+// Start, Stop and Restart steer a server of a run.
+var (
+	Start = steers("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
+	Stop  = steers("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
+it again: dynmcp set NAME --disabled prevents that.`)
+	Restart = steers("restart", "Restart a server of a run", "Restarted", `Start a server again in the run that has it. Calls that it has are answered by the old
+process, which then ends.`)
+)
+
+func steers(act, short, done, long string) cli.Verb {
+	return cli.Verb{
+		Use: act + " [flags] SERVER", Short: short,
+		Long:    long + "\n\nIf several runs have a server of that name, --run says which one is meant.",
+		Example: "  dynmcp " + act + " files\n  dynmcp " + act + " files --run 4711",
+		Args:    cobra.ExactArgs(1), Complete: cobra.NoFileCompletions,
+		New: func(cmd *cobra.Command) cli.Run {
+			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+			return func(cmd *cobra.Command, args []string) error {
+				return cli.Interruptibly(cmd, func(ctx context.Context) error {
+					run, err := choose(Find(ctx), *pid, args[0])
+					if err != nil {
+						return err
+					}
+					if err := run.Do(ctx, act, args[0]); err != nil {
+						return cli.Interrupted(err)
+					}
+					cli.Stdout(cmd).Printf("%s %q in run %d\n", done, args[0], run.PID)
+					return nil
+				})
+			}
+		},
+	}
+}

@@ -1,0 +1,62 @@
+package selfhost
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// NewAggregator is aggregator.New for a config that must not reach itself: the
+// servers it starts know what is served above them. See package selfloop. recordAs has its
+// calls recorded as another config asks for; an error leaves that as it was.
+func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, recordAs func(*schema.Config) error, err error) {
+	name := cfg.Path
+	if cfg.SingleWrap {
+		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
+	}
+	chain, err := selfloop.Enter(name, digestOf(cfg))
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.ChildEnv = func(cfg *schema.Config, server string) []string {
+		return []string{chain.Env(server, conf.ConfigsNamed(cfg))}
+	}
+	opts.Version = cli.Version
+	opts.Redact = &cli.Secrets
+	if opts.Login == nil {
+		opts.Login, opts.LogIn = login.Of(login.Store, opts.Logger), login.Offered(login.Store, opts.Logger)
+	}
+	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
+	recorder, err := record.New(cfg, opts.Logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Observe = aggregator.JoinObservers(opts.Observe, recorder.Observer())
+	if agg, err = aggregator.New(cfg, opts); err != nil {
+		recorder.Close()
+	}
+	return agg, recorder.Follow, err
+}
+
+// digestOf stands for what a config starts, wherever it was read from. Secrets
+// have no part in it.
+func digestOf(cfg *schema.Config) string {
+	h := sha256.New()
+	for _, s := range cfg.Servers {
+		line, err := json.Marshal([]any{s.Name, s.Transport, s.Command, s.Args, s.Cwd, s.URL})
+		if err != nil {
+			line = []byte(s.Name)
+		}
+		h.Write(append(line, '\n'))
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}

@@ -1,0 +1,47 @@
+package selfhost
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+)
+
+// completionWait is how long a shell that completes the name of a tool waits for
+// its server.
+const completionWait = 10 * time.Second
+
+// CompleteTools completes names of servers and, after the slash, of the tools of
+// that server, which it starts if it is not known from an earlier run.
+func CompleteTools(on *Target) cobra.CompletionFunc {
+	servers := conf.CompleteServers(&on.Flags, "/")
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		name, _, ok := strings.Cut(word, "/")
+		if !ok || len(args) > 0 {
+			return servers(cmd, args, word)
+		}
+		const nothing = cobra.ShellCompDirectiveNoFileComp
+		cfg, err := on.Flags.Load(cmd.Context())
+		if err != nil {
+			return nil, nothing
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionWait)
+		defer cancel()
+		h, err := Start(ctx, OnlyServers(cfg, name), nil)
+		if err != nil {
+			return nil, nothing
+		}
+		defer h.Close()
+		if info, _ := h.View().Server(name); !info.Stored && h.LoadOne(ctx, name) != nil {
+			return nil, nothing
+		}
+		var words []string
+		for _, tool := range h.View().ServerTools(name) {
+			words = append(words, cobra.CompletionWithDesc(tool.Name, tool.Summary))
+		}
+		return words, nothing
+	}
+}

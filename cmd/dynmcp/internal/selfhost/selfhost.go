@@ -1,0 +1,190 @@
+// Package selfhost runs dynmcp with a host of its own in front of it, for the verbs that start
+// servers.
+package selfhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
+)
+
+// recoverInto, deferred at the root of a goroutine, makes its panic an error.
+func recoverInto(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
+	}
+}
+
+// A Host is dynmcp together with a host of our own in front of it, connected
+// in memory: what a verb shows is what any host would get.
+type Host struct {
+	cfg  *schema.Config
+	agg  *aggregator.Aggregator
+	Conn *upstream.Conn // the host's end of the connection
+
+	served   chan struct{} // closed when Serve has returned
+	serveErr error         // what it returned
+}
+
+// maxOwnMessage bounds an answer of our own aggregator. What upstreams send was
+// already checked against their max_message_bytes.
+const maxOwnMessage = 1 << 30
+
+// Start runs dynmcp on cfg and initializes it. close must be called. In
+// single-wrap mode the upstream is ready then; in config mode no lazy server has
+// been started. A nil log is silent.
+func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, error) {
+	return StartWith(ctx, cfg, aggregator.Options{Logger: log})
+}
+
+// StartWith is Start with other options, whose Logger is its log.
+func StartWith(ctx context.Context, cfg *schema.Config, options aggregator.Options) (*Host, error) {
+	return StartAs(ctx, cfg, options, hostOptions(options.Logger))
+}
+
+// StartAs is StartWith for a host that is another one than ours.
+func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.Options) (*Host, error) {
+	if cfg.SingleWrap {
+		if err := checkCommand(cfg.Servers[0]); err != nil {
+			return nil, err
+		}
+	}
+	agg, _, err := NewAggregator(cfg, options)
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	h := &Host{
+		cfg:    cfg,
+		agg:    agg,
+		Conn:   upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxOwnMessage}, near, host),
+		served: make(chan struct{}),
+	}
+	go h.serve(context.WithoutCancel(ctx), far)
+	if err := h.Conn.Handshake(ctx, nil); err != nil {
+		err = h.startError(ctx, err)
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// hostOptions are those of our host, which logs notifications if there is a log.
+func hostOptions(log *slog.Logger) upstream.Options {
+	options := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
+	if log != nil {
+		options.Peer = NotifyFunc(func(method string, params json.RawMessage) {
+			log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))
+		})
+	}
+	return options
+}
+
+// serve serves our host at the other end of its connection.
+func (h *Host) serve(ctx context.Context, far net.Conn) {
+	defer close(h.served)
+	defer far.Close()
+	defer recoverInto(&h.serveErr)
+	h.serveErr = h.agg.Serve(ctx, far, far)
+}
+
+// startError explains a failed handshake. In single-wrap mode it fails because the
+// upstream did, which ends Serve with an error that says more.
+func (h *Host) startError(ctx context.Context, err error) error {
+	if ctx.Err() == nil && h.cfg.SingleWrap {
+		select {
+		case <-h.served:
+			if fatal, ok := errors.AsType[*aggregator.FatalError](h.serveErr); ok {
+				return withAdvice(h.cfg.Servers[0], fatal.Err)
+			}
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return cli.Interrupted(ctx.Err())
+	}
+	return err
+}
+
+// View is what is known of the servers.
+func (h *Host) View() *catalog.View { return h.agg.View() }
+
+// Close ends dynmcp and everything it has started.
+func (h *Host) Close() {
+	h.Conn.Close()
+	h.agg.Close()
+	<-h.served
+}
+
+// A NotifyFunc is a peer that takes notifications. It refuses requests: our host
+// declares no capability to ask for.
+type NotifyFunc func(method string, params json.RawMessage)
+
+// Notify implements transports.Peer.
+func (f NotifyFunc) Notify(method string, params json.RawMessage) { f(method, params) }
+
+// Request implements transports.Peer.
+func (NotifyFunc) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the command line answers no requests"}
+	}
+}
+
+// Load starts servers, all at once, and returns the errors of those that failed.
+// done is called for each that has started or failed.
+func (h *Host) Load(ctx context.Context, done func(server string), servers ...string) map[string]error {
+	failed := map[string]error{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, name := range servers {
+		wg.Go(func() {
+			err := h.LoadOne(ctx, name)
+			done(name)
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[name] = err
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// LoadOne starts a server.
+func (h *Host) LoadOne(ctx context.Context, name string) error {
+	s, err := conf.ServerNamed(h.cfg, name)
+	if err != nil {
+		return err
+	}
+	if s.Off != nil {
+		return conf.OffError(s)
+	}
+	if err := checkCommand(s); err != nil {
+		return err
+	}
+	return withAdvice(s, cli.Interrupted(h.agg.Load(ctx, name)))
+}
+
+// checkCommand explains a missing command better than a failed start does.
+func checkCommand(s schema.Server) error {
+	if s.Transport != schema.Stdio {
+		return nil
+	}
+	return command.Check(s)
+}

@@ -1,0 +1,86 @@
+package selfhost
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// ServerOfTool returns the server that the name of a tool begins with. With a
+// single server, names of tools have no server in front.
+func ServerOfTool(cfg *schema.Config, name string) (string, error) {
+	if cfg.SingleWrap {
+		return cfg.Servers[0].Name, nil
+	}
+	server, _, ok := strings.Cut(name, "/")
+	s, err := conf.ServerNamed(cfg, server)
+	switch {
+	case !ok && err == nil:
+		return "", hint.With(fmt.Errorf("%q is a server, not a tool", name), "write %s/tool; dynmcp test %s lists its tools", name, name)
+	case !ok:
+		return "", hint.With(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
+	case err == nil && s.Off != nil:
+		return "", conf.OffError(s)
+	case err == nil && s.Disabled:
+		return "", hint.With(fmt.Errorf("%s is disabled", server), `remove "disabled" from its entry in %s`, cfg.Path)
+	}
+	return server, err
+}
+
+func unknownTool(view *catalog.View, name string) error {
+	if why := view.WhyHeld(name); why != "" {
+		return fmt.Errorf("%s is not called: %s", name, why)
+	}
+	err := fmt.Errorf("unknown tool %q", name)
+	if near := view.Nearest(name, 3); len(near) > 0 {
+		return hint.With(err, "did you mean %s?", toolNames(near))
+	}
+	if all := view.Tools(); len(all) > 0 && len(all) <= 10 {
+		return hint.With(err, "its tools are: %s", toolNames(all))
+	}
+	return hint.With(err, "the server has %d tools; dynmcp test lists them", len(view.Tools()))
+}
+
+func toolNames(tools []*catalog.Tool) string {
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// StartTool starts the server of a tool, and it alone, and finds the tool. close
+// must be called, unless there is an error.
+func (t *Target) StartTool(ctx context.Context, name string) (*Host, *catalog.Tool, error) {
+	server, err := ServerOfTool(t.Cfg, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, failed, err := t.Start(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	tool, ok := h.View().Tool(name)
+	if info, _ := h.View().Server(server); !ok && info.Stored { // it may be new there
+		waiting := terminal.ShowProgress(t.ErrOut, "starting "+server)
+		failed = h.Load(ctx, func(string) {}, server)
+		waiting.End()
+		tool, ok = h.View().Tool(name)
+	}
+	switch {
+	case failed[server] != nil:
+		err = failed[server]
+	case !ok:
+		err = unknownTool(h.View(), name)
+	default:
+		return h, tool, nil
+	}
+	h.Close()
+	return nil, nil, err
+}

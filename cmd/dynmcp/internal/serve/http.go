@@ -1,0 +1,249 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// newLoopGateway returns how a run over HTTP recognizes its own requests: its own marks or,
+// in a cluster, those of all replicas. keys are those of the cluster, nil without one.
+func newLoopGateway(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
+	if keys == nil {
+		return selfloop.NewGateway(cfg.Path, rand.Text()), nil
+	}
+	secrets, err := keys.Derive("lineage", seal.MinSecret)
+	if err != nil {
+		return nil, err
+	}
+	return selfloop.NewGateway(cfg.Path, string(secrets[0])), nil
+}
+
+// httpFlags say how a run is reached over HTTP, where the config's gateway says
+// something else or nothing.
+type httpFlags struct {
+	address string
+	token   string
+	public  bool
+	cert    string
+	key     string
+}
+
+func (f *httpFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.address, "http", "", "the `address` to serve HTTP on, HOST:PORT")
+	cmd.Flags().StringVar(&f.token, "token", "", "the bearer `token` that every request must carry; others of this machine see it in the list of processes, gateway.token of the config they do not")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "serve HTTPS with the certificate in this `file` (PEM), which is read again when it changes")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "the `file` with its key (PEM)")
+	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow --http to be an address that other machines reach, which takes a token")
+}
+
+// An httpListener serves hosts over HTTP, and as a replica also the other replicas.
+type httpListener struct {
+	httpFlags
+	cfg     *schema.Config
+	replica *replica.Replica // nil without a cluster
+	metrics http.Handler
+	log     *slog.Logger
+
+	// Set by open.
+	ln   net.Listener
+	loop *selfloop.Gateway
+	held *held.Budget
+}
+
+func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (err error) {
+	if l.replica != nil {
+		if err := joinCluster(ctx, l.replica, options); err != nil {
+			return err
+		}
+	}
+	if l.ln, err = l.listen(ctx); err != nil {
+		return err
+	}
+	options.Reserved = !l.isLocal()
+	if l.loop, err = newLoopGateway(l.cfg, options.Keys); err != nil {
+		return err
+	}
+	l.held = held.New(int64(l.cfg.Gateway.MaxHeldBytes))
+	options.Mark, options.Held = l.loop.Mark, l.held
+	return nil
+}
+
+// joinCluster makes the run a member of the cluster, and sets the options of its
+// aggregator.
+func joinCluster(ctx context.Context, member *replica.Replica, options *aggregator.Options) error {
+	if err := member.Join(ctx); err != nil {
+		return err
+	}
+	if err := member.SetOptions(ctx, options); err != nil {
+		return err
+	}
+	logins, err := member.Logins(ctx)
+	if err != nil {
+		return err
+	}
+	open := func() (*oauth.Store, error) { return logins, nil }
+	options.Login, options.LogIn = login.Of(open, options.Logger), login.Offered(open, options.Logger)
+	return nil
+}
+
+// listen opens the address.
+func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
+	cfg := l.cfg.Gateway
+	if (l.cert == "") != (l.key == "") {
+		return nil, hint.With(errors.New("--tls-cert and --tls-key go together"), "give both, or neither")
+	}
+	if len(cfg.Issuers) > 0 && cfg.Audience == "" {
+		return nil, hint.With(errors.New("gateway.issuers takes gateway.audience: tokens that are for others must not count"), "audience is the address that hosts are given")
+	}
+	cli.Secrets.Add(l.token)
+	l.token = cmp.Or(l.token, cfg.Token)
+	ln, err := gateway.Listen(l.address, l.public, l.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
+	if _, ok := errors.AsType[*gateway.PublicError](err); ok {
+		return nil, hint.With(err, "use 127.0.0.1, or say --listen-public and give it a token")
+	}
+	if err != nil || l.cert == "" {
+		return ln, err
+	}
+	config, err := gateway.TLS(ctx, l.cert, l.key, l.log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--tls-cert: %w", err), ln.Close())
+	}
+	return tls.NewListener(ln, config), nil
+}
+
+func (l *httpListener) isLoopback() bool {
+	at, ok := l.ln.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
+// isLocal reports whether only users of this machine reach the gateway, without a token:
+// then it serves nobody on behalf of others, as a proxy would.
+func (l *httpListener) isLocal() bool {
+	return l.isLoopback() && l.token == "" && len(l.cfg.Gateway.Issuers) == 0
+}
+
+func (l *httpListener) close() {
+	if l.ln != nil {
+		_ = l.ln.Close()
+	}
+}
+
+func (l *httpListener) serve(ctx context.Context, agg *aggregator.Aggregator) error {
+	g := l.gateway(agg)
+	if l.replica != nil {
+		defer l.replica.Serve(agg, g)() // after it has drained
+		var draining sync.WaitGroup
+		defer draining.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		draining.Go(func() {
+			<-ctx.Done()
+			l.replica.Drain()
+		})
+	}
+	agg.StartShared()
+	return errors.Join(g.Serve(agg.While(ctx), l.ln), agg.Err())
+}
+
+func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
+	cfg := l.cfg.Gateway
+	options := gateway.Options{
+		InputSchema: agg.InputSchema,
+		TreeKind:    agg.TreeKind,
+		Named:       agg.Named,
+		Unknown:     func(namespace string) string { return aggregator.UnknownNamespace(agg, namespace) },
+		Health:      func(server string) (gateway.Health, bool) { return healthOf(agg, server) },
+
+		Enter:   l.loop.Enter,
+		Metrics: l.metrics,
+
+		Token:            l.token,
+		AllowedHosts:     l.allowedHosts(),
+		AllowedOrigins:   cfg.AllowedOrigins,
+		MaxRequestBytes:  cfg.MaxRequestBytes,
+		MaxResponseBytes: cfg.MaxResponseBytes,
+		Held:             l.held,
+		MaxConnections:   cfg.MaxConnections,
+		SessionIdle:      cfg.SessionIdle,
+		Logger:           l.log,
+	}
+	if len(cfg.Issuers) > 0 {
+		options.OAuth = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
+	}
+	if l.replica != nil {
+		options.Replicas = l.replica.Gateway(agg)
+	}
+	l.openSessions(agg, &options)
+	l.log.Info("serving HTTP", "url", l.url())
+	return gateway.New(options)
+}
+
+// openSessions sets how sessions with hosts are opened.
+func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway.Options) {
+	local := l.isLocal()
+	// Of several users nobody is the one who runs us, whatever they reach us by.
+	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0
+	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
+		return agg.Open(edge, aggregator.Guest{User: user, Holder: edge.Holder(), Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
+	}
+	options.OpenTree = func(edge gateway.Edge, user string) (*host.Session, func(context.Context)) {
+		return agg.Open(edge, aggregator.Guest{User: user, Holder: edge.Holder(), Tree: true, Local: local})
+	}
+}
+
+// allowedHosts are the names that a host may call us by, among them that of the address.
+func (l *httpListener) allowedHosts() []string {
+	allowed := l.cfg.Gateway.AllowedHosts
+	if name, _, err := net.SplitHostPort(l.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
+		return append([]string{name}, allowed...)
+	}
+	return allowed
+}
+
+// url is where hosts reach the run.
+func (l *httpListener) url() string {
+	scheme := "http://"
+	if l.cert != "" {
+		scheme = "https://"
+	}
+	return scheme + l.ln.Addr().String() + "/mcp"
+}
+
+// healthOf returns what a gateway says of a server's connection.
+func healthOf(agg *aggregator.Aggregator, server string) (health gateway.Health, offered bool) {
+	if name, ok := strings.CutPrefix(server, aggregator.ProfilePrefix); ok {
+		return gateway.Health{Status: "no subprocess"}, aggregator.HasProfile(agg, name)
+	}
+	pid, connected, offered := agg.Connection(server)
+	switch {
+	case pid != 0:
+		return gateway.Health{Status: "running", PID: pid}, offered
+	case connected:
+		return gateway.Health{Status: "connected"}, offered
+	}
+	return gateway.Health{Status: "no subprocess"}, offered
+}

@@ -1,0 +1,92 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/monitor"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+)
+
+// A pageListener serves the page that shows what a run does, if it has an address. It has
+// the metrics of the run, and sends traces if the environment asks for them.
+type pageListener struct {
+	*monitor.Monitor
+	address string          // "" is no page
+	token   string          // that the page asks for, "" is none
+	tracer  *monitor.Tracer // nil is none
+	log     *slog.Logger
+
+	ln net.Listener // nil before open and without an address
+}
+
+// newPage returns the page at an address. replica is the name of this one, "" without a
+// cluster.
+func newPage(address, token, replica string, log *slog.Logger) *pageListener {
+	p := &pageListener{address: address, token: token, log: log}
+	options := monitor.Options{Version: cli.Version, Replica: replica, Redact: func(text string) string {
+		safe, _ := cli.Secrets.Split(text)
+		return safe
+	}}
+	var err error
+	if p.tracer, err = monitor.NewTracer(cli.Version, replica); err != nil {
+		log.Warn("no traces are sent", "err", err)
+	}
+	if p.tracer != nil {
+		options.Trace = p.tracer.Call
+	}
+	p.Monitor = monitor.New(options)
+	return p
+}
+
+func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err error) {
+	options.Observe = p.Observer(p.address != "")
+	if p.address == "" {
+		return nil
+	}
+	p.ln, err = gateway.Listen(p.address, false, false, gateway.Connections(0))
+	if _, public := errors.AsType[*gateway.PublicError](err); public {
+		return hint.With(err, "the page shows what hosts and servers say: use 127.0.0.1, and from elsewhere a tunnel")
+	}
+	return err
+}
+
+func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) error {
+	if p.ln == nil {
+		return nil
+	}
+	server := &http.Server{
+		Handler:           gateway.Local(p.token, p.Handler()),
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	p.log.Info("showing what happens", "url", "http://"+p.ln.Addr().String()+"/debug")
+	if err := server.Serve(p.ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (p *pageListener) close() {
+	if p.ln != nil {
+		_ = p.ln.Close()
+	}
+	p.Close()
+	if p.tracer == nil {
+		return
+	}
+	if err := p.tracer.Close(); err != nil {
+		p.log.Warn("the last traces were not sent", "err", err)
+	}
+}

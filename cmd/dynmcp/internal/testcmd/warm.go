@@ -1,0 +1,144 @@
+package testcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"al.essio.dev/pkg/shellescape"
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/profile"
+)
+
+// Warm lists servers and keeps what they list.
+var Warm = cli.Verb{
+	Use:   "warm [flags] [name…]",
+	Short: "List servers anew and keep what they have",
+	Long: `Start servers, keep what they list, and stop them again, so that their tools are
+found and shown from then on without starting them. Without a name that is all
+servers of the config, several at a time; each result is printed as it comes.
+
+The exit status is 1 if a server failed. What is known of that one stays.`,
+	Example: `  dynmcp warm
+  dynmcp warm files git --timeout 10s`,
+	Args: cobra.ArbitraryArgs,
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{About: selfhost.OfServers}
+		var asJSON bool
+		var timeout cli.Milliseconds
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
+		timeout.Add(cmd)
+		cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
+		return on.Run(cmd, func(ctx context.Context, args []string) error {
+			return WarmNamed(ctx, &on, args, time.Duration(timeout), asJSON)
+		})
+	},
+}
+
+// WarmNamed lists the servers of these names, or all of the config.
+func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout time.Duration, asJSON bool) error {
+	if t.Cfg.SingleWrap {
+		return hint.With(errors.New("nothing is kept of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
+	}
+	kept := store.Of(t.Cfg, conf.CatalogDir())
+	if kept == nil {
+		return hint.With(errors.New("the config keeps nothing of servers"), `take out "dir": "" of catalog`)
+	}
+	if err := kept.Check(); err != nil {
+		return hint.With(fmt.Errorf("nothing can be kept: %w", err), "catalog.dir of the config names another directory")
+	}
+	servers := conf.Wanted(t.Cfg)
+	if len(args) > 0 {
+		servers = nil
+	}
+	for _, name := range args {
+		s, err := conf.ServerNamed(t.Cfg, name)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	return warm(ctx, t, kept, servers, timeout, asJSON)
+}
+
+// warm lists servers and keeps what they list.
+func warm(ctx context.Context, t *selfhost.Target, kept *store.Store, servers []schema.Server, timeout time.Duration, asJSON bool) error {
+	lister := tester{Target: t, timeout: timeout, check: func(s schema.Server) error {
+		stored, err := kept.Load(s)
+		if err == nil && stored == nil {
+			err = errors.New("what it lists could not be kept; --verbose says why")
+		}
+		return err
+	}}
+	return lister.all(ctx, servers, fmt.Sprintf("Listing servers (%d)", len(servers)), asJSON)
+}
+
+// AddWarmFlag adds the flag of verbs that write a config or put one into a host.
+func AddWarmFlag(cmd *cobra.Command, warm *bool) {
+	cmd.Flags().BoolVar(warm, "warm", false, "start servers that were never listed and list them, without asking")
+}
+
+// OfferWarm lists the servers of a config that were never listed, so that the first
+// session with them knows their tools, as the second does. It asks on a terminal, unless
+// now is set; without a terminal it says which they are and how to list them. If names
+// are given, it is about these servers alone. A server that fails is shown, and is no
+// error of the verb that offers.
+func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) error {
+	from.Profile = profile.All
+	from.AsWritten = true // until it is clear that servers are started
+	on := selfhost.Target{Flags: from, Out: cli.Stdout(cmd), ErrOut: cli.Stderr(cmd)}
+	var err error
+	if on.Cfg, err = on.Flags.Load(cmd.Context()); err != nil {
+		return nil // the verb has said it
+	}
+	kept := store.Of(on.Cfg, conf.CatalogDir())
+	if kept == nil || kept.Check() != nil {
+		return nil
+	}
+	unknown := slices.DeleteFunc(conf.Enabled(on.Cfg), func(s schema.Server) bool {
+		stored, err := kept.Load(s)
+		return err == nil && stored != nil || len(only) > 0 && !slices.Contains(only, s.Name)
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	which := strings.Join(conf.Names(unknown), ", ")
+	if !now && !cli.Confirmed(cmd, fmt.Sprintf("Never listed, so that the first session does not know their tools: %s\nStart and list them now?", which)) {
+		on.ErrOut.Printf("Never listed, so that the first session does not know their tools: %s\nTo list them: %s\n", which, warmLine(&on.Flags))
+		return nil
+	}
+	return cli.Interruptibly(cmd, func(ctx context.Context) error {
+		on.AsWritten = false
+		if on.Cfg, err = on.Flags.Load(ctx); err != nil {
+			return err
+		}
+		listed := conf.Names(unknown)
+		unknown = slices.DeleteFunc(conf.Enabled(on.Cfg), func(s schema.Server) bool { return !slices.Contains(listed, s.Name) })
+		if err := warm(ctx, &on, kept, unknown, 0, false); errors.Is(err, cli.ErrInterrupted) {
+			return err
+		}
+		return nil // each result was printed
+	})
+}
+
+// warmLine is what a user writes to have the servers of the config listed.
+func warmLine(f *conf.Flags) string {
+	words := []string{"dynmcp", "warm"}
+	if files, err := f.Files(); err == nil {
+		words = append(words, "-c", files[0])
+	}
+	if f.EnvFile != "" {
+		words = append(words, "-e", f.EnvFile)
+	}
+	return shellescape.QuoteCommand(words)
+}

@@ -1,0 +1,165 @@
+package tokenscmd
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
+	"github.com/dynmcp/dynmcp/internal/tokens"
+)
+
+// Counts say what a model reads of the tools, in tokens: with every server in
+// the host's own config, and through dynmcp.
+type Counts struct {
+	Tokenizer string `json:"tokenizer"`
+
+	// What is read at the start of every session.
+	Servers []serverTokens `json:"servers"`
+	Direct  int            `json:"direct"`
+	Through int            `json:"dynmcp"` // with dynmcp's own tools and instructions
+
+	Answers []answerTokens `json:"answers,omitempty"`
+
+	Session *history.Session `json:"last_session,omitempty"` // as it was recorded
+}
+
+// A serverTokens is the part of one server.
+type serverTokens struct {
+	Name    string `json:"name"`
+	Lazy    bool   `json:"lazy"`
+	Tools   int    `json:"tools"`
+	Direct  int    `json:"direct"`
+	Through int    `json:"dynmcp"`
+}
+
+// An answerTokens is what a kind of answer takes, when one is asked for.
+type answerTokens struct {
+	Call   string `json:"call"`
+	Calls  int    `json:"calls"` // that were counted
+	Median int    `json:"median"`
+	Most   int    `json:"most"`
+}
+
+func countTokens(texts ...string) (sum int) {
+	for _, text := range texts {
+		sum += tokens.Count(text)
+	}
+	return sum
+}
+
+// CountDefinitions counts what is read at the start of a session. tools and instructions are what
+// dynmcp answered when a session began; v is what is known of the servers.
+func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions string) *Counts {
+	c := &Counts{Tokenizer: "o200k, estimated"}
+	var list struct{ Tools []json.RawMessage }
+	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
+	c.Through = countTokens(instructions)
+	descriptions := ""
+	for _, t := range list.Tools {
+		definition, description := readByModels(t)
+		c.Through += countTokens(definition)
+		descriptions += description + "\n"
+	}
+	for _, info := range v.Servers() {
+		if !info.Loaded && !info.Stored {
+			continue
+		}
+		s := serverTokens{Name: info.Name, Lazy: info.Lazy, Direct: countTokens(info.Instructions), Through: countTokens(linesOf(descriptions, info.Name)...)}
+		for _, t := range v.ServerTools(info.Name) {
+			definition, _ := readByModels(t.Raw)
+			s.Direct += countTokens(definition)
+			s.Tools++
+		}
+		c.Servers = append(c.Servers, s)
+		c.Direct += s.Direct
+	}
+	return c
+}
+
+// readByModels returns what a host passes on of a definition: name, description and
+// the schema of the input.
+func readByModels(definition json.RawMessage) (text, description string) {
+	var t struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	_ = json.Unmarshal(definition, &t) // a list holds nothing that does not fit
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(t) != nil {
+		return string(definition), t.Description
+	}
+	return strings.TrimSpace(b.String()), t.Description
+}
+
+// linesOf returns the lines of the catalogue that are about a server: its own, and
+// those of its tools.
+func linesOf(catalogue, server string) []string {
+	var lines []string
+	for line := range strings.Lines(catalogue) {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "- "), server)
+		if ok && rest != "" && strings.ContainsAny(rest[:1], "/: \n") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// countAnswers adds what the answers of discover_tool and load_mcp take: for every
+// tool, every server, and searches for what some of the tools say of themselves.
+func (c *Counts) countAnswers(v *catalog.View) {
+	const searches = 200 // enough for a median
+	var query, tool, list, load []int
+	tools := v.Tools()
+	step := max(len(tools)/searches, 1)
+	for i, t := range tools {
+		tool = append(tool, countTokens(v.Texts().Brief(t)))
+		if i%step == 0 && t.Summary != "" {
+			query = append(query, countTokens(v.Texts().Found(catalog.Search{Queries: []string{t.Summary}})))
+		}
+	}
+	for _, s := range c.Servers {
+		page, _ := v.Texts().Page(s.Name, 0, 0, false)
+		list = append(list, countTokens(page.Text))
+		if s.Lazy {
+			load = append(load, countTokens(v.Texts().Loaded(s.Name)))
+		}
+	}
+	for _, a := range []struct {
+		call   string
+		counts []int
+	}{{`discover_tool {"query"}`, query}, {`discover_tool {"tool_name"}`, tool}, {`discover_tool {"server"}`, list}, {`load_mcp`, load}} {
+		if n := len(a.counts); n > 0 {
+			slices.Sort(a.counts)
+			c.Answers = append(c.Answers, answerTokens{Call: a.call, Calls: n, Median: a.counts[n/2], Most: a.counts[n-1]})
+		}
+	}
+}
+
+// Saved says in a sentence what dynmcp saves at the start of a session.
+func (c *Counts) Saved() string {
+	switch saved := c.Direct - c.Through; {
+	case len(c.Servers) == 0:
+		return ""
+	case saved > 0:
+		return fmt.Sprintf("dynmcp saves %s of %s tokens at the start of each session (%.1f%%).",
+			grouped(saved), grouped(c.Direct), 100*float64(saved)/float64(c.Direct))
+	default:
+		return fmt.Sprintf("With so few tools dynmcp saves no tokens: it adds %s at the start of each session.", grouped(-saved))
+	}
+}
+
+// grouped writes a number with a comma between thousands.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,261 @@
+// Package trust is diff and approve: what servers list is compared with the lock of approved
+// tools, shown to a person, and approved by one. It works on stored listings.
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/lint"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Review compares what servers list with what is approved.
+type Review struct {
+	Config  *schema.Config
+	Files   pins.Files
+	Store   *store.Store
+	Out     *terminal.Writer
+	Servers []schema.Server // that it is about
+	Tool    string          // of the only server, if it is about that alone
+
+	names lint.Names // made when first needed
+}
+
+// Select makes the review about SERVER or SERVER/TOOL, or with "" about all servers that are
+// held to the lock.
+func (r *Review) Select(what string, named func(string) (schema.Server, error)) error {
+	if r.Config.SingleWrap {
+		return hint.With(errors.New("nothing is pinned of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
+	}
+	if what != "" {
+		name, tool, _ := strings.Cut(what, "/")
+		server, err := named(name)
+		r.Servers, r.Tool = []schema.Server{server}, tool
+		return err
+	}
+	for _, s := range r.Config.Servers {
+		if !s.Disabled && s.Pins != schema.PinsOff {
+			r.Servers = append(r.Servers, s)
+		}
+	}
+	if len(r.Servers) == 0 {
+		return hint.With(errors.New("no server of the config has pins"), `write "defaults": {"pins": "warn"}, or name a server`)
+	}
+	return nil
+}
+
+// A difference is a tool that is not as it was approved.
+type difference struct {
+	server  schema.Server
+	name    string
+	verdict pins.Verdict
+	tool    pins.Tool // as it is listed; its Raw is nil of one that is gone
+	before  string    // the digest that was approved, "" if none was
+}
+
+// label is the difference in a word.
+func (d difference) label() string {
+	switch {
+	case d.verdict.Kind == pins.Gone:
+		return "gone"
+	case d.before != "":
+		return "changed"
+	}
+	return "new"
+}
+
+// A comparison is what differs of one server.
+type comparison struct {
+	server      schema.Server
+	listed      []pins.Tool
+	differences []difference
+	runs, ran   string // the package, now and when it was pinned
+}
+
+// compare returns what differs of the servers.
+func (r *Review) compare() (all []comparison, err error) {
+	lock, _, err := r.Files.Read()
+	if err != nil {
+		return nil, hint.With(err, "take the lock of an earlier commit, or remove it and approve anew")
+	}
+	book := pins.NewBook(lock, nil)
+	for _, s := range r.Servers {
+		tools, err := r.listed(s)
+		if err != nil {
+			return nil, err
+		}
+		c := comparison{server: s, listed: tools, runs: pins.Package(s.Command, s.Args, s.Env)}
+		approved := lock[s.Name]
+		if approved == nil {
+			approved = &pins.Server{}
+		}
+		c.ran = approved.Package
+		guard := book.Guard(s.Name, true)
+		for i, v := range guard.Judge(tools) {
+			if v.Kind != pins.Approved {
+				c.add(r.Tool, difference{s, tools[i].Name, v, tools[i], approved.Tools[tools[i].Name]})
+			}
+		}
+		for _, name := range guard.Gone(tools) {
+			c.add(r.Tool, difference{s, name, pins.Verdict{Kind: pins.Gone}, pins.Tool{Name: name}, approved.Tools[name]})
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (c *comparison) add(only string, d difference) {
+	if only == "" || only == d.name {
+		c.differences = append(c.differences, d)
+	}
+}
+
+// listed returns what a server listed when it was last started.
+func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
+	stored, err := r.Store.Load(s)
+	if err != nil {
+		return nil, hint.With(err, "%s", store.Remedy(err))
+	}
+	if stored == nil {
+		return nil, hint.With(fmt.Errorf("%s was never listed", s.Name), "--start starts it for that")
+	}
+	c := catalog.New()
+	c.Declare([]catalog.Server{{Name: s.Name, Lazy: true}})
+	c.Remember(map[string]*catalog.Stored{s.Name: stored})
+	tools, _ := c.Pinned(s.Name)
+	return tools, nil
+}
+
+// Diff shows what differs. That something does is an error.
+func (r *Review) Diff() error {
+	all, err := r.compare()
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, c := range all {
+		r.head(c)
+		for _, d := range c.differences {
+			r.show(d)
+		}
+		n += len(c.differences)
+	}
+	switch {
+	case r.Out.Err != nil:
+		return r.Out.Err
+	case n == 0:
+		r.Out.Printf("All tools are as they were approved.\n")
+		return nil
+	case n == 1:
+		return errors.New("1 tool is not as it was approved")
+	}
+	return fmt.Errorf("%d tools are not as they were approved", n)
+}
+
+// head names a server of which something differs.
+func (r *Review) head(c comparison) {
+	if len(c.differences) == 0 && c.runs == c.ran {
+		return
+	}
+	r.Out.Heading(c.server.Name)
+	switch {
+	case c.runs == c.ran:
+	case c.ran == "":
+		r.Out.Printf("  runs %s\n", visible(c.runs))
+	default:
+		r.Out.Printf("  runs %s, was pinned with %s\n", visible(c.runs), visible(c.ran))
+	}
+}
+
+// Approve approves what differs: each that ask says yes to, which gets a question and returns
+// an answer; with a nil ask all. An error of ask leaves the server that it is about as it is.
+func (r *Review) Approve(ask func(question string) (string, error)) error {
+	all, err := r.compare()
+	if err != nil {
+		return err
+	}
+	n, total := 0, 0
+	for _, c := range all {
+		total += len(c.differences)
+	}
+	for _, c := range all {
+		r.head(c)
+		approved, more, err := r.choose(c, ask)
+		if err != nil {
+			return err
+		}
+		if err := r.write(c, approved); err != nil {
+			return err
+		}
+		n += len(approved)
+		if !more {
+			break
+		}
+	}
+	if total == 0 {
+		r.Out.Printf("All tools are as they were approved.\n")
+		return r.Out.Err
+	}
+	r.Out.Printf("%d approved, %d not.\n", n, total-n)
+	return r.Out.Err
+}
+
+// choose returns what is approved of a server. more is false when nothing else is to be asked.
+func (r *Review) choose(c comparison, ask func(string) (string, error)) (approved []difference, more bool, err error) {
+	for i, d := range c.differences {
+		r.show(d)
+		if ask == nil {
+			approved = append(approved, d)
+			continue
+		}
+		answer, err := ask(fmt.Sprintf("Approve %s/%s? [y]es, [n]o, [a]ll of %[1]s, [q]uit: ", d.server.Name, visible(d.name)))
+		if err != nil {
+			return nil, false, err
+		}
+		switch strings.ToLower(answer) {
+		case "y", "yes":
+			approved = append(approved, d)
+		case "a", "all":
+			return append(approved, c.differences[i:]...), true, nil
+		case "q", "quit":
+			return approved, false, nil
+		}
+	}
+	return approved, true, nil
+}
+
+// write writes what is approved of a server into the lock.
+func (r *Review) write(c comparison, approved []difference) error {
+	if len(approved) == 0 && (c.runs == c.ran || len(c.differences) > 0) {
+		return nil
+	}
+	var tools []pins.Tool
+	for _, d := range approved {
+		if d.verdict.Kind != pins.Gone {
+			tools = append(tools, d.tool)
+		}
+	}
+	if err := r.Files.Keep(tools); err != nil {
+		return err
+	}
+	return r.Files.Update(func(l pins.Lock) {
+		if l[c.server.Name] == nil {
+			l.Set(c.server.Name, "", nil)
+		}
+		l[c.server.Name].Package = c.runs
+		for _, d := range approved {
+			if d.verdict.Kind == pins.Gone {
+				delete(l[c.server.Name].Tools, d.name)
+			} else {
+				l[c.server.Name].Tools[d.name] = d.tool.Digest
+			}
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/pins"
+)
+
+// visible writes characters that show nothing, or reorder what is seen, as \u{…}: a person
+// decides by what is shown.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if display.Invisible(r) && r != '\n' && r != '\t' {
+			fmt.Fprintf(&b, `\u{%X}`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// show shows a difference: what has changed, or a new definition whole.
+func (r *Review) show(d difference) {
+	r.Out.Printf("  %-8s%s", d.label(), visible(d.name))
+	switch d.verdict.Kind {
+	case pins.LooksLike, pins.Renamed, pins.Moved:
+		r.Out.Printf(": %s", d.verdict)
+	}
+	r.Out.Printf("\n")
+	if d.verdict.Kind == pins.Gone {
+		return
+	}
+	now := decode(pins.Definition(d.tool.Raw))
+	before, kept := r.Files.Definition(d.before)
+	if kept {
+		compareValues("", decode(before), now, r.line)
+	} else {
+		if d.before != "" {
+			r.line("what was approved is not kept here; this is what is listed:")
+		}
+		members := now.(map[string]any)
+		delete(members, "name")
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			r.line(name + ": " + text(members[name]))
+		}
+	}
+	r.lint(d.server, d.tool)
+}
+
+// ShowChanges shows what differs between two listings of a server, and returns of how many tools.
+func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
+	r := &Review{Out: out}
+	was := map[string]pins.Tool{}
+	for _, t := range before {
+		was[t.Name] = t
+	}
+	for _, t := range now {
+		old, had := was[t.Name]
+		delete(was, t.Name)
+		switch {
+		case !had:
+			out.Printf("  new     %s\n", visible(t.Name))
+		case old.Digest != t.Digest:
+			out.Printf("  changed %s\n", visible(t.Name))
+			compareValues("", decode(pins.Definition(old.Raw)), decode(pins.Definition(t.Raw)), r.line)
+		default:
+			continue
+		}
+		n++
+	}
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		out.Printf("  gone    %s\n", visible(name))
+	}
+	return n + len(was)
+}
+
+// line writes a line below a tool.
+func (r *Review) line(s string) {
+	r.Out.Printf("    %s\n", strings.ReplaceAll(visible(s), "\n", "\n    "))
+}
+
+// decode reads a canonical value. Numbers stay texts.
+func decode(raw json.RawMessage) (value any) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&value) != nil || value == nil {
+		return map[string]any{}
+	}
+	return value
+}
+
+// text writes a value on one line, a string as it is.
+func text(value any) string {
+	if s, ok := value.(string); ok {
+		return s
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(value) != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// compareValues says member by member in what two values differ, strings word by word.
+func compareValues(path string, before, now any, say func(string)) {
+	if reflect.DeepEqual(before, now) {
+		return
+	}
+	a, isObject := before.(map[string]any)
+	b, both := now.(map[string]any)
+	if isObject && both {
+		names := map[string]bool{}
+		for name := range a {
+			names[name] = true
+		}
+		for name := range b {
+			names[name] = true
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			at := strings.TrimPrefix(path+"."+name, ".")
+			was, had := a[name]
+			is, has := b[name]
+			switch {
+			case !had:
+				say(at + ": added " + text(is))
+			case !has:
+				say(at + ": removed " + text(was))
+			default:
+				compareValues(at, was, is, say)
+			}
+		}
+		return
+	}
+	was, isText := before.(string)
+	is, bothTexts := now.(string)
+	if isText && bothTexts {
+		say(path + ": " + compareWords(was, is))
+		return
+	}
+	say(path + ": " + text(before) + " → " + text(now))
+}

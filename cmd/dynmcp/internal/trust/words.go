@@ -1,0 +1,107 @@
+package trust
+
+import "strings"
+
+// mostWords bounds the texts that are compared word by word: the time is their product.
+const mostWords = 4000
+
+// around is how many words are shown before and behind what has changed.
+const around = 8
+
+// compareWords marks in a text what was [-removed-] and {+added+}.
+func compareWords(before, now string) string {
+	a, b := strings.Fields(before), strings.Fields(now)
+	if len(a)*len(b) > mostWords*mostWords {
+		return "[-" + before + "-] {+" + now + "+}"
+	}
+	edits := align(a, b)
+	if len(edits) == 1 && edits[0].kind == same {
+		return "[white space alone]"
+	}
+	var out []string
+	for i, e := range edits {
+		switch e.kind {
+		case removed:
+			out = append(out, "[-"+strings.Join(e.words, " ")+"-]")
+		case added:
+			out = append(out, "{+"+strings.Join(e.words, " ")+"+}")
+		case same:
+			out = append(out, nextToChange(e.words, i > 0, i < len(edits)-1))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// nextToChange shortens words that are the same to those next to a change.
+func nextToChange(words []string, behind, before bool) string {
+	keep := 0
+	if behind {
+		keep += around
+	}
+	if before {
+		keep += around
+	}
+	if len(words) <= keep+1 {
+		return strings.Join(words, " ")
+	}
+	var parts []string
+	if behind {
+		parts = append(parts, words[:around]...)
+	}
+	parts = append(parts, "…")
+	if before {
+		parts = append(parts, words[len(words)-around:]...)
+	}
+	return strings.Join(parts, " ")
+}
+
+const (
+	same = iota
+	removed
+	added
+)
+
+// An edit is a run of words.
+type edit struct {
+	kind  int
+	words []string
+}
+
+// align returns the runs that make b of a, by the longest common subsequence.
+func align(a, b []string) (edits []edit) {
+	longest := make([][]uint16, len(a)+1)
+	for i := range longest {
+		longest[i] = make([]uint16, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				longest[i][j] = longest[i+1][j+1] + 1
+			} else {
+				longest[i][j] = max(longest[i+1][j], longest[i][j+1])
+			}
+		}
+	}
+	add := func(kind int, word string) {
+		if n := len(edits); n == 0 || edits[n-1].kind != kind {
+			edits = append(edits, edit{kind: kind})
+		}
+		last := &edits[len(edits)-1]
+		last.words = append(last.words, word)
+	}
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			add(same, a[i])
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && longest[i+1][j] >= longest[i][j+1]:
+			add(removed, a[i])
+			i++
+		default:
+			add(added, b[j])
+			j++
+		}
+	}
+	return edits
+}

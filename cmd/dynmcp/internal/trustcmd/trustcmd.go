@@ -1,0 +1,117 @@
+// Package trustcmd has the verbs of the lock: diff, approve.
+package trustcmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Diff shows which tools are not as they were approved.
+var Diff = cli.Verb{
+	Use:   "diff [flags] [server[/tool]]",
+	Short: "Show which tools are not as they were approved",
+	Long: `Compare what servers listed when they were last started with dynmcp.lock: what has
+changed in which definition, which tools are new, which are gone. Without a name that is
+all servers with pins. Descriptions are compared word by word, schemas and annotations
+member by member. No server is started, unless --start is given.
+
+The exit status is 1 if something differs.`,
+	Example: `  dynmcp diff
+  dynmcp diff github --start`,
+	Args: cli.AtMost(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		return reviewed(cmd, func(_ context.Context, r *trust.Review) error { return r.Diff() })
+	},
+}
+
+// Approve approves tools as they are now.
+var Approve = cli.Verb{
+	Use:   "approve [flags] [server[/tool]]",
+	Short: "Approve tools as they are now",
+	Long: `Show what differs from dynmcp.lock, as diff does, ask for each tool, and write what is
+approved into the lock. Without a name that is all servers with pins. A run of dynmcp that
+serves the config reads the lock again at once.`,
+	Example: `  dynmcp approve
+  dynmcp approve github/create_issue
+  dynmcp approve --all`,
+	Args: cli.AtMost(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		all := cmd.Flags().Bool("all", false, "approve all of it without asking")
+		return reviewed(cmd, func(ctx context.Context, r *trust.Review) error {
+			if *all {
+				return r.Approve(nil)
+			}
+			in, ok := cmd.InOrStdin().(*os.File)
+			if !ok || !term.IsTerminal(int(in.Fd())) {
+				return hint.With(errors.New("there is no terminal to ask on"), "dynmcp diff shows what differs, --all approves it")
+			}
+			answers := linesOf(in)
+			return r.Approve(func(question string) (string, error) {
+				cli.Stderr(cmd).Printf("%s", question)
+				select {
+				case answer, ok := <-answers:
+					if !ok {
+						return "quit", nil
+					}
+					return strings.TrimSpace(answer), nil
+				case <-ctx.Done():
+					return "", cli.ErrInterrupted
+				}
+			})
+		})
+	},
+}
+
+// linesOf reads a terminal. Its goroutine ends with the program, as a read of a terminal cannot be
+// interrupted.
+func linesOf(terminal *os.File) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scan := bufio.NewScanner(terminal); scan.Scan(); {
+			lines <- scan.Text()
+		}
+	}()
+	return lines
+}
+
+// reviewed runs a verb on what the servers of the config list, which with --start are started
+// for it.
+func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
+	on := selfhost.Target{About: selfhost.OfServers}
+	start := cmd.Flags().Bool("start", false, "start the servers and list them anew before")
+	cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
+	return on.Run(cmd, func(ctx context.Context, args []string) error {
+		r := &trust.Review{
+			Config: on.Cfg, Store: store.Of(on.Cfg, conf.CatalogDir()), Out: on.Out,
+			Files: pins.Files{Lock: pins.FileOf(on.Cfg.Path), Definitions: conf.DefinitionsDir()},
+		}
+		named := func(name string) (schema.Server, error) { return conf.ServerNamed(on.Cfg, name) }
+		if err := r.Select(strings.Join(args, ""), named); err != nil {
+			return err
+		}
+		if *start {
+			if err := testcmd.WarmNamed(ctx, &on, conf.Names(r.Servers), 0, false); err != nil {
+				return err
+			}
+			on.Out.Printf("\n")
+		}
+		return verb(ctx, r)
+	})
+}

@@ -1,0 +1,168 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
+	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// mostCalls is how many of the last calls a page has.
+const mostCalls = 10_000
+
+// A journal follows the record of calls of a config.
+type journal struct {
+	mu    sync.Mutex
+	read  activity.Reader
+	lines []activity.Line // the last, without arguments and results
+	first int             // the number of the first of them
+}
+
+// A kept is a line as the page has it.
+type kept struct {
+	activity.Line
+
+	Kept bool `json:"kept"` // there are arguments, a result or a query of it
+}
+
+type callsQuery struct {
+	Place string
+	After int // the number of the last line that the page has
+}
+
+type callsAnswer struct {
+	Last  int    `json:"last"`
+	Lines []kept `json:"lines"`
+}
+
+// journalOf returns the record of calls of a place, and where it is.
+func (s *server) journalOf(ctx context.Context, id string) (*journal, string, error) {
+	_, from, err := s.at(ctx, id)
+	if err != nil {
+		return nil, "", err
+	}
+	cfg, err := from.Load(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	dir, err := record.Dir(cfg)
+	return s.journalIn(dir), dir, err
+}
+
+// journalIn returns the journal of a directory.
+func (s *server) journalIn(dir string) *journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[dir] == nil {
+		s.calls[dir] = &journal{read: activity.Reader{Dir: dir}}
+	}
+	return s.calls[dir]
+}
+
+// followLocked reads what was recorded meanwhile.
+func (j *journal) followLocked(ctx context.Context) error {
+	lines, err := j.read.Next(ctx, &activity.Filter{})
+	if j.lines = append(j.lines, lines...); len(j.lines) > mostCalls {
+		cut := len(j.lines) - mostCalls
+		j.lines, j.first = append([]activity.Line(nil), j.lines[cut:]...), j.first+cut
+	}
+	return err
+}
+
+// A stats is what the last calls of a server add up to, in milliseconds.
+type stats struct {
+	Calls   int     `json:"calls"`
+	Errors  int     `json:"errors"`
+	P50     float64 `json:"p50"` // with the start of the server
+	P99     float64 `json:"p99"`
+	P50Sent float64 `json:"p50_sent"` // without
+	P99Sent float64 `json:"p99_sent"`
+
+	times, sent []float64
+}
+
+// statsOf adds up the last calls of the servers of a config.
+func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*stats {
+	by := map[string]*stats{}
+	dir, err := record.Dir(cfg)
+	if err != nil {
+		return by
+	}
+	j := s.journalIn(dir)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_ = j.followLocked(ctx) // what was read before is shown
+	for i := range j.lines {
+		l := &j.lines[i]
+		if l.Server == "" {
+			continue
+		}
+		t := by[l.Server]
+		if t == nil {
+			t = &stats{}
+			by[l.Server] = t
+		}
+		if t.Calls++; l.Failed() {
+			t.Errors++
+		}
+		t.times, t.sent = append(t.times, l.MS), append(t.sent, l.MS-l.StartMS)
+	}
+	for _, t := range by {
+		slices.Sort(t.times)
+		slices.Sort(t.sent)
+		at := func(times []float64, part float64) float64 {
+			return times[min(int(part*float64(len(times))), len(times)-1)]
+		}
+		t.P50, t.P99, t.P50Sent, t.P99Sent = at(t.times, 0.5), at(t.times, 0.99), at(t.sent, 0.5), at(t.sent, 0.99)
+	}
+	return by
+}
+
+// callsSince returns the calls that were recorded since the page asked last.
+func (s *server) callsSince(ctx context.Context, q callsQuery) (*callsAnswer, error) {
+	j, _, err := s.journalOf(ctx, q.Place)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.followLocked(ctx); err != nil {
+		return nil, err
+	}
+	a := &callsAnswer{Last: j.first + len(j.lines), Lines: []kept{}}
+	for i := max(q.After-j.first, 0); i < len(j.lines); i++ {
+		l := j.lines[i]
+		k := kept{l, l.Arguments != nil || l.Result != nil || l.Query != nil}
+		k.Arguments, k.Result, k.Query = nil, nil, nil
+		a.Lines = append(a.Lines, k)
+	}
+	return a, nil
+}
+
+type callQuery struct {
+	Place, Run, Session string
+	Time                time.Time
+}
+
+// wholeCall returns a call with what is kept of it.
+func (s *server) wholeCall(ctx context.Context, q callQuery) (*activity.Line, error) {
+	_, dir, err := s.journalOf(ctx, q.Place)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{Since: q.Time, Run: q.Run, Session: q.Session})
+	if err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		if lines[i].Time.Equal(q.Time) {
+			return &lines[i], nil
+		}
+	}
+	return nil, errors.New("the call is not in the record any more")
+}

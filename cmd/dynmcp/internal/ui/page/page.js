@@ -1,0 +1,161 @@
+
+"use strict";
+const $ = id => document.getElementById(id);
+const store = "dynmcp-ui-token";
+let places = [], open = new Set(), shown = "", serial = 0;
+
+// Whatever comes from servers and hosts becomes text, never markup.
+function el(tag, attributes = {}, ...children) {
+  const e = document.createElement(tag);
+  if (tag === "pre") e.tabIndex = 0; // what scrolls is reached with the keyboard
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue;
+    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
+    else e.setAttribute(name === "className" ? "class" : name, value === true ? "" : value);
+  }
+  e.append(...children.flat(Infinity).filter(c => c !== undefined && c !== null && c !== "" && c !== false).map(c => c instanceof Node ? c : visible(String(c))));
+  return e;
+}
+
+// Characters that show nothing, or reorder what is seen, are written out.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
+const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
+
+async function api(name, query = {}) {
+  const resp = await fetch("/api/" + name, {
+    method: "POST", body: JSON.stringify(query), cache: "no-store", credentials: "omit",
+    headers: {"Content-Type": "application/json", Authorization: "Bearer " + (localStorage.getItem(store) || "")},
+  });
+  if (resp.ok) return resp.json();
+  const why = (await resp.text()).trim();
+  if (resp.status === 401) localStorage.removeItem(store);
+  throw Object.assign(new Error(why), {status: resp.status});
+}
+
+// The fragment of the address is the view and what it shows: a link keeps it.
+function where() {
+  const [view, query] = location.hash.slice(1).split("?");
+  return {view: views[view] ? view : "servers", query: new URLSearchParams(query)};
+}
+function go(changes, replace) {
+  const {view, query} = where();
+  for (const [key, value] of Object.entries(changes)) value ? query.set(key, value) : query.delete(key);
+  const address = "#" + view + (query.size ? "?" + query : "");
+  replace ? history.replaceState(null, "", address) : location.hash = address;
+}
+const placeNow = () => places.find(p => p.id === where().query.get("place")) || places[0];
+const titleOf = p => (p.run ? p.run.kind + " " + p.run.pid + (p.run.hosts.length ? ", " + p.run.hosts.join(", ") : "") : "no run") + (p.config ? " · " + p.config : "");
+
+function duration(at) {
+  const s = Math.max(0, (Date.now() - new Date(at)) / 1000);
+  return s < 60 ? Math.floor(s) + " s" : s < 3600 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " d";
+}
+const ms = n => n === undefined ? "" : n >= 10 ? n.toFixed(0) + " ms" : n.toFixed(1) + " ms";
+const bytes = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + " KB" : (n / 1048576).toFixed(1) + " MB";
+
+// folded is a row that opens, and is as it was when the view is drawn again.
+function folded(key, className, cells, content) {
+  const d = el("details", {className, "data-key": key, open: open.has(key)}, el("summary", {"data-focus": key}, cells));
+  const fill = () => { if (d.open && d.children.length === 1) d.append(el("div", {className: "inside"}, content())); };
+  fill();
+  d.addEventListener("toggle", () => { d.open ? open.add(key) : open.delete(key); fill(); });
+  return d;
+}
+const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null).map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
+const button = (text, onclick, more = {}) => el("button", {type: "button", onclick, ...more}, text);
+const failure = err => el("p", {className: "fault", role: "alert"}, err.message);
+
+// diffOf colours the lines of a diff, and the words of a comparison.
+function diffOf(text) {
+  return el("pre", {tabindex: 0, role: "region", "aria-label": "Output"}, text.split("\n").map(line => {
+    const kind = /^(\+|\s+new )/.test(line) ? "add" : /^(-|\s+gone )/.test(line) ? "del" : undefined;
+    const parts = line.split(/(\[-.*?-\]|\{\+.*?\+\})/).map(w => w.startsWith("[-") ? el("span", {className: "del"}, w) : w.startsWith("{+") ? el("span", {className: "add"}, w) : w);
+    return [el("span", {className: kind}, parts), "\n"];
+  }).flat());
+}
+
+// ask shows a dialog. Its buttons close it, and Escape does.
+function ask(title, ...content) {
+  const close = button("Close", () => $("dialog").close());
+  $("dialog").replaceChildren(el("h2", {id: "dialog-title"}, title), ...content.flat(Infinity).filter(Boolean), el("div", {className: "bar"}, close));
+  if (!$("dialog").open) $("dialog").showModal();
+}
+
+// result shows what a command did.
+const result = d => [
+  el("p", {className: d.ok ? "ok" : "fault", role: "status"}, d.ok ? "Done" : "It failed"),
+  el("h3", {}, "The command"), el("pre", {className: "command"}, d.command),
+  d.output && diffOf(d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
+].filter(Boolean);
+
+// act does something at a place. A change of the config is shown before it is made.
+async function act(place, order, changesConfig) {
+  const title = order.act + " " + order.server;
+  ask(title, el("p", {role: "status"}, "Working…"));
+  try {
+    const d = await api("do", {place: place.id, ...order, show: changesConfig});
+    if (!changesConfig || !d.ok) return ask(title, ...result(d));
+    const apply = button("Write this change", async () => {
+      apply.disabled = true;
+      try { ask(title, ...result(await api("do", {place: place.id, ...order}))); } catch (err) { ask(title, failure(err)); }
+      refresh(true);
+    }, {className: "main", id: "apply"});
+    ask(title, el("p", {}, "The change of the config:"), diffOf(d.output.trimEnd()), el("h3", {}, "The command"),
+      el("pre", {className: "command"}, d.command.replace(" --dry-run", "")), el("div", {className: "bar"}, apply));
+    apply.focus();
+  } catch (err) { ask(title, failure(err)); } finally { refresh(true); }
+}
+
+function chrome() {
+  const {view, query} = where();
+  $("views").replaceChildren(...Object.entries(views).map(([name, v]) => {
+    const keep = query.get("place") ? "?place=" + encodeURIComponent(query.get("place")) : "";
+    return el("a", {href: "#" + name + keep, "aria-current": name === view ? "page" : undefined}, v.title);
+  }));
+  $("place-label").hidden = view === "servers";
+  const ids = places.map(p => p.id + titleOf(p)).join();
+  if ($("place").dataset.ids !== ids) {
+    $("place").replaceChildren(...places.map(p => el("option", {value: p.id}, titleOf(p))));
+    $("place").dataset.ids = ids;
+  }
+  if (placeNow()) $("place").value = placeNow().id;
+}
+
+// draw replaces what a view shows, with the focus and what is open as they were.
+function draw(...content) {
+  const focus = document.activeElement?.dataset?.focus;
+  $("main").replaceChildren(...content.flat(Infinity).filter(Boolean));
+  if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+}
+
+async function refresh(force) {
+  const mine = ++serial, {view, query} = where();
+  try {
+    if (views[view].live || force || !places.length) places = await api("places");
+    if (mine !== serial) return;
+    $("link").textContent = "";
+    chrome();
+    const key = view + query + JSON.stringify(views[view].live ? places : places.map(p => p.id));
+    if (key === shown && !force && !views[view].poll) return;
+    await views[view].show(query, key !== shown || force);
+    shown = key;
+  } catch (err) {
+    if (mine !== serial) return;
+    if (err.status === 401) return draw(el("h2", {}, "This page needs its code"), el("p", {}, "Start ", el("code", {}, "dynmcp ui"), " and open the address that it prints."), failure(err));
+    if (err.status) return draw(failure(err));
+    $("link").textContent = "dynmcp ui has ended";
+  }
+}
+
+async function start() {
+  const code = /^#code=(.+)$/.exec(location.hash);
+  if (code) {
+    history.replaceState(null, "", "#servers");
+    try { localStorage.setItem(store, (await api("login", {code: code[1]})).token); } catch (err) { if (!localStorage.getItem(store)) return draw(failure(err)); }
+  }
+  $("place").addEventListener("change", () => go({place: $("place").value}));
+  addEventListener("hashchange", () => { if (location.hash !== "#main") { shown = ""; refresh(true); } });
+  $("dialog").addEventListener("close", () => refresh(true));
+  await refresh(true);
+  setInterval(() => { if (!document.hidden && !$("dialog").open) refresh(); }, 2000);
+}

@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// A place is a run, or the config of this command where no run has it.
+type place struct {
+	ID      string    `json:"id"`
+	Config  string    `json:"config,omitempty"` // "" cannot be changed
+	Run     *runs.Run `json:"run,omitempty"`
+	Error   string    `json:"error,omitempty"` // why the config cannot be read
+	Calls   bool      `json:"calls"`           // are recorded
+	Servers []entry   `json:"servers"`
+}
+
+// An entry is a server as a config has it.
+type entry struct {
+	Name        string `json:"name"`
+	Transport   string `json:"transport"`
+	Lazy        bool   `json:"lazy"`
+	Disabled    bool   `json:"disabled"`
+	Off         string `json:"off,omitempty"` // why
+	Description string `json:"description"`
+	Pins        string `json:"pins"`
+	OAuth       bool   `json:"oauth"`
+	Known       int    `json:"known"` // tools that it listed when it was last started
+	Calls       *stats `json:"calls,omitempty"`
+}
+
+// places returns the runs of the user, and the config of this command.
+func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
+	all := []place{}
+	own := ""
+	if files, err := s.from.Files(); err == nil {
+		own, _ = filepath.Abs(files[0]) // "" where there is no working directory
+	}
+	for _, f := range runs.Find(ctx) {
+		p := place{ID: fmt.Sprint(f.PID), Config: f.Config, Run: &f.Run}
+		if f.Config == own {
+			own = ""
+		}
+		s.read(ctx, &p, f.EnvFile)
+		all = append(all, p)
+	}
+	if own != "" {
+		p := place{ID: "config", Config: own}
+		s.read(ctx, &p, s.from.EnvFile)
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// read reads the config of a place, without the values of its secrets.
+func (s *server) read(ctx context.Context, p *place, envFile string) {
+	p.Servers = []entry{}
+	if p.Config == "" {
+		return
+	}
+	from := conf.Flags{Config: p.Config, EnvFile: envFile, AsWritten: true}
+	cfg, err := from.Load(ctx)
+	if err != nil {
+		p.Error = cli.Secrets.String(err.Error())
+		return
+	}
+	stats := map[string]*stats{}
+	if p.Calls = cfg.Activity != nil; p.Calls {
+		stats = s.statsOf(ctx, cfg)
+	}
+	for _, server := range cfg.Servers {
+		e := entry{
+			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
+			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: conf.StoredOf(cfg, server).Count,
+			OAuth: server.Transport != schema.Stdio && oauth.Applies(server), Calls: stats[server.Name],
+		}
+		if server.Off != nil {
+			e.Off = server.Off.Why()
+		}
+		p.Servers = append(p.Servers, e)
+	}
+}
+
+// at returns the place of an id, and its config as verbs load it.
+func (s *server) at(ctx context.Context, id string) (place, *conf.Flags, error) {
+	all, err := s.places(ctx, struct{}{})
+	if err != nil {
+		return place{}, nil, err
+	}
+	i := slices.IndexFunc(all, func(p place) bool { return p.ID == id })
+	if i < 0 {
+		return place{}, nil, hint.With(fmt.Errorf("there is no run %s any more", id), "choose another one")
+	}
+	from := &conf.Flags{Config: all[i].Config, EnvFile: s.from.EnvFile, AsWritten: true}
+	if all[i].Run != nil {
+		from.EnvFile = all[i].Run.EnvFile
+	}
+	return all[i], from, nil
+}

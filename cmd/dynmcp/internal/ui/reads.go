@@ -1,0 +1,165 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/typescript"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
+	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/tokens"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+type readsQuery struct {
+	Place, Server string
+	Description   *string // of Server, in the place of that of the config
+}
+
+// A reading is what a model reads at the beginning of a session.
+type reading struct {
+	Instructions string            `json:"instructions"`
+	Tools        []definition      `json:"tools"`
+	Tokens       *tokenscmd.Counts `json:"tokens"`
+}
+
+type definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Tokens      int             `json:"tokens"`
+	Raw         json.RawMessage `json:"definition"`
+}
+
+// host runs dynmcp on the config of a place, of which it starts no server: what is known comes
+// from stored listings. change may change the config before.
+func (s *server) host(ctx context.Context, id string, change func(*schema.Config)) (*selfhost.Host, error) {
+	p, from, err := s.at(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.Config == "" {
+		return nil, errors.New("this run has no config of which listings are stored")
+	}
+	cfg, err := from.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Activity = nil // what the page asks is no call of a host
+	cfg = selfhost.OnlyServers(cfg, conf.Names(conf.Enabled(cfg))...)
+	if change != nil {
+		change(cfg)
+	}
+	return selfhost.Start(ctx, cfg, nil)
+}
+
+// reads returns what a model reads of a place.
+func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
+	h, err := s.host(ctx, q.Place, func(cfg *schema.Config) {
+		for i := range cfg.Servers {
+			if cfg.Servers[i].Name == q.Server && q.Description != nil {
+				cfg.Servers[i].Description = *q.Description
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	list, err := h.Conn.Call(ctx, "tools/list", nil)
+	if err != nil {
+		return nil, err
+	}
+	instructions := h.Conn.ServerInfo().Instructions
+	r := &reading{Instructions: instructions, Tools: []definition{}, Tokens: tokenscmd.CountDefinitions(h.View(), list, instructions)}
+	for raw := range wire.Elements(wire.Get(list, "tools")) {
+		name, _ := wire.Text(wire.Get(raw, "name"))
+		description, _ := wire.Text(wire.Get(raw, "description"))
+		r.Tools = append(r.Tools, definition{name, description, tokens.Count(string(raw)), raw})
+	}
+	return r, nil
+}
+
+type searchQuery struct{ Place, Query string }
+
+// A searched is the answer that a model gets to a search, and the tools that are found.
+type searched struct {
+	Answer string   `json:"answer"`
+	Tokens int      `json:"tokens"`
+	Tools  []*found `json:"tools"`
+	All    int      `json:"all"` // tools that are known
+}
+
+type found struct {
+	Name    string `json:"name"`
+	Server  string `json:"server"`
+	Tool    string `json:"tool"`
+	Summary string `json:"summary"`
+}
+
+// mostFound is how many tools a search lists.
+const mostFound = 20
+
+// search answers a search as the tool discover_tool does.
+func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
+	h, err := s.host(ctx, q.Place, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	a := &searched{Tools: []*found{}, All: len(h.View().Tools())}
+	if q.Query == "" {
+		for _, t := range h.View().Tools() {
+			a.Tools = append(a.Tools, &found{t.Name, t.Server, t.Upstream, t.Summary})
+		}
+		return a, nil
+	}
+	result, err := h.Conn.Call(ctx, "tools/call", fmt.Appendf(nil, `{"name":"discover_tool","arguments":{"query":%s}}`, wire.Quote(q.Query)))
+	if err != nil {
+		return nil, err
+	}
+	for part := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(part, "text"))
+		a.Answer += text
+	}
+	a.Tokens = activity.Tokens(result)
+	matches, _ := h.View().Find(q.Query, mostFound)
+	for _, m := range matches {
+		for _, t := range append([]*catalog.Tool{m.Tool}, m.Also...) {
+			a.Tools = append(a.Tools, &found{t.Name, t.Server, t.Upstream, t.Summary})
+		}
+	}
+	return a, nil
+}
+
+type toolQuery struct{ Place, Name string }
+
+// A toolAnswer is the definition of a tool.
+type toolAnswer struct {
+	Server     string          `json:"server"`
+	Tool       string          `json:"tool"`
+	Raw        json.RawMessage `json:"definition"`
+	TypeScript string          `json:"typescript"`
+	Whole      bool            `json:"whole"` // TypeScript says all of the schema
+	Input      json.RawMessage `json:"input"`
+}
+
+// tool returns the definition of a tool.
+func (s *server) tool(ctx context.Context, q toolQuery) (*toolAnswer, error) {
+	h, err := s.host(ctx, q.Place, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	t, ok := h.View().Tool(q.Name)
+	if !ok {
+		return nil, fmt.Errorf("there is no tool %q", q.Name)
+	}
+	text, whole := typescript.Signature(t.Upstream, t.Description, t.InputSchema, t.OutputSchema)
+	return &toolAnswer{t.Server, t.Upstream, t.Raw, text, whole, t.InputSchema}, nil
+}

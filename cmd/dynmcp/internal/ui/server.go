@@ -1,0 +1,88 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+)
+
+// maxRequest bounds what the page sends.
+const maxRequest = 4 << 20
+
+// A server answers the page.
+type server struct {
+	from    *conf.Flags
+	access  *access
+	program string // dynmcp itself
+
+	mu    sync.Mutex
+	calls map[string]*journal // by the directory of the record
+}
+
+// handler serves the page, and what it asks for at /api.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", page().policy)
+		_, _ = w.Write(page().text) // who asked is gone otherwise
+	})
+	mux.HandleFunc("POST /api/login", answer(func(_ context.Context, q struct{ Code string }) (any, error) {
+		token, err := s.access.redeem(q.Code)
+		return map[string]string{"token": token}, err
+	}))
+	for path, f := range map[string]http.HandlerFunc{
+		"POST /api/places": answer(s.places), "POST /api/do": answer(s.do), "POST /api/calls": answer(s.callsSince), "POST /api/call": answer(s.wholeCall),
+		"POST /api/reads": answer(s.reads), "POST /api/search": answer(s.search), "POST /api/tool": answer(s.tool),
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if !s.access.admits(r) {
+				http.Error(w, "this needs the code of dynmcp ui", http.StatusUnauthorized)
+				return
+			}
+			f(w, r)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			w.Header().Set(name, value)
+		}
+		if why := s.access.refuse(r); why != "" {
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// answer makes a handler of a function that gets the JSON of a request and returns that of its
+// answer.
+func answer[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q Q
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&q); err != nil {
+			http.Error(w, "the request is no JSON of its kind", http.StatusBadRequest)
+			return
+		}
+		a, err := f(r.Context(), q)
+		if err != nil {
+			text := err.Error()
+			if with, ok := errors.AsType[*hint.Error](err); ok {
+				text += "; " + with.Hint
+			}
+			http.Error(w, cli.Secrets.String(text), http.StatusConflict)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(a)
+	}
+}

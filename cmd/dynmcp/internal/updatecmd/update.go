@@ -1,0 +1,245 @@
+// Package updatecmd has the verb update, which starts what it is about to write.
+package updatecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// Update replaces the versions of servers by newer ones.
+var Update = cli.Verb{
+	Use:   "update [flags] [server]",
+	Short: "Replace pinned versions of servers by newer ones",
+	Long: `Replace the pinned version of a server by the newest, or those of all servers that
+dynmcp outdated lists. The newest version is started, and it is shown which of its tools are
+new, gone or changed, before anything is written: then you are asked, unless --yes is given.
+The old file is kept with the suffix .bak.`,
+	Example: `  dynmcp update
+  dynmcp update github --yes`,
+	Args: cli.AtMost(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		u := updater{on: &selfhost.Target{}}
+		cmd.Flags().BoolVarP(&u.yes, "yes", "y", false, "write newer versions without asking")
+		registrycmd.AddRegistryFlag(cmd, &u.registry)
+		cmd.ValidArgsFunction = conf.CompleteServers(&u.on.Flags, "")
+		u.on.Add(cmd)
+		return func(cmd *cobra.Command, args []string) error {
+			names, err := u.on.Load(cmd.Context(), cmd, args)
+			if err != nil {
+				return err
+			}
+			return u.run(cmd, names)
+		}
+	},
+}
+
+type updater struct {
+	on       *selfhost.Target
+	registry string
+	yes      bool
+}
+
+func (u *updater) run(cmd *cobra.Command, names []string) error {
+	servers := conf.Enabled(u.on.Cfg)
+	if len(names) > 0 {
+		s, err := conf.ServerNamed(u.on.Cfg, names[0])
+		if err != nil {
+			return err
+		}
+		servers = []schema.Server{s}
+	}
+	var all []registrycmd.Upgrade
+	err := cli.Interruptibly(cmd, func(ctx context.Context) error {
+		all = registrycmd.Newer(ctx, u.on.ErrOut, u.registry, servers)
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		u.on.Out.Printf("No server has a newer version.\n")
+	}
+	var errs []error
+	for _, upgrade := range all {
+		if err := u.update(cmd, upgrade); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", upgrade.Server, err))
+		}
+	}
+	return errors.Join(append(errs, u.on.Out.Err)...)
+}
+
+// update starts the newest version of a server, shows what differs, and writes it.
+func (u *updater) update(cmd *cobra.Command, up registrycmd.Upgrade) error {
+	if up.Err != nil {
+		return hint.With(up.Err, "dynmcp add %s --as %s --force asks for what it needs", up.Registry, up.Server)
+	}
+	out := u.on.Out
+	out.Heading(fmt.Sprintf("%s: %s %s → %s", up.Server, up.What, up.Pinned, up.Newest))
+	var n int
+	err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
+		n, err = u.compare(ctx, up)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		out.Printf("Its tools are the same.\n")
+	}
+	if !u.yes && !cli.Confirmed(cmd, fmt.Sprintf("Write %s %s into the config?", up.What, up.Newest)) {
+		out.Printf("Nothing was written; --yes writes it.\n")
+		return nil
+	}
+	return u.write(up)
+}
+
+// compare lists both versions of a server, and shows what differs of their tools.
+func (u *updater) compare(ctx context.Context, up registrycmd.Upgrade) (n int, err error) {
+	old, err := conf.ServerNamed(u.on.Cfg, up.Server)
+	if err != nil {
+		return 0, err
+	}
+	now := old
+	if up.Args != nil {
+		now.Args = up.Args
+	}
+	before, err := u.listed(ctx, old, false)
+	if err != nil {
+		return 0, err
+	}
+	after, err := u.listed(ctx, now, true)
+	if err != nil {
+		return 0, err
+	}
+	return trust.ShowChanges(u.on.Out, before, after), nil
+}
+
+// listed returns the tools of a server, which is started for it if that was not done before, or
+// is to be.
+func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pins.Tool, error) {
+	kept := store.Of(u.on.Cfg, conf.CatalogDir())
+	stored, err := kept.Load(s)
+	if err != nil || stored == nil || start {
+		on := *u.on
+		cfg := *u.on.Cfg
+		cfg.Servers = []schema.Server{s}
+		on.Cfg = &cfg
+		if err := testcmd.WarmNamed(ctx, &on, []string{s.Name}, 0, false); err != nil {
+			return nil, err
+		}
+		if stored, err = kept.Load(s); err != nil || stored == nil {
+			return nil, errors.Join(errors.New("nothing is kept of what it lists"), err)
+		}
+	}
+	c := catalog.New()
+	c.Declare([]catalog.Server{{Name: s.Name, Lazy: true}})
+	c.Remember(map[string]*catalog.Stored{s.Name: stored})
+	tools, _ := c.Pinned(s.Name)
+	return tools, nil
+}
+
+// write writes the newest version into the entry. All else of the file stays as it is.
+func (u *updater) write(up registrycmd.Upgrade) error {
+	path := u.on.Cfg.Path
+	if origin, ok := u.on.Cfg.Origins[up.Server]; ok {
+		path = origin.File
+	}
+	file, unlock, err := editfile.LockConfig(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text, err := replace(file.Path, file.Old, up)
+	if err != nil {
+		return err
+	}
+	if err := file.Replace(text); err != nil {
+		return err
+	}
+	u.on.Out.Printf("Wrote %s %s into %s\n", up.What, up.Newest, file.Name())
+	if s, err := conf.ServerNamed(u.on.Cfg, up.Server); err == nil && s.Pins != schema.PinsOff {
+		u.on.Out.Printf("Its tools are pinned: dynmcp approve %s approves them\n", up.Server)
+	}
+	return nil
+}
+
+// replace replaces the words of an entry in which the versions differ. In YAML the entry is
+// written again.
+func replace(name string, data []byte, up registrycmd.Upgrade) ([]byte, error) {
+	for _, list := range []string{"mcp", "mcpServers", "servers"} {
+		root, err := (&syntax.Source{Name: name, Data: data}).Parse()
+		if err != nil {
+			return nil, err
+		}
+		entry := root.Get(list).Get(up.Server)
+		if entry == nil {
+			continue
+		}
+		changed := *entry
+		changed.Members = slices.Clone(entry.Members)
+		for i, m := range changed.Members {
+			changed.Members[i].Value = member(m, up)
+		}
+		if syntax.IsYAML(name, data) {
+			return syntax.Edit(name, data, root, []string{list, up.Server}, &changed)
+		}
+		for i, m := range changed.Members {
+			if m.Value == entry.Members[i].Value {
+				continue
+			}
+			if data, err = syntax.Edit(name, data, root, []string{list, up.Server, m.Key}, m.Value); err != nil {
+				return nil, err
+			}
+			if root, err = (&syntax.Source{Name: name, Data: data}).Parse(); err != nil {
+				return nil, err
+			}
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("%s has no entry %q", name, up.Server)
+}
+
+// member returns the value of a member of the entry with the newest version, or the same one.
+func member(m syntax.Member, up registrycmd.Upgrade) *syntax.Node {
+	value := *m.Value
+	switch {
+	case m.Key == "registry":
+		value.Scalar = up.Registry
+	case m.Key == "args" && len(value.Items) == len(up.Args):
+		value.Items = versions(value.Items, up)
+	default:
+		return m.Value
+	}
+	return &value
+}
+
+// versions returns the words of an entry as they are written, with the newest version.
+func versions(items []*syntax.Node, up registrycmd.Upgrade) []*syntax.Node {
+	items = slices.Clone(items)
+	for i, item := range items {
+		if item.Scalar != up.Args[i] && item.Scalar == up.Before[i] {
+			word := *item
+			word.Scalar = up.Args[i]
+			items[i] = &word
+		}
+	}
+	return items
+}

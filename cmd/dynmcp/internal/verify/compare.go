@@ -1,0 +1,142 @@
+package verify
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A difference is a place at which two JSON texts differ.
+type difference struct {
+	Path   string `json:"path"` // a JSON pointer
+	What   string `json:"what"`
+	Direct string `json:"direct"` // what is there, without the contents of strings
+	Behind string `json:"behind"`
+	value  []byte // that is missing
+}
+
+const (
+	added   = "added"
+	missing = "missing"
+	ended   = "the server ended" // when it was asked directly
+)
+
+// differences compares two JSON texts byte for byte. Order of members, forms of numbers,
+// escapes and space count.
+func differences(a, b []byte) (all []difference) {
+	if string(a) == gone && string(b) != gone {
+		return []difference{{Path: "/failed", What: ended, Direct: outline(a), Behind: outline(b)}}
+	}
+	compare("", a, b, &all)
+	return all
+}
+
+func compare(path string, a, b []byte, all *[]difference) {
+	if bytes.Equal(a, b) {
+		return
+	}
+	note := func(what string) {
+		*all = append(*all, difference{Path: path, What: what, Direct: outline(a), Behind: outline(b)})
+	}
+	before := len(*all)
+	switch {
+	case wire.IsObject(a) && wire.IsObject(b):
+		compareMembers(path, a, b, note, all)
+	case isArray(a) && isArray(b):
+		one, two := elements(a), elements(b)
+		if len(one) != len(two) {
+			note(fmt.Sprintf("%d elements, not %d", len(two), len(one)))
+			return
+		}
+		for i := range one {
+			compare(path+"/"+strconv.Itoa(i), one[i], two[i], all)
+		}
+	default:
+		note("value")
+		return
+	}
+	if len(*all) == before {
+		note("space between tokens")
+	}
+}
+
+func compareMembers(path string, a, b []byte, note func(string), all *[]difference) {
+	names, one := members(a)
+	others, two := members(b)
+	below := func(name string) string {
+		text, _ := wire.Text([]byte(name))
+		return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(text)
+	}
+	same := len(names) == len(others)
+	for i, name := range names {
+		if other, ok := two[name]; ok {
+			compare(below(name), one[name], other, all)
+		} else {
+			same = false
+			*all = append(*all, difference{Path: below(name), What: missing, Direct: outline(one[name]), value: one[name]})
+		}
+		same = same && names[i] == others[i]
+	}
+	for _, name := range others {
+		if _, ok := one[name]; !ok {
+			*all = append(*all, difference{Path: below(name), What: added, Behind: outline(two[name])})
+			same = true // the order is not to blame
+		}
+	}
+	if !same && len(one) == len(two) && len(names) == len(others) {
+		note("order of members")
+	} else if len(names) != len(others) && len(one) == len(two) {
+		note("a member that is there twice")
+	}
+}
+
+// members returns the names of an object in order, in quotes, and the values by name.
+func members(object []byte) (names []string, values map[string][]byte) {
+	values = map[string][]byte{}
+	for name, value := range wire.Members(object) {
+		names = append(names, string(name))
+		values[string(name)] = value
+	}
+	return names, values
+}
+
+func elements(array []byte) (all [][]byte) {
+	for element := range wire.Elements(array) {
+		all = append(all, element)
+	}
+	return all
+}
+
+func isArray(value []byte) bool { return len(value) > 0 && value[0] == '[' }
+
+// outline tells values apart without showing the contents of strings, which may be secret.
+func outline(value []byte) string {
+	const most = 40
+	if len(value) == 0 {
+		return ""
+	}
+	switch kind := wire.TypeName(value); {
+	case value[0] == '"' || wire.IsObject(value) || isArray(value):
+		return fmt.Sprintf("%s, %d bytes, %08x", kind, len(value), digest(value))
+	case len(value) > most:
+		return string(value[:most]) + "…"
+	}
+	return string(value)
+}
+
+// without returns the differences that are not at or below a place that varies by itself.
+func without(all, varying []difference) (left []difference) {
+	for _, d := range all {
+		excused := false
+		for _, v := range varying {
+			excused = excused || d.Path == v.Path || strings.HasPrefix(d.Path, v.Path+"/")
+		}
+		if !excused {
+			left = append(left, d)
+		}
+	}
+	return left
+}

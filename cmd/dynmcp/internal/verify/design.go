@@ -1,0 +1,52 @@
+package verify
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A design is a difference that is wanted.
+type design struct {
+	surface, what, name string // "" is any
+	path                func() *regexp.Regexp
+	how                 string                // "" is any
+	value               func() *regexp.Regexp // of what is missing; nil is any
+	reason              string
+}
+
+var designs = []design{
+	{what: notifications, name: "logging/setLevel", path: lazyregexp.New(``),
+		reason: "dynmcp answers by itself and sets the level of each server"},
+	{what: handshake, name: "other members", path: lazyregexp.New(`^/serverInfo$`), how: added,
+		reason: "the name of the server stands in the answer as well as in its _meta, where hosts look for it"},
+	{what: lists, path: lazyregexp.New(`^/[^/]+$`), how: missing, value: lazyregexp.New(`"taskSupport"\s*:\s*"required"`),
+		reason: "a tool that is only called as a task is hidden from a host that does not declare tasks"},
+	{path: lazyregexp.New(`^/resultType$`), how: added,
+		reason: "the stateless era wants a resultType, which the server left out"},
+	{path: lazyregexp.New(`^/failed$`), how: ended,
+		reason: "the server ended, and dynmcp starts it again"},
+	{surface: schema.ExposeProxy, path: lazyregexp.New(`^/content/\d+/annotations(/proxy(Action|Type|Path))?$`), how: added,
+		reason: "the annotations of the proxy surface say where content is from"},
+}
+
+// divide keeps the differences that are not wanted, and says why the others are.
+func divide(surface, what, name string, all []difference) (left []difference, reasons []string) {
+	for _, d := range all {
+		i := slices.IndexFunc(designs, func(w design) bool { return w.fits(surface, what, name, d) })
+		if i < 0 {
+			left = append(left, d)
+			continue
+		}
+		reasons = append(reasons, designs[i].reason)
+	}
+	return left, reasons
+}
+
+func (w *design) fits(surface, what, name string, d difference) bool {
+	is := func(wanted, got string) bool { return wanted == "" || wanted == got }
+	return is(w.surface, surface) && is(w.what, what) && is(w.name, name) && is(w.how, d.What) &&
+		w.path().MatchString(d.Path) && (w.value == nil || w.value().MatchString(string(d.value)))
+}

@@ -1,0 +1,115 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// mostNested bounds the examples that are made of a schema.
+const mostNested = 8
+
+// example returns a value that fits a schema as far as its plain keywords say: its example,
+// default or constant if it has one, the members that it requires, and else what is smallest.
+func example(schema []byte, depth int) []byte {
+	for _, key := range []string{"examples", "enum"} {
+		for value := range wire.Elements(wire.Get(schema, key)) {
+			return bytes.Clone(value)
+		}
+	}
+	for _, key := range []string{"const", "default"} {
+		if value := wire.Get(schema, key); value != nil {
+			return bytes.Clone(value)
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		for first := range wire.Elements(wire.Get(schema, key)) {
+			return example(first, depth+1)
+		}
+	}
+	switch kind := typeOf(schema); {
+	case kind == "object" && depth < mostNested:
+		return exampleObject(schema, depth)
+	case kind == "object":
+		return []byte(`{}`)
+	case kind == "array" && wire.Get(schema, "minItems") != nil && depth < mostNested:
+		return append(append([]byte{'['}, example(wire.Get(schema, "items"), depth+1)...), ']')
+	case kind == "array":
+		return []byte(`[]`)
+	case kind == "integer" || kind == "number":
+		if least := wire.Get(schema, "minimum"); least != nil {
+			return bytes.Clone(least)
+		}
+		return []byte(`1`)
+	case kind == "boolean":
+		return []byte(`false`)
+	case kind == "null":
+		return []byte(`null`)
+	}
+	return wire.Quote(exampleText(schema))
+}
+
+// exampleObject has the members that are required, and those with an example of their own.
+func exampleObject(schema []byte, depth int) []byte {
+	required := map[string]bool{}
+	for name := range wire.Elements(wire.Get(schema, "required")) {
+		text, _ := wire.Text(name)
+		required[text] = true
+	}
+	object := []byte(`{`)
+	for name, property := range wire.Members(wire.Get(schema, "properties")) {
+		text, _ := wire.Text(name)
+		if !required[text] && wire.Get(property, "examples") == nil {
+			continue
+		}
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, name...), ':'), example(property, depth+1)...)
+	}
+	return append(object, '}')
+}
+
+func typeOf(schema []byte) string {
+	kind := wire.Get(schema, "type")
+	for first := range wire.Elements(kind) {
+		kind = first
+		break
+	}
+	text, _ := wire.Text(kind)
+	if text == "" && wire.Get(schema, "properties") != nil {
+		return "object"
+	}
+	return text
+}
+
+func exampleText(schema []byte) string {
+	switch text, _ := wire.Text(wire.Get(schema, "format")); text {
+	case "uri", "url":
+		return "http://127.0.0.1:9/"
+	case "date":
+		return "2026-01-01"
+	case "date-time":
+		return "2026-01-01T00:00:00Z"
+	case "email":
+		return "nobody@example.org"
+	}
+	return "example"
+}
+
+// bigNumbers returns arguments in which the first number that a schema wants without bounds is one that a
+// float cannot hold, nil if it wants none.
+func bigNumbers(schema, arguments []byte) []byte {
+	for name, property := range wire.Members(wire.Get(schema, "properties")) {
+		kind := typeOf(property)
+		if bounded := wire.Get(property, "default") != nil || wire.Get(property, "minimum") != nil || wire.Get(property, "maximum") != nil; bounded || kind != "integer" && kind != "number" {
+			continue // a number of things to do
+		}
+		var text string
+		if json.Unmarshal(name, &text) == nil && text != "" && !bytes.ContainsAny(name, `\`) {
+			return wire.Set(arguments, text, []byte(`9007199254740993`))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// What is compared, as the report names it.
+const (
+	handshake     = "handshake"
+	lists         = "lists"
+	resources     = "resources"
+	prompts       = "prompts"
+	tools         = "tools"
+	progress      = "progress"
+	bigNumber     = "big numbers"
+	failures      = "errors"
+	cancellation  = "cancellation"
+	notifications = "notifications"
+)
+
+// What a server may list, with the capability that says so.
+var kinds = []struct{ method, member, capability string }{
+	{"tools/list", "tools", "tools"},
+	{"resources/list", "resources", "resources"},
+	{"resources/templates/list", "resourceTemplates", "resources"},
+	{"prompts/list", "prompts", "prompts"},
+}
+
+// A request is one that a plan has each side make.
+type request struct {
+	what, name, method string
+	params             []byte
+	tool, arguments    []byte // of a call, as JSON
+}
+
+// A plan is what all sides are asked, made of what the server lists when it is reached
+// directly.
+type plan struct {
+	requests []request
+	big      int      // calls with big numbers
+	changes  []string // lists that the server says have changed, nil if that is not known
+	cancel   request  // a call to withdraw; none has no method
+}
+
+// An observation is what a side answered.
+type observation struct {
+	what, name string
+	value      []byte
+}
+
+// A run asks a side what a plan says.
+type run struct {
+	*side
+	server  string
+	era     transports.Era
+	surface string
+	seen    []observation
+
+	listed map[string][]json.RawMessage // the entries at first, by method
+	lists  map[string][]byte            // the same as they are compared
+}
+
+func (r *run) see(what, name string, value []byte) {
+	if value == nil {
+		value = []byte(`null`)
+	}
+	r.seen = append(r.seen, observation{what, name, value})
+}
+
+// introduce records what the server says of itself and lists, for which it is asked anew
+// on each side.
+func (r *run) introduce(ctx context.Context) {
+	r.listed, r.lists = map[string][]json.RawMessage{}, map[string][]byte{}
+	info := r.conn.ServerInfo()
+	r.see(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
+	r.see(handshake, "capabilities", info.Capabilities)
+	r.see(handshake, "serverInfo", info.Implementation)
+	r.see(handshake, "instructions", wire.Quote(info.Instructions))
+	r.see(handshake, "other members", info.Extra)
+	for _, kind := range kinds {
+		if !info.Has(kind.capability) {
+			continue
+		}
+		entries, value := r.list(ctx, kind.method, kind.member)
+		r.listed[kind.method], r.lists[kind.method] = entries, value
+		r.see(lists, kind.method, value)
+	}
+	if info.Has("logging") && r.era == transports.Handshake {
+		r.see(notifications, "logging/setLevel", r.ask(ctx, "logging/setLevel", []byte(`{"level":"debug"}`), nil))
+	}
+}
+
+// follow makes the requests of a plan, one at a time, and withdraws the last.
+func (r *run) follow(ctx context.Context, p *plan) {
+	for _, q := range p.requests {
+		if ctx.Err() != nil {
+			return
+		}
+		steps := &callNotes{all: r.notes}
+		if r.pipe {
+			steps.answered = q.name
+		}
+		r.see(q.what, q.name, r.ask(ctx, q.method, r.params(q), steps))
+		if q.what == tools {
+			r.see(progress, q.name, steps.take())
+		}
+	}
+	// An answer follows all that was sent before it.
+	fence := request{what: failures, method: "tools/call", tool: []byte(`"verify_no_such_tool"`), arguments: []byte(`{}`)}
+	if r.surface != schema.ExposeDirect {
+		return
+	}
+	fence.name = "unknown tool"
+	r.see(fence.what, fence.name, r.ask(ctx, fence.method, r.params(fence), nil))
+	r.see(notifications, "in order", r.notes.take())
+	r.relist(ctx, p)
+	if p.cancel.method == "" {
+		return
+	}
+	r.withdraw(ctx, p.cancel)
+	r.see(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
+	r.see(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
+}
+
+// relist lists again what has changed since the first time, when that was announced. A
+// change that was undone need not be.
+func (r *run) relist(ctx context.Context, p *plan) {
+	wait, cancel := context.WithTimeout(ctx, r.wait)
+	defer cancel()
+	announced := r.notes.changes(wait, p.changes)
+	known := p.changes != nil
+	if !known {
+		p.changes = []string{}
+	}
+	for _, kind := range kinds {
+		notification := "notifications/" + kind.method + "_changed"
+		if known && !slices.Contains(p.changes, notification) || !known && !slices.Contains(announced, notification) {
+			continue
+		}
+		_, now := r.list(ctx, kind.method, kind.member)
+		if !known && (string(now) == gone || bytes.Equal(now, r.lists[kind.method])) {
+			continue
+		}
+		if !known {
+			p.changes = append(p.changes, notification)
+		}
+		r.see(notifications, notification, strconv.AppendBool(nil, slices.Contains(announced, notification)))
+		r.see(lists, kind.method+", after the calls", now)
+	}
+}
+
+// list returns the entries of a list as an object, by what names them, or an error.
+func (r *run) list(ctx context.Context, method, member string) (entries []json.RawMessage, value []byte) {
+	ctx, cancel := context.WithTimeout(ctx, r.wait)
+	defer cancel()
+	entries, err := r.conn.List(ctx, method, member)
+	if err != nil {
+		return nil, answer(nil, err)
+	}
+	value = []byte{'{'}
+	for i, entry := range entries {
+		if i > 0 {
+			value = append(value, ',')
+		}
+		name := []byte(`""`)
+		for _, key := range []string{"name", "uriTemplate", "uri"} { // the last that it has
+			if text := wire.Get(entry, key); wire.TypeName(text) == "a string" {
+				name = text
+			}
+		}
+		value = append(append(append(value, name...), ':'), entry...)
+	}
+	return entries, append(value, '}')
+}
+
+// params are those of a request as the surface wants them.
+func (r *run) params(q request) []byte {
+	if q.method != "tools/call" {
+		return q.params
+	}
+	name, input := q.tool, q.arguments
+	text, _ := wire.Text(q.tool)
+	path := string(wire.Quote(r.server + "/" + text))
+	switch r.surface {
+	case schema.ExposeDiscover:
+		name, input = []byte(`"use_tool"`), fmt.Appendf(nil, `{"tool_name":%s,"tool_input":%s}`, path, q.arguments)
+	case schema.ExposeTree:
+		name, input = []byte(`"meta_call"`), fmt.Appendf(nil, `{"path":"/%s,"args":%s}`, path[1:], q.arguments)
+	case schema.ExposeBrowser:
+		name, input = []byte(`"mcp_call"`), fmt.Appendf(nil, `{"method":"tools/call","params":{"name":%s,"arguments":%s}}`, path, q.arguments)
+	case schema.ExposeProxy:
+		name, input = []byte(`"proxy"`), fmt.Appendf(nil, `{"action":"call","type":"tool","path":%s,"args":%s}`, path, q.arguments)
+	}
+	meta := `"progressToken":"verify"`
+	if r.era == transports.Stateless {
+		meta += `,"` + transports.MetaLogLevel + `":"debug"`
+	}
+	return fmt.Appendf(nil, `{"name":%s,"arguments":%s,"_meta":{%s}}`, name, input, meta)
+}
+
+const (
+	mostOfAKind = 25 // resources that are read, and prompts that are got
+	mostBig     = 3  // tools that are called with a big number
+)
+
+// planOf makes a plan of what a server lists. may says which tools are called.
+func planOf(r *run, may mayCall) *plan {
+	p := &plan{}
+	add := func(what, name, method string, params []byte) {
+		p.requests = append(p.requests, request{what: what, name: name, method: method, params: params})
+	}
+	for i, entry := range r.listed["resources/list"] {
+		if uri := wire.Get(entry, "uri"); i < mostOfAKind && uri != nil {
+			add(resources, textOf(uri), "resources/read", fmt.Appendf(nil, `{"uri":%s}`, uri))
+		}
+	}
+	for i, entry := range r.listed["prompts/list"] {
+		if name := wire.Get(entry, "name"); i < mostOfAKind && name != nil {
+			add(prompts, textOf(name), "prompts/get", fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, name, promptArguments(entry)))
+		}
+	}
+	for _, entry := range r.listed["tools/list"] {
+		p.addCalls(entry, may)
+	}
+	info := r.conn.ServerInfo()
+	if info.Has("resources") {
+		add(failures, "unknown resource", "resources/read", []byte(`{"uri":"verify:no-such-resource"}`))
+	}
+	if info.Has("prompts") {
+		add(failures, "unknown prompt", "prompts/get", []byte(`{"name":"verify_no_such_prompt"}`))
+	}
+	return p
+}
+
+// addCalls adds the calls of a tool: as its schema wants it, with a big number, and wrong.
+func (p *plan) addCalls(entry []byte, may mayCall) {
+	name, schema := wire.Get(entry, "name"), wire.Get(entry, "inputSchema")
+	arguments := example(schema, 0)
+	if name == nil || !wire.IsObject(arguments) {
+		return
+	}
+	add := func(what, how string, arguments []byte) {
+		if may(entry, arguments) {
+			p.requests = append(p.requests, request{what: what, name: textOf(name) + how, method: "tools/call", tool: name, arguments: arguments})
+		}
+	}
+	add(tools, "", arguments)
+	if n := len(p.requests); p.cancel.method == "" && n > 0 && bytes.Equal(p.requests[n-1].tool, name) {
+		p.cancel = p.requests[n-1]
+	}
+	// A number may say how much is done, so few are tried, where nothing is changed.
+	if big := bigNumbers(schema, arguments); big != nil && p.big < mostBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
+		p.big++
+		add(bigNumber, "", big)
+	}
+	for required := range wire.Elements(wire.Get(schema, "required")) {
+		if text := textOf(required); text != "" {
+			add(failures, ", wrong arguments", fmt.Appendf(nil, `{%s:{"wrong":[]}}`, required))
+		}
+		break
+	}
+}
+
+func promptArguments(entry []byte) []byte {
+	object := []byte(`{`)
+	for argument := range wire.Elements(wire.Get(entry, "arguments")) {
+		if string(wire.Get(argument, "required")) != "true" {
+			continue
+		}
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		object = append(append(object, wire.Get(argument, "name")...), `:"1"`...)
+	}
+	return append(object, '}')
+}
+
+func textOf(value []byte) string {
+	text, _ := wire.Text(value)
+	return text
+}
+
+// only keeps the calls of tools among the requests of a plan.
+func (p *plan) only() *plan {
+	calls := slices.DeleteFunc(slices.Clone(p.requests), func(q request) bool { return q.what != tools && q.what != bigNumber })
+	return &plan{requests: calls}
+}

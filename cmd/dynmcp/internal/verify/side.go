@@ -1,0 +1,249 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// A side is a server as a host sees it: directly, or behind dynmcp.
+type side struct {
+	conn  *upstream.Conn
+	close func()
+	notes *notes
+	wait  time.Duration // for each answer
+	pipe  bool          // the server sends all in one order
+}
+
+// errEra says that a server does not speak an era.
+var errEra = errors.New("it does not speak that era")
+
+// directly starts a server, as its host.
+func (v *verifier) directly(ctx context.Context, s schema.Server, era transports.Era) (*side, error) {
+	n := newNotes()
+	options := v.asHost(n, era)
+	options.Redact, options.Logger = &cli.Secrets, v.Log
+	// dynmcp sets it for its servers, so what shows it differs, as what varies by itself does.
+	options.Env = []string{selfloop.Variable + "=" + rand.Text()}
+	if s.Transport != schema.Stdio {
+		options.Login = login.Of(login.Store, v.Log)(s)
+	}
+	conn, err := upstream.Open(s, options)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
+	defer cancel()
+	if err := conn.Handshake(ctx, nil); err != nil {
+		conn.Close()
+		return nil, conn.StartFailure("start it directly", err)
+	}
+	return v.inEra(&side{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio}, era)
+}
+
+// behind starts a server behind dynmcp, of which only a surface is shown.
+func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, era transports.Era) (*side, error) {
+	cfg := *v.Cfg
+	cfg.Expose, cfg.Servers, cfg.Activity, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil, nil
+	cfg.SingleWrap = surface == schema.ExposeDirect
+	n := newNotes()
+	h, err := selfhost.StartAs(ctx, &cfg, aggregator.Options{Logger: v.Log}, v.asHost(n, era))
+	if err != nil {
+		return nil, err
+	}
+	if err := h.LoadOne(ctx, s.Name); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return v.inEra(&side{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio}, era)
+}
+
+// asHost has both sides meet the same host.
+func (v *verifier) asHost(n *notes, era transports.Era) upstream.Options {
+	return upstream.Options{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
+}
+
+func (v *verifier) inEra(s *side, era transports.Era) (*side, error) {
+	if s.conn.Era() != era {
+		s.close()
+		return nil, errEra
+	}
+	return s, nil
+}
+
+// notes keep what a server sends without being asked, in order.
+type notes struct {
+	mu      sync.Mutex
+	all     [][]byte
+	size    int
+	changed map[string]bool // lists that were said to have changed
+	more    chan struct{}   // has room for one; nil unless changes are waited for
+}
+
+// mostNotes bounds what is kept, in bytes.
+const mostNotes = 4 << 20
+
+func newNotes() *notes { return &notes{changed: map[string]bool{}, more: make(chan struct{}, 1)} }
+
+// Notify implements transports.Peer.
+func (n *notes) Notify(method string, params json.RawMessage) {
+	if len(params) == 0 {
+		params = json.RawMessage(`null`)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if strings.HasSuffix(method, "/list_changed") {
+		n.changed[method] = true
+		select {
+		case n.more <- struct{}{}:
+		default:
+		}
+		return
+	}
+	if n.size += len(params) + len(method); n.size <= mostNotes {
+		n.all = append(n.all, fmt.Appendf(nil, `{"method":%s,"params":%s}`, wire.Quote(method), wire.Delete(params, "progressToken")))
+	}
+}
+
+// markAnswered notes that a request was answered.
+func (n *notes) markAnswered(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, fmt.Appendf(nil, `{"answered":%s}`, wire.Quote(name)))
+}
+
+// changes waits until the lists that are expected to have changed are said to have, and
+// returns those that were. dynmcp says so when it has fetched them, once for many changes.
+func (n *notes) changes(ctx context.Context, expected []string) []string {
+	for {
+		n.mu.Lock()
+		all := slices.Sorted(maps.Keys(n.changed))
+		n.mu.Unlock()
+		if !slices.ContainsFunc(expected, func(one string) bool { return !slices.Contains(all, one) }) {
+			return all
+		}
+		select {
+		case <-n.more:
+		case <-ctx.Done():
+			return all
+		}
+	}
+}
+
+// Request implements transports.Peer.
+func (n *notes) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	n.Notify(method, params)
+	return selfhost.NotifyFunc(nil).Request(ctx, method, params)
+}
+
+// take returns what came so far as a JSON array, and forgets it.
+func (n *notes) take() []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := n.all
+	n.all, n.size = nil, 0
+	return array(all)
+}
+
+func array[T ~[]byte](all []T) []byte {
+	out := []byte{'['}
+	for i, one := range all {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, one...)
+	}
+	return append(out, ']')
+}
+
+// ask sends a request and returns its answer: the result as it came, or an object with
+// the error. What comes of a call's progress goes to peer.
+func (s *side) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	var result []byte
+	var err error
+	done := make(chan struct{})
+	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(r json.RawMessage, e error) {
+		if n, ok := peer.(*callNotes); ok && n.answered != "" {
+			n.all.markAnswered(n.answered) // here, on the goroutine that reads what follows
+		}
+		result, err = bytes.Clone(r), e
+		close(done)
+	}}
+	s.conn.Start(call)
+	select {
+	case <-done:
+		return answer(result, err)
+	case <-ctx.Done():
+		if !s.conn.Cancel(call, nil) {
+			<-done
+			return answer(result, err)
+		}
+		return []byte(`{"failed":"no answer"}`)
+	}
+}
+
+// gone stands for the answer of a server that was not reached, or ended.
+const gone = `{"failed":"the server was not reached or ended"}`
+
+// answer returns an answer as an object. Whose failure it was to reach the server does not
+// count: dynmcp says more of it than a connection does.
+func answer(result []byte, err error) []byte {
+	var rpc *wire.Error
+	switch {
+	case err == nil:
+		return result
+	case !errors.As(err, &rpc) || wire.EqualString(wire.Get(rpc.Data, "source"), "dynmcp"):
+		return []byte(gone)
+	}
+	return fmt.Appendf(nil, `{"error":%s}`, rpc.JSON())
+}
+
+// callNotes keep the progress of a call, and leave the rest to the side.
+type callNotes struct {
+	notes
+	all      *notes
+	answered string // what the answer is noted as among all; "" is not at all
+}
+
+// Notify implements transports.Peer.
+func (n *callNotes) Notify(method string, params json.RawMessage) {
+	if method == "notifications/progress" {
+		n.notes.Notify(method, params)
+		return
+	}
+	n.all.Notify(method, params)
+}
+
+// withdraw starts a call and cancels it.
+func (r *run) withdraw(ctx context.Context, q request) {
+	done := make(chan struct{})
+	call := &upstream.Call{Method: q.method, Params: r.params(q), Done: func(json.RawMessage, error) { close(done) }}
+	r.conn.Start(call)
+	if r.conn.Cancel(call, nil) {
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}

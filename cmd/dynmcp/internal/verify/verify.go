@@ -1,0 +1,246 @@
+// Package verify compares servers as they are with what hosts see of them behind dynmcp.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// Verb compares servers with themselves behind dynmcp.
+var Verb = cli.Verb{
+	Use:   "verify [flags] [SERVER…] [-- command args…]",
+	Short: "Compare servers with themselves behind dynmcp",
+	Long: `Start each server directly and behind dynmcp, ask both the same, and compare the
+answers byte for byte: the handshake, the lists, resources, prompts, tools that only
+read, progress, big numbers, errors, cancellation and notifications. This is done in
+both eras of the protocol where the server speaks them, and for each surface. Without
+a name, all servers of the config are compared.
+
+Tools that do not say that they only read are called with --call alone. Arguments are
+made of the input schema. A server is asked directly before and after dynmcp is: what
+differs between the two, such as a time, varies by itself and is not compared.
+
+The report shows no contents of strings, and may be shown to others. The exit status
+is 1 if something differs, or a server could not be started.`,
+	Example: `  dynmcp verify
+  dynmcp verify files --json
+  dynmcp verify --call -- npx -y @modelcontextprotocol/server-everything stdio`,
+	Args: cobra.ArbitraryArgs,
+	New: func(cmd *cobra.Command) cli.Run {
+		v := &verifier{}
+		var asJSON bool
+		timeout := cli.Milliseconds(10 * time.Second)
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+		cmd.Flags().BoolVar(&v.call, "call", false, "call tools that do not say that they only read, too")
+		cmd.Flags().Var(&timeout, "timeout", "how long an answer may take, like 10s or in `milliseconds`")
+		cmd.Flags().StringSliceVar(&v.surfaces, "surface", schema.Surfaces[:5], "the `surfaces` to compare")
+		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
+		return v.Run(cmd, func(ctx context.Context, args []string) error {
+			v.wait = time.Duration(timeout)
+			return v.run(ctx, args, asJSON)
+		})
+	},
+}
+
+// A verifier compares servers.
+type verifier struct {
+	selfhost.Target
+	call     bool
+	surfaces []string
+	rules    *policy.Rules
+	wait     time.Duration                     // for an answer
+	between  func(schema.Server) schema.Server // what dynmcp starts in the place of a server; nil is the server
+}
+
+// run compares the servers of these names, or all.
+func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
+	servers := conf.Wanted(v.Cfg)
+	if len(names) > 0 {
+		servers = nil
+		for _, name := range names {
+			s, err := conf.ServerNamed(v.Cfg, name)
+			if err != nil {
+				return err
+			}
+			servers = append(servers, s)
+		}
+	}
+	var err error
+	if v.rules, err = policy.New(v.Cfg.Policy); err != nil {
+		return err
+	}
+	all := []report{}
+	for _, s := range servers {
+		waiting := terminal.ShowProgress(v.ErrOut, "comparing "+s.Name)
+		r := v.server(ctx, s)
+		waiting.End()
+		if ctx.Err() != nil {
+			return cli.ErrInterrupted
+		}
+		if all = append(all, r); !asJSON {
+			r.write(v.Out)
+		}
+	}
+	if asJSON {
+		if err := terminal.WriteJSON(v.Out, all); err != nil {
+			return err
+		}
+	}
+	bad := 0
+	for _, r := range all {
+		if r.failed() {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %s differ behind dynmcp or could not be compared", bad, cli.Count(len(all), "server"))
+	}
+	return v.Out.Err
+}
+
+// eras are those that a server may speak.
+var eras = []struct {
+	era  transports.Era
+	name string
+}{{transports.Handshake, "handshake"}, {transports.Stateless, "stateless"}}
+
+// server compares a server in each era that it speaks.
+func (v *verifier) server(ctx context.Context, s schema.Server) report {
+	out := report{Name: s.Name}
+	// What the entry changes about tools is wanted; the server is compared without it.
+	for _, changed := range []struct {
+		key string
+		on  bool
+	}{{"tool_filter", len(s.ToolFilter) > 0}, {"path_aliases", len(s.PathAliases) > 0}, {"tool_overrides", len(s.ToolOverrides) > 0}, {"max_output_chars", s.MaxOutputChars > 0}, {"pins", s.Pins != "" && s.Pins != schema.PinsOff}} {
+		if changed.on {
+			out.LeftOut = append(out.LeftOut, changed.key)
+		}
+	}
+	may := v.mayCall(s, v.rules)
+	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars, s.Pins = nil, nil, nil, 0, schema.PinsOff
+	var first error
+	for _, e := range eras {
+		rows, err := v.inOneEra(ctx, s, e.era, may)
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
+		}
+		out.Eras = append(out.Eras, e.name)
+		for i := range rows {
+			rows[i].Era = e.name
+		}
+		out.Rows = append(out.Rows, rows...)
+	}
+	if behind, ok := errors.AsType[*behindError](first); ok || len(out.Eras) == 0 {
+		if ok {
+			first = behind.error
+			out.Error = "behind dynmcp: "
+		}
+		out.Error += cli.Secrets.String(cmp.Or(first, errEra).Error())
+	}
+	return out
+}
+
+// A behindError is a server that starts directly, but not behind dynmcp.
+type behindError struct{ error }
+
+// inOneEra compares a server on each surface. It is asked directly before and after, so
+// that what changes with the time is known; and once more where something seems to differ.
+func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
+	before, p, err := v.direct(ctx, s, era, nil, may)
+	if err != nil {
+		return nil, err
+	}
+	surfaces := map[string]*run{}
+	for _, surface := range v.surfaces {
+		if surfaces[surface], err = v.shown(ctx, s, surface, era, p); err != nil {
+			return nil, &behindError{fmt.Errorf("%s: %w", surface, err)}
+		}
+	}
+	varying := variations{}
+	var rows []row
+	for range 2 {
+		again, _, err := v.direct(ctx, s, era, p, may)
+		if err != nil {
+			return nil, err
+		}
+		varying.add(before, again)
+		rows = nil
+		for _, surface := range v.surfaces {
+			rows = append(rows, rowsOf(before, surfaces[surface], varying)...)
+		}
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.Different > 0 }) {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// direct asks a server itself. A nil plan is made of what it lists.
+func (v *verifier) direct(ctx context.Context, s schema.Server, era transports.Era, p *plan, may mayCall) (*run, *plan, error) {
+	side, err := v.directly(ctx, s, era)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer side.close()
+	r := &run{side: side, server: s.Name, era: era, surface: schema.ExposeDirect}
+	r.introduce(ctx)
+	if p == nil {
+		p = planOf(r, may)
+	}
+	r.follow(ctx, p)
+	return r, p, nil
+}
+
+// shown asks a server behind dynmcp.
+func (v *verifier) shown(ctx context.Context, s schema.Server, surface string, era transports.Era, p *plan) (*run, error) {
+	if v.between != nil {
+		s = v.between(s)
+	}
+	side, err := v.behind(ctx, s, surface, era)
+	if err != nil {
+		return nil, err
+	}
+	defer side.close()
+	r := &run{side: side, server: s.Name, era: era, surface: surface}
+	if surface == schema.ExposeDirect {
+		r.introduce(ctx)
+	} else {
+		p = p.only()
+	}
+	r.follow(ctx, p)
+	return r, nil
+}
+
+// A mayCall says whether a tool, as it is listed, is called with these arguments.
+type mayCall func(tool, arguments []byte) bool
+
+// mayCall lets no tool be called that the config hides or refuses, on either side.
+func (v *verifier) mayCall(s schema.Server, rules *policy.Rules) mayCall {
+	filter := catalog.NewFilter(s.ToolFilter)
+	return func(tool, arguments []byte) bool {
+		access, name := catalog.AccessOf(wire.Get(tool, "annotations")), textOf(wire.Get(tool, "name"))
+		if access != catalog.ReadOnly && !v.call || !filter.Passes(name, access) {
+			return false
+		}
+		call := policy.Call{Server: s.Name, Tool: name, Class: toolglob.Classes[access], Surface: schema.ExposeDirect, Arguments: arguments}
+		return rules.Judge(&call).Do == schema.PolicyAllow
+	}
+}

@@ -1,0 +1,132 @@
+package verify
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+const faultVariable = "DYNMCP_VERIFY_FAULT"
+
+func TestMain(m *testing.M) {
+	if name, ok := os.LookupEnv(faultVariable); ok {
+		os.Exit(proxy(name, os.Args[1:]))
+	}
+	wire.OverwriteLent()
+	mcptest.Main(m)
+}
+
+// tool is the definition of a tool that only reads.
+func tool(name, properties string) string {
+	return fmt.Sprintf(`{"name":%q,"annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{%s}}}`, name, properties)
+}
+
+// subject is a server that has something for each fault to strike.
+func subject(t *testing.T) (*verifier, schema.Server) {
+	fake := mcptest.Fake(t) // with Go's own cache
+	for _, variable := range []string{"XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "LOCALAPPDATA", "APPDATA"} {
+		t.Setenv(variable, t.TempDir())
+	}
+	args := []string{"-era", "both", "-bare", "-page", "3", "-instructions", "Use it.", "-tools", "1"}
+	for _, definition := range []string{
+		tool("echo", `"n":{"type":"integer"},"s":{"examples":["a"]}`),
+		tool("raw", `"result":{"examples":[{"content":[{"type":"text","text":"9007199254740993"},{"type":"text","text":"\u00e9"}],`+
+			`"structuredContent":{"n":1.0,"big":9007199254740993,"list":[1,2]},"_meta":{"x":1}}]}`),
+		tool("progress", `"steps":{"type":"integer","default":3,"examples":[3]}`),
+		tool("log", `"level":{"examples":["info"]}`),
+		tool("big", `"bytes":{"examples":[300000]}`),
+		tool("add_tool", `"name":{"examples":["later"]}`),
+		tool("tool_error", ""), tool("fail", ""), tool("pid", ""),
+		`{"name":"noted","annotations":{"readOnlyHint":true,"idempotentHint":true},"inputSchema":{"type":"object"}}`,
+	} {
+		args = append(args, "-tool", definition)
+	}
+	cfg := schema.Single(fake, args)
+	return &verifier{surfaces: schema.Surfaces[:5], wait: 20 * time.Second, Target: targetOf(cfg)}, cfg.Servers[0]
+}
+
+// through has a server started behind the proxy with a fault, "" for none.
+func through(name string) func(schema.Server) schema.Server {
+	return func(s schema.Server) schema.Server {
+		s.Args = append([]string{s.Command}, s.Args...)
+		s.Command, s.Env = os.Args[0], map[string]string{faultVariable: name}
+		return s
+	}
+}
+
+// Without a fault nothing differs, in both eras and on all surfaces.
+func TestNothingDiffers(t *testing.T) {
+	v, s := subject(t)
+	v.between = through("")
+	r := v.server(t.Context(), s)
+	if r.failed() || len(r.Eras) != 2 {
+		t.Errorf("got %+v", r)
+	}
+	compared := map[string]int{}
+	varies := 0
+	for _, row := range r.Rows {
+		compared[row.What] += row.Equal
+		varies += row.Varies
+	}
+	for _, what := range []string{handshake, lists, resources, prompts, tools, progress, bigNumber, failures, cancellation, notifications} {
+		if compared[what] == 0 {
+			t.Errorf("%s: nothing was compared", what)
+		}
+	}
+	if varies != 8 {
+		t.Errorf("%d answers vary by themselves, want the process id on the four surfaces that add nothing, in each era", varies)
+	}
+}
+
+// Each fault of a proxy between dynmcp and a server is found.
+func TestEachFaultIsFound(t *testing.T) {
+	if len(faults) < 30 {
+		t.Fatalf("%d faults", len(faults))
+	}
+	v, s := subject(t)
+	const era = transports.Handshake
+	before, p, err := v.direct(t.Context(), s, era, nil, v.mayCall(s, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := v.direct(t.Context(), s, era, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	varying := variations{}
+	varying.add(before, again)
+	for _, f := range append(faults, fault{}) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			w := *v
+			w.between = through(f.name)
+			if strings.Contains(f.name, "lost") || strings.Contains(f.name, "not announced") {
+				w.wait = 2 * time.Second // what is found is that nothing comes
+			}
+			shown, err := w.shown(t.Context(), s, schema.ExposeDirect, era, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			different := 0
+			for _, row := range rowsOf(before, shown, varying) {
+				different += row.Different
+			}
+			if found := different > 0; found != (f.name != "") {
+				t.Errorf("%d answers differ", different)
+			}
+		})
+	}
+}
+
+func targetOf(cfg *schema.Config) (t selfhost.Target) {
+	t.Cfg = cfg
+	return t
+}

@@ -1,0 +1,309 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// Scripts of hosts, with real servers and the real child.
+
+const anyTool = `"scripts": {"tools": ["*"]}`
+
+// scripted runs dynmcp on a config with scripts, for a host that answers questions.
+func scripted(t *testing.T, era string, entries []entry, more ...string) *questioned {
+	t.Helper()
+	q := &questioned{t: t, era: era, release: make(chan struct{}), asked: make(chan string, 100)}
+	on := mcptest.Handlers{}
+	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
+		on[method] = func(params json.RawMessage) (any, error) { return q.answer(method, params) }
+	}
+	config := mcptest.Config(t, document(entries, more...))
+	q.Host = mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, OnRequest: on})
+	if era == handshake {
+		q.Initialize(handshake, questionable)
+	}
+	q.Call("tools/list", q.params())
+	return q
+}
+
+// script begins a run_script.
+func (q *questioned) script(code string, more ...string) *mcptest.Pending {
+	return q.Go("tools/call", mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote(code)), append(more, q.meta())...))
+}
+
+// run is a run_script, answered to its end, with all that it asks. rounds is how often it
+// asked a host of the stateless era.
+func (q *questioned) run(code string) (m mcptest.Message, rounds int) {
+	q.t.Helper()
+	for m = q.script(code).Wait(); string(m.Member("resultType")) == `"input_required"`; rounds++ {
+		var requests map[string]struct {
+			Method string
+			Params json.RawMessage
+		}
+		if err := json.Unmarshal(m.Member("inputRequests"), &requests); err != nil {
+			q.t.Fatal(err)
+		}
+		var responses []string
+		for key, r := range requests {
+			answer, err := q.answer(r.Method, r.Params)
+			if err != nil {
+				q.t.Fatal(err)
+			}
+			responses = append(responses, fmt.Sprintf("%s:%s", quote(key), answer))
+		}
+		m = q.script(code, `"inputResponses":{`+strings.Join(responses, ",")+`}`, `"requestState":`+string(m.Member("requestState"))).Wait()
+	}
+	return m, rounds
+}
+
+func TestScriptIsThereWhenTheConfigSaysSo(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha", "-tool", `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
+	lacks(t, strings.Join(tools(serve(t, e)), " "), "run_script")
+	host := scripted(t, handshake, []entry{e}, `"scripts": {}`)
+	if got, want := strings.Join(tools(host.Host), " "), "discover_tool use_tool run_script"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	d := definition(t, host.Host, "run_script")
+	if n := len([]rune(d.Description)); n > 900 {
+		t.Errorf("the description has %d characters, want at most 900", n)
+	}
+	_, example, _ := strings.Cut(d.Description, "Example: ")
+	contains(t, example, "tools.alpha.look({})")
+	m, _ := host.run(example)
+	if m.IsError() || !strings.HasPrefix(m.Text(), "{") {
+		t.Errorf("the example %s: got %s", example, m.Raw)
+	}
+	contains(t, host.Tool("discover_tool", `{"tool_name":"alpha/look"}`).Text(), "Input Schema:\nobject")
+	for rules, want := range map[string]string{
+		`"scripts": {"tools": ["@readonly", "!alpha/x"]}`: `"readOnlyHint":true`,
+		`"scripts": {"tools": ["@readonly", "@write"]}`:   `"readOnlyHint":false,"destructiveHint":false`,
+		`"scripts": {"tools": ["!alpha/x"]}`:              `"readOnlyHint":false,"destructiveHint":true`,
+	} {
+		contains(t, string(scripted(t, handshake, []entry{e}, rules).Call("tools/list", nil).Result), want)
+	}
+}
+
+func TestScriptCallsAsUseToolDoes(t *testing.T) {
+	t.Parallel()
+	lazy := deferred(t, "late-one", "Starts late.")
+	host := scripted(t, handshake, []entry{fake(t, "alpha"), lazy}, anyTool)
+	m, _ := host.run(`
+		const [a, b, c] = await Promise.all([
+			tools.alpha.echo({n: 1}), tools["late-one"].echo({n: 2}), call("late-one/echo", {n: 3})]);
+		console.log("both", a.n);
+		return {sum: a.n + b.n + c.n, found: (await search("echo")).includes("late-one/echo"), type: (await describe("late-one/echo")).includes("Name: late-one/echo")};`)
+	contains(t, string(m.Result), `"text":"both 1","_meta":{"dynmcp/printed":true}`, `{\"sum\":6,\"found\":true,\"type\":true}`, `"dynmcp/calls":[{"name":"alpha/echo","outcome":"done"`)
+	if n := lazy.Count("start"); n != 1 {
+		t.Errorf("the lazy server was started %d times, want once", n)
+	}
+}
+
+func TestScriptMayCallWhatTheConfigSays(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha", "-tool", `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, "-tool", `{"name":"change","inputSchema":{"type":"object"}}`)
+	host := scripted(t, handshake, []entry{e}, `"scripts": {}`)
+	m, _ := host.run(`await tools.alpha.look({}); try { await tools.alpha.change({}) } catch (e) { return [e.server, e.tool, e.outcome, e.message] }`)
+	contains(t, m.Text(), `["alpha","change","not_sent","`, "scripts may not call alpha/change, only @readonly", "use_tool")
+	if n := e.Count("call change"); n != 0 {
+		t.Errorf("it was called %d times", n)
+	}
+}
+
+func TestScriptAsksInBothEras(t *testing.T) {
+	t.Parallel()
+	const params = `{message: "hold", requestedSchema: {type: "object", properties: {n: {type: "number"}}}}`
+	for _, hostEra := range []string{handshake, stateless} {
+		for _, serverEra := range []string{"old", "new"} {
+			t.Run(hostEra+" "+serverEra, func(t *testing.T) {
+				t.Parallel()
+				q := scripted(t, hostEra, []entry{fake(t, "alpha", "-era", serverEra)}, anyTool)
+				close(q.release)
+				m, rounds := q.run(`
+					const before = await tools.alpha.echo({n: 1});
+					const asked = await Promise.all(["elicitation/create", "sampling/createMessage"].map(method =>
+						tools.alpha.ask({method, params: method[0] === "e" ? ` + params + ` : {messages: [], maxTokens: 1}})));
+					const after = await tools.alpha.echo({n: 2});
+					return [before, asked, after];`)
+				contains(t, m.Text(), `[{"n":1},`, `accept`, `assistant`, `{"n":2}]`)
+				if n, all := q.questions(); n != 2 {
+					t.Errorf("the host was asked %d times, want twice: %s", n, all)
+				}
+				if hostEra == stateless && rounds == 0 {
+					t.Error("the host was not asked in a result")
+				}
+			})
+		}
+	}
+}
+
+func TestScriptUnderThePolicy(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{handshake, stateless} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			e := fake(t, "alpha")
+			q := scripted(t, era, []entry{e}, anyTool, `"policy": [{"match": "alpha/echo", "do": "ask", "surface": "discover"}, {"match": "alpha/pid", "do": "deny"}, {"do": "allow"}]`)
+			m, _ := q.run(`
+				const said = await tools.alpha.echo({n: 1});
+				try { await call("alpha/pid", {}) } catch (e) { return [said, e.outcome, e.message] }`)
+			contains(t, m.Text(), `[{"n":1},"not_sent","`, "alpha/pid")
+			if n, all := q.questions(); n != 1 || !strings.Contains(all, "Allow a call of alpha/echo") {
+				t.Errorf("a person was asked %d times, want once: %s", n, all)
+			}
+		})
+	}
+}
+
+func TestScriptIsCancelled(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	q := scripted(t, handshake, []entry{e}, anyTool)
+	running := q.script(`await tools.alpha.echo({}); await tools.alpha.sleep({ms: 0}); await tools.alpha.echo({})`)
+	e.WaitFor("call sleep", 1)
+	running.Cancel("enough")
+	e.WaitFor("cancelled", 1)
+	if n := e.Count("call echo"); n != 1 {
+		t.Errorf("the script went on: %d calls", n)
+	}
+}
+
+func TestScriptSaysWhichCallsRan(t *testing.T) {
+	t.Parallel()
+	q := scripted(t, handshake, []entry{fake(t, "alpha")}, anyTool)
+	m, _ := q.run("await tools.alpha.echo({n: 1});\nconsole.log('so far');\nawait tools.alpha.tool_error({text: 'no'});")
+	if !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, string(m.Member("content")), "so far", "line 3", "2 calls ran: alpha/echo (done), alpha/tool_error (")
+}
+
+func TestScriptSaysHowFarItIs(t *testing.T) {
+	t.Parallel()
+	q := scripted(t, handshake, []entry{fake(t, "alpha")}, anyTool)
+	running := q.Go("tools/call", mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote("await tools.alpha.echo({}); await tools.alpha.sleep({ms: 0})")), `"_meta":{"progressToken":"p"}`))
+	m := q.WaitMethod("notifications/progress", 1)
+	contains(t, m.Raw, `"progressToken":"p","progress":1,"message":"1 call made, the last alpha/echo"`)
+	running.Cancel("enough")
+}
+
+func TestResultOfAScriptIsReadOn(t *testing.T) {
+	t.Parallel()
+	q := scripted(t, handshake, []entry{fake(t, "alpha")}, `"scripts": {"tools": ["*"], "output": 2000}`)
+	m, _ := q.run(`return "x".repeat(5000) + "needle"`)
+	text := string(m.Member("content"))
+	contains(t, text, "truncated", `discover_tool {\"result\": `)
+	_, handle, _ := strings.Cut(text, `{\"result\": \"`)
+	handle, _, _ = strings.Cut(handle, `\"`)
+	contains(t, q.Tool("discover_tool", fmt.Sprintf(`{"result":%s,"grep":"needle"}`, quote(handle))).Text(), "needle")
+}
+
+func TestRunFromAShell(t *testing.T) {
+	t.Parallel()
+	config := mcptest.Config(t, document([]entry{fake(t, "alpha")}))
+	file := writeFile(t, t.TempDir(), "s.js", "console.log('seen');\nreturn {args, n: (await tools.alpha.echo({n: 9007199254740993n})).n}")
+	run := func(stdin string, args ...string) (stdout, stderr string, status int) {
+		cmd := exec.Command(mcptest.Dynmcp(t), append([]string{"run"}, args...)...)
+		var out, err strings.Builder
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &err
+		cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(t.TempDir(), "state"))
+		if failed := cmd.Run(); failed != nil && cmd.ProcessState == nil {
+			t.Fatal(failed)
+		}
+		return out.String(), err.String(), cmd.ProcessState.ExitCode()
+	}
+	if out, err, status := run("", file, "-c", config, "--tools", "alpha/*", "a", "b"); out != `{"args":["a","b"],"n":9007199254740993}`+"\n" || err != "seen\n" || status != 0 {
+		t.Errorf("got %q, %q, %d", out, err, status)
+	}
+	if out, _, status := run("return 'text'", "-", "-c", config); out != "text\n" || status != 0 {
+		t.Errorf("got %q, %d", out, status)
+	}
+	out, err, status := run("", file, "-c", config, "--json")
+	if status != 1 {
+		t.Errorf("got status %d", status)
+	}
+	contains(t, out, `"printed": "seen"`, `"error": "`, `"calls": [`, "scripts may not call alpha/echo")
+	contains(t, err, "line 2")
+	_, err, status = run("", file, "-c", config, "--tools", "echo")
+	if status == 0 {
+		t.Error("a pattern that names no tools is taken")
+	}
+	contains(t, err, "this names no tools", "hint: write server/tool")
+}
+
+// Inner calls are in the record of calls as those of use_tool are, beside the script itself.
+func TestCallsOfAScriptAreRecorded(t *testing.T) {
+	t.Parallel()
+	config := mcptest.Config(t, document([]entry{fake(t, "alpha")}, anyTool, `"activity": {"dir": "record", "arguments": true}`))
+	host := mcptest.StartDynmcp(t, "-c", config)
+	greet(host)
+	use(host, "alpha/echo", `{"n":1}`)
+	q := &questioned{Host: host, t: t, era: handshake}
+	q.run(`await tools.alpha.echo({n: 2}); await tools.alpha.tool_error({})`)
+	host.CloseStdin()
+	host.Wait()
+	r := &activity.Reader{Dir: filepath.Join(filepath.Dir(config), "record")}
+	lines, err := r.Next(context.Background(), &activity.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, l := range lines {
+		all = append(all, fmt.Sprintf("%s/%s %s %s", l.Server, l.Tool, l.Surface, l.Kind))
+	}
+	slices.Sort(all)
+	want := []string{"/run_script direct tool_error", "alpha/echo discover ok", "alpha/echo discover ok", "alpha/tool_error discover tool_error"}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// Hosts over HTTP, in the sessions of the one era and the requests of the other.
+func TestScriptOverTheGateway(t *testing.T) {
+	t.Parallel()
+	run := serveHTTP(t, mcptest.Config(t, document([]entry{deferred(t, "alpha", "Asks.")}, anyTool)))
+	code := "return [await tools.alpha.echo({n: 1}), await tools.alpha.ask(" + ask("elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`) + ")]"
+	const answer = `{"action":"accept","content":{"who":"ann"}}`
+	const want = `[{"n":1},{"result":{"action":"accept","content":{"who":"ann"}}}]`
+
+	lasting := mcptest.NewClient(t, run.url+"/mcp")
+	lasting.Initialize(handshake, `{"elicitation":{}}`)
+	messages, stop := lasting.Stream(http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":%s}`, mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote(code)))))
+	defer stop()
+	for m := range messages {
+		if m.IsAnswer() {
+			contains(t, m.Text(), want)
+			break
+		}
+		if m.Method == "elicitation/create" {
+			lasting.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, answer))
+		}
+	}
+
+	call := func(more string) mcptest.Message {
+		return once(mcptest.NewClient(t, run.url+"/mcp"), "tools/call", "run_script", fmt.Sprintf(`{"name":"run_script","arguments":{"code":%s}%s}`, quote(code), more)).Last()
+	}
+	asks := call("")
+	var questions map[string]json.RawMessage
+	if err := json.Unmarshal(asks.Member("inputRequests"), &questions); err != nil || len(questions) != 1 {
+		t.Fatalf("got %s, %v", asks.Raw, err)
+	}
+	for key := range questions {
+		more := fmt.Sprintf(`,"requestState":%s,"inputResponses":{%s:%s}`, asks.Member("requestState"), quote(key), answer)
+		contains(t, call(more).Text(), want)
+		contains(t, call(more).Raw, "requestState is not valid")
+	}
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// A user is the surroundings of the runs of one user.
+type user struct {
+	t         *testing.T
+	variables []string
+	runtime   string // the directory of the sockets
+}
+
+func newUser(t *testing.T) user {
+	t.Helper()
+	dir := filepath.Dir(socketPath(t))
+	home := t.TempDir()
+	return user{t, []string{"XDG_RUNTIME_DIR=" + dir, "TMPDIR=" + dir, "HOME=" + home, "XDG_STATE_HOME=" + home, "DYNMCP_LOG="}, filepath.Join(dir, "dynmcp")}
+}
+
+// serve starts a run on stdin and stdout.
+func (u user) serve(args ...string) *mcptest.Host {
+	u.t.Helper()
+	host := mcptest.Start(u.t, mcptest.HostOptions{Args: append([]string{mcptest.Dynmcp(u.t)}, args...), Env: u.variables})
+	greet(host)
+	return host
+}
+
+// run runs a verb. code is its exit status.
+func (u user) run(args ...string) (text string, code int) {
+	u.t.Helper()
+	cmd := exec.CommandContext(u.t.Context(), mcptest.Dynmcp(u.t), args...)
+	cmd.Env = append(os.Environ(), u.variables...)
+	out, _ := cmd.CombinedOutput() // the exit status is looked at
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// Each run of a user is found, with its servers; another verb stops and starts them.
+func TestRunsAreFoundAndSteered(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	if out, code := u.run("ps"); code != 0 || out != "No run of dynmcp was found.\n" {
+		t.Errorf("without a run: %d %s", code, out)
+	}
+	one := fake(t, "files")
+	broken := entry{one.Ledger, "broken", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo no database >&2; exit 3"}, "description": "Breaks."}}
+	config := mcptest.Config(t, document([]entry{one, broken}))
+	host := u.serve("-c", config)
+	settle(t, host, "files")
+	do := func(want int, args ...string) string {
+		t.Helper()
+		out, code := u.run(args...)
+		if code != want {
+			t.Errorf("%q: exit status %d\n%s", args, code, out)
+		}
+		return out
+	}
+	contains(t, do(0, "stop", "files"), `Stopped "files"`)
+	one.WaitFor("exit", 1)
+	contains(t, do(0, "start", "files"), `Started "files"`)
+	one.WaitFor("start", 2)
+	contains(t, do(0, "restart", "files"), `Restarted "files"`)
+	one.WaitFor("start", 3)
+	contains(t, do(1, "start", "broken"), "broken", "exit status 3")
+	contains(t, do(1, "start", "nothing"), `no run has a server "nothing"`)
+
+	var runs []struct {
+		Kind, Config string
+		Servers      []struct{ Name, State, Era, Error, Stderr string }
+	}
+	if err := json.Unmarshal([]byte(do(0, "ps", "--json")), &runs); err != nil || len(runs) != 1 {
+		t.Fatalf("ps: %v %+v", err, runs)
+	}
+	files, failed := runs[0].Servers[0], runs[0].Servers[1]
+	if runs[0].Kind != "stdio" || runs[0].Config != config || files.State != "ready" || files.Era != "handshake" || failed.State != "failed" || failed.Stderr != "no database" {
+		t.Errorf("got %+v", runs)
+	}
+
+	u.serve("-c", config)
+	contains(t, do(1, "stop", "files"), "2 runs have a server", "--run ")
+}
+
+// The socket of a run is for its user alone, and goes with the run. What a killed run has left
+// is removed.
+func TestSocketsOfRuns(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	host := u.serve("-c", mcptest.Config(t, document([]entry{fake(t, "files")})))
+	sockets := func() []string {
+		found, _ := filepath.Glob(filepath.Join(u.runtime, "*.run"))
+		return found
+	}
+	if len(sockets()) != 1 {
+		t.Fatalf("there are %q", sockets())
+	}
+	info, err := os.Lstat(sockets()[0])
+	if err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("the socket: %v %v", info.Mode(), err)
+	}
+	host.CloseStdin()
+	host.Wait()
+	if left := sockets(); len(left) != 0 {
+		t.Errorf("left over: %q", left)
+	}
+	killed := u.serve("-c", mcptest.Config(t, document([]entry{fake(t, "files")})))
+	killed.Kill()
+	killed.Wait()
+	if len(sockets()) != 1 {
+		t.Fatalf("a killed run left %q", sockets())
+	}
+	contains(t, first(u.run("ps")), "No run of dynmcp was found.")
+	if left := sockets(); len(left) != 0 {
+		t.Errorf("left over: %q", left)
+	}
+}
+
+func first(text string, _ int) string { return text }
