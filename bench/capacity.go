@@ -55,8 +55,8 @@ func capacity(bin binaries, rounds int) error {
 	fmt.Printf("  %-44s %24s KB\n", "server that runs, in dynmcp", spread(ours))
 	fmt.Printf("  %-44s %24s KB\n", "and its guard (PSS)", spread(guards))
 	for _, s := range []scenario{
-		{"100 B", 100, text, 64, 20000, false},
-		{"10 KB", 10 << 10, text, 64, 10000, false},
+		{"100 B", 100, text, 64, 20000, false, how{}},
+		{"10 KB", 10 << 10, text, 64, 10000, false, how{}},
 	} {
 		for _, stateless := range []bool{false, true} {
 			era := "handshake"

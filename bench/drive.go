@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/pipes"
@@ -125,10 +127,15 @@ type calls struct {
 const firstID = 1_000_000
 
 func newCalls(tool, meta string, s scenario) *calls {
-	head := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s"name":"use_tool","arguments":{"tool_name":"%s","tool_input":{"text":"%d `, firstID, meta, tool, firstID)
+	tool = strings.Replace(tool, "echo", cmp.Or(s.how.tool, "echo"), 1)
+	call, end := `{%s"name":"use_tool","arguments":{"tool_name":%q,"tool_input":{%s"text":"%d `, "}}}}\n"
+	if s.how.direct {
+		call, end = `{%s"name":%q,"arguments":{%s"text":"%d `, "}}}\n"
+	}
+	head := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":`+call, firstID, meta, tool, s.how.members, firstID)
 	number := strconv.Itoa(firstID)
 	c := &calls{at: [2]int{bytes.Index(head, []byte(number)), bytes.LastIndex(head, []byte(number))}}
-	c.line = append(append(head, s.content(s.size)...), "}}}}\n"...)
+	c.line = append(append(head, s.content(s.size)...), end...)
 	return c
 }
 
@@ -170,7 +177,7 @@ func (p *process) drive(calls *calls, s scenario) (sample, error) {
 		if err != nil {
 			return sample{}, err
 		}
-		if len(line) < 1000 && bytes.Contains(line, []byte("queue is full (outcome not_sent")) {
+		if len(line) < 1000 && bytes.Contains(line, []byte("its queue is full, and ")) {
 			refused++
 			<-slots
 			continue

@@ -21,12 +21,12 @@ import (
 // gatewayScenarios are those of hosts over HTTP; what the upstream is on is put before
 // their names.
 var gatewayScenarios = []scenario{
-	{"100 B", 100, text, 1, 3000, false},
-	{"10 KB", 10 << 10, text, 1, 2000, false},
-	{"1 MB", 1 << 20, text, 1, 100, false},
-	{"100 B", 100, text, 64, 20000, false},
-	{"10 KB", 10 << 10, text, 64, 10000, false},
-	{"1 MB", 1 << 20, text, 64, 256, false},
+	{"100 B", 100, text, 1, 3000, false, how{}},
+	{"10 KB", 10 << 10, text, 1, 2000, false, how{}},
+	{"1 MB", 1 << 20, text, 1, 100, false, how{}},
+	{"100 B", 100, text, 64, 20000, false, how{}},
+	{"10 KB", 10 << 10, text, 64, 10000, false, how{}},
+	{"1 MB", 1 << 20, text, 64, 256, false, how{}},
 }
 
 // callingGateway measures the scenarios whose name holds only, of hosts over HTTP. The
@@ -62,7 +62,7 @@ func callingGateway(bin binaries, only string, rounds int) error {
 		for _, s := range gatewayScenarios {
 			s.name = "gateway to " + to.name + ", " + s.name
 			if s.is(only) {
-				if err := measure(variants, s, rounds); err != nil {
+				if err := bin.measure(variants, s, rounds); err != nil {
 					return err
 				}
 			}

@@ -1,12 +1,12 @@
 package main
 
 var httpScenarios = []scenario{
-	{"HTTP, 100 B", 100, text, 1, 3000, true},
-	{"HTTP, 10 KB", 10 << 10, text, 1, 2000, true},
-	{"HTTP, 1 MB", 1 << 20, text, 1, 100, true},
-	{"HTTP, 100 B", 100, text, 64, 12000, true},
-	{"HTTP, 10 KB", 10 << 10, text, 64, 8000, true},
-	{"HTTP, 1 MB", 1 << 20, text, 64, 256, true},
+	{"HTTP, 100 B", 100, text, 1, 3000, true, how{}},
+	{"HTTP, 10 KB", 10 << 10, text, 1, 2000, true, how{}},
+	{"HTTP, 1 MB", 1 << 20, text, 1, 100, true, how{}},
+	{"HTTP, 100 B", 100, text, 64, 12000, true, how{}},
+	{"HTTP, 10 KB", 10 << 10, text, 64, 8000, true, how{}},
+	{"HTTP, 1 MB", 1 << 20, text, 64, 256, true, how{}},
 }
 
 // callingHTTP measures the scenarios whose name holds only, from pipes to an
@@ -27,7 +27,7 @@ func callingHTTP(bin binaries, only string, rounds int) error {
 	}
 	for _, s := range httpScenarios {
 		if s.is(only) {
-			if err := measure(variants, s, rounds); err != nil {
+			if err := bin.measure(variants, s, rounds); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func longRun(bin binaries, d time.Duration) error {
 	return nil
 }
 
-// goroutines makes calls for so long, in rounds of which there is at least one,
+// goroutines makes calls for so long, in at least one round,
 // and ends dynmcp when all are answered. It returns what goroutines there were.
 func goroutines(bin binaries, d time.Duration, show bool) (stacks.Count, error) {
 	v := bin.variants()[2]

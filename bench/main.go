@@ -17,11 +17,14 @@
 //	go run -C bench . -rounds 3     quicker
 //	go run -C bench . -only HTTP    calls whose scenario's name has that in it, and nothing else
 //	go run -C bench . -only starts  or -only reloads, or -only bursts
+//	go run -C bench . -only short   three scenarios of calls, in half a minute
 //	go run -C bench . -only slow    hosts over HTTP beside one that reads nothing
 //	go run -C bench . -only sharing five hosts that share a run (dynmcp connect), and five that do not
 //	go run -C bench . -only capacity what one replica carries: the constants of docs/scale.md
 //	go run -C bench . -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
 //	go run -C bench . -also old=/tmp/dynmcp  another dynmcp beside this one
+//	go run -C bench . -against v0.3.0  the dynmcp of a commit beside this one, and at the end what became slower
+//	go run -C bench . -selftest     a build with a slow call beside this one: it must be found
 //	go run -C bench . -long 2m      a long run only: RSS over time, goroutines at its end
 //	go run -C bench ./tokens CORPUS what models read, in tokens: a program of its own
 //
@@ -47,7 +50,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\", \"stored\", \"slow\", \"sharing\" or \"capacity\"")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\", \"stored\", \"slow\", \"sharing\", \"recording\", \"short\" or \"capacity\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -57,6 +60,8 @@ func main() {
 		also = append(also, variant{name: name, argv: []string{path}})
 		return nil
 	})
+	against := flag.String("against", "", "a `commit` to measure beside this one; what became slower since is said at the end")
+	self := flag.Bool("selftest", false, "see that a build with a slow call is found")
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
 	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
@@ -66,8 +71,18 @@ func main() {
 	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream", "./bench/httpupstream", "./bench/pump", "./bench/httppump", "./bench/frontpump", "./bench/sdkpair")
 	if err == nil {
 		in := func(name string) string { return filepath.Join(dir, name) }
-		bin := binaries{in("dynmcp"), in("upstream"), in("httpupstream"), in("pump"), in("httppump"), in("frontpump"), in("sdkpair"), dir, also}
-		err = run(bin, *only, *rounds, *long)
+		bin := binaries{in("dynmcp"), in("upstream"), in("httpupstream"), in("pump"), in("httppump"), in("frontpump"), in("sdkpair"), dir, also, &changes{}}
+		if *against != "" {
+			err = bin.addCommit(*against)
+		}
+		switch {
+		case err != nil:
+		case *self:
+			err = bin.selftest(*rounds)
+		default:
+			err = run(bin, *only, *rounds, *long)
+			bin.changes.print(*against)
+		}
 	}
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		log.Fatal(err)
@@ -81,6 +96,8 @@ func run(bin binaries, only string, rounds int, long time.Duration) error {
 		return longRun(bin, long)
 	case only == "capacity":
 		return capacity(bin, rounds)
+	case only == "short":
+		return short(bin, rounds)
 	}
 	steps := []struct {
 		name string
@@ -92,6 +109,7 @@ func run(bin binaries, only string, rounds int, long time.Duration) error {
 		{"stored", stored},
 		{"slow", slowReader},
 		{"sharing", sharing},
+		{"recording", recording},
 	}
 	for _, step := range steps {
 		if step.name == only {
@@ -117,7 +135,7 @@ func run(bin binaries, only string, rounds int, long time.Duration) error {
 func calling(bin binaries, only string, rounds int) error {
 	for _, s := range scenarios {
 		if s.is(only) {
-			if err := measure(bin.variants(), s, rounds); err != nil {
+			if err := bin.measure(bin.variantsFor(s), s, rounds); err != nil {
 				return err
 			}
 		}
@@ -126,6 +144,20 @@ func calling(bin binaries, only string, rounds int) error {
 		return err
 	}
 	return callingGateway(bin, only, rounds)
+}
+
+// short measures three scenarios that each read something else of a call.
+func short(bin binaries, rounds int) error {
+	for _, s := range scenarios {
+		if !slices.Contains([]string{"100 B both ways, 64 in flight", "10 KB, several arguments both ways, 64 in flight", "10 KB, structured result both ways, 64 in flight"}, s.String()) {
+			continue
+		}
+		s.few = true
+		if err := bin.measure(bin.variantsFor(s), s, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usualLong is how long calls are kept going where everything is measured.
@@ -145,6 +177,21 @@ func allocations() error {
 type binaries struct {
 	dynmcp, upstream, httpupstream, pump, httppump, frontpump, sdkpair, dir string
 	also                                                                    []variant
+	changes                                                                 *changes // since the commit of -against
+}
+
+// addCommit builds dynmcp of a commit, to be measured beside this one.
+func (b *binaries) addCommit(commit string) error {
+	source, err := programs.Source(b.dir, commit)
+	if err != nil {
+		return fmt.Errorf("-against: %w", err)
+	}
+	program := filepath.Join(b.dir, "dynmcp-before")
+	if err := programs.Go(nil, "-C", source, "build", "-o", program, "./cmd/dynmcp"); err != nil {
+		return err
+	}
+	b.also = append(b.also, variant{name: before, argv: []string{program}})
+	return nil
 }
 
 // write writes a config beside the programs.
@@ -160,6 +207,19 @@ func serve(program, config string) []string {
 
 func onStdio(program, config string) []string {
 	return []string{program, "--log-level", "error", "-c", config}
+}
+
+// variantsFor are the variants of a scenario: with direct, dynmcp shows the tools themselves.
+func (b binaries) variantsFor(s scenario) []variant {
+	all := b.variants()
+	if s.how.direct {
+		for i, v := range all {
+			if v.name != "direct" && v.name != "pump" && v.name != "sdkpair" {
+				all[i].argv = slices.Insert(slices.Clone(v.argv), 1, "--expose", "direct")
+			}
+		}
+	}
+	return all
 }
 
 // variants are the ways from the driver to the upstream, in the order in which
@@ -195,7 +255,7 @@ const (
 )
 
 // measure runs one scenario over all variants, round by round.
-func measure(variants []variant, s scenario, rounds int) error {
+func (b binaries) measure(variants []variant, s scenario, rounds int) error {
 	fmt.Printf("\n%s, %d calls a round\n", s, s.calls)
 	results := map[string][]sample{}
 	var all []sample
@@ -226,6 +286,7 @@ func measure(variants []variant, s scenario, rounds int) error {
 			spread(values(got, p50)), spread(values(got, rate)), ratio(got, floor, p50), ratio(got, floor, rate),
 			median(values(got, cpu)), median(values(got, peak)))
 	}
+	b.changes.note(s, results["dynmcp"], results[before])
 	fmt.Printf("  others used %s %% of the machine\n", spread(values(all, func(s sample) float64 { return 100 * s.foreign })))
 	if n := slices.Max(values(all, func(s sample) float64 { return float64(s.refused) })); n > 0 {
 		fmt.Printf("  in one round %.0f calls were refused because too much waited for the upstream\n", n)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/bench/internal/echo"
 )
 
 // A scenario is what is sent both ways, and how many calls wait at once.
@@ -14,7 +16,18 @@ type scenario struct {
 	inFlight int
 	calls    int
 	few      bool // only pump and dynmcp
+	how      how
 }
+
+// how says in what form a call is made.
+type how struct {
+	members string // of the arguments, before the text
+	tool    string // instead of echo
+	direct  bool   // the tool is called by its own name, not through use_tool
+}
+
+// several are the arguments that a model sends beside a text.
+const several = `"limit":50,"since":"2026-01-31","labels":["bug","urgent"],"draft":false,`
 
 func (s scenario) String() string {
 	return fmt.Sprintf("%s both ways, %d in flight", s.name, s.inFlight)
@@ -24,16 +37,21 @@ func (s scenario) String() string {
 func (s scenario) is(only string) bool { return strings.Contains(s.String(), only) }
 
 var scenarios = []scenario{
-	{"100 B", 100, text, 1, 4000, false},
-	{"10 KB", 10 << 10, text, 1, 2000, false},
-	{"1 MB", 1 << 20, text, 1, 100, false},
-	{"100 B", 100, text, 64, 40000, false},
-	{"10 KB", 10 << 10, text, 64, 16000, false},
-	{"1 MB", 1 << 20, text, 64, 256, true},
-	{"10 KB of structure", 10 << 10, structure, 64, 16000, true},
-	{"1 MB of structure", 1 << 20, structure, 64, 256, true},
-	{"1 MB without an escape", 1 << 20, plain, 64, 256, true},
-	{"5 MB", 5 << 20, text, 64, 192, true},
+	{"100 B", 100, text, 1, 4000, false, how{}},
+	{"10 KB", 10 << 10, text, 1, 2000, false, how{}},
+	{"1 MB", 1 << 20, text, 1, 100, false, how{}},
+	{"100 B", 100, text, 64, 40000, false, how{}},
+	{"10 KB", 10 << 10, text, 64, 16000, false, how{}},
+	{"1 MB", 1 << 20, text, 64, 256, true, how{}},
+	{"10 KB of structure", 10 << 10, structure, 64, 16000, true, how{}},
+	{"1 MB of structure", 1 << 20, structure, 64, 256, true, how{}},
+	{"1 MB without an escape", 1 << 20, plain, 64, 256, true, how{}},
+	{"5 MB", 5 << 20, text, 64, 192, true, how{}},
+	{"100 B, several arguments", 100, text, 1, 4000, true, how{members: several}},
+	{"10 KB, several arguments", 10 << 10, text, 64, 16000, true, how{members: several}},
+	{"10 KB, structured result", 10 << 10, text, 64, 16000, true, how{tool: echo.Structured}},
+	{"100 B, direct surface", 100, text, 64, 40000, true, how{direct: true}},
+	{"10 KB, direct surface", 10 << 10, text, 64, 16000, true, how{direct: true}},
 }
 
 // text is what a tool reads and a model writes: words, and somewhere in every fifty

@@ -118,15 +118,12 @@ func (s *storm) stoppedOwners() int {
 
 // owner returns the replica that runs most of the servers that run once, -1 where none does.
 func (s *storm) owner() int {
-	books, err := ledger.Read(s.ledgers())
+	living, err := ledger.Living(s.ledgers(), ledger.Now()-int64(10*ledger.Beat))
 	if err != nil {
 		return -1
 	}
 	runs := make([]int, len(s.replicas))
-	for _, p := range books.Processes {
-		if p.Ended || p.Last < ledger.Now()-int64(10*ledger.Beat) {
-			continue
-		}
+	for _, p := range living {
 		if i := slices.IndexFunc(s.replicas, func(n *node) bool { return n.name == p.Replica }); i >= 0 && strings.HasPrefix(p.Server, "one-") {
 			runs[i]++
 		}

@@ -39,7 +39,7 @@ type record struct {
 	call         int // its number, -1 is an initialize
 	server       uint8
 	fate         uint8
-	entry, owner int8 // the replicas that its connection led to and that has its session; -1 is none
+	entry, owner int8 // the replicas that its connection led to and that has its session; -1 if unset
 	from, to     int64
 	connected    int64  // when its connection was made
 	since        int64  // when its session was begun
@@ -137,7 +137,7 @@ func (w *crowd) keep(h *caller) {
 type caller struct {
 	*crowd
 	web     *web.Host
-	owner   int8 // of its session, -1 where there is none
+	owner   int8 // of its session, -1 if absent
 	since   int64
 	records []record
 }

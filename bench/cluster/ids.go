@@ -100,7 +100,7 @@ func (a *attack) at(n *node, user string) *web.Host {
 
 // ran is how many calls the server was sent.
 func (a *attack) ran() int {
-	text, _ := os.ReadFile(a.calls) // none is none yet
+	text, _ := os.ReadFile(a.calls) // no file: no calls yet
 	return strings.Count("\n"+string(text), "\ncall ")
 }
 

@@ -173,11 +173,36 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
 			return true
 		}
 	}
-	return r.call >= 0 && w.servers[r.server].place == "one" && r.fate == notSent && unplaced(w.servers[r.server].name, r, books, faults)
+	if r.call < 0 || w.servers[r.server].place != "one" {
+		return false
+	}
+	return r.fate == notSent && unplaced(w.servers[r.server].name, r, books, faults) || slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
+		return p.Server == w.servers[r.server].name && r.from <= p.Last+aftermath && p.Last <= r.to && lapsed(p, faults)
+	})
+}
+
+// election is how long NATS may have no leader after something was done to a server of it.
+const election = 10 * int64(time.Second)
+
+// lapsed reports whether a process ended since its replica could not renew its lease: one
+// server of NATS after the other suffered, so that there may have been no leader for as long
+// as a lease is good for.
+func lapsed(p ledger.Process, faults []fault) bool {
+	const lease = 12 * int64(time.Second) // internal/cluster, Validity
+	since := p.Last
+	for again := true; again; {
+		again = false
+		for _, f := range faults {
+			if f.replica < 0 && f.from < since && since <= f.from+election+aftermath {
+				since, again = f.from, true
+			}
+		}
+	}
+	return p.Last-since >= lease
 }
 
 // unplaced reports whether a server did not run while it was called, since something was
-// done to the replica that had it, and could not be started elsewhere, since a server of
+// done to the replica that had it, or its lease had lapsed, and could not be started elsewhere, since a server of
 // NATS was gone as well: NATS may have to agree first who leads.
 func unplaced(server string, r record, books *ledger.Books, faults []fault) bool {
 	var last *ledger.Process
@@ -195,8 +220,7 @@ func unplaced(server string, r record, books *ledger.Books, faults []fault) bool
 	if last == nil {
 		return false
 	}
-	const election = 10 * int64(time.Second)
-	var replica, store bool
+	replica, store := lapsed(*last, faults), false
 	for _, f := range faults {
 		if f.replica >= 0 {
 			replica = replica || f.node.name == last.Replica && f.from < last.Last+aftermath && last.Last < f.to+aftermath

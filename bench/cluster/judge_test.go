@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
@@ -128,5 +129,30 @@ func TestCallsOfWhatCannotBePlacedAreExcused(t *testing.T) {
 	}
 	if unplaced("one-1", record{from: 100 * s, to: 105 * s}, books, []fault{on("r3", 95, 99), on("nats1", 94, 98)}) {
 		t.Error("a server that never ran is excused")
+	}
+}
+
+// A lease lapses where NATS suffers again before it may have had a leader.
+func TestLeasesLapseWhileNATSMayHaveNoLeader(t *testing.T) {
+	const s = int64(time.Second)
+	for name, test := range map[string]struct {
+		hits []int64 // when something was done to a server of NATS
+		want bool
+	}{
+		"nothing was done":         {nil, false},
+		"one election":             {[]int64{90}, false},
+		"one after the other":      {[]int64{84, 90, 97}, true},
+		"too soon for a lease":     {[]int64{89, 93, 97}, false},
+		"with a leader in between": {[]int64{70, 82, 97}, false},
+		"long before":              {[]int64{60, 66, 72}, false},
+		"later":                    {[]int64{101, 105, 112}, false},
+	} {
+		var faults []fault
+		for _, at := range test.hits {
+			faults = append(faults, fault{node: &node{name: "nats1"}, replica: -1, kind: killed, from: at * s, to: (at + 1) * s})
+		}
+		if got := lapsed(ledger.Process{Last: 100 * s}, faults); got != test.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }

@@ -80,7 +80,7 @@ type proof struct {
 	dir                          string
 	dynmcp, upstream, natsServer string
 	fake                         string
-	previous                     string // a commit, "" is none
+	previous                     string // a commit, "" if unset
 	marker                       string // NAME=VALUE in the environment of all processes
 	spaces, busy                 bool
 	calls, hosts                 int
@@ -93,10 +93,10 @@ func main() {
 	flag.IntVar(&p.calls, "calls", 20000, "calls of the step load")
 	flag.IntVar(&p.hosts, "hosts", 100, "hosts at once, half of each era")
 	flag.DurationVar(&p.lasts, "lasts", time.Minute, "how long the calls of the step load take at least")
-	flag.DurationVar(&p.every, "faults", 3*time.Second, "the time between two faults, on average")
+	flag.DurationVar(&p.every, "faults", 3*time.Second, "the time between two faults of the step load, on average; 0 is no faults")
 	flag.BoolVar(&p.spaces, "namespaces", false, "give nodes networks of their own, which can be cut")
 	flag.BoolVar(&p.busy, "busy", false, "print, and do not judge, what fails though nothing was done to it: the machine has other things to do")
-	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, and take no other `steps`")
+	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, each a step, and take no other `steps`")
 	flag.StringVar(&p.previous, "previous", "", "the `commit` of the other version in the step mixed (default: none, the same under another name)")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	config := flag.String("serve", "", "do nothing but serve this `config` by a cluster, until SIGTERM")
@@ -109,13 +109,10 @@ func main() {
 		}
 		return
 	}
-	if *selftest {
-		*only = "selftest"
-	}
 	if err := programs.EnterRoot(); err != nil {
 		log.Fatal(err)
 	}
-	ok, err := p.run(*only, *config, *dir)
+	ok, err := p.run(*selftest, *only, *config, *dir)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -124,7 +121,7 @@ func main() {
 	}
 }
 
-func (p *proof) run(only, config, dir string) (ok bool, err error) {
+func (p *proof) run(selftest bool, only, config, dir string) (ok bool, err error) {
 	all := []verdict.Step{
 		{Name: "load", Run: p.load},
 		{Name: "rolling", Run: p.rolling},
@@ -133,8 +130,8 @@ func (p *proof) run(only, config, dir string) (ok bool, err error) {
 		{Name: "mixed", Run: p.mixed},
 		{Name: "hop", Run: p.hop},
 	}
-	if only == "selftest" {
-		all = []verdict.Step{{Name: only, Run: p.selftest}}
+	if selftest {
+		all = p.selftest()
 	}
 	steps, err := verdict.Choose(only, all)
 	if err != nil {

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -83,31 +82,9 @@ func (p *proof) sideBySide(older string) error {
 
 // buildPrevious builds dynmcp of a commit of this repository, as the other version.
 func buildPrevious(dir, commit string) error {
-	git := func(args ...string) (string, error) {
-		out, err := exec.Command("git", args...).Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	root, err := git("rev-parse", "--show-toplevel")
+	source, err := programs.Source(dir, commit)
 	if err != nil {
-		return fmt.Errorf("-previous is of the history of this repository, and there is none here: %w", err)
-	}
-	if _, err := git("rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
-		if shallow, _ := git("rev-parse", "--is-shallow-repository"); shallow == "true" {
-			return fmt.Errorf("-previous: this clone has only the last commits, and %s is none of them: git fetch --unshallow --tags", commit)
-		}
-		return fmt.Errorf("-previous: this clone has no commit %s", commit)
-	}
-	archive, source := filepath.Join(dir, "previous.zip"), filepath.Join(dir, "previous")
-	if _, err := git("-C", root, "archive", "--output", archive, commit); err != nil {
-		return fmt.Errorf("git archive %s: %w", commit, err)
-	}
-	files, err := zip.OpenReader(archive)
-	if err != nil {
-		return err
-	}
-	defer files.Close()
-	if err := os.CopyFS(source, files); err != nil {
-		return err
+		return fmt.Errorf("-previous: %w", err)
 	}
 	return buildAs(source, dir, filepath.Join(dir, "dynmcp-previous"))
 }

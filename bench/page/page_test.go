@@ -143,8 +143,9 @@ func quote(text string) string {
 
 func TestDebugPage(t *testing.T) {
 	tool := fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quote(markup))
-	config := mcptest.Config(t, fmt.Sprintf(`{"startup_wait":"60s","mcp":{"files":{"command":%s,"args":["-name","files","-tool",%s]},"broken":{"command":%s,"load":"eager"}}}`,
-		quote(mcptest.Fake(t)), quote(tool), quote(markup)))
+	config := mcptest.Config(t, fmt.Sprintf(`{"startup_wait":"60s","mcp":{"files":{"command":%s,"args":["-name","files","-tool",%s]},"broken":{"command":%s,"load":"eager"},
+		"boxed":{"command":%s,"args":["-name","boxed"],"sandbox":{"network":["api.example.com"]}}}}`,
+		quote(mcptest.Fake(t)), quote(tool), quote(markup), quote(mcptest.Fake(t))))
 	dynmcp := mcptest.Run(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", config, "--debug-http", "127.0.0.1:0"}, Lingers: true})
 	web := &host{t: t, url: regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(dynmcp.WaitStderr("/mcp\n"))[1] + "/mcp/files"}
 	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(dynmcp.WaitStderr("/debug\n"))
@@ -180,6 +181,12 @@ func TestDebugPage(t *testing.T) {
 		}
 	}
 	text()
+
+	// What a sandbox refused is below its server.
+	boxed := &host{t: t, url: strings.Replace(web.url, "/mcp/files", "/mcp/boxed", 1)}
+	boxed.begin("t")
+	boxed.call(1, "tools/call", string(mcptest.ToolParams("get", `{"name":"http://evil.example.com/"}`)))
+	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("1 connection refused, last: the sandbox does not allow evil.example.com:80"))`)
 
 	// With the keyboard alone: open a message, search, choose a direction, pause.
 	for _, selector := range []string{`[aria-labelledby=upstreams-title]`, `[aria-labelledby=sessions-title]`, "#search", "#direction", "#session", "#pause", "#clear"} {

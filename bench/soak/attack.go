@@ -19,7 +19,7 @@ const (
 	greedyAddress = "127.0.9.2" // of the sessions
 	unreadAddress = "127.0.9.3"
 	floodAddress  = "127.0.9.4"
-	dialPause     = time.Millisecond // of each kind of bad connection
+	dialPause     = time.Millisecond / 2 // of each kind of bad connection
 )
 
 // attack makes all attacks at once, and returns when they are over.
@@ -36,7 +36,7 @@ func (g *gathering) attack() error {
 	head := "POST /mcp HTTP/1.1\r\nHost: " + at.Host + "\r\n"
 	half := head + "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat(" ", 1000)
 	for _, begins := range []string{"", head + "X-", half} {
-		held.Go(func() { g.holdConnections(ctx, at.Host, begins, g.size.connections/3) })
+		held.Go(func() { g.holdConnections(ctx, at.Host, begins, g.size.connections/2) })
 	}
 	held.Go(func() {
 		for ctx.Err() == nil {
@@ -57,7 +57,8 @@ func (g *gathering) attack() error {
 }
 
 // holdConnections keeps so many connections that have sent the beginning of a request, and
-// makes another for each that is closed.
+// makes another for each that is closed. Of each kind there are half of all: some are refused
+// at once, and dynmcp must have more than it can hold.
 func (g *gathering) holdConnections(ctx context.Context, address, begins string, count int) {
 	var held sync.WaitGroup
 	defer held.Wait()
@@ -69,6 +70,7 @@ func (g *gathering) holdConnections(ctx context.Context, address, begins string,
 		case <-ctx.Done():
 			return
 		}
+		time.Sleep(dialPause)
 		held.Go(func() {
 			defer func() { <-places }()
 			c, err := dialer.DialContext(ctx, "tcp", address)
@@ -83,11 +85,6 @@ func (g *gathering) holdConnections(ctx context.Context, address, begins string,
 			_, _ = io.WriteString(c, begins)
 			_, _ = io.Copy(io.Discard, c) // until one of us closes it
 		})
-		select {
-		case <-time.After(dialPause):
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -152,7 +149,11 @@ var floodKinds = []struct{ method, params string }{
 func (g *gathering) flood() error {
 	h, closeIdle := g.as("floods", floodAddress)
 	defer closeIdle()
-	if err := h.Handshake(context.Background()); err != nil {
+	err := h.Handshake(context.Background())
+	for tries := 1; err != nil && tries < 5; tries++ { // a newcomer may be turned away
+		err = h.Handshake(context.Background())
+	}
+	if err != nil {
 		return err
 	}
 	for i, kind := range floodKinds {

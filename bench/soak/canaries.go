@@ -174,7 +174,7 @@ func unheard() (string, error) {
 
 // provoke has a server repeat all secrets and fail, and returns how often it
 // did. No arguments of a call but those of stderr, which does not return them,
-// hold any: what comes back is none of the server's doing.
+// hold any: what comes back was not made by the server.
 func (a *aviary) provoke(e entry) (failures int, err error) {
 	ask := func(tool, arguments string) error {
 		a.host.ask(`"provoked"`, tool, arguments)
@@ -221,7 +221,7 @@ func (a *aviary) alive() error {
 func (a *aviary) commandLines() {
 	but := slices.DeleteFunc(slices.Clone(a.canaries), func(c canary) bool { return c.name == "ARG" })
 	for _, pid := range procs.Marked(a.host.marker) {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // of a process that ended there is none
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // absent if the process has ended
 		a.search("a command line", string(line), but)
 	}
 }

@@ -119,7 +119,7 @@ func (h *host) sessions() (int, error) {
 	if h.token != "" {
 		req.Header.Set("Authorization", "Bearer "+h.token)
 	}
-	req.Close = true // its connection is none of what is counted
+	req.Close = true // its connection is not counted
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err

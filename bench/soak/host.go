@@ -36,7 +36,7 @@ type host struct {
 	queue  chan string       // lines for its stdin; one goroutine writes them
 	wrote  chan struct{}     // closed when that has ended
 	url    string            // of one that serves over HTTP
-	token  string            // that our requests over HTTP carry, "" is none
+	token  string            // that our requests over HTTP carry, "" if unset
 	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended
@@ -62,7 +62,7 @@ type setting struct {
 	heard   func(line string)
 	serves  bool     // hosts over HTTP, and not one on its pipes
 	path    string   // of a config that there is; "" has one written
-	under   []string // the command, and its arguments, that starts dynmcp; empty is none
+	under   []string // the command, and its arguments, that starts dynmcp; empty if unset
 }
 
 // config writes a config and returns its path.

@@ -96,7 +96,7 @@ func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 
 // count counts the lines of a ledger that begin with an event.
 func count(ledger, event string) int {
-	text, _ := os.ReadFile(ledger) // none is none yet
+	text, _ := os.ReadFile(ledger) // no file: no calls yet
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, event) {

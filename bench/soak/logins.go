@@ -24,10 +24,8 @@ const (
 	loginPause = 11 * time.Second
 )
 
-// logins takes n access tokens from dynmcps that share logins, those of all servers at
-// once, and after every fifth time the logins.
-func (s *soak) logins(n int) error {
-	began := time.Now()
+// lockedServer starts a server that wants a login, and returns its address and what stops it.
+func lockedServer() (as *authserver.Server, base string, stop func()) {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
 			ID     json.RawMessage
@@ -36,13 +34,20 @@ func (s *soak) logins(n int) error {
 		_ = json.NewDecoder(r.Body).Decode(&m) // a GET has none
 		hello(w, m.ID, m.Method)
 	}))
-	defer behind.Close()
 	front := httptest.NewUnstartedServer(nil)
-	base := "http://" + front.Listener.Addr().String()
-	as := authserver.New(base, authserver.Options{MCP: behind.URL, Secret: true, Scopes: []string{"read"}})
+	base = "http://" + front.Listener.Addr().String()
+	as = authserver.New(base, authserver.Options{MCP: behind.URL, Secret: true, Scopes: []string{"read"}})
 	front.Config.Handler = as
 	front.Start()
-	defer front.Close()
+	return as, base, func() { front.Close(); behind.Close() }
+}
+
+// logins takes n access tokens from dynmcps that share logins, those of all servers at
+// once, and after every fifth time the logins.
+func (s *soak) logins(n int) error {
+	began := time.Now()
+	as, base, stop := lockedServer()
+	defer stop()
 	home, err := os.MkdirTemp(s.dir, "home")
 	if err != nil {
 		return err
@@ -84,26 +89,8 @@ func (s *soak) logins(n int) error {
 		}
 	}
 	state := as.State()
-	a := &aviary{soak: s}
-	for _, secret := range append(state.Secrets, state.Passing...) {
-		kind, _, _ := strings.Cut(secret, "-")
-		a.canaries = append(a.canaries, canary{kind, secret, [2]string{secret, secret}})
-	}
-	for i, h := range l.hosts {
-		a.host = h
-		a.commandLines()
-		if i == 0 {
-			h.quit()
-		} else if err := h.stop(); err != nil {
-			return err
-		}
-		a.search("stderr", h.stderr.String(), a.canaries)
-		s.Must("processes left", h.remaining(), 0)
-	}
-	for _, line := range l.told {
-		a.search("what the host was told", line, a.canaries)
-	}
-	if err := a.files(home, "logins"); err != nil {
+	a, err := l.search(state, home)
+	if err != nil {
 		return err
 	}
 	fmt.Printf("logins: %d calls of %d dynmcp in %v, %d failed; %d logins, %d tokens taken, %d refreshes, %d refresh tokens used twice; %d secrets, %d hits in %d KB that dynmcp wrote\n",
@@ -126,6 +113,33 @@ type lockedOut struct {
 	told  []string // to the hosts
 
 	made, failed, loggedIn int
+}
+
+// search ends the dynmcps and looks for the secrets of their logins in all that they wrote.
+func (l *lockedOut) search(state authserver.State, home string) (*aviary, error) {
+	a := &aviary{soak: l.soak}
+	for _, secret := range append(state.Secrets, state.Passing...) {
+		kind, _, _ := strings.Cut(secret, "-")
+		a.canaries = append(a.canaries, canary{kind, secret, [2]string{secret, secret}})
+	}
+	for i, h := range l.hosts {
+		a.host = h
+		a.commandLines()
+		if i == 0 {
+			h.quit()
+		} else if err := h.stop(); err != nil {
+			return nil, err
+		}
+		a.search("stderr", h.stderr.String(), a.canaries)
+		l.Must("processes left", h.remaining(), 0)
+	}
+	for _, line := range l.told {
+		a.search("what the host was told", line, a.canaries)
+	}
+	if err := a.files(home, "logins"); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 func lockedName(i int) string { return fmt.Sprintf("locked%d", i) }

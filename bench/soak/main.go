@@ -31,9 +31,10 @@
 //	          once with a user each and once with an address each: 5,000 bad connections,
 //	          20,000 sessions of one user, 200 unread answers of 9 MB, floods of each
 //	          kind of notification; -short has less. Judged: their calls do not fail but
-//	          one in a hundred with not_sent, p99 and the calls of newcomers take little
-//	          more than before, memory is bounded; then no session is left, and what
-//	          is held is as in a fresh one.
+//	          one in a hundred with not_sent, and one newcomer in twenty that is not
+//	          heard; p99 and the calls of newcomers take little more than before, as
+//	          the machine does; memory is bounded; then no session is left, and what is
+//	          held is as in a fresh one.
 //	deaths    a server that writes down each call and dies before it answers,
 //	          below four dynmcp at once. Judged call by call: it ran exactly once,
 //	          and its outcome is said to be unknown.

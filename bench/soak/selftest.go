@@ -24,7 +24,7 @@ func (s *soak) selftest() error {
 		switch f.Name {
 		case sabotage.LeftProcess.Name:
 			run = func() error { return t.kills(2, 2) }
-		case sessionsStay.Name:
+		case sessionsStay.Name, newestFirst.Name, leastFirst.Name:
 			run = func() error { return t.share(attacks(true), nil) }
 		}
 		if err := run(); err != nil {
@@ -39,7 +39,7 @@ func (s *soak) selftest() error {
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
 	lost.Found = "calls without an answer"
-	return []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay}
+	return []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay, newestFirst, leastFirst}
 }
 
 // sessionsStay is found when the attack is over.
@@ -48,3 +48,21 @@ var sessionsStay = sabotage.Fault{
 	Edits: []sabotage.Edit{{File: "transports/gateway/sessions.go", Old: "if s.idleSince(then) && ", New: "if false && s.idleSince(then) && "}},
 	Found: "sessions left",
 }
+
+// newestFirst is found by newcomers, leastFirst by hosts whose answers are being written.
+var (
+	newestFirst = sabotage.Fault{
+		Name: "of too many connections the newest is closed",
+		Edits: []sabotage.Edit{{File: "transports/gateway/conns.go", Old: "	var gone []*conn\n	t.mu.Lock()\n	for",
+			New: "	var gone []*conn\n	t.mu.Lock()\n	if t.strangers.Len()+t.proven >= t.most {\n		t.mu.Unlock()\n		nc.Close()\n		return c\n	}\n	for"}},
+		Found: "newcomers were turned away",
+	}
+	leastFirst = sabotage.Fault{
+		Name: "nobody has a share of what is held, and who holds the least is shed",
+		Edits: []sabotage.Edit{
+			{File: "internal/held/held.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
+			{File: "internal/held/held.go", Old: "		if a.bytes > largest {", New: "		if largest == 0 || a.bytes < largest {"},
+		},
+		Found: "calls of good hosts that failed",
+	}
+)

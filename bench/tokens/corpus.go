@@ -90,7 +90,7 @@ func serve(file string) error {
 	}
 }
 
-// stringOf reads a JSON string, "" if it is none.
+// stringOf reads a JSON string, "" if it is another value.
 func stringOf(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s) // what is no string stays ""
 	return s

@@ -72,13 +72,13 @@ func run(corpus string) error {
 
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "read at the start\tdirectly\tdynmcp")
-	var lazy ledger
+	var lazy, types ledger
 	for _, set := range [][]server{ten, servers} {
 		if len(set) == 0 {
 			continue
 		}
 		for _, m := range modes {
-			l, err := count(dir, set, m.eager)
+			l, err := count(dir, set, m.eager, "json")
 			if err != nil {
 				return err
 			}
@@ -88,9 +88,12 @@ func run(corpus string) error {
 			fmt.Fprintf(w, "%d servers, %s\t%d\t%d\n", len(set), m.name, l.Direct, l.Through)
 		}
 	}
-	fmt.Fprintln(w, "\nread when it is asked for\tcounted\tmedian\tmost")
-	for _, a := range lazy.Answers {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", a.Call, a.Calls, a.Median, a.Most)
+	if types, err = count(dir, servers, modes[0].eager, "typescript"); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "\nread when it is asked for\tcounted\tmedian\tmost\twith types: median\tmost")
+	for i, a := range lazy.Answers {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", a.Call, a.Calls, a.Median, a.Most, types.Answers[i].Median, types.Answers[i].Most)
 	}
 	return w.Flush()
 }
@@ -105,8 +108,9 @@ type ledger struct {
 	}
 }
 
-// count runs dynmcp before servers, which no run has met before.
-func count(dir string, servers []server, eager func(i int) bool) (l ledger, err error) {
+// count runs dynmcp before servers, which no run has met before, with definitions written in
+// that way.
+func count(dir string, servers []server, eager func(i int) bool, definitions string) (l ledger, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return l, err
@@ -119,7 +123,7 @@ func count(dir string, servers []server, eager func(i int) bool) (l ledger, err 
 		}
 		entries[s.name] = entry
 	}
-	config, err := json.Marshal(map[string]any{"startup_wait": "5m", "catalog": map[string]any{"dir": ""}, "mcp": entries})
+	config, err := json.Marshal(map[string]any{"startup_wait": "5m", "catalog": map[string]any{"dir": "", "definitions": definitions}, "mcp": entries})
 	if err != nil {
 		return l, err
 	}

@@ -14,22 +14,43 @@ func Answer(line []byte) [2][]byte {
 	answer := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	switch {
 	case bytes.Contains(head, []byte(`"tools/call"`)):
-		answer = append(answer, `,"result":{"content":[{"type":"text","text":`...)
+		result, end := plain, []byte("}]}}\n")
+		if bytes.Contains(head, []byte(Structured+`"`)) {
+			result, end = structured, []byte("},\"content\":[]}}\n")
+		}
+		answer = append(answer, result...)
 		// The driver puts nothing behind the text that holds a quote.
-		start, end := bytes.Index(line, []byte(`"text":`))+len(`"text":`), bytes.LastIndexByte(line, '"')+1
+		start, stop := bytes.Index(line, []byte(`"text":`))+len(`"text":`), bytes.LastIndexByte(line, '"')+1
 		at := start - len(answer)
 		copy(line[at:], answer)
-		return [2][]byte{line[at:end], []byte("}]}}\n")}
+		return [2][]byte{line[at:stop], end}
 	case bytes.Contains(head, []byte(`"initialize"`)):
 		answer = append(answer, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"upstream","version":"1"}}}`...)
 	case bytes.Contains(head, []byte(`"tools/list"`)):
-		answer = append(answer, `,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"bytes":{"type":"integer"}}}}]}}`...)
+		answer = append(answer, `,"result":{"tools":[`+tool("echo")+`},`+tool(Structured)+`,"outputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}}`...)
 	case bytes.Contains(head, []byte(`"ping"`)):
 		answer = append(answer, `,"result":{}}`...)
 	default:
 		answer = append(answer, `,"error":{"code":-32601,"message":"unknown method"}}`...)
 	}
 	return [2][]byte{answer, []byte("\n")}
+}
+
+// Structured is a tool whose results are structured; those of echo are text.
+const Structured = "structured"
+
+// What stands before the text in a result.
+const (
+	plain      = `,"result":{"content":[{"type":"text","text":`
+	structured = `,"result":{"structuredContent":{"text":`
+)
+
+// tool returns an entry of tools/list without its last brace. Its schema is that of a tool of
+// usual size: 61 % of real tools with three properties and more have a number among them.
+func tool(name string) string {
+	return `{"name":"` + name + `","description":"Answer the text.","inputSchema":{"type":"object","properties":{` +
+		`"limit":{"type":"integer","minimum":1,"maximum":100,"default":30},"since":{"type":"string","format":"date"},` +
+		`"labels":{"type":"array","items":{"type":"string"}},"draft":{"type":"boolean"},"text":{"type":"string"}},"required":["text"]}`
 }
 
 // Between returns what follows key, up to a byte of ends.

@@ -46,6 +46,7 @@ func New(audience string) (*Issuer, error) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(said) // it hangs up
 	})}
+	p.server.SetKeepAlivesEnabled(false) // a run that has just asked for the keys is at rest
 	go func() {
 		defer close(p.served)
 		_ = p.server.Serve(ln) // until it is closed

@@ -95,20 +95,15 @@ func (b *Books) add(path string) error {
 		return err
 	}
 	defer file.Close()
-	parts := strings.Split(strings.TrimSuffix(filepath.Base(path), Suffix), ".")
-	if len(parts) != 3 {
-		return fmt.Errorf("%s: its name is not SERVER.PID.TIME", path)
-	}
-	p := Process{Server: parts[0]}
-	if p.PID, err = strconv.Atoi(parts[1]); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	p, err := processOf(path)
+	if err != nil {
+		return err
 	}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var at int64
-		var event, about string
-		if _, err := fmt.Sscan(lines.Text(), &at, &event, &about); err != nil {
-			return fmt.Errorf("%s: %q: %w", path, lines.Text(), err)
+		at, event, about, err := parse(lines.Text())
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		switch event {
 		case "start":
@@ -127,6 +122,82 @@ func (b *Books) add(path string) error {
 		b.Processes = append(b.Processes, p)
 	}
 	return lines.Err()
+}
+
+// processOf returns what the name of a ledger says.
+func processOf(path string) (p Process, err error) {
+	parts := strings.Split(strings.TrimSuffix(filepath.Base(path), Suffix), ".")
+	if len(parts) != 3 {
+		return p, fmt.Errorf("%s: its name is not SERVER.PID.TIME", path)
+	}
+	p.Server = parts[0]
+	if p.PID, err = strconv.Atoi(parts[1]); err != nil {
+		return p, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+func parse(line string) (at int64, event, about string, err error) {
+	time, rest, _ := strings.Cut(line, " ")
+	event, about, ok := strings.Cut(rest, " ")
+	if at, err = strconv.ParseInt(time, 10, 64); err != nil || !ok || about == "" {
+		return 0, "", "", fmt.Errorf("%q is no line of a ledger", line)
+	}
+	return at, event, about, nil
+}
+
+// Living returns the processes that have written a line since a time and not their end. Of
+// each ledger it reads the ends alone: it is for a look while they are written.
+func Living(dir string, since int64) (living []Process, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+Suffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		p, err := ends(path)
+		if err != nil {
+			return nil, err
+		}
+		if !p.Ended && p.Last >= since {
+			living = append(living, p)
+		}
+	}
+	return living, nil
+}
+
+// ends returns what the first line of a ledger and its last say.
+func ends(path string) (p Process, err error) {
+	const longest = 256 // a line
+	if p, err = processOf(path); err != nil {
+		return p, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return p, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return p, err
+	}
+	var buf [longest]byte
+	n, _ := file.ReadAt(buf[:], 0)
+	first, _, ok := strings.Cut(string(buf[:n]), "\n")
+	if !ok {
+		return p, nil // nothing is written yet
+	}
+	if p.Start, _, p.Replica, err = parse(first); err != nil {
+		return p, fmt.Errorf("%s: %w", path, err)
+	}
+	n, _ = file.ReadAt(buf[:], max(info.Size()-longest, 0))
+	lines := strings.Split(strings.TrimSpace(string(buf[:n])), "\n")
+	last := lines[len(lines)-1]
+	var event string
+	if p.Last, event, _, err = parse(last); err != nil {
+		return p, fmt.Errorf("%s: %w", path, err)
+	}
+	p.Ended = event == "end"
+	return p, nil
 }
 
 // An Overlap are two processes of one server that lived at a time.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -127,5 +128,24 @@ func TestALedgerThatIsCutOffIsRead(t *testing.T) {
 	b := books(t, map[string]string{"one-0.10.100": "", "one-0.11.200": "200 start r1\n"})
 	if len(b.Processes) != 1 {
 		t.Errorf("got %+v", b.Processes)
+	}
+}
+
+// A look at ledgers that are being written reads their ends alone.
+func TestLivingProcesses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"one-0.10.100": "100 start r1\n" + strings.Repeat("150 call a long nonce\n", 100) + "500 beat -\n",
+		"one-0.11.200": "200 start r2\n510 end -\n",
+		"one-0.12.300": "300 start r2\n310 beat -\n",
+		"one-0.13.400": "",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+Suffix), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Living(dir, 400)
+	if want := (Process{Server: "one-0", Replica: "r1", PID: 10, Start: 100, Last: 500}); err != nil || len(got) != 1 || got[0] != want {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

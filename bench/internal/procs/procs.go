@@ -16,7 +16,7 @@ import (
 func Marked(marker string) (pids []int) {
 	_, value, _ := strings.Cut(marker, "=")
 	for _, pid := range all() {
-		env, _ := os.ReadFile(path(pid, "environ")) // of a zombie, or of what has ended, there is none
+		env, _ := os.ReadFile(path(pid, "environ")) // a zombie has no environment
 		line, _ := os.ReadFile(path(pid, "cmdline"))
 		if bytes.Contains(env, []byte(marker)) || bytes.Contains(line, []byte(value)) {
 			pids = append(pids, pid)
@@ -53,7 +53,7 @@ func Parent(pid int) int {
 func Number(pid int, file, key string) (n int) {
 	text, _ := os.ReadFile(path(pid, file))
 	_, rest, _ := strings.Cut(string(text), key)
-	_, _ = fmt.Sscan(rest, &n) // 0 where there is none
+	_, _ = fmt.Sscan(rest, &n) // 0 if absent
 	return n
 }
 

@@ -2,6 +2,7 @@
 package programs
 
 import (
+	"archive/zip"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,6 +45,35 @@ func Go(env []string, args ...string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// Source extracts the files of a commit of this repository below dir, and returns where they are.
+func Source(dir, commit string) (source string, err error) {
+	git := func(args ...string) (string, error) {
+		out, err := exec.Command("git", args...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	root, err := git("rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", fmt.Errorf("commit %s is of the history of this repository, which is not here: %w", commit, err)
+	}
+	if _, err := git("rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
+		if shallow, _ := git("rev-parse", "--is-shallow-repository"); shallow == "true" {
+			return "", fmt.Errorf("commit %s is not in this clone, which has the last commits alone: git fetch --unshallow --tags", commit)
+		}
+		return "", fmt.Errorf("commit %s is not in this clone", commit)
+	}
+	archive := filepath.Join(dir, "source.zip")
+	source = filepath.Join(dir, "source")
+	if _, err := git("-C", root, "archive", "--output", archive, commit); err != nil {
+		return "", fmt.Errorf("git archive %s: %w", commit, err)
+	}
+	files, err := zip.OpenReader(archive)
+	if err != nil {
+		return "", err
+	}
+	defer files.Close()
+	return source, os.CopyFS(source, files)
 }
 
 // StateHome is where what was built keeps things between runs.

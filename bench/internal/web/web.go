@@ -23,7 +23,7 @@ type Host struct {
 	session string // "" before the handshake, and in the stateless era
 	// Stateless is that each request stands for itself.
 	Stateless bool
-	// Token is what every request carries as its bearer token, "" is none.
+	// Token is what every request carries as its bearer token, "" if unset.
 	Token string
 }
 
@@ -59,7 +59,7 @@ func NewClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: 30 * time.Second, DisableCompression: true}}
 }
 
-// Session is its id, "" where there is none.
+// Session is its id, "" if absent.
 func (h *Host) Session() string { return h.session }
 
 // Join has it go on in a session that there is.
@@ -188,7 +188,7 @@ func data(text []byte) (all [][]byte) {
 	return all
 }
 
-// Number returns the first number behind a key, -1 where there is none.
+// Number returns the first number behind a key, -1 if absent.
 func Number(text []byte, key string) int {
 	_, rest, ok := bytes.Cut(text, []byte(key))
 	if !ok {

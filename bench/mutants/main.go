@@ -1,0 +1,247 @@
+// Command mutants is mutation testing: .ci/mutants, which runs it, says what it is for. The
+// mutants of a package are built into one program, in which a variable of the environment
+// chooses one: so none is compiled by itself, and each is tried with the tests that meet it,
+// and with no others.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
+)
+
+// living is the file of those that may live.
+const living = ".ci/mutants.living"
+
+// others are files that are not compiled everywhere, and not here.
+var others = regexp.MustCompile(`_(windows|darwin|other)\.go$`)
+
+// A mutant is another operator in the place of one.
+type mutant struct {
+	id         int
+	kind, file string
+	line       int
+	named      string // as living names it
+	tests      []string
+}
+
+// A subject is a package under test.
+type subject struct {
+	name, dir, work string
+	tests           string // the program
+	mutants         []*mutant
+	took            map[string]time.Duration // by a test alone
+}
+
+func main() {
+	log.SetFlags(0)
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
+	}
+	work, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		log.Fatal(err)
+	}
+	failed := false
+	for _, name := range os.Args[1:] {
+		name = filepath.ToSlash(filepath.Clean(name))
+		fmt.Printf("\n== %s\n", name)
+		s := &subject{name: name, work: filepath.Join(work, filepath.Base(name)), took: map[string]time.Duration{}}
+		ok, err := s.judge()
+		if err != nil {
+			fmt.Println("FAIL:", err)
+		}
+		failed = failed || !ok || err != nil
+	}
+	if err := os.RemoveAll(work); err != nil || failed {
+		os.Exit(1)
+	}
+}
+
+// judge tries all mutants, and reports whether enough die and the others are listed.
+func (s *subject) judge() (ok bool, err error) {
+	if s.dir, err = filepath.Abs(s.name); err != nil {
+		return false, err
+	}
+	if err := s.build(); err != nil {
+		return false, err
+	}
+	if err := s.cover(); err != nil {
+		return false, err
+	}
+	listed, err := s.listed()
+	if err != nil {
+		return false, err
+	}
+	ok = true
+	died, lived := 0, 0
+	for _, m := range s.mutants {
+		if len(m.tests) == 0 {
+			continue
+		}
+		if s.dies(m) {
+			died++
+			continue
+		}
+		lived++
+		if i := slices.Index(listed, m.named); i >= 0 {
+			listed = slices.Delete(listed, i, i+1)
+			continue
+		}
+		ok = false
+		fmt.Printf("LIVED, and is not in %s, line %d: %s\n", living, m.line, m.named)
+	}
+	for _, gone := range listed {
+		fmt.Printf("is in %s, and died or is gone: %s\n", living, gone)
+	}
+	share := 100 * float64(died) / float64(max(1, died+lived))
+	fmt.Printf("%d mutants, %d met by tests: %d died, %d lived: %.1f %%\n", len(s.mutants), died+lived, died, lived, share)
+	if share < 90 {
+		fmt.Println("FAIL: fewer than nine in ten died")
+		ok = false
+	}
+	return ok, nil
+}
+
+// listed returns the mutants of the package that may live.
+func (s *subject) listed() (all []string, err error) {
+	text, err := os.ReadFile(living)
+	for line := range strings.Lines(string(text)) {
+		if file, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") && filepath.ToSlash(filepath.Dir(file)) == s.name {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return all, err
+}
+
+// build builds the package's tests with all mutants. Those that do not compile are left out:
+// what is added may be texts, and what is compared a constant.
+func (s *subject) build() error {
+	out, err := exec.Command("go", "list", "-f", `{{join .GoFiles "\n"}}`, "./"+s.name).Output()
+	if err != nil {
+		return err
+	}
+	files := slices.DeleteFunc(strings.Fields(string(out)), others.MatchString)
+	if err := os.MkdirAll(s.work, 0o700); err != nil {
+		return err
+	}
+	s.tests = filepath.Join(s.work, "tests")
+	without := map[string]bool{}
+	for {
+		if err := s.write(files, without); err != nil {
+			return err
+		}
+		said, err := exec.Command("go", "test", "-c", "-gcflags=-e", "-overlay", filepath.Join(s.work, "overlay.json"), "-o", s.tests, "./"+s.name).CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		before := len(without)
+		for _, m := range regexp.MustCompile(`(?m)^\S*?([^/\s]+\.go):(\d+):`).FindAllStringSubmatch(string(said), -1) {
+			// The text of an expression may begin lines before what is wrong with it.
+			line, _ := strconv.Atoi(m[2])
+			for at := line; at > line-6 && (at == line || without[m[1]+":"+m[2]]); at-- {
+				without[fmt.Sprintf("%s:%d", m[1], at)] = true
+			}
+		}
+		if len(without) == before {
+			return fmt.Errorf("%w\n%s", err, said)
+		}
+	}
+}
+
+// write writes the files with mutants, and the overlay that puts them in the place of theirs.
+func (s *subject) write(files []string, without map[string]bool) error {
+	s.mutants = nil
+	replace := map[string]string{}
+	pkg := ""
+	for _, file := range files {
+		path := filepath.Join(s.dir, file)
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		w := &writer{subject: s, file: file, source: source, set: token.NewFileSet(), without: without}
+		tree, err := parser.ParseFile(w.set, path, source, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg = tree.Name.Name
+		w.walk(tree)
+		replace[path] = filepath.Join(s.work, file)
+		if err := os.WriteFile(replace[path], fmt.Appendf(nil, "//line %s:1\n%s", path, w.text()), 0o600); err != nil {
+			return err
+		}
+	}
+	choose := filepath.Join(s.work, "choose.go")
+	replace[filepath.Join(s.dir, "zz_choose.go")] = choose
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	return errors.Join(err, os.WriteFile(choose, []byte("package "+pkg+"\n"+chooser), 0o600), os.WriteFile(filepath.Join(s.work, "overlay.json"), overlay, 0o600))
+}
+
+// run runs tests with an entry in the environment.
+func (s *subject) run(limit time.Duration, tests []string, entry string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.tests, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.failfast", "-test.timeout", limit.String())
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), entry)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd.Run()
+}
+
+// cover finds which tests meet which mutants.
+func (s *subject) cover() error {
+	cmd := exec.Command(s.tests, "-test.list", "^(Test|Fuzz|Example)")
+	cmd.Dir = s.dir
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	met := filepath.Join(s.work, "met")
+	for _, test := range strings.Fields(string(out)) {
+		began := time.Now()
+		if err := s.run(5*time.Minute, []string{test}, "MUTANTS_MET="+met); err != nil {
+			fmt.Printf("left out, since it fails in this build without a mutant: %s\n", test)
+		}
+		s.took[test] = time.Since(began)
+		text, readErr := os.ReadFile(met)
+		if err == nil && readErr == nil {
+			for _, id := range strings.Fields(string(text)) {
+				if n, err := strconv.Atoi(id); err == nil {
+					s.mutants[n-1].tests = append(s.mutants[n-1].tests, test)
+				}
+			}
+		}
+		_ = os.Remove(met) // absent if no mutant was met
+	}
+	return nil
+}
+
+// dies reports whether a test of those that meet a mutant fails, the fastest first.
+func (s *subject) dies(m *mutant) bool {
+	slices.SortFunc(m.tests, func(a, b string) int { return int(s.took[a] - s.took[b]) })
+	few := min(len(m.tests), 6)
+	for _, tests := range [][]string{m.tests[:few], m.tests[few:]} {
+		limit := 10 * time.Second
+		for _, test := range tests {
+			limit += 5 * s.took[test]
+		}
+		if len(tests) > 0 && s.run(limit, tests, fmt.Sprint("MUTANT=", m.id)) != nil {
+			return true
+		}
+	}
+	return false
+}
