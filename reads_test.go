@@ -41,13 +41,16 @@ var mayOpen = map[string]string{
 	"internal/guard/child/process_linux.go detachStdio":      "/dev/null",
 	"internal/guard/child/proc_linux.go readFile":            "below /proc",
 	"internal/sandbox/build_linux.go allowOne":               "names a path for a rule, and reads nothing",
+	"internal/sandbox/trace_linux.go call":                   "the memory of a process, below /proc",
 	"internal/wire/pipe_linux.go a variable":                 "below /proc",
+	"internal/registry/bundle.go unpackInto":                 "a directory that was just made, which no path leaves",
+	"internal/activity/files.go ready":                       "creates a file with a name of its own",
 	"aggregator/internal/results/store.go Add":               "creates a file with a name of its own",
 	"aggregator/internal/viewtest/viewtest.go Golden":        "runs in tests",
 	"cmd/dynmcp/internal/sharing/system_unix.go lockSocket":  "opened for writing as well, which waits for nobody",
 	"cmd/dynmcp/internal/sharing/system_unix.go openPrivate": "opened for writing, without waiting",
 	"transports/oauth/files.go lockFile":                     "a lock, opened for writing as well",
-	"cmd/dynmcp/files.go lock":                               "a lock, opened for writing as well",
+	"cmd/dynmcp/internal/editfile/editfile.go Lock":          "a lock, opened for writing as well",
 	"schema/internal/gen/main.go write":                      "runs when the schema is generated",
 }
 
