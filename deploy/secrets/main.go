@@ -81,7 +81,7 @@ func write(dir string, names []string, dynmcp string) error {
 
 // certificates adds an authority and a certificate for the nodes of NATS, which is for
 // hosts and for the routes between them. Nobody keeps the key of the authority: to
-// renew, make all of them anew.
+// renew, make all of them again.
 func certificates(files map[string][]byte, names []string) error {
 	from, until := time.Now().Add(-time.Hour), time.Now().AddDate(2, 0, 0)
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,7 +1,7 @@
 // Command generate writes what names the version or an address of the project: the
 // module path and its imports, server.json for the MCP registry, the manifest of the
 // Claude Desktop extension, and the part of docs/install.md that names packages. The version stands in
-// cmd/dynmcp/main.go, the address in packaging/repository.
+// cmd/dynmcp/internal/cli/version.go, the address in packaging/repository.
 package main
 
 import (
@@ -101,13 +101,13 @@ func read(root string) (project, error) {
 	if p.Owner, p.Name, ok = strings.Cut(strings.TrimSpace(string(repository)), "/"); !ok {
 		return p, errors.New("packaging/repository: want OWNER/NAME")
 	}
-	source, err := os.ReadFile(filepath.Join(root, "cmd/dynmcp/main.go"))
+	source, err := os.ReadFile(filepath.Join(root, "cmd/dynmcp/internal/cli/version.go"))
 	if err != nil {
 		return p, err
 	}
-	found := regexp.MustCompile(`(?m)^const version = "(.+)"$`).FindSubmatch(source)
+	found := regexp.MustCompile(`(?m)^const Version = "(.+)"$`).FindSubmatch(source)
 	if found == nil {
-		return p, errors.New("cmd/dynmcp/main.go has no version")
+		return p, errors.New("cmd/dynmcp/internal/cli/version.go has no version")
 	}
 	p.Version = string(found[1])
 	return p, nil
