@@ -17,12 +17,12 @@ import (
 const (
 	readmeWords       = 1400
 	architectureWords = 3000
-	allWords          = 25300 // of README, ARCHITECTURE and docs without the pages of ownWords: 25,000 and the keys of sandbox
+	allWords          = 26240 // of README, ARCHITECTURE and docs without the pages of ownWords: 25,000, and the keys of sandbox, pins, policy, activity, registries, profiles and scripts; and the verbs of runs
 	lineChars         = 160
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/sandbox.md": 700, "docs/secrets.md": 400}
+var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 400, "docs/definitions.md": 450, "docs/policy.md": 550, "docs/activity.md": 500, "docs/ui.md": 500, "docs/trust.md": 900, "docs/descriptions.md": 750, "docs/registries.md": 700, "docs/profiles.md": 500, "docs/scripts.md": 800, "docs/verify.md": 700}
 
 // documents reads what users read, by path.
 func documents(t *testing.T) map[string]string {
