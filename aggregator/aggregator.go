@@ -71,6 +71,8 @@ type Options struct {
 	// Definitions is the directory of the definitions of tools that are pinned or approved; ""
 	// keeps none.
 	Definitions string
+	// Package returns which package a server runs, in which version, for the lock of approved tools.
+	Package func(context.Context, schema.Server) string
 	// LockChanged says when the lock of approved tools may have changed; nil is never.
 	LockChanged <-chan struct{}
 	// Listings is where replicas keep what servers list, in the place of StoreDir: what one
@@ -186,7 +188,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
 		Work: a.work, Published: a.installed, Refreshed: a.notifyReplicas,
 		Keep: func(u *lazy.Upstream, l *catalog.Listing) {
-			a.pinning.Listed(u.Server)
+			a.pinning.Listed(a.ctx, u.Server)
 			a.state.Load().store.KeepListing(u.Server, l)
 		},
 	}

@@ -63,7 +63,7 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 		st.store = &listing.Store{Store: store.Of(cfg, a.opts.StoreDir), Log: a.log}
 	}
 	st.stored = a.loadStored(st)
-	st.pins = pinning.Of(cfg, a.opts.Definitions, a.log)
+	st.pins = pinning.Of(cfg, a.opts.Definitions, a.opts.Package, a.log)
 	return st, nil
 }
 

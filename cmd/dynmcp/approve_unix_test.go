@@ -171,3 +171,30 @@ func TestRunFollowsAnApproval(t *testing.T) {
 		})
 	}
 }
+
+// The lock is committed: it has no secret of the command line, whoever writes it.
+func TestLockHasNoSecrets(t *testing.T) {
+	t.Parallel()
+	const token = "canary-of-the-lock"
+	server := fake(t, "alpha", "-bare", "-tools", "1")
+	runner := filepath.Join(t.TempDir(), "uvx")
+	if err := os.WriteFile(runner, []byte("#!/bin/sh\nshift 2\nexec '"+server.fields["command"].(string)+"' \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--from", "git+https://me:${TOKEN}@git.example.com/server"}, server.fields["args"].([]string)...)
+	m := remembering(t, []entry{server.with("pins", "warn").with("command", runner).with("args", args)})
+	if err := os.WriteFile(filepath.Join(filepath.Dir(m.config), ".env"), []byte("TOKEN="+token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join(filepath.Dir(m.config), "dynmcp.lock")
+	for _, verb := range [][]string{{"warm"}, {"approve", "--all"}} {
+		m.verb(verb...)
+		text, err := os.ReadFile(lock)
+		if err != nil || !strings.Contains(string(text), "git.example.com/server") || strings.Contains(string(text), token) {
+			t.Errorf("after %v the lock has %q, %v", verb, text, err)
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

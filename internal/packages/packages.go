@@ -1,5 +1,5 @@
-// Package packages reads what packages of npm and of Python say they are, from the copies that
-// npx and uvx keep. It fetches and runs nothing.
+// Package packages tells which packages commands run, in which version, and what those say they
+// are: from the copies that npx, uvx and container engines keep. It fetches nothing.
 package packages
 
 import (
@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -21,42 +20,20 @@ const most = 1 << 20
 // Description returns what the package that a command runs says it is, "" where the command
 // runs none, or there is no copy of it.
 func Description(ctx context.Context, command string, args []string) string {
-	program := strings.ToLower(filepath.Base(filepath.FromSlash(command)))
-	switch program = strings.TrimSuffix(strings.TrimSuffix(program, ".cmd"), ".exe"); program {
-	case "npx", "bunx", "pnpx":
-		return ofNPM(ctx, NPM(args))
-	case "uvx":
-		return ofPython(ctx, python(args))
-	case "uv":
-		if len(args) > 2 && args[0] == "tool" && args[1] == "run" {
-			return ofPython(ctx, python(args[2:]))
-		}
+	p := Of(command, args)
+	name, _ := p.Cut()
+	switch p.Kind {
+	case "npm":
+		return manifest(newest(ctx, name, filepath.Join(npxDir(nil), "*", "node_modules", filepath.FromSlash(name), "package.json"))).Description
+	case "pypi":
+		return metadata(newestWheel(ctx, name, nil), "Summary")
 	}
 	return ""
 }
 
-// NPM returns the package that the arguments of npx name, with its version.
-func NPM(args []string) string {
-	for i, arg := range args {
-		value, long := strings.CutPrefix(arg, "--package=")
-		switch {
-		case long:
-			return value
-		case (arg == "-p" || arg == "--package") && i+1 < len(args):
-			return args[i+1]
-		case !strings.HasPrefix(arg, "-"):
-			return arg
-		}
-	}
-	return ""
-}
-
-// ofNPM reads the description in a package.json.
-func ofNPM(ctx context.Context, name string) string {
-	if at := strings.LastIndexByte(name, '@'); at > 0 {
-		name = name[:at]
-	}
-	dir := os.Getenv("npm_config_cache")
+// npxDir returns the directory in which npx keeps what it has installed.
+func npxDir(env map[string]string) string {
+	dir := cmp.Or(env["npm_config_cache"], env["NPM_CONFIG_CACHE"], os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
 	switch {
 	case dir != "":
 	case runtime.GOOS == "windows":
@@ -64,35 +41,24 @@ func ofNPM(ctx context.Context, name string) string {
 	default:
 		dir = filepath.Join(home(), ".npm")
 	}
-	text := newest(ctx, name, filepath.Join(dir, "_npx", "*", "node_modules", filepath.FromSlash(name), "package.json"))
-	var about struct{ Description string }
+	return filepath.Join(dir, "_npx")
+}
+
+// A npmManifest is what a package.json says.
+type npmManifest struct{ Description, Version string }
+
+func manifest(text []byte) (about npmManifest) {
 	_ = json.Unmarshal(text, &about) // what is malformed says nothing
-	return about.Description
+	return about
 }
 
-// python returns the package that the arguments of uvx name.
-func python(args []string) string {
-	for i, arg := range args {
-		value, long := strings.CutPrefix(arg, "--from=")
-		switch {
-		case long:
-			return value
-		case arg == "--from" && i+1 < len(args):
-			return args[i+1]
-		case !strings.HasPrefix(arg, "-") && (i == 0 || !slices.Contains([]string{"--with", "--python", "-p", "--index-url"}, args[i-1])):
-			return arg
-		}
-	}
-	return ""
-}
-
-// ofPython reads the summary in the METADATA of an installed wheel.
-func ofPython(ctx context.Context, name string) string {
+// newestWheel reads the METADATA of the newest copy of a Python package that uvx has.
+func newestWheel(ctx context.Context, name string, env map[string]string) []byte {
 	if end := strings.IndexAny(name, "[=<>~!@ "); end >= 0 {
 		name = name[:end]
 	}
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
-	dir := os.Getenv("UV_CACHE_DIR")
+	dir := cmp.Or(env["UV_CACHE_DIR"], os.Getenv("UV_CACHE_DIR"))
 	switch {
 	case dir != "":
 	case runtime.GOOS == "windows":
@@ -100,13 +66,17 @@ func ofPython(ctx context.Context, name string) string {
 	default:
 		dir = filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home(), ".cache")), "uv")
 	}
-	text := newest(ctx, name, filepath.Join(dir, "archive-v0", "*", name+"-*.dist-info", "METADATA"))
+	return newest(ctx, name, filepath.Join(dir, "archive-v0", "*", name+"-*.dist-info", "METADATA"))
+}
+
+// metadata returns a field of METADATA.
+func metadata(text []byte, field string) string {
 	for line := range strings.Lines(string(text)) {
 		if strings.TrimSpace(line) == "" { // what follows is its readme
 			break
 		}
-		if summary, ok := strings.CutPrefix(line, "Summary: "); ok {
-			return strings.TrimSpace(summary)
+		if value, ok := strings.CutPrefix(line, field+": "); ok {
+			return strings.TrimSpace(value)
 		}
 	}
 	return ""

@@ -34,12 +34,12 @@ func (e *Env) Follow(ctx context.Context, changed <-chan struct{}) {
 }
 
 // Listed pins what a server has listed, if nothing of it is pinned yet.
-func (e *Env) Listed(server schema.Server) {
+func (e *Env) Listed(ctx context.Context, server schema.Server) {
 	p := e.Current()
 	if g := p.Guard(server.Name); g == nil || g.Pinned() {
 		return
 	}
-	if tools, ok := e.Catalog.Pinned(server.Name); ok && p.FirstUse(server, tools) {
+	if tools, ok := e.Catalog.Pinned(server.Name); ok && p.FirstUse(ctx, server, tools) {
 		e.use(p)
 	}
 }

@@ -5,6 +5,8 @@ package pinning
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -15,20 +17,21 @@ import (
 // Pins are those of one config. Nil is a config that has none.
 type Pins struct {
 	files  pins.Files
-	blocks map[string]bool // of the servers that are held to the lock, by name
+	blocks map[string]bool                             // of the servers that are held to the lock, by name
+	runs   func(context.Context, schema.Server) string // which package; nil knows none
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	text   []byte // of the lock, as it was read
-	read   bool
-	guards map[string]*pins.Guard
-	failed bool // to pin was logged
+	mu      sync.Mutex
+	text    []byte // of the lock, as it was read
+	problem error  // with it
+	guards  map[string]*pins.Guard
+	failed  bool // to pin was logged
 }
 
 // Of returns the pins of a config, nil where all servers are off: then nothing is read.
 // Definitions are kept in a directory, or with "" nowhere.
-func Of(cfg *schema.Config, definitions string, log *slog.Logger) *Pins {
-	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, log: log}
+func Of(cfg *schema.Config, definitions string, runs func(context.Context, schema.Server) string, log *slog.Logger) *Pins {
+	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, runs: runs, log: log}
 	for _, s := range cfg.Servers {
 		if s.Pins != "" && s.Pins != schema.PinsOff {
 			p.blocks[s.Name] = s.Pins == schema.PinsBlock
@@ -66,14 +69,14 @@ func (p *Pins) Reread() (changed bool) {
 	lock, text, err := p.files.Read()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.read && err == nil && bytes.Equal(text, p.text) {
+	if p.guards != nil && bytes.Equal(text, p.text) && fmt.Sprint(err) == fmt.Sprint(p.problem) {
 		return false
 	}
 	if err != nil {
 		p.log.Error("the lock of approved tools cannot be read: no tool of a server with \"pins\": \"block\" is shown", "err", err)
 	}
 	book := pins.NewBook(lock, err)
-	p.read, p.text, p.guards = err == nil, text, make(map[string]*pins.Guard, len(p.blocks))
+	p.problem, p.text, p.guards = err, text, make(map[string]*pins.Guard, len(p.blocks))
 	for name, blocks := range p.blocks {
 		p.guards[name] = book.Guard(name, blocks)
 	}
@@ -82,16 +85,20 @@ func (p *Pins) Reread() (changed bool) {
 
 // FirstUse pins what a server lists where nothing of it is pinned and that needs nobody's
 // approval. It reports whether it did.
-func (p *Pins) FirstUse(server schema.Server, tools []pins.Tool) (pinned bool) {
+func (p *Pins) FirstUse(ctx context.Context, server schema.Server, tools []pins.Tool) (pinned bool) {
 	guard := p.Guard(server.Name)
 	if guard == nil || guard.Blocks() || guard.Pinned() || guard.Broken() != nil {
 		return false
+	}
+	runs := ""
+	if p.runs != nil {
+		runs = p.runs(ctx, server)
 	}
 	err := p.files.Keep(tools)
 	if err == nil {
 		err = p.files.Update(func(l pins.Lock) {
 			if l[server.Name] == nil {
-				l.Set(server.Name, pins.Package(server.Command, server.Args, server.Env), tools)
+				l.Set(server.Name, runs, tools)
 			}
 		})
 	}

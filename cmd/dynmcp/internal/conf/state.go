@@ -1,12 +1,15 @@
 package conf
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -46,6 +49,12 @@ func DefinitionsDir() string {
 		return ""
 	}
 	return filepath.Join(dir, "definitions")
+}
+
+// Running returns which package a server runs, and in which version, as the lock of approved
+// tools has it: without secrets, for that is committed.
+func Running(ctx context.Context, s schema.Server) string {
+	return cli.Secrets.String(packages.Running(ctx, s.Command, s.Args, s.Env))
 }
 
 // StoredOf returns what a server listed when it was last started, nothing if that is not

@@ -263,24 +263,18 @@ var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
 
 // checkPinned warns of packages that are fetched in whatever version is newest.
 func (d *doctor) checkPinned(s schema.Server) {
-	program := programOf(s)
-	if program != "npx" && program != "bunx" && program != "pnpx" {
-		return
-	}
-	name := packages.NPM(s.Args)
-	at := strings.LastIndexByte(name, '@')
+	p := packages.Of(s.Command, s.Args)
+	name, version := p.Cut()
 	switch {
-	case name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
+	case p.Kind != "npm" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
 		return
-	case at > 0 && pinnedVersion().MatchString(name[at+1:]):
-		d.add(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: name})
+	case pinnedVersion().MatchString(version):
+		d.add(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: p.Spec})
 		return
-	case at > 0:
-		name = name[:at]
 	}
 	d.add(finding{
 		Check: aboutPackages, Level: warning, Server: s.Name,
-		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, program),
+		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, programOf(s)),
 		Hint: fmt.Sprintf("write %s@VERSION; npm view %s version prints the latest", name, name),
 	})
 }

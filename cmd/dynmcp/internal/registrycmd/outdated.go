@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
-	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -105,25 +105,19 @@ func newest(ctx context.Context, address string, s schema.Server) (*Upgrade, err
 	if s.Registry != "" {
 		return ofRegistry(ctx, address, s)
 	}
-	kind, spec, _ := strings.Cut(pins.Package(s.Command, s.Args, s.Env), ":")
-	at := strings.LastIndexByte(spec, '@')
-	if at <= 0 || kind != registry.NPM && kind != registry.PyPI {
+	p := packages.Of(s.Command, s.Args)
+	name, version := p.Cut()
+	if p.Kind != registry.NPM && p.Kind != registry.PyPI || !release().MatchString(version) {
 		return nil, nil
 	}
-	name, version := spec[:at], spec[at+1:]
-	index := slices.IndexFunc(s.Args, func(arg string) bool {
-		return strings.HasSuffix(arg, spec) || strings.HasSuffix(arg, name+"=="+version)
-	})
-	if index < 0 || !release().MatchString(version) { // it was not in the command: what is installed
-		return nil, nil
-	}
-	found, err := published(ctx, kind, name)
+	index := slices.IndexFunc(s.Args, func(arg string) bool { return strings.HasSuffix(arg, p.Spec) })
+	found, err := published(ctx, p.Kind, name)
 	if err != nil || !release().MatchString(found) {
 		return nil, err
 	}
 	args := slices.Clone(s.Args)
 	args[index] = strings.TrimSuffix(args[index], version) + found
-	return &Upgrade{Server: s.Name, What: kind + ":" + name, Pinned: version, Newest: found, Before: s.Args, Args: args}, nil
+	return &Upgrade{Server: s.Name, What: p.Kind + ":" + name, Pinned: version, Newest: found, Before: s.Args, Args: args}, nil
 }
 
 // ofRegistry asks the registries for the newest version of an entry that was made of one.

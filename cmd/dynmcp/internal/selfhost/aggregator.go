@@ -35,7 +35,7 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	if opts.Login == nil {
 		opts.Login, opts.LogIn = login.Of(login.Store, opts.Logger), login.Offered(login.Store, opts.Logger)
 	}
-	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
+	opts.StoreDir, opts.Definitions, opts.Package = conf.CatalogDir(), conf.DefinitionsDir(), conf.Running
 	recorder, err := record.New(cfg, opts.Logger)
 	if err != nil {
 		return nil, nil, err

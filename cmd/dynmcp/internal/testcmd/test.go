@@ -66,7 +66,7 @@ The exit status is 1 if a server failed.`,
 // A tester tests servers, each in a dynmcp of its own.
 type tester struct {
 	naming sync.Once
-	names  lint.Names // see toolNames
+	names  *lint.Names // see toolNames
 	*selfhost.Target
 	timeout time.Duration             // 0 leaves it to load_timeout
 	check   func(schema.Server) error // what else must hold of one that was listed; may be nil
@@ -97,7 +97,7 @@ const (
 )
 
 // toolNames returns the names of the tools of all servers, as they were last listed.
-func (t *tester) toolNames() lint.Names {
+func (t *tester) toolNames() *lint.Names {
 	t.naming.Do(func() {
 		t.names = (&trust.Review{Config: t.Cfg, Store: store.Of(t.Cfg, conf.CatalogDir())}).Names()
 	})

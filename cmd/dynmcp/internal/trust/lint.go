@@ -11,8 +11,8 @@ import (
 
 // Names returns the tools of all servers of the config, as they were last listed: a
 // definition may name those of another one.
-func (r *Review) Names() lint.Names {
-	names := lint.Names{}
+func (r *Review) Names() *lint.Names {
+	names := &lint.Names{}
 	for _, s := range r.Config.Servers {
 		if s.Disabled {
 			continue
@@ -26,7 +26,7 @@ func (r *Review) Names() lint.Names {
 }
 
 // Lint says what is found in the tools of servers that a view shows, a line for each finding.
-func Lint(view *catalog.View, names lint.Names) (lines []string) {
+func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	for _, t := range view.Tools() {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
 			lines = append(lines, fmt.Sprintf("%s: tool %s: %s", t.Server, visible(t.Upstream), f))

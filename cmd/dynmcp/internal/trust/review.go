@@ -21,11 +21,12 @@ type Review struct {
 	Config  *schema.Config
 	Files   pins.Files
 	Store   *store.Store
+	Package func(schema.Server) string // that a server runs
 	Out     *terminal.Writer
 	Servers []schema.Server // that it is about
 	Tool    string          // of the only server, if it is about that alone
 
-	names lint.Names // made when first needed
+	names *lint.Names // made when first needed
 }
 
 // Select makes the review about SERVER or SERVER/TOOL, or with "" about all servers that are
@@ -91,7 +92,7 @@ func (r *Review) compare() (all []comparison, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c := comparison{server: s, listed: tools, runs: pins.Package(s.Command, s.Args, s.Env)}
+		c := comparison{server: s, listed: tools, runs: r.Package(s)}
 		approved := lock[s.Name]
 		if approved == nil {
 			approved = &pins.Server{}

@@ -100,7 +100,8 @@ func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) erro
 	return on.Run(cmd, func(ctx context.Context, args []string) error {
 		r := &trust.Review{
 			Config: on.Cfg, Store: store.Of(on.Cfg, conf.CatalogDir()), Out: on.Out,
-			Files: pins.Files{Lock: pins.FileOf(on.Cfg.Path), Definitions: conf.DefinitionsDir()},
+			Package: func(s schema.Server) string { return conf.Running(ctx, s) },
+			Files:   pins.Files{Lock: pins.FileOf(on.Cfg.Path), Definitions: conf.DefinitionsDir()},
 		}
 		named := func(name string) (schema.Server, error) { return conf.ServerNamed(on.Cfg, name) }
 		if err := r.Select(strings.Join(args, ""), named); err != nil {

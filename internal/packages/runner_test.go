@@ -1,4 +1,4 @@
-package pins
+package packages
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 
 func TestPackages(t *testing.T) {
 	cache := t.TempDir()
+	t.Setenv("PATH", cache) // no container engine
 	for line, want := range map[string]string{
 		"npx -y @modelcontextprotocol/server-filesystem@2025.8.21 /tmp": "npm:@modelcontextprotocol/server-filesystem@2025.8.21",
 		"npx -y @x/y@latest":                          "npm:@x/y@latest",
@@ -29,7 +30,7 @@ func TestPackages(t *testing.T) {
 		"env TOKEN=1 npx left@1.2": "npm:left@1.2",
 	} {
 		words := strings.Fields(line)
-		if got := Package(words[0], words[1:], map[string]string{"npm_config_cache": cache}); got != want {
+		if got := Running(t.Context(), words[0], words[1:], map[string]string{"npm_config_cache": cache, "UV_CACHE_DIR": cache}); got != want {
 			t.Errorf("%s: got %q, want %q", line, got, want)
 		}
 	}
@@ -46,8 +47,26 @@ func TestVersionThatNpxHasInstalled(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"x","version":"2025.9.12"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := Package("npx", []string{"-y", npxPackage}, map[string]string{"npm_config_cache": cache})
+	got := Running(t.Context(), "npx", []string{"-y", npxPackage}, map[string]string{"npm_config_cache": cache})
 	if want := "npm:" + npxPackage + "@2025.9.12"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// uvx keeps the wheels of what it has installed.
+func TestVersionThatUvxHasInstalled(t *testing.T) {
+	cache := t.TempDir()
+	dir := filepath.Join(cache, "archive-v0", "xYz", "mcp_server_time-2025.9.25.dist-info")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "METADATA"), []byte("Metadata-Version: 2.1\nName: mcp-server-time\nVersion: 2025.9.25\n\nVersion: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"UV_CACHE_DIR": cache}
+	for spec, want := range map[string]string{"mcp-server-time": "pypi:mcp-server-time@2025.9.25", "mcp-server-time==1.2": "pypi:mcp-server-time@1.2"} {
+		if got := Running(t.Context(), "uvx", []string{spec}, env); got != want {
+			t.Errorf("%s: got %s, want %s", spec, got, want)
+		}
 	}
 }
