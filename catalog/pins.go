@@ -69,6 +69,9 @@ func (v *View) WhyHeld(name string) string {
 // heldBack says, as the rest of a sentence, why a tool is held back and how a person sees
 // and approves it.
 func heldBack(server, tool string, v pins.Verdict) string {
+	if v.Kind == pins.Unread {
+		return fmt.Sprintf("it %s. A person has to mend the lock", v)
+	}
 	return fmt.Sprintf("it %s. A person sees what is in it with `dynmcp diff %s`, and approves it with `dynmcp approve %[2]s`", v, CommandWord(server+"/"+tool))
 }
 

@@ -82,7 +82,19 @@ func (f Files) Update(change func(Lock)) error {
 	}
 	change(l)
 	if text := l.Text(); !bytes.Equal(text, before) {
-		return atomicfile.Replace(f.Lock, text, 0)
+		return replace(f.Lock, text)
 	}
 	return nil
+}
+
+// replace writes the lock where it is, with the mode that it has.
+func replace(path string, text []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	var mode fs.FileMode
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return atomicfile.Replace(path, text, mode)
 }

@@ -92,6 +92,9 @@ func (l Lock) add(words []string) error {
 		server.Tools[words[2]] = words[3]
 		return nil
 	}
+	if slices.Contains([]string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}, words[0]) {
+		return errors.New("a merge conflict is not resolved")
+	}
 	return errors.New(`want "server NAME [PACKAGE]" or "tool SERVER NAME sha256:DIGEST"`)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +44,7 @@ func TestBrokenLockIsAnError(t *testing.T) {
 		"# nothing\n":                           "it is empty",
 		"{}\n":                                  `line 1: want "dynmcp-lock 1"`,
 		"dynmcp-lock 2\n":                       "line 1: it was written by another version of dynmcp",
-		head + "<<<<<<< HEAD\n":                 "line 2: want ",
+		head + "<<<<<<< HEAD\n":                 "line 2: a merge conflict is not resolved",
 		head + "tool a b " + digest + "\n":      `line 2: a tool of "a", for which there is no server line before`,
 		head + "server a\nserver a\n":           `line 3: the server "a" is there twice`,
 		head + "server a\ntool a b sha256:12\n": "line 3: want ",
@@ -72,6 +73,28 @@ func TestUpdatesOfManyAreAllKept(t *testing.T) {
 	all.Wait()
 	if l, _, err := f.Read(); err != nil || len(l) != 20 {
 		t.Errorf("got %d servers, %v", len(l), err)
+	}
+}
+
+// A lock that lies elsewhere stays there, and is readable by whom it was.
+func TestLinkedLockStaysALink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "shared"), filepath.Join(dir, FileName)
+	if err := os.WriteFile(target, Lock{}.Text(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("shared", link); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	if err := (Files{Lock: link}).Update(func(l Lock) { l.Set("a", "", nil) }); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(target)
+	if info, linked := os.Lstat(link); err != nil || linked != nil || info.Mode()&os.ModeSymlink == 0 || !strings.Contains(string(text), "server a") {
+		t.Errorf("the file has %q, the link is %v: %v, %v", text, info, err, linked)
+	}
+	if info, err := os.Stat(target); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v", info.Mode(), err)
 	}
 }
 
