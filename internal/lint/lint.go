@@ -35,13 +35,25 @@ func (f Finding) String() string {
 }
 
 // Names are those of the tools of all servers, to tell which a text is about.
-type Names map[string][]string // servers by tool
+type Names struct {
+	servers map[string][]string // by tool
+	alike   map[string][]string // tools by what their names look like
+}
 
 // Add adds a tool of a server.
-func (n Names) Add(server, tool string) { n[tool] = append(n[tool], server) }
+func (n *Names) Add(server, tool string) {
+	if n.servers == nil {
+		n.servers, n.alike = map[string][]string{}, map[string][]string{}
+	}
+	if n.servers[tool] == nil {
+		skeleton := lookalike.Skeleton(tool)
+		n.alike[skeleton] = append(n.alike[skeleton], tool)
+	}
+	n.servers[tool] = append(n.servers[tool], server)
+}
 
-// Check returns what the rules find in a tool of a server. names may be nil.
-func Check(server, tool string, raw json.RawMessage, names Names) (all []Finding) {
+// Check returns what the rules find in a tool of a server.
+func Check(server, tool string, raw json.RawMessage, names *Names) (all []Finding) {
 	c := checker{server: server, tool: tool, names: names}
 	c.name()
 	for key, value := range wire.Members(raw) {
@@ -59,7 +71,7 @@ func Check(server, tool string, raw json.RawMessage, names Names) (all []Finding
 
 type checker struct {
 	server, tool string
-	names        Names
+	names        *Names
 	found        []Finding
 }
 
@@ -73,9 +85,9 @@ func (c *checker) add(rule, grade, where, format string, args ...any) {
 // name checks the name of the tool.
 func (c *checker) name() {
 	c.characters("name", c.tool)
-	for other := range c.names {
-		if lookalike.Alike(c.tool, other) {
-			c.add("look-alike", High, "name", "%+q looks like %+q of %s", c.tool, other, strings.Join(c.names[other], ", "))
+	for _, other := range c.names.alike[lookalike.Skeleton(c.tool)] {
+		if other != c.tool {
+			c.add("look-alike", High, "name", "%+q looks like %+q of %s", c.tool, other, strings.Join(c.names.servers[other], ", "))
 		}
 	}
 }
@@ -156,7 +168,7 @@ func (c *checker) otherTools(where, text string) {
 		if !ok {
 			server, tool = "", word
 		}
-		owners := c.names[tool]
+		owners := c.names.servers[tool]
 		if len(tool) < shortestTool || len(owners) != 1 || owners[0] == c.server || server != "" && server != owners[0] || !strings.ContainsAny(tool, "_-") {
 			continue
 		}

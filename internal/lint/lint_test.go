@@ -11,7 +11,7 @@ import (
 
 // Each rule finds an attack that was published, or is like one.
 func TestRules(t *testing.T) {
-	names := Names{}
+	var names Names
 	names.Add("mail", "send_email")
 	names.Add("files", "read_file")
 	for _, c := range []struct{ rule, where, from, tool string }{
@@ -52,7 +52,7 @@ func TestRules(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.tool), &tool); err != nil {
 			t.Fatal(err)
 		}
-		found := Check("evil", tool.Name, []byte(c.tool), names)
+		found := Check("evil", tool.Name, []byte(c.tool), &names)
 		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == c.rule && f.Where == c.where }) {
 			t.Errorf("%s (%s): found %v", c.rule, c.from, found)
 		}
@@ -61,7 +61,7 @@ func TestRules(t *testing.T) {
 
 // What is honest is not found.
 func TestHonestTools(t *testing.T) {
-	names := Names{}
+	var names Names
 	names.Add("files", "read_file")
 	names.Add("git", "read_file")
 	for _, tool := range []string{
@@ -71,7 +71,7 @@ func TestHonestTools(t *testing.T) {
 	} {
 		var named struct{ Name string }
 		_ = json.Unmarshal([]byte(tool), &named)
-		if found := Check("files", named.Name, []byte(tool), names); found != nil {
+		if found := Check("files", named.Name, []byte(tool), &names); found != nil {
 			t.Errorf("%s: %v", tool, found)
 		}
 	}
@@ -91,7 +91,7 @@ func TestFalsePositives(t *testing.T) {
 		raw          json.RawMessage
 	}
 	var all []listed
-	names := Names{}
+	var names Names
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -109,7 +109,7 @@ func TestFalsePositives(t *testing.T) {
 	}
 	n, rules := 0, map[string]int{}
 	for _, l := range all {
-		found := Check(l.server, l.tool, l.raw, names)
+		found := Check(l.server, l.tool, l.raw, &names)
 		if found != nil {
 			n++
 		}

@@ -4,38 +4,40 @@ package lookalike
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// letters are the letters of other scripts, and the digits, that look like Latin letters.
-// It is the part of Unicode's confusables.txt (UTS 39) that tool names are forged with.
+// letters are the letters of other scripts, and the digits, that look like Latin letters,
+// of which there are no capitals here. It is the part of Unicode's confusables.txt (UTS 39)
+// that tool names are forged with.
 var letters = strings.NewReplacer(
 	// Cyrillic
-	"а", "a", "в", "b", "с", "c", "ԁ", "d", "е", "e", "һ", "h", "і", "i", "ј", "j", "к", "k", "ӏ", "l", "м", "rn", "о", "o", "р", "p", "ԛ", "q",
-	"ѕ", "s", "т", "t", "υ", "u", "ѵ", "v", "ԝ", "w", "х", "x", "у", "y",
-	"А", "A", "В", "B", "С", "C", "Е", "E", "Н", "H", "І", "l", "Ј", "J", "К", "K", "М", "M", "О", "O", "Р", "P", "Ѕ", "S", "Т", "T", "Х", "X",
+	"а", "a", "в", "b", "с", "c", "ԁ", "d", "е", "e", "һ", "h", "і", "l", "ј", "j", "к", "k", "ӏ", "l", "м", "rn", "о", "o", "р", "p", "ԛ", "q",
+	"ѕ", "s", "т", "t", "ѵ", "v", "ԝ", "w", "х", "x", "у", "y",
 	// Greek
-	"α", "a", "γ", "y", "ε", "e", "ι", "i", "κ", "k", "ν", "v", "ο", "o", "ρ", "p", "σ", "o", "τ", "t", "χ", "x",
-	"Α", "A", "Β", "B", "Ε", "E", "Ζ", "Z", "Η", "H", "Ι", "l", "Κ", "K", "Μ", "M", "Ν", "N", "Ο", "O", "Ρ", "P", "Τ", "T", "Υ", "Y", "Χ", "X",
+	"α", "a", "β", "b", "γ", "y", "ε", "e", "ζ", "z", "η", "n", "ι", "l", "κ", "k", "μ", "m", "ν", "v", "ο", "o", "ρ", "p", "σ", "o", "ς", "s",
+	"τ", "t", "υ", "u", "χ", "x",
 	// Latin and Armenian
-	"ı", "i", "ɩ", "i", "ɑ", "a", "ɡ", "g", "ſ", "f", "ʀ", "r", "օ", "o", "ս", "u", "հ", "h", "ո", "n", "զ", "q", "ց", "g",
+	"ı", "l", "ɩ", "l", "ɑ", "a", "ɡ", "g", "ſ", "f", "ʀ", "r", "օ", "o", "ս", "u", "հ", "h", "ո", "n", "զ", "q", "ց", "g",
 	// ASCII
-	"0", "O", "1", "l", "I", "l", "|", "l", "m", "rn",
+	"0", "o", "1", "l", "i", "l", "|", "l", "m", "rn",
 	// hyphens and low lines
 	"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "−", "-", "ˍ", "_",
 )
 
+// capitals are those that look like another letter than their small ones do.
+var capitals = strings.NewReplacer("Η", "h", "Ν", "n", "Υ", "y", "Н", "h")
+
 // Skeleton returns what names have in common that look the same: two names look alike if
-// they differ and their skeletons do not.
+// they differ and their skeletons do not. Case and accents make no difference.
 func Skeleton(name string) string {
 	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0xFF01 && r <= 0xFF5E: // full width
-			return r - 0xFF01 + '!'
-		case r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Mn, unicode.Variation_Selector):
+		if r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Mn, unicode.Variation_Selector) {
 			return -1
 		}
-		return r
-	}, name)
+		return unicode.ToLower(r)
+	}, capitals.Replace(norm.NFKD.String(name)))
 	return letters.Replace(name)
 }
 

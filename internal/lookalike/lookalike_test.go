@@ -14,6 +14,11 @@ func TestNamesThatLookAlike(t *testing.T) {
 		{"search-code", "search‐code"},     // another hyphen
 		{"transfer", "trαnsfer"},           // Greek
 		{"transfer", "transfer\U000e0020"}, // a tag
+		{"read_file", "Read_File"},         // another case
+		{"LIST", "list"},                   // the same, with the letter that is a small L
+		{"caf\u00e9", "cafe\u0301"},        // another form of one letter
+		{"read_file", "𝐫𝐞𝐚𝐝_file"},         // mathematical letters
+		{"SEND", "ЅЕΝD"},                   // capitals of two other scripts
 	} {
 		if !Alike(pair[0], pair[1]) {
 			t.Errorf("%q and %q do not look alike: %q, %q", pair[0], pair[1], Skeleton(pair[0]), Skeleton(pair[1]))
