@@ -136,6 +136,18 @@ func TestRunFollowsAnApproval(t *testing.T) {
 			host.Initialize(handshake, nil)
 			return host.Conn
 		},
+		"stdio, and the lock is elsewhere": func(t *testing.T, m remembered) *mcptest.Conn {
+			target := filepath.Join(t.TempDir(), "lock")
+			if err := os.WriteFile(target, []byte("dynmcp-lock 1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(target, filepath.Join(filepath.Dir(m.config), "dynmcp.lock")); err != nil {
+				t.Fatal(err)
+			}
+			host := m.run()
+			host.Initialize(handshake, nil)
+			return host.Conn
+		},
 		"serve": func(t *testing.T, m remembered) *mcptest.Conn {
 			socket := socketPath(t)
 			serveOn(t, socket, m.config)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -182,7 +183,7 @@ func (r *reloader) watch() (changed bool) {
 	return true
 }
 
-// files returns what a config is read from, and the targets of links.
+// files returns what a config is read from, its lock, and the targets of links.
 func (r *reloader) files() []string {
 	files := append(slices.Clone(r.paths), r.envFile)
 	if r.envFile == "" {
@@ -190,6 +191,9 @@ func (r *reloader) files() []string {
 		for _, path := range r.paths {
 			files = append(files, schema.EnvFileBeside(path))
 		}
+	}
+	for _, path := range r.paths {
+		files = append(files, pins.FileOf(path))
 	}
 	var all []string
 	for _, file := range files {
