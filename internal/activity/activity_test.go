@@ -154,6 +154,33 @@ func TestDroppedLinesAreCounted(t *testing.T) {
 	}
 }
 
+// A disk that takes a part of what is written has the lines that it took, and those alone.
+func TestPartlyWrittenLinesAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	f := files{dir: dir, run: "r", began: time.Now()}
+	write := func(lines string, want int, fails bool) {
+		t.Helper()
+		if n, err := f.write([]byte(lines)); n != want || (err != nil) != fails {
+			t.Errorf("%q: %d lines, %v; want %d", lines, n, err, want)
+		}
+	}
+	write("{\"tool\":\"a\"}\n{\"tool\":\"b\"}\n", 2, false)
+	write("{\"too", 0, false) // as a full disk leaves it
+	write("{\"tool\":\"c\"}\n", 1, false)
+	whole := f.file
+	f.file, _ = os.Open(whole.Name()) // writes fail
+	whole.Close()
+	write("{\"tool\":\"d\"}\n", 0, true)
+	f.close()
+	write("{\"tool\":\"e\"}\n", 1, false)
+	f.close()
+	r := &Reader{Dir: dir}
+	lines, err := r.Next(context.Background(), &Filter{})
+	if err != nil || len(lines) != 4 || r.Broken != 1 {
+		t.Errorf("%d lines, %d broken, %v", len(lines), r.Broken, err)
+	}
+}
+
 // What waits is bounded, whatever the disk does.
 func TestWaitingIsBounded(t *testing.T) {
 	dir := t.TempDir()

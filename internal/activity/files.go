@@ -1,6 +1,7 @@
 package activity
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,18 +44,19 @@ func (f *files) prepare() error {
 	return nil
 }
 
-// write appends lines to the file.
-func (f *files) write(lines []byte) error {
+// write appends lines to the file, and returns how many are there as a whole.
+func (f *files) write(lines []byte) (whole int, err error) {
 	if err := f.ready(); err != nil {
-		return err
+		return 0, err
 	}
-	if f.partial {
-		lines = append([]byte{'\n'}, lines...)
+	if f.partial { // another line is not part of that which was cut
+		lines, whole = append([]byte{'\n'}, lines...), -1
 	}
 	n, err := f.file.Write(lines)
-	f.size += int64(n)
-	f.partial = err != nil && (n > 0 || f.partial)
-	return err
+	if f.size += int64(n); n > 0 {
+		whole, f.partial = whole+bytes.Count(lines[:n], []byte{'\n'}), lines[n-1] != '\n'
+	}
+	return max(whole, 0), err
 }
 
 // ready has a file that is there and not full.

@@ -1,7 +1,6 @@
 package activity
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
@@ -19,6 +18,9 @@ const (
 	mostHeld    = 32 << 20
 	// closeWait is how long the end of dynmcp waits for a disk.
 	closeWait = 5 * time.Second
+	// writeSize is how many bytes are written at once, so that a long result does not keep the
+	// calls before it from the disk.
+	writeSize = 64 << 10
 	// sayEvery is how often it is said that lines were dropped.
 	sayEvery = time.Minute
 )
@@ -44,9 +46,9 @@ type Log struct {
 	ended chan struct{}
 
 	// Of the writer.
-	said    time.Time
-	unsaid  int64 // lines that were dropped since
-	written int64 // lines that the disk did not take, and of which no line says so
+	lost   int64 // lines that are not in the record, and of which no line says so
+	unsaid int64 // those of which the log of dynmcp does not say so
+	said   time.Time
 
 	mu      sync.Mutex
 	waiting []Entry
@@ -127,51 +129,61 @@ func (l *Log) write() {
 		}
 		l.flush()
 	}
+	if l.unsaid > 0 {
+		l.say(nil)
+	}
 }
 
-// flush writes what waits now.
+// flush writes what waits now, in pieces: what is worked out is written before more is.
 func (l *Log) flush() {
 	l.mu.Lock()
 	batch, dropped := l.waiting, l.dropped
 	l.waiting, l.held, l.dropped = nil, 0, 0
 	l.mu.Unlock()
-	dropped += l.written
-	var lines bytes.Buffer
+	l.lose(dropped, nil)
+	var lines []byte
+	n := 0
 	for i := range batch {
 		e := &batch[i]
-		e.Run = l.run
-		if i == 0 {
-			e.Dropped = dropped
+		if e.Run = l.run; n == 0 {
+			e.Dropped = l.lost
 		}
 		e.finish(l.keep)
-		line, err := json.Marshal(&e.Line)
-		if err != nil {
+		if line, err := json.Marshal(&e.Line); err != nil {
 			l.log.Warn("a call was not recorded", "tool", e.Name(), "err", err)
-			continue
+		} else {
+			lines, n = append(append(lines, line...), '\n'), n+1
 		}
-		lines.Write(append(line, '\n'))
-	}
-	if l.written = dropped; len(batch) == 0 {
-		l.say(nil, 0)
-		return
-	}
-	if err := l.files.write(lines.Bytes()); err != nil {
-		l.written += int64(len(batch))
-		l.say(err, l.written-dropped)
-		return
-	}
-	l.written = 0
-	if dropped > 0 {
-		l.say(nil, dropped)
+		if n > 0 && (len(lines) >= writeSize || i == len(batch)-1) {
+			l.put(lines, n)
+			lines, n = lines[:0], 0
+		}
 	}
 }
 
-// say says, now and then, how many lines were dropped.
-func (l *Log) say(err error, dropped int64) {
-	l.unsaid += dropped
-	if l.unsaid == 0 || time.Since(l.said) < sayEvery {
-		return
+// put writes lines, of which the first one says how many were lost before.
+func (l *Log) put(lines []byte, n int) {
+	whole, err := l.files.write(lines)
+	if whole > 0 {
+		l.lost = 0
 	}
-	l.log.Warn("calls are missing in the activity log", "lines", l.unsaid, "dir", l.files.dir, "err", err)
+	l.lose(int64(n-whole), err)
+}
+
+// lose counts lines that are not in the record.
+func (l *Log) lose(n int64, err error) {
+	l.lost += n
+	l.unsaid += n
+	if l.unsaid > 0 && time.Since(l.said) >= sayEvery {
+		l.say(err)
+	}
+}
+
+func (l *Log) say(err error) {
+	about := []any{"lines", l.unsaid, "dir", l.files.dir}
+	if err != nil {
+		about = append(about, "err", err)
+	}
+	l.log.Warn("calls are missing in the activity log", about...)
 	l.said, l.unsaid = time.Now(), 0
 }
