@@ -22,7 +22,7 @@ type PolicyRule struct {
 	Match string `json:"match" nonblank:"true" example:"github/delete_*"`
 	// What becomes of the call: it is made, a person is asked, or it is refused.
 	Do string `json:"do" enum:"allow,ask,deny" required:"true" example:"ask"`
-	// The users whose calls it is for, a glob, where a gateway tells users apart.
+	// The users whose calls it is for, where a gateway tells users apart: a glob over the subject (sub) of their tokens, or over the issuer, a space and the subject.
 	Principal string `json:"principal" nonblank:"true" example:"ci"`
 	// The hosts it is for, a glob over what they call themselves, which they may choose.
 	Host string `json:"host" nonblank:"true" example:"claude-*"`

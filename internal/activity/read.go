@@ -31,7 +31,11 @@ type Filter struct {
 
 // Passes reports whether a line is picked.
 func (f *Filter) Passes(l *Line) bool {
-	for _, part := range [][2]string{{f.Server, l.Server}, {f.Principal, l.Principal}, {f.Host, l.Host}, {f.Session, l.Session}, {f.Run, l.Run}, {f.Outcome, l.Outcome}} {
+	_, subject, _ := strings.Cut(l.Principal, " ")
+	if f.Principal != "" && f.Principal != l.Principal && f.Principal != subject {
+		return false
+	}
+	for _, part := range [][2]string{{f.Server, l.Server}, {f.Host, l.Host}, {f.Session, l.Session}, {f.Run, l.Run}, {f.Outcome, l.Outcome}} {
 		if part[0] != "" && part[0] != part[1] {
 			return false
 		}

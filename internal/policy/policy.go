@@ -18,7 +18,7 @@ type Call struct {
 	Server    string
 	Tool      string          // by the server's own name for it
 	Class     string          // one of toolglob.Classes
-	Principal string          // "" where users are not told apart
+	Principal string          // "ISSUER SUBJECT", of which a rule may name the latter alone; "" where users are not told apart
 	Host      string          // what it calls itself, "" if it has not said it
 	Surface   string          // how the tool is called
 	Arguments json.RawMessage // of the tool, nil being none
@@ -120,13 +120,18 @@ func (rs *Rules) Judge(c *Call) Verdict {
 
 // matches reports whether all but the arguments matches.
 func (r *rule) matches(c *Call) bool {
+	if r.principal != nil && !r.principal.MatchString(c.Principal) {
+		if _, subject, ok := strings.Cut(c.Principal, " "); !ok || !r.principal.MatchString(subject) {
+			return false
+		}
+	}
 	if r.class != "" && r.class != c.Class {
 		return false
 	}
 	for _, part := range []struct {
 		glob *regexp.Regexp
 		text string
-	}{{r.server, c.Server}, {r.tool, c.Tool}, {r.principal, c.Principal}, {r.host, c.Host}, {r.surface, c.Surface}} {
+	}{{r.server, c.Server}, {r.tool, c.Tool}, {r.host, c.Host}, {r.surface, c.Surface}} {
 		if part.glob != nil && !part.glob.MatchString(part.text) {
 			return false
 		}

@@ -47,6 +47,8 @@ func TestRulesByWhatACallIs(t *testing.T) {
 		{Call{Server: "github2", Tool: "delete_repo"}, "allow", 9},
 		{Call{Server: "github", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "ask", 1},
 		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "deny", 2},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com ci-1"}, "deny", 2},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "https://id.example.com x ci-1"}, "allow", 9},
 		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "xci-1"}, "allow", 9},
 		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive"}, "allow", 9},
 		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@write", Principal: "ci-1"}, "allow", 9},

@@ -102,15 +102,15 @@ func (s *States) SealPermit(state State) string {
 	return permitPrefix + s.seal(state)
 }
 
-// OpenPermit opens a state of SealPermit, which is good once; ours is false of any other
-// text.
-func (s *States) OpenPermit(text string) (state State, ours, ok bool) {
+// OpenPermit opens a state of SealPermit, which is good once and for its user; ours is false
+// of any other text.
+func (s *States) OpenPermit(text, principal string) (state State, ours, ok bool) {
 	sealed, ours := strings.CutPrefix(text, permitPrefix)
 	if !ours {
 		return state, false, false
 	}
 	state, err := s.open(sealed)
-	return state, true, err == nil && s.Take(state) && time.Now().Unix() <= state.Expires
+	return state, true, err == nil && state.Principal == principal && s.Take(state) && time.Now().Unix() <= state.Expires
 }
 
 // Continues reports whether a text may be the state of a call of an upstream that was let

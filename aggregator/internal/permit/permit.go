@@ -155,11 +155,11 @@ func (ps *Permits) Result(q *Question) json.RawMessage {
 // params. The error says that it is not ours, or has expired.
 func (ps *Permits) Resume(r *host.Request, of any, principal string) error {
 	text, _ := wire.Text(r.Outline.Get(r.Params, "requestState"))
-	state, ours, ok := ps.States.OpenPermit(text)
+	state, ours, ok := ps.States.OpenPermit(text, principal)
 	if !ours {
 		return nil
 	}
-	if !ok || state.Principal != principal {
+	if !ok {
 		return ask.Stale()
 	}
 	a := read(wire.Get(r.Params, "inputResponses", "permit"))
