@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
@@ -81,6 +82,23 @@ func CommandWord(name string) string {
 		return name
 	}
 	return display.Name(name)
+}
+
+// Held returns the tools that are held back, as their servers list them: for a person who may
+// approve them.
+func (v *View) Held() (held []*Tool) {
+	for _, p := range v.parts {
+		if !p.server.Guard.Blocks() {
+			continue
+		}
+		p = p.opened()
+		for _, e := range p.index.tools {
+			if p.holdBack(e) {
+				held = append(held, &Tool{Tool: search.Tool{Server: p.server.Name, Upstream: e.name}, Raw: e.raw})
+			}
+		}
+	}
+	return held
 }
 
 // heldNote counts the tools that are held back.

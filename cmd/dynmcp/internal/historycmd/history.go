@@ -2,10 +2,11 @@
 package historycmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,44 +22,39 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A period is the value of --since: a duration, also in days.
-type period time.Duration
-
-func (*period) Type() string { return "duration" }
-
-func (p *period) String() string { return "" }
-
-func (p *period) Set(text string) error {
+// period reads the value of --since: a duration, also in days.
+func period(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if days, isDays := bytes.CutSuffix([]byte(text), []byte("d")); isDays {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		var n float64
-		n, err = strconv.ParseFloat(string(days), 64)
+		n, err = strconv.ParseFloat(days, 64)
 		d = time.Duration(n * float64(24*time.Hour))
 	}
 	if err != nil || d < 0 {
-		return errors.New(`want a time like "2h" or "7d"`)
+		return 0, errors.New(`want a time like "2h" or "7d"`)
 	}
-	*p = period(d)
-	return nil
-}
-
-// since returns when the period began, the zero time of none.
-func (p period) since() time.Time {
-	if p == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(-time.Duration(p))
+	return d, nil
 }
 
 // addFilter adds the flags that pick calls.
-func addFilter(cmd *cobra.Command, f *activity.Filter, since *period) {
-	cmd.Flags().Var(since, "since", "only calls of the last `time`, such as 2h or 7d")
+func addFilter(cmd *cobra.Command, f *activity.Filter) {
+	cmd.Flags().Func("since", "only calls of the last `time`, such as 2h or 7d", func(text string) error {
+		d, err := period(text)
+		f.Since = time.Now().Add(-d)
+		return err
+	})
 	cmd.Flags().StringVar(&f.Server, "server", "", "only calls of this `server`")
 	cmd.Flags().StringVar(&f.Tool, "tool", "", "only calls of this `tool`, with or without its server")
 	cmd.Flags().StringVar(&f.Principal, "principal", "", "only calls of this `user`")
 	cmd.Flags().StringVar(&f.Host, "host", "", "only calls of hosts of this `name`")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only calls of this `session`")
-	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only calls of this `outcome`: done, not_sent or unknown")
+	cmd.Flags().Func("outcome", "only calls of this `outcome`: done, not_sent or unknown", func(text string) error {
+		f.Outcome = text
+		if !slices.Contains([]string{"done", "not_sent", "unknown"}, text) {
+			return errors.New("want done, not_sent or unknown")
+		}
+		return nil
+	})
 	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only calls that did not end as they should")
 }
 
@@ -74,9 +70,8 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
 		var view history.View
-		var since period
 		from.Add(cmd)
-		addFilter(cmd, &view.Filter, &since)
+		addFilter(cmd, &view.Filter)
 		cmd.Flags().IntVarP(&view.Most, "lines", "n", 50, "how many of the last calls; 0 is all")
 		cmd.Flags().BoolVarP(&view.Follow, "follow", "f", false, "show calls as they end, until interrupted")
 		cmd.Flags().BoolVar(&view.JSON, "json", false, "print the lines as they were recorded")
@@ -89,7 +84,6 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 			if err != nil {
 				return err
 			}
-			view.Since = since.since()
 			ctx, stop := run.UntilSignal(false)
 			defer stop()
 			return view.Show(ctx, cli.Stdout(cmd), dir)
@@ -111,13 +105,11 @@ started.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Stored: true}
 		var f activity.Filter
-		var since period
 		var asJSON bool
-		addFilter(cmd, &f, &since)
+		addFilter(cmd, &f)
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 		return on.Run(cmd, func(ctx context.Context, _ []string) error {
-			f.Since = since.since()
 			return writeStats(ctx, &on, &f, asJSON)
 		})
 	},

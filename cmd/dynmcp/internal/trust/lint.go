@@ -2,6 +2,7 @@ package trust
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/lint"
@@ -25,9 +26,10 @@ func (r *Review) Names() *lint.Names {
 	return names
 }
 
-// Lint says what is found in the tools of servers that a view shows, a line for each finding.
+// Lint says what is found in the tools of servers that a view shows, and in those that are not
+// approved yet, a line for each finding.
 func Lint(view *catalog.View, names *lint.Names) (lines []string) {
-	for _, t := range view.Tools() {
+	for _, t := range slices.Concat(view.Tools(), view.Held()) {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
 			lines = append(lines, fmt.Sprintf("%s: tool %s: %s", t.Server, visible(t.Upstream), f))
 		}
