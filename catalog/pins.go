@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
@@ -31,15 +30,11 @@ func (p *serverView) judge() {
 		return
 	}
 	pass := NewFilter(p.server.Filter)
-	tools := p.index.pinned()
-	for i, v := range p.server.Guard.Judge(tools) {
-		if e := p.index.tools[i]; v.Kind == pins.Approved || !pass.Passes(e.name, AccessOf(e.annotations)) {
-			continue
+	p.unapproved = map[string]pins.Verdict{}
+	for i, v := range p.server.Guard.Judge(p.index.pinned()) {
+		if e := p.index.tools[i]; v.Kind != pins.Approved && pass.Passes(e.name, AccessOf(e.annotations)) {
+			p.unapproved[e.name] = v
 		}
-		if p.unapproved == nil {
-			p.unapproved = map[string]pins.Verdict{}
-		}
-		p.unapproved[tools[i].Name] = v
 	}
 }
 
@@ -49,43 +44,7 @@ func (p *serverView) holdBack(e *entry) bool {
 	return not && p.server.Guard.Blocks()
 }
 
-// WhyHeld says why a tool is held back and what to do, by any name that it has or would have,
-// "" if it is not.
-func (v *View) WhyHeld(name string) string {
-	for _, p := range v.parts {
-		if !p.server.Guard.Blocks() {
-			continue
-		}
-		p = p.opened()
-		for _, upstream := range slices.Sorted(maps.Keys(p.unapproved)) {
-			leaf := cmp.Or(p.server.Aliases[upstream], upstream)
-			if name == leaf && p.server.Single || name == p.server.Name+"/"+leaf || name == directName(p.server, leaf) {
-				return heldBack(p.server.Name, upstream, p.unapproved[upstream])
-			}
-		}
-	}
-	return ""
-}
-
-// heldBack says, as the rest of a sentence, why a tool is held back and how a person sees
-// and approves it.
-func heldBack(server, tool string, v pins.Verdict) string {
-	if v.Kind == pins.Unread {
-		return fmt.Sprintf("it %s. A person has to mend the lock", v)
-	}
-	return fmt.Sprintf("it %s. A person sees what is in it with `dynmcp diff %s`, and approves it with `dynmcp approve %[2]s`", v, CommandWord(server+"/"+tool))
-}
-
-// CommandWord returns a name as a word of a command that is shown.
-func CommandWord(name string) string {
-	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-./") == "" {
-		return name
-	}
-	return display.Name(name)
-}
-
-// Held returns the tools that are held back, as their servers list them: for a person who may
-// approve them.
+// Held returns the tools that are held back: for a person who may approve them.
 func (v *View) Held() (held []*Tool) {
 	for _, p := range v.parts {
 		if !p.server.Guard.Blocks() {
@@ -94,11 +53,34 @@ func (v *View) Held() (held []*Tool) {
 		p = p.opened()
 		for _, e := range p.index.tools {
 			if p.holdBack(e) {
-				held = append(held, &Tool{Tool: search.Tool{Server: p.server.Name, Upstream: e.name}, Raw: e.raw})
+				held = append(held, p.expose(e, cmp.Or(p.server.Aliases[e.name], e.name)))
 			}
 		}
 	}
 	return held
+}
+
+// WhyHeld says why a tool is held back and how a person sees and approves it, as the rest of a
+// sentence, by any name that it has or would have; "" if it is not.
+func WhyHeld(v *View, name string) string {
+	for _, t := range v.Held() {
+		switch word := CommandWord(t.Server + "/" + t.Upstream); {
+		case name != t.Name && name != t.Direct:
+		case t.Unapproved.Kind == pins.Unread:
+			return fmt.Sprintf("it %s. A person has to mend the lock", t.Unapproved)
+		default:
+			return fmt.Sprintf("it %s. A person sees what is in it with `dynmcp diff %s`, and approves it with `dynmcp approve %[2]s`", t.Unapproved, word)
+		}
+	}
+	return ""
+}
+
+// CommandWord returns a name as a word of a command that is shown.
+func CommandWord(name string) string {
+	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-./") == "" {
+		return name
+	}
+	return display.Name(name)
 }
 
 // heldNote counts the tools that are held back.
@@ -114,23 +96,21 @@ const mostUnapproved = 5
 
 // warnOfUnapproved warns of tools that are not approved.
 func (p *serverView) warnOfUnapproved() {
-	names := slices.Sorted(maps.Keys(p.unapproved))
-	said := 0
-	for _, name := range names[:min(mostUnapproved, len(names))] {
-		if v := p.unapproved[name]; v.Kind != pins.Unread && v.Kind != pins.Unpinned {
+	if err := p.server.Guard.Broken(); err != nil && len(p.unapproved) > 0 {
+		p.warnf("%s held back: %v", display.Plural(len(p.unapproved), "tool"), err)
+		return
+	}
+	rest := 0
+	for i, name := range slices.Sorted(maps.Keys(p.unapproved)) {
+		if v := p.unapproved[name]; i < mostUnapproved && v.Kind != pins.Unpinned {
 			p.warnf("tool %s %s (dynmcp diff %s)", display.Name(name), v, p.server.Name)
-			said++
+		} else {
+			rest++
 		}
 	}
-	if said == len(names) {
-		return
+	if rest > 0 {
+		p.warnf("%s not approved (dynmcp diff %s)", display.Plural(rest, "tool"), p.server.Name)
 	}
-	more := display.Plural(len(names)-said, "tool")
-	if v := p.unapproved[names[said]]; v.Kind == pins.Unread {
-		p.warnf("%s held back: %v", more, p.server.Guard.Broken())
-		return
-	}
-	p.warnf("%s not approved (dynmcp diff %s)", more, p.server.Name)
 }
 
 // SetGuards gives declared servers other guards. A server that is not among them has none.

@@ -145,7 +145,7 @@ func (v Texts) howToFind() string {
 // WhyHidden says why a tool that a server lists cannot be offered, "" for any
 // other name. What the operator's filter keeps out is not known to exist.
 func (v *View) WhyHidden(name string) string {
-	if why := v.WhyHeld(name); why != "" {
+	if why := WhyHeld(v, name); why != "" {
 		return why
 	}
 	for _, p := range v.all().parts {

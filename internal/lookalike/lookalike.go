@@ -40,6 +40,3 @@ func Skeleton(name string) string {
 	}, capitals.Replace(norm.NFKD.String(name)))
 	return letters.Replace(name)
 }
-
-// Alike reports whether two different names look the same.
-func Alike(a, b string) bool { return a != b && Skeleton(a) == Skeleton(b) }

@@ -139,11 +139,6 @@ func (r *rule) matches(c *Call) bool {
 	return true
 }
 
-// IsOpen reports whether a rule matches every call.
-func IsOpen(r schema.PolicyRule) bool {
-	return r.Match == "" && r.Principal == "" && r.Host == "" && r.Surface == "" && r.Arguments == nil
-}
-
 // Because says in a sentence what a verdict refuses a call of a tool for.
 func (v Verdict) Because(tool string) string {
 	switch {

@@ -88,7 +88,7 @@ func (s *Surface) NotShown(v *catalog.View, name string) string {
 	if t != nil && s.HowToCall != nil {
 		return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, s.HowToCall(t))
 	}
-	if why := v.WhyHeld(name); why != "" {
+	if why := catalog.WhyHeld(v, name); why != "" {
 		return fmt.Sprintf("Unknown tool: %s. The server lists it, but it is left out: %s", name, why)
 	}
 	if info, ok := v.Server(v.ServerOf(name)); ok && info.Down != "" {

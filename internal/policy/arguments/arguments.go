@@ -19,13 +19,14 @@ import (
 type Schema struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
-	names    map[string]string // the names of members in it, by what lax readers take for them
+	exact    map[string]bool   // the names of members in it
+	names    map[string]string // those, by what lax readers take for them
 }
 
 // Compile reads a schema. What cannot be checked is an error, for a rule that is not
 // checked would let everything pass.
 func Compile(raw json.RawMessage) (*Schema, error) {
-	s := &Schema{names: map[string]string{}}
+	s := &Schema{exact: map[string]bool{}, names: map[string]string{}}
 	if err := json.Unmarshal(raw, &s.root); err != nil {
 		return nil, fmt.Errorf("this is no JSON Schema: %w", err)
 	}
@@ -67,7 +68,7 @@ func (s *Schema) note(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) e
 		names = append(names, name)
 	}
 	for _, name := range names {
-		s.names[lax(name)] = name
+		s.exact[name], s.names[lax(name)] = true, name
 	}
 	for _, below := range children(of) {
 		if err := s.note(below, seen); err != nil {
@@ -127,7 +128,7 @@ func (s *Schema) resembling(value any) error {
 		}
 	case map[string]any:
 		for name, member := range value {
-			if meant, ok := s.names[lax(name)]; ok && meant != name && !s.knows(name) {
+			if meant, ok := s.names[lax(name)]; ok && !s.exact[name] {
 				return fmt.Errorf("member %q can be taken for %q", name, meant)
 			}
 			if err := s.resembling(member); err != nil {
@@ -136,28 +137,6 @@ func (s *Schema) resembling(value any) error {
 		}
 	}
 	return nil
-}
-
-// knows reports whether the schema names a member exactly so, beside another that a lax
-// reader takes for the same.
-func (s *Schema) knows(name string) bool {
-	found := false
-	var look func(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool)
-	look = func(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) {
-		if of == nil || seen[of] || found {
-			return
-		}
-		seen[of] = true
-		if _, has := of.Properties[name]; has || slices.Contains(of.Required, name) {
-			found = true
-			return
-		}
-		for _, below := range children(of) {
-			look(below, seen)
-		}
-	}
-	look(s.root, map[*jsonschema.Schema]bool{})
-	return found
 }
 
 // maxDepth bounds how deep schemas are followed: they may refer to themselves.

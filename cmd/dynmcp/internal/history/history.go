@@ -91,8 +91,3 @@ func millis(ms float64) string {
 	}
 	return fmt.Sprintf("%.2f ms", ms)
 }
-
-// All returns the lines of a directory that are picked.
-func All(ctx context.Context, dir string, f *activity.Filter) ([]activity.Line, error) {
-	return (&activity.Reader{Dir: dir}).Next(ctx, f)
-}

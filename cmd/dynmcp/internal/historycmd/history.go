@@ -121,7 +121,7 @@ func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJ
 	if err != nil {
 		return err
 	}
-	lines, err := history.All(ctx, dir, f)
+	lines, err := (&activity.Reader{Dir: dir}).Next(ctx, f)
 	if err != nil {
 		return err
 	}

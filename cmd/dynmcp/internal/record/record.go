@@ -175,7 +175,7 @@ func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
 	if err != nil {
 		return nil
 	}
-	lines, err := history.All(ctx, dir, &activity.Filter{})
+	lines, err := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{})
 	if err != nil {
 		return nil
 	}
