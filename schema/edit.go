@@ -56,7 +56,7 @@ func entriesOf(root *syntax.Node) []Entry {
 		for _, m := range root.MembersOf(list) {
 			e := Entry{Name: m.Key, Key: m.Key, Line: m.At.Line, list: list}
 			if list != "mcp" && !serverName().MatchString(m.Key) {
-				e.Name = slug(m.Key)
+				e.Name = ServerName(m.Key)
 			}
 			all = append(all, e)
 		}

@@ -153,7 +153,7 @@ func Single(command string, args []string) *Config {
 	var doc Document
 	setDefaults(reflect.ValueOf(&doc).Elem())
 	s := doc.Defaults
-	s.Name = slug(filepath.Base(command))
+	s.Name = ServerName(filepath.Base(command))
 	if s.Name == "" {
 		s.Name = "server"
 	}

@@ -46,7 +46,7 @@ func checkProfiles(r *reading, root *syntax.Node, profiles map[string]Profile) {
 	for _, m := range root.MembersOf("profiles") {
 		path := syntax.Below("profiles", m.Key)
 		if !serverName().MatchString(m.Key) {
-			r.fail(m.At, path, "invalid profile name", nameHint(slug(m.Key)))
+			r.fail(m.At, path, "invalid profile name", nameHint(ServerName(m.Key)))
 		}
 		n, inner := m.Value, path
 		if n.Kind == syntax.Object {

@@ -72,7 +72,7 @@ func (r *reading) entry(path string, m syntax.Member, host bool) Server {
 func (r *reading) name(path string, m syntax.Member, host bool) string {
 	name := m.Key
 	if !serverName().MatchString(name) {
-		name = slug(name)
+		name = ServerName(name)
 		if name == "" || !host {
 			r.fail(m.At, path, "invalid server name", nameHint(name))
 			return ""
@@ -97,9 +97,9 @@ func nameHint(slug string) string {
 
 var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
-// slug turns any text into a server name: lower case, with a hyphen for every run
+// ServerName turns any text into a server name: lower case, with a hyphen for every run
 // of other characters. It is "" if there is no letter or digit.
-func slug(s string) string {
+func ServerName(s string) string {
 	return strings.Trim(notInNames().ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 

@@ -59,12 +59,12 @@ func (c *Config) mountSources(r *reading) {
 // freeName is a name for the server of a node that no other server has: that of its
 // path, /repo/read being repo-read.
 func (c *Config) freeName(path string) string {
-	name := cmp.Or(slug(path), "root")
+	name := cmp.Or(ServerName(path), "root")
 	for n := 2; ; n++ {
 		if _, taken := c.Origins[name]; !taken {
 			return name
 		}
-		name = fmt.Sprintf("%s-%d", cmp.Or(slug(path), "root"), n)
+		name = fmt.Sprintf("%s-%d", cmp.Or(ServerName(path), "root"), n)
 	}
 }
 

@@ -28,6 +28,8 @@ type Host struct {
 	more []string // further files of a project, which are read
 	form form     // how an entry is written
 
+	rewrite func(*rewriting) // of an aggregator: makes of its entry what hosts have
+
 	// user returns the files of the user. The first that exists is the one that is
 	// written, or else the first.
 	user func(home, config string) []string
@@ -43,6 +45,7 @@ const (
 	opencode             // a type, local, and a command that is a list
 	inTOML               // a table of TOML
 	ours                 // as a config of dynmcp, or as those that it reads; is only read
+	foreign              // as another aggregator does; is only read
 )
 
 // isTOML reports whether the host's config is TOML.
@@ -118,15 +121,19 @@ var all = []Host{
 var ownConfig = Host{Title: "dynmcp", form: ours}
 
 // IsHost reports whether h is a host, and not another program whose servers are read.
-func (h Host) IsHost() bool { return h.form != ours }
+func (h Host) IsHost() bool { return h.form != ours && h.form != foreign }
 
 // All returns the hosts that are known.
 func All() []Host { return all }
 
 // Names returns the names of the hosts that are known.
-func Names() []string {
-	var names []string
-	for _, h := range all {
+func Names() []string { return namesOf(all) }
+
+// Programs returns the names of the aggregators whose files are read.
+func Programs() []string { return namesOf(programs) }
+
+func namesOf(hosts []Host) (names []string) {
+	for _, h := range hosts {
 		names = append(names, h.Name)
 	}
 	return names
@@ -142,7 +149,7 @@ func Installable() []string {
 
 // Named returns the host of a name.
 func Named(name string) (Host, bool) {
-	for _, h := range all {
+	for _, h := range slices.Concat(all, programs) {
 		if h.Name == name {
 			return h, true
 		}
@@ -255,9 +262,16 @@ func WhoseFile(path string, data []byte) Host {
 		value, err := syntax.GetJSON(path, data, keys)
 		return err == nil && len(value) > 0 && value[0] == '{'
 	}
+	root, _ := (&syntax.Source{Name: path, Data: data}).Parse() // of TOML there is none
 	switch {
 	case filepath.Ext(path) == ".toml":
 		name = "codex"
+	case root.Get("mcp-servers") != nil:
+		name = "gridctl"
+	case root.Get("mcpProxy") != nil:
+		name = "mcp-proxy"
+	case root.ItemsOf("mcpServers") != nil:
+		name = "mcpproxy"
 	case syntax.IsYAML(path, data):
 		return ownConfig
 	case has("context_servers"):

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -114,8 +113,10 @@ type Server struct {
 	File  string   // where it was read
 	Key   string   // what it is called there
 	Notes []string // what the user should know about it
+	Sets  []string // those that it is in, where an aggregator has such
 
-	list []string // the keys of the object that it is in
+	list    []string // the keys of the object that it is in
+	problem string   // why it cannot be in a config
 }
 
 // place returns the keys under which the server is in its file.
@@ -131,18 +132,18 @@ func (s *Server) project() string {
 }
 
 // Read reads the servers of a host's file, in its order. Those that Claude Code keeps
-// for the project in the working directory come first, and win.
-func (h Host) Read(ctx context.Context, path string) ([]Server, error) {
+// for the project in the working directory come first, and win. What else an aggregator has in
+// its file is in beside.
+func (h Host) Read(ctx context.Context, path string) (servers []Server, beside []string, err error) {
 	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, err := h.parse(path, data)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dir, _ := os.Getwd()
-	var servers []Server
 	for _, project := range []string{dir, ""} {
 		for _, s := range all {
 			if s.project() == project && !slices.ContainsFunc(servers, func(t Server) bool { return t.Key == s.Key }) {
@@ -150,13 +151,16 @@ func (h Host) Read(ctx context.Context, path string) ([]Server, error) {
 			}
 		}
 	}
-	return servers, nil
+	return servers, h.beside(path, data), nil
 }
 
 // parse returns all servers of a host's file.
 func (h Host) parse(path string, data []byte) ([]Server, error) {
-	if h.form == ours {
+	switch h.form {
+	case ours:
 		return h.written(path, data)
+	case foreign:
+		return h.translated(path, data)
 	}
 	lists, err := h.lists(path, data)
 	if err != nil {
@@ -221,12 +225,10 @@ func (h Host) written(path string, data []byte) ([]Server, error) {
 	return servers, err
 }
 
-var notInName = lazyregexp.New(`[^a-z0-9]+`)
-
 // server converts an entry.
 func (e *entry) server(h Host, name string) Server {
 	s := Server{Key: name}
-	s.Name = strings.Trim(notInName().ReplaceAllString(strings.ToLower(name), "-"), "-")
+	s.Name = schema.ServerName(name)
 	if s.Name != name {
 		s.note("it is called %q in %s", name, h.Title)
 	}
@@ -350,6 +352,9 @@ func (s *Server) convert(h Host, text string) string {
 
 // Problem says why the server cannot be in a config of dynmcp, empty if it can.
 func (s *Server) Problem() string {
+	if s.problem != "" {
+		return s.problem
+	}
 	if detail, ok := errors.AsType[*syntax.Error](s.Check()); ok {
 		return strings.TrimPrefix(detail.Path+": ", ": ") + detail.Err.Error()
 	}

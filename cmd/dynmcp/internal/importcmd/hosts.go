@@ -35,7 +35,7 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 			}
 		}
 		for _, path := range files {
-			servers, err := h.Read(ctx, path)
+			servers, beside, err := h.Read(ctx, path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && m.from == "":
 				continue
@@ -47,6 +47,9 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 				return nil, err
 			}
 			m.errOut.Printf("%s: %d in %s\n", h.Title, len(servers), path)
+			for _, note := range beside {
+				m.errOut.Printf("%s: %s\n", h.Title, note)
+			}
 			for _, s := range servers {
 				if s.IsDynmcp() {
 					m.errOut.Printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
@@ -80,7 +83,7 @@ func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host
 	}
 	var chosen []hosts.Host
 	for _, name := range names {
-		h, err := hosts.Among(name, hosts.Names())
+		h, err := hosts.Among(name, slices.Concat(hosts.Names(), hosts.Programs()))
 		if err != nil {
 			return nil, err
 		}

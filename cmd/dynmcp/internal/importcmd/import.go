@@ -48,6 +48,8 @@ var Verb = cli.Verb{
 would become; --write writes it. The hosts' own files are not changed. Hosts are
 ` + hosts.TwoLines(hosts.Names()) + `;
 without a name, all of them. Of MCP Browser and dynmcp itself YAML is read too.
+The files of other aggregators are read where these are named: ` + strings.Join(hosts.Programs()[:3], ", ") + `,
+` + strings.Join(hosts.Programs()[3:], ", ") + `. What has no counterpart is said; sets of servers become profiles.
 
 Values that may be secrets are shown as ***. With --vars they are not copied into
 the config: ${NAME} takes their place, and they go to the .env file beside it, which
@@ -60,9 +62,10 @@ only if -c names it.`,
   dynmcp import claude-desktop --write
   dynmcp import cursor --server github --vars --write
   dynmcp import --lazy --vars --write
-  dynmcp import codex --from old-config.toml`,
+  dynmcp import codex --from old-config.toml
+  dynmcp import gridctl --from stack.yaml --secrets keyring --write`,
 	Args:  cobra.ArbitraryArgs,
-	Words: hosts.Names(),
+	Words: slices.Concat(hosts.Names(), hosts.Programs()),
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags importFlags
 		f := cmd.Flags()
@@ -248,6 +251,14 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 		}
 		if text, err = schema.SetServer(m.file.Path, text, s.Server); err != nil {
 			return nil, nil, err
+		}
+		for _, set := range s.Sets {
+			if profile := schema.ServerName(set); profile != "" {
+				text, err = schema.AddToProfile(m.file.Path, text, profile, s.Name)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	return text, added, nil

@@ -279,7 +279,7 @@ func (i *installer) giveBack() ([]byte, error) {
 		return nil, nil
 	}
 	had := map[string]bool{}
-	if servers, err := i.host.Read(context.Background(), i.file.Path); err == nil {
+	if servers, _, err := i.host.Read(context.Background(), i.file.Path); err == nil {
 		for _, s := range servers {
 			if at := slices.Index(s.Args, "-c"); s.Key == i.name && at >= 0 && at+1 < len(s.Args) {
 				written, _ := conf.Written(s.Args[at+1]) // none, if the config is gone

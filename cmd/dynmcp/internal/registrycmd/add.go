@@ -149,13 +149,7 @@ var validName = lazyregexp.New(schema.NamePattern)
 // entryName makes the name of an entry of the name of a server in a registry.
 func entryName(name string) string {
 	_, own, _ := strings.Cut(name, "/")
-	slug := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(own))
-	return strings.Trim(slug, "-")
+	return schema.ServerName(own)
 }
 
 // find asks the registries one after the other for a server.

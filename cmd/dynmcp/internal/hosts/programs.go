@@ -1,0 +1,392 @@
+package hosts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// programs are aggregators whose files import reads when it is told their names. rewrite
+// makes of their entries what hosts would have.
+var programs = []Host{
+	{Name: "mcpproxy", Title: "mcpproxy", key: "mcpServers", form: foreign, rewrite: mcpproxy,
+		user: func(home, _ string) []string { return []string{in(home, ".mcpproxy", "mcp_config.json")} }},
+	{Name: "1mcp", Title: "1mcp", key: "mcpServers", form: foreign, rewrite: oneMCP,
+		user: func(home, config string) []string {
+			if runtime.GOOS != "windows" {
+				config = in(home, ".config")
+			}
+			return []string{in(config, "1mcp", "mcp.json")}
+		}},
+	{Name: "metamcp", Title: "MetaMCP", key: "mcpServers", form: foreign, rewrite: metaMCP, user: nowhere},
+	{Name: "lazy-mcp", Title: "lazy-mcp", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy, user: nowhere},
+	{Name: "mcp-proxy", Title: "mcp-proxy", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy, user: nowhere},
+	{Name: "gridctl", Title: "gridctl", Project: "stack.yaml", key: "mcp-servers", form: foreign, rewrite: gridctl, user: nowhere},
+}
+
+func nowhere(_, _ string) []string { return nil }
+
+// counterparts say what is here in the place of a key of an aggregator's file.
+var counterparts = map[string]string{
+	"listen":               "dynmcp serve --http ADDRESS serves hosts over HTTP",
+	"api_key":              "dynmcp serve --token lets hosts in that know a token",
+	"mcpProxy":             "dynmcp serve --http ADDRESS --token TOKEN serves hosts over HTTP",
+	"gateway":              "dynmcp serve --http ADDRESS --token TOKEN serves hosts over HTTP",
+	"docker_isolation":     `"sandbox": true limits what a program may do`,
+	"tool_response_limit":  "max_output_chars shortens results",
+	"routing_mode":         "expose says how tools are shown",
+	"registries":           `dynmcp search asks the "registries" of your own config`,
+	"mcpTemplates":         "an entry cannot depend on the project; a project's mcp.json, or a profile, can",
+	"groups":               "profiles are sets of servers, with the tools that each shows",
+	"clients":              "profiles are sets of servers, with the tools that each shows",
+	"secrets":              "dynmcp secret set keeps secrets one by one",
+	"resources":            "containers beside the servers are started by you",
+	"extends":              "import that file too, with --from",
+	"link":                 "dynmcp install HOST puts dynmcp into hosts",
+	"telemetry":            "activity keeps a record of calls",
+	"allow_server_add":     "a host cannot change the config",
+	"allow_server_remove":  "a host cannot change the config",
+	"quarantine_enabled":   `"pins": "block" keeps what was not approved from being called`,
+	"enable_prompts":       "",
+	"version":              "",
+	"name":                 "",
+	"$schema":              "",
+	"enable_tray":          "",
+	"data_dir":             "",
+	"health_check_enabled": "",
+}
+
+// A rewriting makes of an entry of an aggregator one that hosts could have.
+type rewriting struct {
+	members map[string]any
+	notes   []string
+	problem string   // why there can be no such server here
+	sets    []string // what it is tagged with
+}
+
+func (r *rewriting) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+func (r *rewriting) drop(keys ...string) {
+	for _, key := range keys {
+		delete(r.members, key)
+	}
+}
+
+// text takes a text out of the entry, "" where there is none.
+func (r *rewriting) text(key string) string {
+	value, _ := r.members[key].(string)
+	delete(r.members, key)
+	return value
+}
+
+// object takes an object out of the entry, nil where there is none.
+func (r *rewriting) object(key string) map[string]any {
+	value, _ := r.members[key].(map[string]any)
+	delete(r.members, key)
+	return value
+}
+
+func (r *rewriting) rename(from, to string) {
+	if value, ok := r.members[from]; ok {
+		delete(r.members, from)
+		r.members[to] = value
+	}
+}
+
+// header sets a header, unless the entry has it.
+func (r *rewriting) header(name, value string) {
+	headers, _ := r.members["headers"].(map[string]any)
+	if headers == nil {
+		headers = map[string]any{}
+	}
+	if _, ok := headers[name]; !ok {
+		headers[name] = value
+	}
+	r.members["headers"] = headers
+}
+
+// milliseconds has a key of hosts for seconds take the place of one in milliseconds.
+func (r *rewriting) milliseconds(from, to string) {
+	if n, ok := r.members[from].(float64); ok {
+		r.members[to] = n / 1000
+	}
+	delete(r.members, from)
+}
+
+// login takes over the OAuth client of an entry.
+func (r *rewriting) login(from map[string]any, id, secret, scope string) {
+	client := map[string]any{"CLIENT_ID": from[id], "CLIENT_SECRET": from[secret]}
+	switch scopes := from[scope].(type) {
+	case string:
+		client["scopes"] = strings.Fields(scopes)
+	case []any:
+		client["scopes"] = scopes
+	}
+	if name, _ := from[id].(string); name != "" {
+		r.members["auth"] = client
+	}
+}
+
+func mcpproxy(r *rewriting) {
+	protocol, url := r.text("protocol"), r.members["url"]
+	if protocol != "auto" {
+		r.members["type"] = protocol
+	}
+	r.rename("working_dir", "cwd")
+	switch launched := protocol != "" && protocol != "auto" && protocol != "stdio"; {
+	case r.members["command"] == nil:
+	case launched && url != nil:
+		r.note("its program is not started: have it serve %v, or take its command alone if it speaks MCP on stdin", url)
+		r.drop("command", "args", "env", "cwd")
+	default:
+		r.drop("url")
+	}
+	if r.members["quarantined"] == true {
+		r.members["enabled"] = false
+		r.note("it is in quarantine there, and disabled here; dynmcp set %s --enabled enables it", schema.ServerName(fmt.Sprint(r.members["name"])))
+	}
+	if r.object("isolation")["enabled"] == true {
+		r.note(`its isolation is not taken over; "sandbox": true limits what a program may do`)
+	}
+	r.login(r.object("oauth"), "client_id", "client_secret", "scopes")
+	r.drop("quarantined", "name", "created", "updated", "reconnect_on_use", "launcher_wait_timeout", "health_check_interval", "tool_discovery_interval")
+}
+
+func oneMCP(r *rewriting) {
+	if both, ok := r.members["timeout"]; ok {
+		for _, key := range []string{"connectionTimeout", "requestTimeout"} {
+			if r.members[key] == nil {
+				r.members[key] = both
+			}
+		}
+		r.drop("timeout")
+	}
+	r.milliseconds("connectionTimeout", "startup_timeout_sec")
+	r.milliseconds("requestTimeout", "tool_timeout_sec")
+	if list, ok := r.members["env"].([]any); ok {
+		env := map[string]any{}
+		for _, item := range list {
+			name, value, set := strings.Cut(fmt.Sprint(item), "=")
+			if !set {
+				value = "${" + name + ":-}"
+			}
+			env[name] = value
+		}
+		r.members["env"] = env
+	}
+	tags, _ := r.members["tags"].([]any)
+	for _, tag := range tags {
+		r.sets = append(r.sets, fmt.Sprint(tag))
+	}
+	r.login(r.object("oauth"), "clientId", "clientSecret", "scopes")
+	r.drop("tags", "inheritParentEnv", "restartOnExit", "maxRestarts", "restartDelay") // dynmcp passes its environment, and starts what has ended when it is used
+}
+
+func metaMCP(r *rewriting) {
+	r.members["type"] = strings.ToLower(r.text("type"))
+	if token := r.text("bearerToken"); token != "" {
+		r.header("Authorization", "Bearer "+token)
+	}
+	r.login(r.object("oauth_client_info"), "client_id", "client_secret", "scope")
+}
+
+func mcpProxy(r *rewriting) {
+	if r.members["url"] != nil && r.members["transportType"] == nil {
+		r.members["transportType"] = "sse"
+	}
+	if n, ok := r.members["timeout"].(float64); ok {
+		r.members["timeout"] = n / 1e6 // nanoseconds, as Go counts
+	}
+	for key, value := range r.object("options") {
+		switch strings.ToLower(key) {
+		case "disabled":
+			r.members["disabled"] = value
+		case "toolfilter":
+			filter, _ := value.(map[string]any)
+			as := map[any]string{"allow": "enabled_tools", "block": "disabled_tools"}[filter["mode"]]
+			r.members[as] = filter["list"]
+		case "authtokens":
+			r.note("its authTokens are not taken over; dynmcp serve has tokens for all servers")
+		}
+	}
+}
+
+func gridctl(r *rewriting) {
+	transport := r.text("transport")
+	switch {
+	case r.members["source"] != nil:
+		r.problem = "it is built of its source; build it, and add its command with dynmcp add NAME -- COMMAND"
+	case r.members["openapi"] != nil:
+		r.problem = "it makes tools of an OpenAPI document, for which there is no counterpart"
+	case r.members["image"] != nil && transport != "stdio":
+		r.problem = "its container serves HTTP; start it, and add its address with dynmcp add NAME --url ADDRESS"
+	case r.members["image"] != nil:
+		r.container()
+	case r.members["ssh"] != nil:
+		r.ssh()
+	case transport == "sse":
+		r.members["type"] = transport
+	}
+	switch auth := r.object("auth"); auth["type"] {
+	case "bearer":
+		r.header("Authorization", fmt.Sprint("Bearer ", auth["token"]))
+	case "header":
+		r.header(fmt.Sprint(auth["header"]), fmt.Sprint(auth["value"]))
+	case "oauth":
+		r.login(auth, "client_id", "client_secret", "scopes")
+	}
+	if r.members["pin_schemas"] == false {
+		r.note(`its pin_schemas is not taken over; "pins": "off" is the same`)
+	}
+	r.drop("name", "image", "ssh", "source", "openapi", "port", "pin_schemas", "ready_timeout", "ping_timeout", "network", "build_args")
+}
+
+// container makes the command of a container. Its variables are passed by name, so that no
+// secret is on a command line.
+func (r *rewriting) container() {
+	args := []any{"run", "-i", "--rm"}
+	env, _ := r.members["env"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		args = append(args, "-e", name)
+	}
+	command, _ := r.members["command"].([]any)
+	if len(command) > 0 {
+		args, command = append(args, "--entrypoint", command[0]), command[1:]
+	}
+	r.members["args"] = append(append(args, r.members["image"]), command...)
+	r.members["command"] = "docker"
+}
+
+// ssh makes the command that runs the entry's on another machine.
+func (r *rewriting) ssh() {
+	to := r.object("ssh")
+	args := []any{"-T", "-o", "StrictHostKeyChecking=accept-new"}
+	for _, option := range []struct{ key, flag string }{{"port", "-p"}, {"identityFile", "-i"}, {"jumpHost", "-J"}} {
+		if value, ok := to[option.key]; ok {
+			args = append(args, option.flag, fmt.Sprint(value))
+		}
+	}
+	if file, ok := to["knownHostsFile"]; ok {
+		args[2] = "StrictHostKeyChecking=yes"
+		args = append(args, "-o", fmt.Sprint("UserKnownHostsFile=", file))
+	}
+	command, _ := r.members["command"].([]any)
+	if r.members["env"] != nil {
+		r.note("ssh passes none of its variables; set them on %v", to["host"])
+		r.drop("env")
+	}
+	r.members["args"] = append(append(args, fmt.Sprintf("%v@%v", to["user"], to["host"])), command...)
+	r.members["command"] = "ssh"
+}
+
+var (
+	vaultReference   = lazyregexp.New(`\$\{(?:var|vault):([^}]+)\}`) // of gridctl
+	keyringReference = lazyregexp.New(`\$\{keyring:([^}]+)\}`)
+)
+
+// translated returns the servers of an aggregator's file.
+func (h Host) translated(path string, data []byte) ([]Server, error) {
+	root, err := (&syntax.Source{Name: path, Data: data}).Parse()
+	if err != nil {
+		return nil, err
+	}
+	if !root.Has(h.key) {
+		return nil, fmt.Errorf("%s has no %q, where %s has its servers", path, h.key, h.Title)
+	}
+	sets := setsOf(root)
+	var servers []Server
+	add := func(name string, n *syntax.Node) error {
+		s, err := h.translate(name, vaultReference().ReplaceAll(n.Compact(), []byte("$${keyring:$1}")))
+		if err != nil {
+			return fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
+		}
+		s.Host, s.File = h, path
+		s.Sets = append(s.Sets, sets[name]...)
+		servers = append(servers, s)
+		return nil
+	}
+	for _, item := range root.ItemsOf(h.key) {
+		if err := add(scalar(item.Get("name")), item); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range root.MembersOf(h.key) {
+		if err := add(m.Key, m.Value); err != nil {
+			return nil, err
+		}
+	}
+	return servers, nil
+}
+
+func (h Host) translate(name string, raw []byte) (s Server, err error) {
+	r := &rewriting{}
+	if err := json.Unmarshal(raw, &r.members); err != nil || r.members == nil {
+		return s, fmt.Errorf("it is no object")
+	}
+	h.rewrite(r)
+	if raw, err = json.Marshal(r.members); err != nil {
+		return s, err
+	}
+	var e entry
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return s, err
+	}
+	s = e.server(h, name)
+	s.noteDropped(raw)
+	s.Notes = append(s.Notes, r.notes...)
+	s.Sets, s.problem = r.sets, r.problem
+	for _, m := range keyringReference().FindAllSubmatch(raw, -1) {
+		s.note("it takes %s from the keyring; %s has it under a name of its own: dynmcp secret set %s", m[0], h.Title, m[1])
+	}
+	return s, nil
+}
+
+func scalar(n *syntax.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Scalar
+}
+
+// setsOf returns the names of an aggregator's profiles, by the servers that are in them.
+func setsOf(root *syntax.Node) map[string][]string {
+	sets := map[string][]string{}
+	for _, p := range root.ItemsOf("profiles") {
+		for _, server := range p.ItemsOf("servers") {
+			sets[server.Scalar] = append(sets[server.Scalar], scalar(p.Get("name")))
+		}
+	}
+	return sets
+}
+
+// beside says what else is in the file of an aggregator, and what there is here in its place.
+func (h Host) beside(path string, data []byte) (notes []string) {
+	root, err := (&syntax.Source{Name: path, Data: data}).Parse()
+	if h.form != foreign || err != nil {
+		return nil
+	}
+	var others []string
+	for _, m := range root.Members {
+		why, known := counterparts[m.Key]
+		switch {
+		case m.Key == h.key || m.Key == "profiles" || known && why == "":
+		case known:
+			notes = append(notes, fmt.Sprintf("%s is not taken over: %s", m.Key, why))
+		default:
+			others = append(others, m.Key)
+		}
+	}
+	if len(others) > 0 {
+		notes = append(notes, "not taken over: "+strings.Join(others, ", "))
+	}
+	return notes
+}
