@@ -29,8 +29,8 @@ var Outdated = cli.Verb{
 	Short: "List servers of which there are newer versions",
 	Long: `List the servers of the config whose version is pinned, and of which there is a newer
 one: those that dynmcp add made of a registry, and commands with a version of a package of
-npm or PyPI. The registry is asked, or npm and pip are, as they are set up here. No server
-is started.`,
+npm or PyPI, or with a tag of a container's image. The registry is asked, or npm and pip
+are, as they are set up here. No server is started.`,
 	Example:  `  dynmcp outdated`,
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
@@ -106,18 +106,34 @@ func newest(ctx context.Context, address string, s schema.Server) (*Upgrade, err
 		return ofRegistry(ctx, address, s)
 	}
 	p := packages.Of(s.Command, s.Args)
-	name, version := p.Cut()
-	if p.Kind != registry.NPM && p.Kind != registry.PyPI || !release().MatchString(version) {
+	index := slices.IndexFunc(s.Args, func(arg string) bool { return strings.HasSuffix(arg, p.Spec) })
+	if p.Spec == "" || index < 0 {
 		return nil, nil
 	}
-	index := slices.IndexFunc(s.Args, func(arg string) bool { return strings.HasSuffix(arg, p.Spec) })
-	found, err := published(ctx, p.Kind, name)
-	if err != nil || !release().MatchString(found) {
+	name, version, found, err := released(ctx, p)
+	if found == "" || err != nil {
 		return nil, err
 	}
 	args := slices.Clone(s.Args)
 	args[index] = strings.TrimSuffix(args[index], version) + found
 	return &Upgrade{Server: s.Name, What: p.Kind + ":" + name, Pinned: version, Newest: found, Before: s.Args, Args: args}, nil
+}
+
+// released returns a package's name and version, and its newest release; "" is that the version
+// is not pinned.
+func released(ctx context.Context, p packages.Package) (name, version, newest string, err error) {
+	if p.Kind == registry.OCI {
+		version, newest, err = registry.NewestTag(ctx, p.Spec)
+		return strings.TrimSuffix(p.Spec, ":"+version), version, newest, err
+	}
+	name, version = p.Cut()
+	if p.Kind != registry.NPM && p.Kind != registry.PyPI || !release().MatchString(version) {
+		return "", "", "", nil
+	}
+	if newest, err = published(ctx, p.Kind, name); !release().MatchString(newest) {
+		newest = ""
+	}
+	return name, version, newest, err
 }
 
 // ofRegistry asks the registries for the newest version of an entry that was made of one.
