@@ -75,6 +75,9 @@ func (o *Option) judge(installed func(program string) bool) {
 			o.Missing = o.run + " is not installed"
 		}
 	}
+	if p.FileSHA256 != "" && p.RegistryType != MCPB && o.Missing == "" && o.Note == "" {
+		o.Note = fmt.Sprintf("%s fetches the package itself, so the registry's SHA-256 is not compared", o.run)
+	}
 	if t := p.Transport; o.Missing == "" && t.Type != "stdio" && t.Type != "" {
 		o.Missing = fmt.Sprintf("it is not spoken to by stdio but at %s: start it, and add that address with dynmcp add NAME --url ADDRESS", line(t.URL, 100))
 	}
