@@ -116,6 +116,9 @@ type Status struct{ agg *Aggregator }
 // Status returns how the run is when its methods are called.
 func (a *Aggregator) Status() Status { return Status{a} }
 
+// Profile returns the profile of the config, "" where it is whole.
+func (st Status) Profile() string { return st.agg.config().Profile }
+
 // Upstreams says how the upstreams of the config are, in its order.
 func (st Status) Upstreams() []UpstreamInfo {
 	a := st.agg

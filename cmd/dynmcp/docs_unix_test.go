@@ -29,6 +29,7 @@ var notRun = map[string]string{
 	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/ui.md: dynmcp ui":                         "it serves until it is ended; TestUI in bench/page has a browser",
 	"docs/ui.md: dynmcp restart":                    "it needs a run; TestRunsAreFoundAndSteered has one",
+	"docs/profiles.md: dynmcp use":                  "it needs a run; TestUseChangesTheProfileOfARun has one",
 	"docs/registries.md: dynmcp search":             "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/registries.md: dynmcp outdated":           "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",

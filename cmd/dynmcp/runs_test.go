@@ -88,6 +88,45 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	contains(t, do(1, "stop", "files"), "2 runs have a server", "--run ")
 }
 
+// A run serves another profile when it is told so: its hosts hear of it, and what is in both
+// profiles stays as it is.
+func TestUseChangesTheProfileOfARun(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	files, mail, diary := fake(t, "files"), fake(t, "mail"), fake(t, "diary")
+	config := mcptest.Config(t, document([]entry{files, mail, diary}, `"profiles": {"work": ["files", "mail"], "home": ["files", "diary"]}`))
+	host := u.serve("-c", config, "--profile", "work")
+	settle(t, host, "files")
+	mail.WaitFor("start", 1)
+	said := func(want int, args ...string) string {
+		t.Helper()
+		out, code := u.run(args...)
+		if code != want {
+			t.Errorf("%q: exit status %d\n%s", args, code, out)
+		}
+		return out
+	}
+	contains(t, said(0, "use", "home", "-c", config), "has the profile home")
+	diary.WaitFor("start", 1)
+	mail.WaitFor("exit", 1)
+	if m := use(host, "diary/pid", nil); m.IsError() {
+		t.Errorf("a server of the profile: %s", m.Raw)
+	}
+	if m := use(host, "mail/pid", nil); !m.IsError() {
+		t.Errorf("a server outside of it answers: %s", m.Raw)
+	}
+	if n := files.Count("start"); n != 1 {
+		t.Errorf("a server of both was started %d times", n)
+	}
+	contains(t, said(0, "ps"), config+"  home")
+	contains(t, said(1, "use", "hom", "-c", config), `unknown profile "hom"; did you mean home?`)
+	contains(t, said(0, "ps"), config+"  home")
+	said(0, "use", "all", "-c", config)
+	mail.WaitFor("start", 2)
+	contains(t, said(1, "use", "home", "-c", mcptest.Config(t, `{"mcp": {}}`)), "no run has this config")
+	contains(t, said(1, "use", "home", "--run", "1"), "no run 1")
+}
+
 // The socket of a run is for its user alone, and goes with the run. What a killed run has left
 // is removed.
 func TestSocketsOfRuns(t *testing.T) {

@@ -67,5 +67,6 @@ var verbs = []cli.Verb{
 	runs.Start,
 	runs.Stop,
 	runs.Restart,
+	runs.Use,
 	clustercmd.Verb,
 }

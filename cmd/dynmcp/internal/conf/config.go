@@ -70,7 +70,7 @@ func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
 	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only}
 	name, _, _ := f.profile(ctx) // Load says what is wrong with it
 	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
-		return profile.Select(cfg, cmp.Or(name, cfg.Profile))
+		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // a run is told another
 	}
 	if !f.AsWritten {
 		options.Secret = func(reference string) (value, problem, hint string) {

@@ -39,12 +39,13 @@ const (
 // A reloader reloads the config when its files change, or on SIGHUP. A config that
 // is invalid changes nothing but the log.
 type reloader struct {
-	envFile string
-	paths   []string             // as they were found at the start
-	pushed  <-chan *schema.Files // takes the place of what was read; nil where nobody pushes
-	agg     *aggregator.Aggregator
-	lock    chan<- struct{} // says that the lock of approved tools may have changed
-	log     *slog.Logger
+	from   *conf.Flags          // the profile of which asked changes
+	paths  []string             // as they were found at the start
+	pushed <-chan *schema.Files // takes the place of what was read; nil where nobody pushes
+	agg    *aggregator.Aggregator
+	lock   chan<- struct{} // says that the lock of approved tools may have changed
+	asked  chan wish
+	log    *slog.Logger
 
 	recordAs func(*schema.Config) error // has calls recorded as a config asks for
 
@@ -53,6 +54,28 @@ type reloader struct {
 	watcher *fsnotify.Watcher      // nil if nothing is watched
 	watched map[string]fs.FileInfo // the directories that are
 	failed  bool                   // to watch one of them; said once
+}
+
+// A wish is for another profile. done is told how that went.
+type wish struct {
+	profile string
+	done    chan<- error
+}
+
+// use has the run serve the servers of a profile.
+func (r *reloader) use(ctx context.Context, profile string) error {
+	done := make(chan error, 1)
+	select {
+	case r.asked <- wish{profile, done}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // start follows the config until stop is called, which waits for the end, but not
@@ -115,6 +138,14 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			r.reload(ctx, true)
 		case r.read = <-r.pushed:
 			r.reload(ctx, true)
+		case w := <-r.asked:
+			before := r.from.Profile
+			r.from.Profile = w.profile
+			err := r.apply()
+			if err != nil {
+				r.from.Profile = before
+			}
+			w.done <- err
 		case event := <-events:
 			if _, ok := r.watched[event.Name]; ok {
 				r.watched[event.Name] = nil // moved or removed, and the watch with it
@@ -185,8 +216,8 @@ func (r *reloader) watch() (changed bool) {
 
 // files returns what a config is read from, its lock, and the targets of links.
 func (r *reloader) files() []string {
-	files := append(slices.Clone(r.paths), r.envFile)
-	if r.envFile == "" {
+	files := append(slices.Clone(r.paths), r.from.EnvFile)
+	if r.from.EnvFile == "" {
 		files[len(r.paths)] = ".env"
 		for _, path := range r.paths {
 			files = append(files, schema.EnvFileBeside(path))
@@ -225,13 +256,19 @@ func (r *reloader) reload(ctx context.Context, always bool) {
 		return
 	}
 	r.read = next
+	if err := r.apply(); err != nil {
+		r.log.Error("config not reloaded, the last one stays", "err", err)
+	}
+}
+
+// apply applies what was read.
+func (r *reloader) apply() error {
 	cfg, err := conf.LoadFiles(r.read)
 	if err == nil {
 		err = r.agg.Apply(cfg)
 	}
 	if err != nil {
-		r.log.Error("config not reloaded, the last one stays", "err", err)
-		return
+		return err
 	}
 	if err := r.recordAs(cfg); err != nil {
 		r.log.Error("calls are recorded as before", "err", err)
@@ -241,4 +278,5 @@ func (r *reloader) reload(ctx context.Context, always bool) {
 		r.log.Warn(warning)
 	}
 	_ = checkCommands(cfg, false, r.log) // it logs; the run goes on
+	return nil
 }

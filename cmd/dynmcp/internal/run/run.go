@@ -78,15 +78,17 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	if from.EnvFile != "" {
 		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" where there is no working directory any more
 	}
-	defer runs.Announce(agg, about, log)()
+	var use func(context.Context, string) error
 	if !cfg.SingleWrap {
 		paths, err := from.Watched()
 		if err != nil {
 			return err
 		}
-		r := &reloader{envFile: from.EnvFile, paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, recordAs: recordAs, lock: lock, log: log}
+		r := &reloader{from: from, asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, recordAs: recordAs, lock: lock, log: log}
 		defer r.start(flags.watch)()
+		use = r.use
 	}
+	defer runs.Announce(agg, about, use, log)()
 	return serve(agg)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/schema/profile"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -30,6 +31,7 @@ type Run struct {
 	Version string    `json:"version"`
 	Kind    string    `json:"kind"`             // stdio or serve
 	Config  string    `json:"config,omitempty"` // the path of its file; "" of a command after --
+	Profile string    `json:"profile,omitempty"`
 	EnvFile string    `json:"env_file,omitempty"`
 	Since   time.Time `json:"since"`
 	Hosts   []string  `json:"hosts"` // what they call themselves
@@ -61,7 +63,7 @@ const suffix = ".run"
 
 // Announce lets the other programs of this user find a run, until stop is called. about has
 // what does not change of it. A run that cannot be found is served all the same.
-func Announce(agg *aggregator.Aggregator, about Run, log *slog.Logger) (stop func()) {
+func Announce(agg *aggregator.Aggregator, about Run, use func(ctx context.Context, profile string) error, log *slog.Logger) (stop func()) {
 	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
 	listener, err := listen(about.PID)
 	if err != nil {
@@ -70,7 +72,7 @@ func Announce(agg *aggregator.Aggregator, about Run, log *slog.Logger) (stop fun
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{
-		Handler:           handler(agg, about),
+		Handler:           handler(agg, about, use),
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -130,11 +132,11 @@ func listen(pid int) (net.Listener, error) {
 }
 
 // handler answers GET /run, and POST /servers/NAME/ACT with the acts of the table.
-func handler(agg *aggregator.Aggregator, about Run) http.Handler {
+func handler(agg *aggregator.Aggregator, about Run, use func(context.Context, string) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
 		now := about
-		now.Hosts, now.Servers = hostsOf(agg.Status()), serversOf(agg.Status())
+		now.Hosts, now.Servers, now.Profile = hostsOf(agg.Status()), serversOf(agg.Status()), agg.Status().Profile()
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(now) // who asked is gone otherwise
 	})
@@ -145,14 +147,33 @@ func handler(agg *aggregator.Aggregator, about Run) http.Handler {
 			return
 		}
 		if err := act(r.Context(), agg.Status(), name); err != nil {
-			text := err.Error()
-			if failure, ok := errors.AsType[*transports.Failure](err); ok && failure.Hint != "" {
-				text += "; " + failure.Hint
-			}
-			http.Error(w, cli.Secrets.String(text), http.StatusConflict)
+			refuse(w, err)
+		}
+	})
+	mux.HandleFunc("POST /profile/{name}", func(w http.ResponseWriter, r *http.Request) {
+		err := errors.New("it runs one command and has no profiles")
+		if use != nil {
+			err = use(r.Context(), r.PathValue("name"))
+		}
+		if err != nil {
+			refuse(w, err)
 		}
 	})
 	return mux
+}
+
+// refuse answers why something was not done.
+func refuse(w http.ResponseWriter, err error) {
+	text := err.Error()
+	failure, failed := errors.AsType[*transports.Failure](err)
+	unknown, isUnknown := errors.AsType[*profile.UnknownError](err)
+	switch {
+	case failed && failure.Hint != "":
+		text += "; " + failure.Hint
+	case isUnknown:
+		text += "; " + unknown.Hint()
+	}
+	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
 }
 
 // acts are what can be done to a server of a run.

@@ -75,7 +75,17 @@ func ask(ctx context.Context, socket string) (run Run, err error) {
 
 // Do starts, stops or restarts a server of the run.
 func (f Found) Do(ctx context.Context, act, server string) error {
-	return request(ctx, f.socket, http.MethodPost, "/servers/"+url.PathEscape(server)+"/"+act, nil)
+	return f.post(ctx, "servers", server, act)
+}
+
+// Use has a run serve the servers of a profile.
+func (f Found) Use(ctx context.Context, profile string) error { return f.post(ctx, "profile", profile) }
+
+func (f Found) post(ctx context.Context, path ...string) error {
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	return request(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"), nil)
 }
 
 // request makes a request of the run at a socket.
@@ -116,23 +126,29 @@ func request(ctx context.Context, socket, method, path string, answer any) error
 	return json.NewDecoder(body).Decode(answer)
 }
 
-// choose returns the run of a process id or, with 0, the only one that has the server.
-func choose(all []Found, pid int, server string) (Found, error) {
-	var has []Found
-	var ids []string
-	for _, f := range all {
-		named := slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == server })
-		if named && (pid == 0 || pid == f.PID) {
-			has, ids = append(has, f), append(ids, fmt.Sprintf("--run %d", f.PID))
-		}
-	}
+// choose returns the run that is meant: the one of that process, or the only one that has what
+// is spoken of.
+func choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
+	all = slices.DeleteFunc(all, func(f Found) bool { return pid != 0 && pid != f.PID || !has(f) })
+	const list = "dynmcp ps lists the runs and their servers"
 	switch {
-	case len(has) == 1:
-		return has[0], nil
-	case len(has) > 1:
-		return Found{}, hint.With(fmt.Errorf("%d runs have a server %q", len(has), server), "say which one: %s", strings.Join(ids, ", "))
+	case len(all) == 1:
+		return all[0], nil
+	case len(all) > 1:
+		var ids []string
+		for _, f := range all {
+			ids = append(ids, fmt.Sprintf("--run %d", f.PID))
+		}
+		return Found{}, hint.With(fmt.Errorf("%d runs have %s", len(all), what), "say which one: %s", strings.Join(ids, ", "))
 	case pid != 0:
-		return Found{}, hint.With(fmt.Errorf("no run %d has a server %q", pid, server), "dynmcp ps lists the runs and their servers")
+		return Found{}, hint.With(fmt.Errorf("no run %d has %s", pid, what), list)
 	}
-	return Found{}, hint.With(fmt.Errorf("no run has a server %q", server), "dynmcp ps lists the runs and their servers")
+	return Found{}, hint.With(fmt.Errorf("no run has %s", what), list)
+}
+
+// chooseServer returns the run that has a server.
+func chooseServer(all []Found, pid int, server string) (Found, error) {
+	return choose(all, pid, fmt.Sprintf("a server %q", server), func(f Found) bool {
+		return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == server })
+	})
 }

@@ -3,12 +3,15 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
@@ -44,7 +47,7 @@ func write(out *terminal.Writer, all []Found) {
 		if len(f.Hosts) > 0 {
 			hosts = display.Fold(strings.Join(f.Hosts, ", "))
 		}
-		out.Heading(fmt.Sprintf("%d  %s  %s  %s", f.PID, f.Kind, hosts, f.Config))
+		out.Heading(fmt.Sprintf("%d  %s  %s  %s", f.PID, f.Kind, hosts, strings.TrimSpace(f.Config+"  "+f.Profile)))
 		t := terminal.Table{Header: []string{"SERVER", "STATE", "SINCE", "TOOLS", "STARTS", "ERROR"}, Shrink: 5}
 		for _, s := range f.Servers {
 			since := "-"
@@ -66,6 +69,45 @@ it again: dynmcp set NAME --disabled prevents that.`)
 process, which then ends.`)
 )
 
+// Use changes the profile of a run.
+var Use = cli.Verb{
+	Use:   "use [flags] PROFILE",
+	Short: "Have a run serve another profile",
+	Long: `Have a run serve the servers of another profile of its config, until it ends or is told
+another; "all" is every server. All hosts of the run see the change. What is in both
+profiles stays as it is. Without --run it is the run of the config that is found here.`,
+	Example: `  dynmcp use home
+  dynmcp use all --run 4711`,
+	Args: cobra.ExactArgs(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
+		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return from.Profiles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+		}
+		return func(cmd *cobra.Command, args []string) error {
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				files, err := from.Files()
+				if err != nil && *pid == 0 {
+					return err
+				}
+				run, err := choose(Find(ctx), *pid, "this config", func(f Found) bool {
+					return *pid != 0 || slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, f.Config) })
+				})
+				if err != nil {
+					return err
+				}
+				if err := run.Use(ctx, args[0]); err != nil {
+					return cli.Interrupted(err)
+				}
+				cli.Stdout(cmd).Printf("Run %d has the profile %s\n", run.PID, args[0])
+				return nil
+			})
+		}
+	},
+}
+
 func steers(act, short, done, long string) cli.Verb {
 	return cli.Verb{
 		Use: act + " [flags] SERVER", Short: short,
@@ -76,7 +118,7 @@ func steers(act, short, done, long string) cli.Verb {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 			return func(cmd *cobra.Command, args []string) error {
 				return cli.Interruptibly(cmd, func(ctx context.Context) error {
-					run, err := choose(Find(ctx), *pid, args[0])
+					run, err := chooseServer(Find(ctx), *pid, args[0])
 					if err != nil {
 						return err
 					}
