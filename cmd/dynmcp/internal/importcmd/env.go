@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,9 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
-	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/schema/dotenv"
 )
 
 // A variablesFile is the .env file beside a config, and the secrets that are to go
@@ -28,12 +25,6 @@ type variablesFile struct {
 
 	keyring bool // the secrets go there
 }
-
-// Places of --secrets.
-const (
-	secretsKeyring = "keyring"
-	secretsEnv     = "env"
-)
 
 // reference is what takes the place of a secret.
 func (v *variablesFile) reference(name string) string {
@@ -80,15 +71,7 @@ func openVariables(config *editfile.File, servers []hosts.Server, vars, keyring 
 		v.Variables = hosts.NewVariables(nil, os.Environ(), texts...)
 		return v, nil
 	}
-	beside := config.Path
-	if config.Link != "" {
-		beside = config.Link // that is where it is looked for
-	}
-	file, err := editfile.Open(filepath.Join(filepath.Dir(beside), ".env"))
-	if err != nil {
-		return nil, err
-	}
-	set, err := dotenv.Parse(file.Path, file.Old)
+	file, set, err := secret.Beside(config)
 	if err != nil {
 		return nil, err
 	}
@@ -98,30 +81,12 @@ func openVariables(config *editfile.File, servers []hosts.Server, vars, keyring 
 
 func (v *variablesFile) writes() bool { return v.file != nil && len(v.Values) > 0 }
 
-// write adds the variables to the file, which then only its owner can read. There is
-// no backup: nothing is changed but the end, and a copy might not be ignored by git.
+// write puts the secrets where they go.
 func (v *variablesFile) write() error {
-	if v.keyring {
-		for _, name := range slices.Sorted(maps.Keys(v.Values)) {
-			if err := secret.Set(name, v.Values[name]); err != nil {
-				return err
-			}
-		}
+	if !v.keyring && !v.writes() {
 		return nil
 	}
-	if !v.writes() {
-		return nil
-	}
-	unlock, err := v.file.Lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	text, err := dotenv.Add(v.file.Path, v.file.Old, v.Values)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Replace(v.file.Path, text, 0o600)
+	return secret.Keep(v.file, v.Values)
 }
 
 // report says where the variables are, or what is left to do about them.

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
@@ -76,7 +77,7 @@ only if -c names it.`,
 		f.BoolVar(&flags.lazy, "lazy", false, "start each server once, and propose a description of what its tools are about")
 		f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
 		f.StringVar(&flags.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
-		cli.CompleteValues(cmd, map[string][]string{"secrets": {secretsKeyring, secretsEnv}})
+		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
 		f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 		f.BoolVar(&flags.write, "write", false, "write the config")
 		testcmd.AddWarmFlag(cmd, &flags.warm)
@@ -86,7 +87,7 @@ only if -c names it.`,
 			err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
 				switch flags.secrets {
 				case "":
-				case secretsEnv, secretsKeyring:
+				case secret.InEnv, secret.InKeyring:
 					flags.vars = true
 				default:
 					return hint.With(fmt.Errorf("--secrets: unknown place %q", flags.secrets), "there are keyring and env")
@@ -184,7 +185,7 @@ func (m *importer) open(servers []hosts.Server) error {
 	if !m.file.Exists() {
 		m.file.NewMode = 0o600 // there may be secrets in it
 	}
-	m.env, err = openVariables(m.file, servers, m.vars, m.secrets == secretsKeyring)
+	m.env, err = openVariables(m.file, servers, m.vars, m.secrets == secret.InKeyring)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -51,7 +52,7 @@ func (a *Adding) AddFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&a.Set, "set", nil, "what a server of a registry asks for, `NAME=VALUE`; may be repeated")
 	f.StringVar(&a.Secrets, "secrets", "", "where its secrets are kept: keyring, or env for the .env beside the config")
 	f.BoolVarP(&a.Yes, "yes", "y", false, "add a server of a registry as it is shown, and ask nothing")
-	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {placeKeyring, placeEnv}})
+	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {secret.InKeyring, secret.InEnv}})
 }
 
 // Entry makes an entry of a server of a registry, NAME or NAME@VERSION, and shows what will run.
@@ -128,7 +129,7 @@ func (a *Adding) check() (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
 		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
-	case a.Secrets != "" && a.Secrets != placeKeyring && a.Secrets != placeEnv:
+	case a.Secrets != "" && a.Secrets != secret.InKeyring && a.Secrets != secret.InEnv:
 		return nil, hint.With(fmt.Errorf("unknown place %q for secrets", a.Secrets), "use keyring or env")
 	case a.Via != "" && !slices.Contains(registry.Ways, a.Via):
 		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(registry.Ways, ", "))

@@ -3,24 +3,15 @@ package registrycmd
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
-	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/schema/dotenv"
-)
-
-// Places of --secrets.
-const (
-	placeKeyring = "keyring"
-	placeEnv     = "env"
 )
 
 // hidden are answers with references in the place of secrets, and the secrets.
@@ -68,21 +59,16 @@ func (h *hidden) open(a *Adding, config *editfile.File) (map[string]string, erro
 		return nil, err
 	case mode == "disable":
 		return nil, hint.With(fmt.Errorf(`%s has "env": "disable", which leaves ${NAME} as it is`, config.Name()), "change that key: no secret is written into a config")
-	case a.Secrets == placeKeyring && offered != nil:
+	case a.Secrets == secret.InKeyring && offered != nil:
 		return nil, hint.With(fmt.Errorf("there is no keyring: %w", offered), "--secrets env puts them into the .env beside the config")
-	case a.Secrets == placeKeyring || a.Secrets == "" && offered == nil:
+	case a.Secrets == secret.InKeyring || a.Secrets == "" && offered == nil:
 		return nil, nil
 	case mode == "process":
 		return nil, hint.With(fmt.Errorf(`%s takes variables from the environment alone ("env": "process")`, config.Name()), "set them there, and write --set NAME='${NAME}'")
 	}
-	beside := config.Path
-	if config.Link != "" {
-		beside = config.Link // that is where it is looked for
-	}
-	if h.env, err = editfile.Open(filepath.Join(filepath.Dir(beside), ".env")); err != nil {
-		return nil, err
-	}
-	return dotenv.Parse(h.env.Path, h.env.Old)
+	var set map[string]string
+	h.env, set, err = secret.Beside(config)
+	return set, err
 }
 
 // name keeps a value under a name, and returns the reference to it.
@@ -115,27 +101,14 @@ func (h *hidden) keep() error {
 	if len(h.values) == 0 {
 		return nil
 	}
+	if err := secret.Keep(h.env, h.values); err != nil {
+		return err
+	}
+	names := strings.Join(sortedKeys(h.values), ", ")
 	if h.env == nil {
-		for _, name := range sortedKeys(h.values) {
-			if err := secret.Set(name, h.values[name]); err != nil {
-				return err
-			}
-		}
-		fmt.Fprintf(os.Stderr, "Put %s into the keyring: %s\n", cli.Count(len(h.values), "secret"), strings.Join(sortedKeys(h.values), ", "))
+		fmt.Fprintf(os.Stderr, "Put %s into the keyring: %s\n", cli.Count(len(h.values), "secret"), names)
 		return nil
 	}
-	unlock, err := h.env.Lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	text, err := dotenv.Add(h.env.Path, h.env.Old, h.values)
-	if err != nil {
-		return err
-	}
-	if err := atomicfile.Replace(h.env.Path, text, 0o600); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "Wrote %s to %s, which only you can read; keep it out of version control\n", strings.Join(sortedKeys(h.values), ", "), h.env.Name())
+	fmt.Fprintf(os.Stderr, "Wrote %s to %s, which only you can read; keep it out of version control\n", names, h.env.Name())
 	return nil
 }
