@@ -255,7 +255,7 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 		}
 		for _, set := range s.Sets {
 			if profile := schema.ServerName(set); profile != "" {
-				text, err = schema.AddToProfile(m.file.Path, text, profile, s.Name)
+				text, err = hosts.AddToProfile(m.file.Path, text, profile, s.Name)
 			}
 			if err != nil {
 				return nil, nil, err

@@ -21,7 +21,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
-	"github.com/dynmcp/dynmcp/schema/profile"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -166,12 +165,12 @@ func handler(agg *aggregator.Aggregator, about Run, use func(context.Context, st
 func refuse(w http.ResponseWriter, err error) {
 	text := err.Error()
 	failure, failed := errors.AsType[*transports.Failure](err)
-	unknown, isUnknown := errors.AsType[*profile.UnknownError](err)
+	var hinted interface{ Hint() string } // an unknown profile
 	switch {
 	case failed && failure.Hint != "":
 		text += "; " + failure.Hint
-	case isUnknown:
-		text += "; " + unknown.Hint()
+	case errors.As(err, &hinted):
+		text += "; " + hinted.Hint()
 	}
 	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
 }
