@@ -191,6 +191,22 @@ func TestScriptSaysWhichCallsRan(t *testing.T) {
 	contains(t, string(m.Member("content")), "so far", "line 3", "2 calls ran: alpha/echo (done), alpha/tool_error (")
 }
 
+// What nothing waited for is not taken for success.
+func TestScriptSaysWhatItDidNotAwait(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	q := scripted(t, handshake, []entry{e}, anyTool)
+	m, _ := q.run("tools.alpha.sleep({ms: 0}); await tools.alpha.echo({}); return 'done'")
+	contains(t, string(m.Member("content")), `"text":"done"`, "The script ended before these calls, which were cancelled. Await them: alpha/sleep (unknown: ")
+	m, _ = q.run("tools.alpha.tool_error({text: 'no'}); await new Promise(done => setTimeout(done, 1000)); return 'done'")
+	if !m.IsError() {
+		t.Errorf("a call that failed, and was not awaited, is success: %s", m.Raw)
+	}
+	contains(t, m.Text(), "no (nothing awaits this promise)")
+	m, _ = q.run("await tools.alpha.nope({})")
+	contains(t, m.Text(), "no call ran: alpha/nope (not_sent: Unknown tool: alpha/nope)")
+}
+
 func TestScriptSaysHowFarItIs(t *testing.T) {
 	t.Parallel()
 	q := scripted(t, handshake, []entry{fake(t, "alpha")}, anyTool)

@@ -13,14 +13,15 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
 // ends runs a script that is to end with an error that has these words, and then one that
 // returns.
-func ends(t *testing.T, p *script.Pool, s script.Script, calls script.Calls, words string) *script.Result {
+func ends(t *testing.T, p *script.Pool, s script.Script, calls calls, words string) *script.Result {
 	t.Helper()
-	r, err := p.Run(t.Context(), s, calls)
-	if _, ok := errors.AsType[*script.Error](err); !ok || !strings.Contains(err.Error(), words) {
+	r, err := p.Run(t.Context(), s, calls.answer)
+	if _, ok := errors.AsType[*script.Failure](err); !ok || !strings.Contains(err.Error(), words) {
 		t.Errorf("%.200s\ngot  %v\nwant %s", s.Source, err, words)
 	}
 	if got := run(t, p, "return [1, 2].map(n => n + 1).concat(await search('x'))", echo); string(got.Value) != `[2,3,"found x"]` {
@@ -58,7 +59,7 @@ func TestScriptsThatUseTooMuch(t *testing.T) {
 			if mcptest.RaceEnabled && strings.Contains(c.words, "memory") {
 				c.words = "the script was stopped: it used" // 10 s, as the detector needs more memory than is allowed
 			}
-			r := ends(t, p, script.Script{Source: c.source}, echo, c.words)
+			r := ends(t, p, of(c.source), echo, c.words)
 			if strings.Contains(c.source, "before") && r.Printed != "before\n" {
 				t.Errorf("got %q", r.Printed)
 			}
@@ -74,7 +75,9 @@ func TestOutputFloods(t *testing.T) {
 		"console.log('x'.repeat(1e6))":                               1_000_001 - 1000,
 		"console.log('x'.repeat(999))":                               0,
 	} {
-		r, err := p.Run(t.Context(), script.Script{Source: source, Limits: script.Limits{Output: 1000}}, echo)
+		s := of(source)
+		s.Output = 1000
+		r, err := p.Run(t.Context(), s, echo.answer)
 		if err != nil || len(r.Printed) != 1000 || r.Dropped != dropped {
 			t.Errorf("%s: %v, %d printed, %d dropped", source, err, len(r.Printed), r.Dropped)
 		}
@@ -99,13 +102,13 @@ func TestPrototypeTricks(t *testing.T) {
 		"tools.github = 'forged'; delete tools.github; Object.setPrototypeOf(tools, {github: 'forged'})",
 	} {
 		var seen sync.Map
-		calls := echo
-		calls.Call = func(_ context.Context, name string, args json.RawMessage) (json.RawMessage, *script.CallError) {
+		c := echo
+		c.Call = func(_ context.Context, name string, args json.RawMessage) (json.RawMessage, *script.Failure) {
 			seen.Store(name+string(args), true)
 			return json.RawMessage(`{"content":[],"structuredContent":{"ok":1}}`), nil
 		}
 		const source = "const done = call('a/b', {n: 1, '\"}\\n{\"done\":{}}': [2]});\n"
-		r, _ := p.Run(t.Context(), script.Script{Source: source + tricks + ";\nawait done; return 1"}, calls)
+		r, _ := p.Run(t.Context(), of(source+tricks+";\nawait done; return 1"), c.answer)
 		if _, ok := seen.Load(`a/b{"n":1,"\"}\n{\"done\":{}}":[2]}`); !ok || len(r.Calls) != 1 {
 			t.Errorf("%s: the call was not that: %v", tricks, r.Ran())
 		}
@@ -121,7 +124,7 @@ func TestAThousandPromises(t *testing.T) {
 	p := newPool(t)
 	var now, most atomic.Int64
 	full := make(chan struct{})
-	calls := script.Calls{Call: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, *script.CallError) {
+	hold := calls{Call: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		n := now.Add(1)
 		defer now.Add(-1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
@@ -133,12 +136,12 @@ func TestAThousandPromises(t *testing.T) {
 		case <-full: // the first wait for all that may run together
 			return text("done"), nil
 		case <-ctx.Done():
-			return nil, &script.CallError{Message: "cancelled"}
+			return nil, &script.Failure{Message: "cancelled"}
 		}
 	}}
 	r := run(t, p, `const all = await Promise.allSettled(Array.from({length: 1000}, (_, i) => tools.github.get({i})));
 		const failed = all.filter(r => r.status === "rejected");
-		return [all.length - failed.length, failed.length, failed[0].reason.message, failed[0].reason.outcome]`, calls)
+		return [all.length - failed.length, failed.length, failed[0].reason.message, failed[0].reason.outcome]`, hold)
 	if want := `[200,800,"not called: the script has made 200 calls, as many as it may","not_sent"]`; string(r.Value) != want {
 		t.Errorf("got %s", r.Value)
 	}
@@ -148,14 +151,14 @@ func TestAThousandPromises(t *testing.T) {
 }
 
 // hang are calls that end with their context. begun is sent to when one has begun.
-func hang(begun chan<- string) script.Calls {
-	return script.Calls{Call: func(ctx context.Context, name string, _ json.RawMessage) (json.RawMessage, *script.CallError) {
+func hang(begun chan<- string) calls {
+	return calls{Call: func(ctx context.Context, name string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		if name == "a/fast" {
 			return text("fast"), nil
 		}
 		begun <- name
 		<-ctx.Done()
-		return nil, &script.CallError{Message: "cancelled: " + context.Cause(ctx).Error(), Outcome: script.Unknown}
+		return nil, &script.Failure{Message: "cancelled: " + context.Cause(ctx).Error(), Outcome: engine.Unknown}
 	}}
 }
 
@@ -183,11 +186,11 @@ func TestCancellation(t *testing.T) {
 		<-begun
 		cancel()
 	}()
-	r, err := p.Run(ctx, script.Script{Source: "console.log('before'); await call('a/fast', {}); await call('a/slow', {})"}, hang(begun))
+	r, err := p.Run(ctx, of("console.log('before'); await call('a/fast', {}); await call('a/slow', {})"), hang(begun).answer)
 	if want := "2 calls ran: a/fast (done), a/slow (unknown: cancelled: context canceled)"; !errors.Is(err, context.Canceled) || r.Ran() != want || r.Printed != "before\n" {
 		t.Errorf("got %v, %s, %q", err, r.Ran(), r.Printed)
 	}
-	if _, err := p.Run(ctx, script.Script{Source: "return 1"}, echo); !errors.Is(err, context.Canceled) {
+	if _, err := p.Run(ctx, of("return 1"), echo.answer); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if got := run(t, p, "return 1", echo); string(got.Value) != "1" {
@@ -199,26 +202,27 @@ func TestTheTimeOfAScript(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	run(t, p, "return 1", echo)
-	s := script.Script{Source: "await call('a/slow', {})", Limits: script.Limits{Time: time.Second}}
+	s := of("await call('a/slow', {})")
+	s.Time = time.Second
 	begun := make(chan string, 1)
 	r := ends(t, p, s, hang(begun), "the script was stopped: it was not done after 1s")
 	if want := "1 call ran: a/slow (unknown: cancelled: the script took too long)"; r.Ran() != want {
 		t.Errorf("got %s", r.Ran())
 	}
 	// A person is asked for longer than that.
-	s.Limits.Time = 2 * time.Second
-	r, err := p.Run(t.Context(), s, script.Calls{Call: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, *script.CallError) {
+	s.Time = 2 * time.Second
+	r, err := p.Run(t.Context(), s, calls{Call: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		start, startAgain := script.StopClock(ctx), script.StopClock(ctx)
 		select {
 		case <-time.After(2500 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, &script.CallError{Message: "cancelled"}
+			return nil, &script.Failure{Message: "cancelled"}
 		}
 		start()
 		start()
 		startAgain()
 		return text("yes"), nil
-	}})
+	}}.answer)
 	if err != nil {
 		t.Errorf("%v, %s", err, r.Ran())
 	}

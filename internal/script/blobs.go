@@ -18,7 +18,7 @@ type blobs struct {
 }
 
 // take returns a result without the data of its images and blobs, which it keeps.
-func (b *blobs) take(kind string, result json.RawMessage) (json.RawMessage, []engine.Blob, *CallError) {
+func (b *blobs) take(kind string, result json.RawMessage) (json.RawMessage, []engine.Blob, *Failure) {
 	list := "content"
 	switch kind {
 	case engine.Search, engine.Describe:
@@ -44,13 +44,13 @@ func (b *blobs) take(kind string, result json.RawMessage) (json.RawMessage, []en
 		index++
 	}
 	if b.size > maxBlobs {
-		return nil, nil, &CallError{Message: fmt.Sprintf("the images and blobs of the script take over %d MB", maxBlobs>>20), Outcome: Done}
+		return nil, nil, &Failure{Message: fmt.Sprintf("the images and blobs of the script take over %d MB", maxBlobs>>20), Outcome: engine.Ran}
 	}
 	if len(edits) > 0 {
 		result = wire.Replace(result, edits...)
 	}
 	if len(result) > MaxResult {
-		return nil, nil, &CallError{Message: fmt.Sprintf("the result has %d bytes, a script reads at most %d", len(result), MaxResult), Outcome: Done}
+		return nil, nil, &Failure{Message: fmt.Sprintf("the result has %d bytes, a script reads at most %d", len(result), MaxResult), Outcome: engine.Ran}
 	}
 	return result, taken, nil
 }

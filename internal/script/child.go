@@ -129,13 +129,13 @@ func (c *child) end() {
 }
 
 // blame says why a child ended in the middle of a script.
-func (c *child) blame(cpu time.Duration) *Error {
+func (c *child) blame(cpu time.Duration) *Failure {
 	switch said := c.why.Error(); {
 	case strings.Contains(said, "CPU time limit"):
-		return &Error{Message: fmt.Sprintf("the script was stopped: it used %v of processor time", cpu)}
+		return &Failure{Message: fmt.Sprintf("the script was stopped: it used %v of processor time", cpu)}
 	case strings.Contains(said, "exit status 2"): // of the Go runtime
-		return &Error{Message: fmt.Sprintf("the script was stopped: it used more than %d MB of memory", engine.Memory>>20)}
+		return &Failure{Message: fmt.Sprintf("the script was stopped: it used more than %d MB of memory", engine.Memory>>20)}
 	default:
-		return &Error{Message: "the process that ran the script ended: " + said}
+		return &Failure{Message: "the process that ran the script ended: " + said}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os/exec"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
 // Warm returns the process that is kept for the next script, and a channel that is closed when
@@ -18,13 +20,13 @@ func (p *Pool) Warm() (pid int, ended <-chan struct{}) {
 }
 
 // RunIn runs a script in a child that is another command.
-func (p *Pool) RunIn(ctx context.Context, cmd *exec.Cmd, calls Calls) (*Result, error) {
+func (p *Pool) RunIn(ctx context.Context, cmd *exec.Cmd, answer Answerer) (*Result, error) {
 	c, err := startCommand(cmd, nil, p.children.Go)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{child: c, calls: calls, limits: Limits{Calls: 3, AtOnce: 2, Output: 10}.orDefaults(), cpu: time.Second}
-	err = r.run(ctx, Script{})
+	r := &run{child: c, answer: answer, script: Script{Time: time.Minute, Run: engine.Run{Calls: 3, AtOnce: 2, Output: 10, CPU: time.Second}}}
+	err = r.run(ctx)
 	c.end()
 	return &r.result, err
 }

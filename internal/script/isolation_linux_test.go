@@ -99,12 +99,12 @@ func TestAKilledChild(t *testing.T) {
 		<-ended
 	}
 	pid, _ := warm(t, p)
-	calls := hang(nil)
-	calls.Resource = func(context.Context, string) (json.RawMessage, *script.CallError) {
+	c := hang(nil)
+	c.Resource = func(context.Context, string) (json.RawMessage, *script.Failure) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // in the middle
 		return json.RawMessage(`{"contents":[]}`), nil
 	}
-	r := ends(t, p, script.Script{Source: "console.log('before'); await call('a/fast'); await resource('u'); for (;;);"}, calls, "the process that ran the script ended: it ended: signal: killed")
+	r := ends(t, p, of("console.log('before'); await call('a/fast'); await resource('u'); for (;;);"), c, "the process that ran the script ended: it ended: signal: killed")
 	if want := "2 calls ran: a/fast (done), u (done)"; r.Ran() != want || r.Printed != "before\n" {
 		t.Errorf("got %s, %q", r.Ran(), r.Printed)
 	}
@@ -115,7 +115,8 @@ func TestAChildThatIsStopped(t *testing.T) {
 	p := newPool(t)
 	pid, _ := warm(t, p)
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
-	s := script.Script{Source: "return 1", Limits: script.Limits{Time: 200 * time.Millisecond}}
+	s := of("return 1")
+	s.Time = 200 * time.Millisecond
 	ends(t, p, s, echo, "the script was stopped: it was not done after 200ms")
 }
 
@@ -172,7 +173,7 @@ func TestAHostileChild(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := newPool(t)
-			r, err := p.RunIn(t.Context(), &exec.Cmd{Path: sh, Args: []string{"sh", "-c", "printf '" + c.lines + "'"}}, hang(make(chan string, 9)))
+			r, err := p.RunIn(t.Context(), &exec.Cmd{Path: sh, Args: []string{"sh", "-c", "printf '" + c.lines + "'"}}, hang(make(chan string, 9)).answer)
 			if got := fmt.Sprint(err); c.words == "" && err != nil || !strings.Contains(got, c.words) {
 				t.Errorf("got %v", err)
 			}

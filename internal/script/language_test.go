@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
 func TestWhatScriptsReturn(t *testing.T) {
@@ -34,6 +35,17 @@ func TestWhatScriptsReturn(t *testing.T) {
 		"  (async () => { return 'itself' })();\n": `"itself"`,
 		"return args":                              `[]`,
 		"search('a') // a comment":                 `"found a"`,
+		// What it has that the engine lacks.
+		"return [/\\p{L}+/u.exec('-h\u00e9')[0], new RegExp('\\\\p{Script=Greek}', 'u').test('\u03b2'), /x/ instanceof RegExp, RegExp('b').test('abc')]": `["hé",true,true,true]`,
+		"const c = structuredClone({at: new Date(0), of: new Map([[1, new Set([2])]])}); return [c.at.getTime(), c.of.get(1).has(2)]":                    "[0,true]",
+		"return [btoa('abc'), atob('YWJj'), Buffer.from('aMOp', 'base64').toString(), Buffer.from('\u00e9').toString('hex')]":                            `["YWJj","abc","hé","c3a9"]`,
+		"const {promise, resolve} = Promise.withResolvers(); queueMicrotask(() => resolve(1)); return await promise":                                     "1",
+		"#!/usr/bin/env -S dynmcp run\nreturn 2": "2",
+		// The last expression is the value, and promises in it are awaited.
+		"async function main() { return await search('x') }\nmain()":         `"found x"`,
+		"const f = async () => 3\nf().then(n => n + 1).catch(console.error)": "4",
+		"if (!args.length) { return 'early' }\n1":                            `"early"`,
+		"return [search('a'), {b: search('b')}]":                             `["found a",{"b":"found b"}]`,
 		// Calls.
 		"return await tools.github.list_issues({state: 'open'})":                            `{"name":"github/list_issues","args":{"state":"open"}}`,
 		"return await tools['my-server']['a-tool']({})":                                     `{"name":"my-server/a-tool","args":{}}`,
@@ -84,12 +96,12 @@ func TestWhatACallReturns(t *testing.T) {
 func TestErrorsOfScripts(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	calls := echo
-	calls.Call = func(_ context.Context, name string, _ json.RawMessage) (json.RawMessage, *script.CallError) {
+	c := echo
+	c.Call = func(_ context.Context, name string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		if name == "github/broken" {
 			return json.RawMessage(`{"content":[{"type":"text","text":"no such issue"}],"isError":true}`), nil
 		}
-		return nil, &script.CallError{Message: "the server ended", Server: "github", Tool: "gone", Outcome: script.Unknown}
+		return nil, &script.Failure{Message: "the server ended", Server: "github", Tool: "gone", Outcome: engine.Unknown}
 	}
 	for source, want := range map[string]string{
 		"const a = 1\n\n  null.x": "line 3, column 8: TypeError: Cannot read property 'x' of undefined",
@@ -105,6 +117,14 @@ func TestErrorsOfScripts(t *testing.T) {
 		"setTimeout(() => { lost() }, 1); await new Promise(() => {})":                             "line 1, column 24: ReferenceError: lost is not defined",
 		"await new Promise(() => {})":                                                              "the script waits for a promise that nothing settles",
 		"await tools.nowhere.x({})":                                                                `line 1, column 13: TypeError: there is no server "nowhere": tools has github, my-server`,
+		"return [call('github/broken')]":                                                           "line 1, column 13: ToolError: no such issue",
+		"return [new Promise(() => {})]":                                                           "the value has a promise that nothing settles",
+		"Promise.reject(new Error('lost')); return 1":                                              "line 1, column 16: Error: lost (nothing awaits this promise)",
+		"await call('github/x', {p: search('')})":                                                  "line 1, column 11: TypeError: a promise cannot be an argument: await it",
+		"return github.x()":                                                                        "line 1, column 8: ReferenceError: github is not defined: write tools.github",
+		"return Object.keys(tools.github)":                                                         `line 1, column 19: TypeError: the tools of a server cannot be listed: use await search("words")`,
+		"return process.env.HOME":                                                                  "line 1, column 16: TypeError: process is not available: what the script was given is in args",
+		"return new URL('https://a.example')":                                                      "line 1, column 8: TypeError: URL is not available: take it apart with a regular expression",
 		"await tools.github.x([1])":                                                                "line 1, column 21: TypeError: the arguments of a tool are an object: {name: value}",
 		"await call('x', {})":                                                                      `line 1, column 11: TypeError: call needs the name of a tool, "server/tool", and its arguments`,
 		"await call('a/b', {id: 9007199254740993})":                                                "line 1, column 11: TypeError: 9007199254740992 may have been rounded: write it as a BigInt, 9007199254740992n",
@@ -129,11 +149,11 @@ func TestErrorsOfScripts(t *testing.T) {
 		"for await (const x of []) {}":               "line 1, column 5: SyntaxError: for await is not available: use for (const x of await Promise.all(list))",
 		"enum A {B}":                                 "line 1, column 1: SyntaxError: enum is TypeScript: write const Name = {…}",
 		"async function* f() {}; 1":                  "line 1, column 1: SyntaxError: Async generators are not supported yet",
-		"return (":                                   "line 2, column 1: SyntaxError: Unexpected token }",
+		"return (":                                   "SyntaxError: the script ends too early: a bracket or an operand is missing",
 		"}); 1; (async () => {":                      "SyntaxError: a } too many",
 	} {
-		r, err := p.Run(t.Context(), script.Script{Source: source, Servers: []string{"github", "my-server"}}, calls)
-		if _, ok := errors.AsType[*script.Error](err); !ok || err.Error() != want {
+		r, err := p.Run(t.Context(), of(source), c.answer)
+		if _, ok := errors.AsType[*script.Failure](err); !ok || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", source, err, want)
 		}
 		if r == nil {
@@ -146,8 +166,8 @@ func TestAnErrorOfACallSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
 	const source = "try { await tools.github.create({}) } catch (e) { return [e instanceof Error, e.name, e.message, e.server, e.tool, e.outcome] }"
-	got := run(t, p, source, script.Calls{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, *script.CallError) {
-		return nil, &script.CallError{Message: "the server ended", Server: "hub", Tool: "make", Outcome: script.Unknown}
+	got := run(t, p, source, calls{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, *script.Failure) {
+		return nil, &script.Failure{Message: "the server ended", Server: "hub", Tool: "make", Outcome: engine.Unknown}
 	}})
 	if want := `[true,"ToolError","the server ended","hub","make","unknown"]`; string(got.Value) != want {
 		t.Errorf("got %s, want %s", got.Value, want)
@@ -174,8 +194,8 @@ const picture = `{"type":"image","data":"AAAA","mimeType":"image/png"}`
 func TestImagesAndBlobsAreHandles(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	calls := answering(`{"content":[{"type":"text","text":"a"},` + picture + `],"x":1}`)
-	calls.Resource = func(context.Context, string) (json.RawMessage, *script.CallError) {
+	c := answering(`{"content":[{"type":"text","text":"a"},` + picture + `],"x":1}`)
+	c.Resource = func(context.Context, string) (json.RawMessage, *script.Failure) {
 		return json.RawMessage(`{"contents":[{"uri":"u","mimeType":"application/pdf","blob":"BBBBBBBB"}]}`), nil
 	}
 	const blob = `{"type":"resource","resource":{"uri":"u","mimeType":"application/pdf","blob":"BBBBBBBB"}}`
@@ -191,7 +211,7 @@ func TestImagesAndBlobsAreHandles(t *testing.T) {
 		"const i = (await call('a/b'))[1]; return [i, i]":                                              {"", "", picture},
 		"return 'text'": {`"text"`, "", textBlock("text")},
 	} {
-		r := run(t, p, source, calls)
+		r := run(t, p, source, c)
 		got := []string{string(r.Value), r.Printed}
 		for _, block := range r.Content {
 			got = append(got, string(block))
@@ -200,7 +220,7 @@ func TestImagesAndBlobsAreHandles(t *testing.T) {
 			t.Errorf("%s\ngot  %q\nwant %q", source, got, want)
 		}
 	}
-	_, err := p.Run(t.Context(), script.Script{Source: "await call('c/d', {i: (await call('a/b'))[1]})"}, calls)
+	_, err := p.Run(t.Context(), of("await call('c/d', {i: (await call('a/b'))[1]})"), c.answer)
 	if err == nil || !strings.Contains(err.Error(), "an image or a blob cannot be an argument") {
 		t.Error(err)
 	}
@@ -216,6 +236,7 @@ func TestWhatIsPrinted(t *testing.T) {
 	p := newPool(t)
 	for source, want := range map[string]string{
 		"console.log('a', 1, true, null, undefined, {a: [1n]}, [1, 'x'], 12345678901234567890n)": `a 1 true null undefined {"a":[1]} [1,"x"] 12345678901234567890` + "\n",
+		"console.log(search('x'), [search('y')])":                                                `[a promise: await it] ["[a promise: await it]"]` + "\n",
 		"console.error(new Error('bad')); console.warn()":                                        "Error: bad\n\n",
 		"const a = {}; a.a = a; console.log(a)":                                                  "[object Object]\n",
 		"console.log({toString() { throw 1 }, toJSON() { throw 2 }})":                            "[a value without a text]\n",

@@ -31,9 +31,9 @@ type Pool struct {
 // maxScripts is how many scripts run at a time. Others wait.
 const maxScripts = 16
 
-// Run runs a script. The Result is never nil. Its error is an *[Error] where the script is to
-// blame.
-func (p *Pool) Run(ctx context.Context, s Script, calls Calls) (*Result, error) {
+// Run runs a script. The Result is never nil. Its error is a *[Failure] where the script is to
+// blame, else the caller's or ours: the context's, or that a child could not be started.
+func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, error) {
 	p.begin.Do(func() {
 		p.free = make(chan struct{}, maxScripts)
 		for range maxScripts {
@@ -53,8 +53,9 @@ func (p *Pool) Run(ctx context.Context, s Script, calls Calls) (*Result, error) 
 	if err != nil {
 		return &Result{}, err
 	}
-	r := &run{child: c, calls: calls, limits: s.Limits.orDefaults(), cpu: cmp.Or(p.CPU, 10*time.Second)}
-	err = r.run(ctx, s)
+	s.CPU = cmp.Or(p.CPU, 10*time.Second)
+	r := &run{child: c, script: s, answer: answer}
+	err = r.run(ctx)
 	p.give(c, r.healthy)
 	return &r.result, err
 }
@@ -120,14 +121,4 @@ func (p *Pool) Close() {
 		c.end()
 	}
 	p.children.Wait()
-}
-
-// orDefaults returns the limits with the defaults for those that are zero.
-func (l Limits) orDefaults() Limits {
-	return Limits{
-		Calls:  cmp.Or(l.Calls, DefaultLimits.Calls),
-		AtOnce: cmp.Or(l.AtOnce, DefaultLimits.AtOnce),
-		Time:   cmp.Or(l.Time, DefaultLimits.Time),
-		Output: cmp.Or(l.Output, DefaultLimits.Output),
-	}
 }

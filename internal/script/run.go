@@ -17,9 +17,8 @@ import (
 // A run is one script in a child.
 type run struct {
 	child  *child
-	calls  Calls
-	limits Limits
-	cpu    time.Duration
+	script Script
+	answer Answerer
 
 	healthy bool // the child can run another script
 	result  Result
@@ -47,20 +46,20 @@ const maxSource = 1 << 20
 // when its script has ended.
 const maxShare = 2 * time.Second
 
-func (r *run) run(ctx context.Context, s Script) error {
-	if len(s.Source) > maxSource {
+func (r *run) run(ctx context.Context) error {
+	if len(r.script.Source) > maxSource {
 		r.healthy = true
-		return &Error{Message: fmt.Sprintf("the script has %d bytes, at most %d are run", len(s.Source), maxSource)}
+		return &Failure{Message: fmt.Sprintf("the script has %d bytes, at most %d are run", len(r.script.Source), maxSource)}
 	}
 	callers := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := newClock(r.limits.Time, func() { cancel(errLate) })
+	clock := newClock(r.script.Time, func() { cancel(errLate) })
 	defer clock.end()
 	ctx = context.WithValue(ctx, clockKey{}, clock)
 	unwatch := context.AfterFunc(ctx, r.child.tree.Kill)
 
-	done, err := r.follow(ctx, s)
+	done, err := r.follow(ctx)
 	r.result.Printed = r.printed.String()
 	r.healthy = unwatch() && done != nil && !done.Worn
 	if done == nil {
@@ -81,32 +80,30 @@ func (r *run) run(ctx context.Context, s Script) error {
 	case done != nil && (cause == nil || done.Failure == nil): // a failure may be that of a call which was cancelled
 		return r.finish(done)
 	case cause == errLate:
-		return &Error{Message: fmt.Sprintf("the script was stopped: it was not done after %v", r.limits.Time)}
+		return &Failure{Message: fmt.Sprintf("the script was stopped: it was not done after %v", r.script.Time)}
 	case callers.Err() != nil:
 		return context.Cause(callers)
 	}
 	<-r.child.ended
-	return r.child.blame(r.cpu)
+	return r.child.blame(r.script.CPU)
 }
 
 // follow does what the child asks until the script has ended. Without done the child is
 // of no use any more.
-func (r *run) follow(ctx context.Context, s Script) (*engine.Done, error) {
-	request := engine.Request{Run: &engine.Run{Source: s.Source, Args: s.Args, Servers: s.Servers,
-		Calls: r.limits.Calls, AtOnce: r.limits.AtOnce, Output: r.limits.Output, CPU: r.cpu.Milliseconds()}}
-	_ = r.child.send(request) // a child that has ended has no events
+func (r *run) follow(ctx context.Context) (*engine.Done, error) {
+	_ = r.child.send(engine.Request{Run: &r.script.Run}) // a child that has ended has no events
 	for {
 		event, err := r.child.next()
 		switch {
 		case err != nil:
-			return nil, &Error{Message: err.Error()}
+			return nil, &Failure{Message: err.Error()}
 		case event == nil:
 			return nil, nil
 		case event.Done != nil:
 			return event.Done, nil
 		case event.Call != nil:
 			if !r.begin(ctx, *event.Call) {
-				return nil, &Error{Message: errProtocol.Error()}
+				return nil, &Failure{Message: errProtocol.Error()}
 			}
 		}
 		r.print(event.Printed)
@@ -115,7 +112,7 @@ func (r *run) follow(ctx context.Context, s Script) (*engine.Done, error) {
 
 // print keeps what was printed, up to the limit.
 func (r *run) print(text string) {
-	if rest := r.limits.Output - r.printed.Len(); len(text) > rest {
+	if rest := r.script.Output - r.printed.Len(); len(text) > rest {
 		r.result.Dropped += len(text) - rest
 		text = strings.ToValidUTF8(text[:rest], "")
 	}
@@ -123,18 +120,22 @@ func (r *run) print(text string) {
 }
 
 // begin makes a call. It returns false for one that the child must not ask for.
-func (r *run) begin(ctx context.Context, call engine.Call) bool {
+func (r *run) begin(ctx context.Context, call Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.made++
-	if call.ID <= r.child.last || r.made > r.limits.Calls || r.flying >= r.limits.AtOnce {
+	if call.ID <= r.child.last || r.made > r.script.Calls || r.flying >= r.script.AtOnce {
+		return false
+	}
+	switch call.Kind {
+	case engine.Tool, engine.Resource, engine.Search, engine.Describe:
+	default:
+		return false
+	}
+	if call.Kind == engine.Tool && !wire.IsObject(call.Args) {
 		return false
 	}
 	r.child.last = call.ID
-	do, ok := r.function(call)
-	if !ok {
-		return false
-	}
 	r.flying++
 	record := -1
 	if call.Kind == engine.Tool || call.Kind == engine.Resource {
@@ -143,48 +144,25 @@ func (r *run) begin(ctx context.Context, call engine.Call) bool {
 	}
 	r.working.Go(func() {
 		began := time.Now()
-		result, err := do(ctx)
-		r.answer(call, result, err, record, time.Since(began))
+		result, err := r.answer(ctx, call)
+		r.answered(call, result, err, record, time.Since(began))
 	})
 	return true
 }
 
-// function returns what answers a call.
-func (r *run) function(call engine.Call) (do func(context.Context) (json.RawMessage, *CallError), ok bool) {
-	texts := func(f func(context.Context, string) (string, *CallError)) func(context.Context) (json.RawMessage, *CallError) {
-		return func(ctx context.Context) (json.RawMessage, *CallError) {
-			text, err := f(ctx, call.Name)
-			return wire.AppendQuote(nil, text), err
-		}
-	}
-	switch call.Kind {
-	case engine.Tool:
-		return func(ctx context.Context) (json.RawMessage, *CallError) {
-			return r.calls.Call(ctx, call.Name, call.Args)
-		}, wire.IsObject(call.Args)
-	case engine.Search:
-		return texts(r.calls.Search), true
-	case engine.Describe:
-		return texts(r.calls.Describe), true
-	case engine.Resource:
-		return func(ctx context.Context) (json.RawMessage, *CallError) { return r.calls.Resource(ctx, call.Name) }, true
-	}
-	return nil, false
-}
-
-// answer notes how a call ended and tells the child.
-func (r *run) answer(call engine.Call, result json.RawMessage, err *CallError, record int, took time.Duration) {
+// answered notes how a call ended and tells the child.
+func (r *run) answered(call Call, result json.RawMessage, err *Failure, record int, took time.Duration) {
 	answer := engine.Answer{ID: call.ID}
 	r.mu.Lock()
 	if err == nil {
 		answer.Result, answer.Blobs, err = r.blobs.take(call.Kind, result)
 	}
 	if err != nil {
-		answer.Error = &engine.Failure{Message: err.Message, Server: err.Server, Tool: err.Tool, Outcome: err.Outcome}
+		answer.Error = err
 	}
 	if record >= 0 {
 		noted := &r.result.Calls[record]
-		noted.Took, noted.Outcome = took, Done
+		noted.Took, noted.Outcome, noted.Cut = took, engine.Ran, r.over
 		switch {
 		case err != nil:
 			noted.Outcome, noted.Error = err.Outcome, err.Message
@@ -204,7 +182,7 @@ func (r *run) answer(call engine.Call, result json.RawMessage, err *CallError, r
 func (r *run) finish(done *engine.Done) error {
 	r.result.Dropped += max(done.Dropped, 0)
 	if f := done.Failure; f != nil {
-		return &Error{Message: f.Message, Line: f.Line, Column: f.Column}
+		return f
 	}
 	if r.result.Value = done.Value; done.Value != nil {
 		text, ok := wire.Text(done.Value)

@@ -4,7 +4,7 @@
 // [Pool.Run] hands a script to a child: this very program, executed again, under the guard
 // and within the walls of package sandbox. The child has no file, no network and no
 // environment, and the kernel limits its memory and its processor time. It writes lines of
-// JSON to its stdout, in which it asks for calls and prints; [Calls] answers. Nothing that
+// JSON to its stdout, in which it asks for calls and prints; an [Answerer] answers. Nothing that
 // it writes is trusted: sizes, counts and ids are checked, and a child that breaks the
 // protocol is killed.
 //
@@ -18,60 +18,29 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
-// A Script is the body of an async function in JavaScript.
+// Of what an engine is told, and tells.
+type (
+	Call    = engine.Call
+	Failure = engine.Failure
+)
+
+// A Script is what is run. CPU is the Pool's.
 type Script struct {
-	Source string
-	Args   []string // what the script has as args
-	// Servers are the names that tools has. One that is no identifier can also be written
-	// with _ for each character that does not fit, if that names one server alone.
-	Servers []string
-	Limits  Limits
+	engine.Run
+	Time time.Duration // without that for which [StopClock] has stopped the clock
 }
 
-// Limits of a script. Zero fields have the values of [DefaultLimits].
-type Limits struct {
-	Calls  int           // of tools, resources, searches and descriptions
-	AtOnce int           // calls in flight; the script waits with others
-	Time   time.Duration // without the time for which [StopClock] has stopped the clock
-	Output int           // bytes that are printed; the rest is dropped, and counted
-}
-
-// DefaultLimits are those of a config that says nothing.
-var DefaultLimits = Limits{Calls: 200, AtOnce: 16, Time: 5 * time.Minute, Output: 64 << 10}
-
-// Calls answers what a script asks. Its functions are called on goroutines of their own, at
-// most Limits.AtOnce together, and must return soon after their context is done: that is so
-// when the script has ended. They may hand the context to [StopClock].
-type Calls struct {
-	// Call calls a tool, and returns the result as the server sent it, which must not be
-	// changed afterwards. The name is "server/tool" as the script has it: of tools.a.b_c
-	// it is "a/b_c", and the tool may be b-c. args is an object. A result with isError is
-	// a result.
-	Call func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *CallError)
-	// Search and Describe return texts.
-	Search, Describe func(ctx context.Context, text string) (string, *CallError)
-	// Resource returns the result of resources/read.
-	Resource func(ctx context.Context, uri string) (json.RawMessage, *CallError)
-}
-
-// Outcomes of a call: see package transports.
-const (
-	Done    = "done"
-	NotSent = "not_sent"
-	Unknown = "unknown"
-)
-
-// A CallError is what a script catches.
-type CallError struct {
-	Message string `json:"message"`
-	Server  string `json:"server,omitempty"`
-	Tool    string `json:"tool,omitempty"`
-	Outcome string `json:"outcome,omitempty"`
-}
-
-func (e *CallError) Error() string { return e.Message }
+// An Answerer answers what a script asks: of a tool and a resource with the result as the
+// server sent it, which must not be changed afterwards, of a search and a description with a
+// text. A result with isError is a result. It is called on a goroutine for each call, at most
+// AtOnce together, and must return soon after its context is done: that is so when the script
+// has ended. It may hand the context to [StopClock].
+type Answerer func(context.Context, Call) (json.RawMessage, *Failure)
 
 // A CallRecord is a call of a tool, or a read of a resource, that a script began.
 type CallRecord struct {
@@ -79,6 +48,7 @@ type CallRecord struct {
 	Outcome string
 	Error   string // "" is none; that of an isError result too
 	Took    time.Duration
+	Cut     bool // the script ended before it
 }
 
 // A Result is what a script returned. Run gives it with an error, too: then Printed and Calls
@@ -92,7 +62,7 @@ type Result struct {
 	// is nil if the script returned nothing, or nothing but images and blobs.
 	Value   json.RawMessage
 	Printed string
-	Dropped int // bytes that were printed beyond Limits.Output
+	Dropped int // bytes that were printed beyond Output
 	Calls   []CallRecord
 }
 
@@ -100,43 +70,55 @@ type Result struct {
 // largest that it returns, without images and blobs.
 const MaxResult = 16 << 20
 
-// An Error is the end of a script that was not its return. Errors of Run that are no Error
-// are the caller's or ours: the context's, or a child that could not be started.
-type Error struct {
-	Message string // with the name of the JavaScript error
-	Line    int    // of the script, from 1; 0 is not known
-	Column  int    // from 1
-}
-
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.Message
-	}
-	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
-}
-
 // Ran says which calls a script made, for a model that must not repeat them blindly: "2 calls
 // ran: github/create_issue (done), github/list_issues (unknown: the server ended)".
 func (r *Result) Ran() string {
-	if len(r.Calls) == 0 {
-		return "no call ran"
-	}
-	const most = 50
-	var all []string
-	for i, c := range r.Calls {
-		if i == most {
-			all = append(all, fmt.Sprintf("and %d more", len(r.Calls)-most))
-			break
+	sent := 0
+	for _, c := range r.Calls {
+		if c.Outcome != engine.NotSent {
+			sent++
 		}
+	}
+	said := fmt.Sprintf("%d calls ran", sent)
+	switch {
+	case len(r.Calls) == 0:
+		return "no call ran"
+	case sent == 0:
+		said = "no call ran"
+	case sent == 1:
+		said = "1 call ran"
+	}
+	return said + ": " + list(r.Calls)
+}
+
+// Cut says which calls the script did not wait for, "" if there are none.
+func (r *Result) Cut() string {
+	var cut []CallRecord
+	for _, c := range r.Calls {
+		if c.Cut {
+			cut = append(cut, c)
+		}
+	}
+	if len(cut) == 0 {
+		return ""
+	}
+	return "The script ended before these calls, which were cancelled. Await them: " + list(cut)
+}
+
+// list names calls with their outcomes.
+func list(calls []CallRecord) string {
+	const most, longest = 50, 150
+	var all []string
+	for _, c := range calls[:min(len(calls), most)] {
 		said := c.Outcome
 		if c.Error != "" {
-			said += ": " + c.Error
+			first, _, _ := strings.Cut(c.Error, "\n")
+			said += ": " + display.Cut(first, longest)
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", c.Name, said))
 	}
-	noun := "calls"
-	if len(r.Calls) == 1 {
-		noun = "call"
+	if more := len(calls) - most; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("%d %s ran: %s", len(r.Calls), noun, strings.Join(all, ", "))
+	return strings.Join(all, ", ")
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
 // leftOver says what the tests have left besides goroutines; nil is not known.
@@ -42,31 +43,58 @@ func text(content string) json.RawMessage {
 	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, quoted)
 }
 
+// calls are what a script is answered with.
+type calls struct {
+	Call             func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *script.Failure)
+	Search, Describe func(ctx context.Context, text string) (string, *script.Failure)
+	Resource         func(ctx context.Context, uri string) (json.RawMessage, *script.Failure)
+}
+
+func (c calls) answer(ctx context.Context, call script.Call) (json.RawMessage, *script.Failure) {
+	ask := c.Search
+	switch call.Kind {
+	case engine.Tool:
+		return c.Call(ctx, call.Name, call.Args)
+	case engine.Resource:
+		return c.Resource(ctx, call.Name)
+	case engine.Describe:
+		ask = c.Describe
+	}
+	text, err := ask(ctx, call.Name)
+	quoted, _ := json.Marshal(text)
+	return quoted, err
+}
+
+// of returns a script with the limits of a config that says nothing.
+func of(source string) script.Script {
+	return script.Script{Time: 5 * time.Minute, Run: engine.Run{Source: source, Servers: []string{"github", "my-server"}, Calls: 200, AtOnce: 16, Output: 64 << 10}}
+}
+
 // echo answers each call with its arguments, each search and description with its words.
-var echo = script.Calls{
-	Call: func(_ context.Context, name string, args json.RawMessage) (json.RawMessage, *script.CallError) {
+var echo = calls{
+	Call: func(_ context.Context, name string, args json.RawMessage) (json.RawMessage, *script.Failure) {
 		return fmt.Appendf(nil, `{"content":[],"structuredContent":{"name":%q,"args":%s}}`, name, args), nil
 	},
-	Search:   func(_ context.Context, words string) (string, *script.CallError) { return "found " + words, nil },
-	Describe: func(_ context.Context, name string) (string, *script.CallError) { return "described " + name, nil },
-	Resource: func(_ context.Context, uri string) (json.RawMessage, *script.CallError) {
+	Search:   func(_ context.Context, words string) (string, *script.Failure) { return "found " + words, nil },
+	Describe: func(_ context.Context, name string) (string, *script.Failure) { return "described " + name, nil },
+	Resource: func(_ context.Context, uri string) (json.RawMessage, *script.Failure) {
 		return fmt.Appendf(nil, `{"contents":[{"uri":%q,"text":"read"}]}`, uri), nil
 	},
 }
 
 // answering returns calls of which each has this result.
-func answering(result string) script.Calls {
-	return script.Calls{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, *script.CallError) {
+func answering(result string) calls {
+	return calls{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, *script.Failure) {
 		return json.RawMessage(result), nil
 	}}
 }
 
 // run runs a script that is to return.
-func run(t testing.TB, p *script.Pool, source string, calls script.Calls) *script.Result {
+func run(t testing.TB, p *script.Pool, source string, calls calls) *script.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r, err := p.Run(ctx, script.Script{Source: source, Servers: []string{"github", "my-server"}}, calls)
+	r, err := p.Run(ctx, of(source), calls.answer)
 	if err != nil {
 		t.Fatalf("%s\n%v", source, err)
 	}

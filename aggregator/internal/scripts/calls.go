@@ -11,77 +11,72 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// answers returns what answers the script.
-func (run *Run) answers() script.Calls {
-	return script.Calls{Call: run.call, Search: run.search, Describe: run.describe, Resource: run.resource}
-}
-
-func (run *Run) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *script.CallError) {
-	params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(name), args)
-	to := run.target()
-	result, err := run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Send(r, to) })
-	if err != nil {
-		server, tool, _ := strings.Cut(name, "/")
-		return nil, callError(err, server, tool)
-	}
-	return result, nil
-}
-
-func (run *Run) resource(ctx context.Context, uri string) (json.RawMessage, *script.CallError) {
-	result, err := run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(uri)), func(by *Caller, r *host.Request) { by.Send(r, nil) })
-	if err != nil {
-		return nil, callError(err, "", "")
-	}
-	return result, nil
-}
-
-func (run *Run) search(ctx context.Context, words string) (string, *script.CallError) {
-	return run.text(ctx, func(s surface.Session) surface.Question {
-		return surface.Question{Answer: func() {
-			s.Reply(results.Text(s.View().Texts().Found(catalog.Search{Queries: []string{words}, Shown: s.Show})), nil)
-		}}
-	})
-}
-
-func (run *Run) describe(ctx context.Context, name string) (string, *script.CallError) {
-	return run.text(ctx, func(s surface.Session) surface.Question {
-		found := func() *catalog.Tool {
-			t, _ := find(s.View(), name)
-			return t
+// answer answers a call of the script.
+func (run *Run) answer(ctx context.Context, call script.Call) (json.RawMessage, *script.Failure) {
+	var result json.RawMessage
+	var err error
+	server, tool := "", ""
+	switch call.Kind {
+	case engine.Tool:
+		server, tool, _ = strings.Cut(call.Name, "/")
+		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(call.Name), call.Args)
+		to := run.target()
+		result, err = run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Send(r, to) })
+	case engine.Resource:
+		result, err = run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(call.Name)), func(by *Caller, r *host.Request) { by.Send(r, nil) })
+	default:
+		ask := search
+		if call.Kind == engine.Describe {
+			ask = describe
 		}
-		_, server := find(s.View(), name)
-		return surface.Question{Server: server, Known: func() bool { return found() != nil }, Answer: func() {
-			t := found()
-			if t == nil {
-				s.Reply(nil, transports.Refusal(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
-				return
-			}
-			s.Show(t)
-			s.Reply(results.Text(s.View().Texts().Details(t)), nil)
-		}}
-	})
+		result, err = run.do(ctx, "tools/list", nil, func(by *Caller, r *host.Request) {
+			s := by.Part(r)
+			s.Go(func() { s.Wait(ask(s, call.Name)) })
+		})
+		result = text(result)
+	}
+	if err != nil {
+		return nil, failure(err, server, tool)
+	}
+	return result, nil
 }
 
-// text returns the text with which a question of the script is answered.
-func (run *Run) text(ctx context.Context, of func(s surface.Session) surface.Question) (string, *script.CallError) {
-	result, err := run.do(ctx, "tools/list", nil, func(by *Caller, r *host.Request) {
-		s := by.Part(r)
-		s.Go(func() { s.Wait(of(s)) })
-	})
-	if err != nil {
-		return "", callError(err, "", "")
-	}
+// text returns the first text of a result, as a JSON string.
+func text(result json.RawMessage) json.RawMessage {
 	for item := range wire.Elements(wire.Get(result, "content")) {
-		text, _ := wire.Text(wire.Get(item, "text"))
-		return text, nil
+		return wire.Get(item, "text")
 	}
-	return "", nil
+	return json.RawMessage(`""`)
+}
+
+func search(s surface.Session, words string) surface.Question {
+	return surface.Question{Answer: func() {
+		s.Reply(results.Text(s.View().Texts().Found(catalog.Search{Queries: []string{words}, Shown: s.Show})), nil)
+	}}
+}
+
+func describe(s surface.Session, name string) surface.Question {
+	found := func() *catalog.Tool {
+		t, _ := find(s.View(), name)
+		return t
+	}
+	_, server := find(s.View(), name)
+	return surface.Question{Server: server, Known: func() bool { return found() != nil }, Answer: func() {
+		t := found()
+		if t == nil {
+			s.Reply(nil, transports.Refusal(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
+			return
+		}
+		s.Show(t)
+		s.Reply(results.Text(s.View().Texts().Details(t)), nil)
+	}}
 }
 
 // target is how scripts call tools: as use_tool does, but only those that the config lets
@@ -136,19 +131,19 @@ func identifier(name string) string {
 	}, name)
 }
 
-// callError is an error as a script catches it.
-func callError(err error, server, tool string) *script.CallError {
-	e := &script.CallError{Message: err.Error(), Server: server, Tool: tool, Outcome: script.Unknown}
+// failure is an error as a script catches it.
+func failure(err error, server, tool string) *script.Failure {
+	f := &script.Failure{Message: err.Error(), Server: server, Tool: tool, Outcome: engine.Unknown}
 	rpc, ok := errors.AsType[*wire.Error](err)
 	if !ok {
-		return e
+		return f
 	}
-	e.Message, e.Outcome = rpc.Message, script.Done
+	f.Message, f.Outcome = rpc.Message, engine.Ran
 	if outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); ok && wire.EqualString(wire.Get(rpc.Data, "source"), "dynmcp") {
-		e.Outcome = outcome
+		f.Outcome = outcome
 	}
 	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok {
-		e.Message += "\nhint: " + hint
+		f.Message += "\nhint: " + hint
 	}
-	return e
+	return f
 }

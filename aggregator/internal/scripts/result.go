@@ -34,6 +34,9 @@ func render(r *script.Result, err error, notes []string) json.RawMessage {
 	case len(blocks) == 0:
 		blocks = append(blocks, textBlock("The script returned nothing."))
 	}
+	if cut := r.Cut(); err == nil && cut != "" {
+		blocks = append(blocks, textBlock(cut))
+	}
 	for _, note := range notes {
 		blocks = append(blocks, textBlock(note))
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/script"
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -111,15 +112,15 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	if limits.BestEffort {
 		pool = &env.bestEffort
 	}
-	s := script.Script{Source: source, Args: args, Servers: by.Servers, Limits: script.Limits{
-		Calls: limits.Calls, AtOnce: limits.AtOnce, Time: limits.Time, Output: limits.Output,
+	s := script.Script{Time: limits.Time, Run: engine.Run{
+		Source: source, Args: args, Servers: by.Servers, Calls: limits.Calls, AtOnce: limits.AtOnce, Output: limits.Output,
 	}}
 	run.attach(by, nil)
 	env.Work.Answer(by.Request, func() {
 		defer cancel(nil)
 		var progress sync.WaitGroup
 		progress.Go(func() { run.report(ctx) })
-		result, err := pool.Run(ctx, s, run.answers())
+		result, err := pool.Run(ctx, s, run.answer)
 		cancel(nil)
 		progress.Wait()
 		run.finish(result, err)

@@ -1,67 +1,72 @@
 package engine
 
 import (
+	_ "embed"
 	"strings"
+	"sync"
 
 	"github.com/dop251/goja"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// refused are functions that models expect, and what to use instead.
-var refused = map[string]string{
-	"require":     "require is not available: a script has tools, call, search, describe, resource and console",
-	"fetch":       "fetch is not available, a script has no network: call a tool of a server that fetches",
-	"setInterval": "setInterval is not available: use a loop with await new Promise(done => setTimeout(done, ms))",
-}
+//go:embed prelude.js
+var source string
 
-// habits are functions of newer editions of the language that are written in it.
-var habits = mustCompile(`(() => {
-	const define = (of, name, value) => Object.defineProperty(of, name, {value, writable: true, configurable: true});
-	define(Object, "groupBy", (items, key) => {
-		const groups = Object.create(null);
-		let i = 0;
-		for (const item of items) { const k = key(item, i++); (groups[k] ??= []).push(item); }
-		return groups;
-	});
-	define(Map, "groupBy", (items, key) => {
-		const groups = new Map();
-		let i = 0;
-		for (const item of items) { const k = key(item, i++); groups.has(k) ? groups.get(k).push(item) : groups.set(k, [item]); }
-		return groups;
-	});
-	define(Array, "fromAsync", async (items, map = x => x) => {
-		const all = [];
-		for (const item of items) all.push(await map(await item, all.length));
-		return all;
-	});
-	define(BigInt.prototype, "toJSON", function () { return this.toString(); });
-})()`)
+var prelude = sync.OnceValue(func() *goja.Program { return goja.MustCompile("dynmcp.js", source, false) })
+
+const given = ": a script has tools, call, search, describe, resource and console"
+
+// refused are what models expect, and what to use instead.
+var refused = map[string]string{
+	"require":         given,
+	"module":          ": return the result",
+	"exports":         ": return the result",
+	"process":         ": what the script was given is in args",
+	"fetch":           ", a script has no network: call a tool of a server that fetches",
+	"XMLHttpRequest":  ", a script has no network: call a tool of a server that fetches",
+	"setInterval":     ": use a loop with await new Promise(done => setTimeout(done, ms))",
+	"setImmediate":    ": use setTimeout",
+	"sleep":           ": write await new Promise(done => setTimeout(done, ms))",
+	"TextEncoder":     ": use Buffer.from(text, encoding).toString(encoding)",
+	"TextDecoder":     ": use Buffer.from(text, encoding).toString(encoding)",
+	"URL":             ": take it apart with a regular expression",
+	"URLSearchParams": ": use encodeURIComponent",
+	"Intl":            ": format numbers and dates with toFixed, padStart and toISOString",
+	"crypto":          ": use Math.random",
+	"performance":     ": use Date.now()",
+	"use_tool":        `: write await call("server/tool", {…})`,
+	"callTool":        `: write await call("server/tool", {…})`,
+	"mcp":             `: write await tools.server.tool({…})`,
+}
 
 // install gives a new runtime what a script may use.
 func (s *script) install() {
-	s.must(s.vm.RunProgram(habits()))
+	s.vm.SetPromiseRejectionTracker(func(p *goja.Promise, operation goja.PromiseRejectionOperation) {
+		if operation == goja.PromiseRejectionReject {
+			s.rejections++
+			s.rejected[p] = s.rejections
+		} else {
+			delete(s.rejected, p)
+		}
+	})
+	begin, _ := goja.AssertFunction(s.must(s.vm.RunProgram(prelude())))
+	isHandle := func(o *goja.Object) bool { _, ok := s.handles[o]; return ok }
+	s.must(begin(goja.Undefined(), s.vm.ToValue(refused), s.vm.ToValue(isHandle), s.vm.ToValue(property), s.vm.ToValue(recode)))
 	s.newError, _ = goja.AssertFunction(s.vm.Get("Error"))
 	s.arrayFrom, _ = goja.AssertFunction(s.vm.Get("Array").ToObject(s.vm).Get("from"))
 	define := func(name string, value any) { _ = s.vm.Set(name, value) }
-	for name, words := range refused {
-		define(name, func(goja.FunctionCall) goja.Value { s.throw("%s", words); return nil })
-	}
 	note := s.vm.ToValue(func(call goja.FunctionCall) goja.Value {
-		s.threw.value, s.threw.at = call.Argument(0), s.at(s.vm.CaptureCallStack(0, nil), "")
+		s.threw.value, s.threw.at = call.Argument(0), at(s.vm.CaptureCallStack(0, nil), "")
 		return call.Argument(0)
 	})
 	_ = s.vm.GlobalObject().DefineDataProperty(thrower, note, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
 	define("setTimeout", s.setTimeout)
 	define("clearTimeout", s.clearTimeout)
-	define("structuredClone", func(call goja.FunctionCall) goja.Value {
-		e := &encoder{script: s, limit: maxReturned}
-		e.encode(call.Argument(0))
-		return s.decode(e.text)
-	})
 	console := s.vm.NewObject()
-	for _, name := range []string{"log", "info", "warn", "error", "debug"} {
+	for _, name := range []string{"log", "info", "warn", "error", "debug", "dir", "table", "trace"} {
 		_ = console.Set(name, s.print)
 	}
 	define("console", console)
@@ -146,7 +151,7 @@ func (t *servers) Get(key string) goja.Value {
 	if key == "then" || key == "toJSON" || t.vm.NewObject().Get(key) != nil {
 		return nil // which is asked for of every object
 	}
-	t.throw("there is no server %q: tools has %s", key, strings.Join(t.Servers, ", "))
+	t.throw("there is no server %q: tools has %s", key, display.Cut(strings.Join(t.Servers, ", "), 500))
 	return nil
 }
 
@@ -173,7 +178,10 @@ func (t *toolsOf) Get(key string) goja.Value {
 func (t *toolsOf) Set(string, goja.Value) bool { return false }
 func (t *toolsOf) Has(string) bool             { return true }
 func (t *toolsOf) Delete(string) bool          { return false }
-func (t *toolsOf) Keys() []string              { return nil }
+func (t *toolsOf) Keys() []string {
+	t.throw("the tools of a server cannot be listed: use await search(\"words\")")
+	return nil
+}
 
 // callTool is call, and call.raw.
 func (s *script) callTool(call goja.FunctionCall, raw bool) goja.Value {

@@ -14,10 +14,10 @@ import (
 func (s *script) ask(f *flight) goja.Value {
 	promise, resolve, reject := s.vm.NewPromise()
 	f.resolve, f.reject = resolve, reject
-	f.at = s.at(s.vm.CaptureCallStack(0, nil), "")
+	f.at = at(s.vm.CaptureCallStack(0, nil), "")
 	if s.calls++; s.calls > s.Calls {
 		f.at.Message = fmt.Sprintf("not called: the script has made %d calls, as many as it may", s.Calls)
-		f.at.Outcome = "not_sent"
+		f.at.Outcome = NotSent
 		s.fail(f, *f.at)
 		return s.vm.ToValue(promise)
 	}
@@ -53,14 +53,14 @@ func (s *script) land(a Answer) {
 		return
 	}
 	if depth, _ := wire.Nesting(a.Result); depth > maxDepth {
-		s.fail(f, Failure{Message: fmt.Sprintf("the result nests deeper than %d", maxDepth), Outcome: "done"})
+		s.fail(f, Failure{Message: fmt.Sprintf("the result nests deeper than %d", maxDepth), Outcome: Ran})
 		return
 	}
 	var value goja.Value
 	switch f.Kind {
 	case Tool:
 		if bytes.Equal(wire.Get(a.Result, "isError"), []byte("true")) {
-			s.fail(f, Failure{Message: s.errorText(a), Outcome: "done"})
+			s.fail(f, Failure{Message: s.errorText(a), Outcome: Ran})
 			return
 		}
 		if value = s.whole(a, "content"); !f.raw {

@@ -8,7 +8,9 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"time"
 )
 
 // Name makes a program an engine if it is its only argument.
@@ -26,15 +28,17 @@ type Request struct {
 	Answer *Answer `json:"answer,omitempty"`
 }
 
-// A Run is a script and its limits.
+// A Run is a script, the body of an async function in JavaScript, and its limits.
 type Run struct {
-	Source  string   `json:"source"`
-	Args    []string `json:"args"`
-	Servers []string `json:"servers"`
-	Calls   int      `json:"calls"`
-	AtOnce  int      `json:"at_once"`
-	Output  int      `json:"output"`
-	CPU     int64    `json:"cpu"` // milliseconds
+	Source string   `json:"source"`
+	Args   []string `json:"args"` // what the script has as args
+	// Servers are the names that tools has. One that is no identifier can also be written
+	// with _ for each character that does not fit, if that names one server alone.
+	Servers []string      `json:"servers"`
+	Calls   int           `json:"calls"`   // of tools, resources, searches and descriptions
+	AtOnce  int           `json:"at_once"` // calls in flight; the script waits with others
+	Output  int           `json:"output"`  // bytes that are printed; the rest is dropped, and counted
+	CPU     time.Duration `json:"cpu"`
 }
 
 // An Answer has what a call led to.
@@ -69,12 +73,13 @@ const (
 	Resource = "resource"
 )
 
-// A Call asks for one. IDs grow as long as an engine runs.
+// A Call asks for one. IDs grow as long as an engine runs. The name of a tool is
+// "server/tool" as the script has it: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
 type Call struct {
 	ID   int             `json:"id"`
 	Kind string          `json:"kind"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
+	Name string          `json:"name"`           // or the words, or the URI
+	Args json.RawMessage `json:"args,omitempty"` // an object, of a tool
 }
 
 // Done is the end of a script.
@@ -86,14 +91,29 @@ type Done struct {
 	Worn    bool            `json:"worn,omitempty"`    // the engine should be replaced
 }
 
-// A Failure is an error: of a call, or the end of a script.
+// Outcomes of a call: see package transports.
+const (
+	Ran     = "done"
+	NotSent = "not_sent"
+	Unknown = "unknown"
+)
+
+// A Failure is an error: of a call, as a script catches it, or the end of a script that was
+// not its return.
 type Failure struct {
-	Message string `json:"message"`
+	Message string `json:"message"` // with the name of the JavaScript error
 	Server  string `json:"server,omitempty"`
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
+	Line    int    `json:"line,omitempty"`   // of the script, from 1; 0 is not known
+	Column  int    `json:"column,omitempty"` // from 1
+}
+
+func (f *Failure) Error() string {
+	if f.Line == 0 {
+		return f.Message
+	}
+	return fmt.Sprintf("line %d, column %d: %s", f.Line, f.Column, f.Message)
 }
 
 // Write writes a Request or an Event in one piece.

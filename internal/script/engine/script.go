@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // maxCallStack is how deep functions may call each other. To unwind native ones takes time that
@@ -17,7 +19,7 @@ const maxCallStack = 3000
 
 // newScript prepares a runtime, before there is a script for it.
 func newScript(e *engine) *script {
-	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}}
+	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}, rejected: map[*goja.Promise]int{}}
 	s.vm.SetMaxCallStackSize(maxCallStack)
 	s.install()
 	return s
@@ -28,8 +30,8 @@ func (s *script) run(r Run) (done *Done) {
 	s.Run = r
 	s.describeGlobals()
 	began := used()
-	limitCPU(began + s.budget() + time.Second)
-	stop := s.watch(began + s.budget())
+	limitCPU(began + s.CPU + time.Second)
+	stop := s.watch(began + s.CPU)
 	defer stop()
 	defer func() {
 		if p := recover(); p != nil {
@@ -37,7 +39,7 @@ func (s *script) run(r Run) (done *Done) {
 			done.Dropped = s.dropped
 		}
 	}()
-	program, failure := s.compile(r.Source)
+	program, failure := compile(r.Source)
 	if failure != nil {
 		return &Done{Failure: failure}
 	}
@@ -46,10 +48,8 @@ func (s *script) run(r Run) (done *Done) {
 		panic(errors.New("the script is no function"))
 	}
 	promise := s.must(f(goja.Undefined())).Export().(*goja.Promise)
-	for promise.State() == goja.PromiseStatePending {
-		if !s.wait() {
-			return &Done{Failure: &Failure{Message: "the script waits for a promise that nothing settles"}, Dropped: s.dropped}
-		}
+	if !s.settle(promise) {
+		return &Done{Failure: &Failure{Message: "the script waits for a promise that nothing settles"}, Dropped: s.dropped}
 	}
 	if promise.State() == goja.PromiseStateRejected {
 		return &Done{Failure: s.thrown(promise.Result()), Dropped: s.dropped}
@@ -57,29 +57,57 @@ func (s *script) run(r Run) (done *Done) {
 	return s.returned(promise.Result())
 }
 
-// budget is the processor time that the script may use.
-func (s *script) budget() time.Duration { return time.Duration(s.CPU) * time.Millisecond }
+// settle waits until a promise is settled. It returns false if nothing will do that.
+func (s *script) settle(p *goja.Promise) bool {
+	for p.State() == goja.PromiseStatePending {
+		if !s.wait() {
+			return false
+		}
+	}
+	return true
+}
 
 // maxReturned is the largest value that a script may return, in JSON.
 const maxReturned = 16 << 20
 
-// returned ends a script with its value. Nothing but images is no value.
+// returned ends a script with its value, and waits for the promises in that. Nothing but
+// images is no value. What was rejected must not be taken for success.
 func (s *script) returned(v goja.Value) *Done {
-	done := &Done{Dropped: s.dropped}
-	if absent(v) {
-		return done
+	e := &encoder{script: s, limit: maxReturned, waits: true}
+	for again := !absent(v); again; again = e.pending != nil {
+		e = &encoder{script: s, limit: maxReturned, waits: true}
+		if err := s.vm.Try(func() { e.encode(v) }); err != nil {
+			failure := s.thrown(err.Value())
+			failure.Message = "the value cannot be returned: " + failure.Message
+			return &Done{Failure: failure, Dropped: s.dropped}
+		}
+		if e.pending != nil && !s.settle(e.pending) {
+			return &Done{Failure: &Failure{Message: "the value has a promise that nothing settles"}, Dropped: s.dropped}
+		}
+		if e.pending != nil && e.pending.State() == goja.PromiseStateRejected {
+			return &Done{Failure: s.thrown(e.pending.Result()), Dropped: s.dropped}
+		}
 	}
-	e := &encoder{script: s, limit: maxReturned}
-	if err := s.vm.Try(func() { e.encode(v) }); err != nil {
-		done.Failure = s.thrown(err.Value())
-		done.Failure.Message = "the value cannot be returned: " + done.Failure.Message
-		return done
+	if lost := s.firstRejected(); lost != nil {
+		failure := s.thrown(lost.Result())
+		failure.Message += " (nothing awaits this promise)"
+		return &Done{Failure: failure, Dropped: s.dropped}
 	}
-	done.Blobs = e.blobs
-	if !s.onlyHandles(v) {
+	done := &Done{Blobs: e.blobs, Dropped: s.dropped}
+	if !absent(v) && !s.onlyHandles(v) {
 		done.Value = e.text
 	}
 	return done
+}
+
+// firstRejected returns the first promise that was rejected and that nothing waits for.
+func (s *script) firstRejected() (first *goja.Promise) {
+	for p, number := range s.rejected {
+		if first == nil || number < s.rejected[first] {
+			first = p
+		}
+	}
+	return first
 }
 
 // onlyHandles reports whether a value is a handle, or an array of nothing else.
@@ -119,11 +147,16 @@ func (s *script) thrown(v goja.Value) *Failure {
 	}
 	_ = s.vm.Try(func() {
 		if stack := o.Get("stack"); stack != nil {
-			f.Line, f.Column = s.position(stack.String())
+			f.Line, f.Column = position(stack.String())
 		}
 	})
+	if m := undefinedName().FindStringSubmatch(f.Message); m != nil && (&servers{s}).named(m[1]) != "" {
+		f.Message += ": write tools." + m[1]
+	}
 	return f
 }
+
+var undefinedName = lazyregexp.New(`^ReferenceError: ([\w$]+) is not defined$`)
 
 // failed describes a panic: the end of a script that it could not catch, or a fault of the
 // engine, which is not used any more then.
@@ -133,10 +166,10 @@ func (s *script) failed(p any) *Done {
 		return &Done{Failure: s.thrown(e.Value())}
 	}
 	if e, ok := errors.AsType[*goja.StackOverflowError](err); ok {
-		return &Done{Failure: s.at(e.Stack(), fmt.Sprintf("RangeError: more than %d functions have called each other", maxCallStack))}
+		return &Done{Failure: at(e.Stack(), fmt.Sprintf("RangeError: more than %d functions have called each other", maxCallStack))}
 	}
 	if e, ok := errors.AsType[*goja.InterruptedError](err); ok {
-		return &Done{Failure: s.at(e.Stack(), fmt.Sprintf("the script was stopped: it used %v of processor time", s.budget())), Worn: true}
+		return &Done{Failure: at(e.Stack(), fmt.Sprintf("the script was stopped: it used %v of processor time", s.CPU)), Worn: true}
 	}
 	return &Done{Failure: &Failure{Message: fmt.Sprintf("the engine failed: %v", p)}, Worn: true}
 }

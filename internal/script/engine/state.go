@@ -38,8 +38,10 @@ type script struct {
 	timerID int64
 	printed int // bytes
 	dropped int
-	offset  int // of the script's first line, in bytes
-	threw   struct {
+	// The promises that were rejected and that nothing waits for, with their numbers.
+	rejected   map[*goja.Promise]int
+	rejections int
+	threw      struct {
 		value goja.Value // that a throw statement threw last
 		at    *Failure
 	}

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/ast"
@@ -22,55 +21,29 @@ const (
 	placed   = "script"
 )
 
-// mustCompile compiles a program of ours when it is first used.
-func mustCompile(source string) func() *goja.Program {
-	return sync.OnceValue(func() *goja.Program { return goja.MustCompile("dynmcp.js", source, false) })
-}
-
-// What stands around a script. A script that is one expression returns its value, and one that
-// is a function is called.
-const (
-	body       = "(async()=>{"
-	expression = "(async()=>{return("
-)
+// What stands around a script.
+const before, after = "(async()=>{", "\n})"
 
 // compile compiles a script.
-func (s *script) compile(source string) (*goja.Program, *Failure) {
-	tree, failure := s.parse(body, source, "\n})")
-	if failure != nil {
-		return nil, failure
+func compile(source string) (*goja.Program, *Failure) {
+	if strings.HasPrefix(source, "#!") {
+		source = "//" + source[2:]
 	}
-	if only := onlyExpression(tree); only != nil {
-		source = strings.TrimRight(source, "; \t\r\n")
-		end := "\n)})"
-		switch only.(type) {
-		case *ast.ArrowFunctionLiteral, *ast.FunctionLiteral:
-			end = "\n)()})"
-		}
-		if again, failure := s.parse(expression, source, end); failure == nil {
-			tree = again
-		} else {
-			s.offset = len(body)
-		}
-	}
-	markThrows(reflect.ValueOf(tree), map[any]bool{})
-	program, err := goja.CompileAST(tree, false)
-	if err != nil {
-		return nil, s.syntaxError(err, source)
-	}
-	return program, nil
-}
-
-func (s *script) parse(before, source, after string) (*ast.Program, *Failure) {
-	s.offset = len(before)
 	tree, err := parser.ParseFile(nil, fileName, before+source+after, 0, parser.WithDisableSourceMaps)
 	if err != nil {
-		return nil, s.syntaxError(err, source)
+		return nil, syntaxError(err, source)
 	}
-	if function(tree) == nil {
+	body := function(tree)
+	if body == nil {
 		return nil, &Failure{Message: "SyntaxError: a } too many"}
 	}
-	return tree, nil
+	returnLast(body)
+	(&rewriter{seen: map[any]bool{}}).rewrite(reflect.ValueOf(tree))
+	program, err := goja.CompileAST(tree, false)
+	if err != nil {
+		return nil, syntaxError(err, source)
+	}
+	return program, nil
 }
 
 // function returns what the script is the body of, nil if it does not end where the script
@@ -88,82 +61,111 @@ func function(tree *ast.Program) *ast.BlockStatement {
 	return nil
 }
 
-// onlyExpression returns the expression that a script is, or the function.
-func onlyExpression(tree *ast.Program) ast.Expression {
-	list := function(tree).List
-	if len(list) != 1 {
-		return nil
+// returnLast has a script return its last statement where that is an expression, such as
+// main(), and call the function that it is.
+func returnLast(body *ast.BlockStatement) {
+	if len(body.List) == 0 {
+		return
 	}
-	switch statement := list[0].(type) {
+	last := &body.List[len(body.List)-1]
+	var value ast.Expression
+	switch statement := (*last).(type) {
 	case *ast.ExpressionStatement:
-		return statement.Expression
+		value = statement.Expression
 	case *ast.FunctionDeclaration:
-		return statement.Function
+		if len(body.List) > 1 {
+			return
+		}
+		value = statement.Function
+	default:
+		return
 	}
-	return nil
+	switch value.(type) {
+	case *ast.ArrowFunctionLiteral, *ast.FunctionLiteral:
+		value = &ast.CallExpression{Callee: value, LeftParenthesis: value.Idx1(), RightParenthesis: value.Idx1()}
+	}
+	*last = &ast.ReturnStatement{Return: value.Idx0(), Argument: value}
 }
 
 // thrower is a function of ours, which no script can name: it returns its argument, and
 // notes where that is thrown. Only an Error knows it otherwise.
 const thrower = "%thrower"
 
-// markThrows puts a call of thrower into each throw statement of a tree.
-func markThrows(node reflect.Value, seen map[any]bool) {
+// A rewriter puts a call of thrower into each throw statement of a tree, and has regular
+// expressions be what they mean.
+type rewriter struct{ seen map[any]bool }
+
+func (r *rewriter) rewrite(node reflect.Value) {
 	switch node.Kind() {
 	case reflect.Interface:
-		markThrows(node.Elem(), seen)
+		r.rewrite(node.Elem())
 	case reflect.Slice:
 		for i := range node.Len() {
-			markThrows(node.Index(i), seen)
+			r.rewrite(node.Index(i))
 		}
 	case reflect.Struct:
 		for i := range node.NumField() {
 			if node.Type().Field(i).IsExported() {
-				markThrows(node.Field(i), seen)
+				r.rewrite(node.Field(i))
 			}
 		}
 	case reflect.Pointer:
-		if node.IsNil() || seen[node.Interface()] {
+		if node.IsNil() || r.seen[node.Interface()] {
 			return
 		}
-		seen[node.Interface()] = true
+		r.seen[node.Interface()] = true
 		switch x := node.Interface().(type) {
 		case *file.File:
 			return
+		case *ast.RegExpLiteral:
+			x.Pattern = property(x.Pattern, x.Flags)
 		case *ast.ThrowStatement:
-			markThrows(reflect.ValueOf(x.Argument), seen)
+			r.rewrite(reflect.ValueOf(x.Argument))
 			x.Argument = &ast.CallExpression{Callee: &ast.Identifier{Name: thrower, Idx: x.Throw}, LeftParenthesis: x.Throw,
 				ArgumentList: []ast.Expression{x.Argument}, RightParenthesis: x.Throw}
 			return
 		}
-		markThrows(node.Elem(), seen)
+		r.rewrite(node.Elem())
 	}
 }
 
+var propertyEscape = lazyregexp.New(`(\\[pP]\{)(?:(?:Script|sc|Script_Extensions|scx|General_Category|gc)=)?`)
+
+// property returns a regular expression in which the engine knows \p{…}: without something
+// to look ahead for it takes that for a p, and it has no "Script=".
+func property(pattern, flags string) string {
+	if !strings.Contains(flags, "u") || !propertyEscape().MatchString(pattern) {
+		return pattern
+	}
+	return "(?=)" + propertyEscape().ReplaceAllString(pattern, "$1")
+}
+
 // syntaxError says what is wrong with a script, and what to write instead.
-func (s *script) syntaxError(err error, source string) *Failure {
+func syntaxError(err error, source string) *Failure {
 	f := &Failure{Message: err.Error()}
 	if list, ok := errors.AsType[parser.ErrorList](err); ok && len(list) > 0 {
 		f.Message = list[0].Message
-		f.Line, f.Column = s.place(list[0].Position.Line, list[0].Position.Column)
+		f.Line, f.Column = place(list[0].Position.Line, list[0].Position.Column)
 	} else if c, ok := errors.AsType[*goja.CompilerSyntaxError](err); ok {
 		f.Message = c.Message
 		if c.File != nil {
 			at := c.File.Position(c.Offset)
-			f.Line, f.Column = s.place(at.Line, at.Column)
+			f.Line, f.Column = place(at.Line, at.Column)
 		}
 	}
 	if advice := advise(source, f.Line, f.Column); advice != "" {
 		f.Message = advice
+	} else if lines := strings.Count(source, "\n") + 1; f.Line > lines {
+		f.Message, f.Line, f.Column = "the script ends too early: a bracket or an operand is missing", 0, 0
 	}
 	f.Message = "SyntaxError: " + strings.TrimPrefix(f.Message, "SyntaxError: ")
 	return f
 }
 
 // place returns where in the script a position is.
-func (s *script) place(line, column int) (int, int) {
+func place(line, column int) (int, int) {
 	if line == 1 {
-		column -= s.offset
+		column -= len(before)
 	}
 	return line, max(column, 1)
 }
@@ -171,7 +173,7 @@ func (s *script) place(line, column int) (int, int) {
 var frame = lazyregexp.New(`\b(script|script\.js):(\d+):(\d+)`)
 
 // position returns where the script was, by the text of a stack: 0 if that does not say.
-func (s *script) position(stack string) (line, column int) {
+func position(stack string) (line, column int) {
 	m := frame().FindStringSubmatch(stack)
 	if m == nil {
 		return 0, 0
@@ -179,18 +181,18 @@ func (s *script) position(stack string) (line, column int) {
 	line, _ = strconv.Atoi(m[2])
 	column, _ = strconv.Atoi(m[3])
 	if m[1] == fileName {
-		line, column = s.place(line, column)
+		line, column = place(line, column)
 	}
 	return line, column
 }
 
 // at is a failure in the innermost function of a stack that is of the script.
-func (s *script) at(stack []goja.StackFrame, message string) *Failure {
+func at(stack []goja.StackFrame, message string) *Failure {
 	f := &Failure{Message: message}
 	for _, frame := range stack {
 		if frame.SrcName() == fileName {
 			at := frame.Position()
-			f.Line, f.Column = s.place(at.Line, at.Column)
+			f.Line, f.Column = place(at.Line, at.Column)
 			break
 		}
 	}

@@ -99,8 +99,10 @@ type encoder struct {
 	*script
 	text    []byte
 	limit   int
-	blobs   []int // those that were in it
-	exact   bool  // refuses Numbers that may have been rounded
+	blobs   []int         // those that were in it
+	exact   bool          // refuses Numbers that may have been rounded, and promises
+	waits   bool          // writes what promises are settled with
+	pending *goja.Promise // one that is not settled, or was rejected, where waits
 	parents []*goja.Object
 }
 
@@ -116,10 +118,11 @@ func (e *encoder) check() {
 	}
 }
 
-// The types that goja exports maps and sets as: it does not tell them otherwise.
+// The types that goja exports maps, sets and promises as: it does not tell them otherwise.
 var (
-	typeOfMap = reflect.TypeFor[[][2]any]()
-	typeOfSet = reflect.TypeFor[[]any]()
+	typeOfMap     = reflect.TypeFor[[][2]any]()
+	typeOfSet     = reflect.TypeFor[[]any]()
+	typeOfPromise = reflect.TypeFor[*goja.Promise]()
 )
 
 // absent reports whether a value is left out of an object.
@@ -184,6 +187,10 @@ func (e *encoder) object(o *goja.Object) {
 			e.throw("the value contains itself")
 		}
 	}
+	if o.ExportType() == typeOfPromise {
+		e.promise(o.Export().(*goja.Promise))
+		return
+	}
 	e.parents = append(e.parents, o)
 	defer func() { e.parents = e.parents[:len(e.parents)-1] }()
 	if toJSON, ok := goja.AssertFunction(o.Get("toJSON")); ok {
@@ -204,6 +211,22 @@ func (e *encoder) object(o *goja.Object) {
 		e.members(o, o.Keys())
 	}
 }
+
+func (e *encoder) promise(p *goja.Promise) {
+	switch {
+	case e.exact:
+		e.throw("a promise cannot be an argument: await it")
+	case !e.waits:
+		e.text = wire.AppendQuote(e.text, promised)
+	case p.State() == goja.PromiseStateFulfilled:
+		e.value(p.Result())
+	default:
+		e.pending = p
+	}
+}
+
+// promised is what is printed of a promise.
+const promised = "[a promise: await it]"
 
 func (e *encoder) array(o *goja.Object) {
 	length := o.Get("length").ToInteger()
@@ -245,6 +268,9 @@ func (s *script) shown(v goja.Value, limit int) (text string) {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() != "Error" && o.ClassName() != "Function" {
 		if blob, ok := s.handles[o]; ok {
 			return blob.String()
+		}
+		if o.ExportType() == typeOfPromise {
+			return promised
 		}
 		e := &encoder{script: s, limit: limit}
 		if s.vm.Try(func() { e.encode(o) }) == nil {
