@@ -1,13 +1,18 @@
 // A model that follows a script, in the dialects that hosts speak: Anthropic's messages,
 // OpenAI's responses and chat completions, Google's generateContent. Its first answer to
-// a request that offers dynmcp's use_tool calls echo of the server fast; every other answer is a
-// text. Each request is kept, in the order in which they came.
+// a request that offers the tool of a call makes that; every other answer is a text. Each
+// request is kept, in the order in which they came.
 import http from "node:http";
 
-const callee = {tool_name: "fast/echo", tool_input: {word: "scripted"}};
+// What it calls: echo of the server fast, by use_tool or in a script. A request holds the
+// answer when it holds what the call does not.
+export const calls = {
+  use_tool: {tool: "use_tool", input: {tool_name: "fast/echo", tool_input: {word: "scripted"}}, answer: /word.{1,12}scripted/},
+  run_script: {tool: "run_script", input: {code: 'const all = await Promise.all(["scr", "ipt"].map(word => tools.fast.echo({word})));\nreturn all.map(a => a.word).join("") + all.length'}, answer: /script2/},
+};
 
 // startModel resolves to {url, requests, close}.
-export function startModel() {
+export function startModel(call) {
   const requests = [];
   const server = http.createServer((req, res) => {
     let text = "";
@@ -18,9 +23,9 @@ export function startModel() {
       requests.push({at: Date.now(), path, text});
       const dialect = dialects.find(d => d.takes(path));
       if (!dialect) return json(res, {data: []}, path.endsWith("/models") ? 200 : 404);
-      const tool = requests.some(r => r.called) ? undefined : dialect.tools(body).find(name => name.endsWith("use_tool"));
+      const tool = requests.some(r => r.called) ? undefined : dialect.tools(body).find(name => name.endsWith(call.tool));
       if (tool) requests.at(-1).called = true;
-      dialect.answer(res, body, path, tool);
+      dialect.answer(res, body, path, tool, call.input);
     });
   });
   return new Promise(resolve => server.listen(0, "127.0.0.1", () => resolve({
@@ -42,7 +47,7 @@ const dialects = [
   {
     takes: path => path.endsWith("/v1/messages"),
     tools: body => (body.tools ?? []).map(t => t.name),
-    answer(res, body, path, tool) {
+    answer(res, body, path, tool, callee) {
       const block = tool ? {type: "tool_use", id: "call_1", name: tool, input: {}} : {type: "text", text: ""};
       const delta = tool ? {type: "input_json_delta", partial_json: JSON.stringify(callee)} : {type: "text_delta", text: "done"};
       const message = {id: "m", type: "message", role: "assistant", model: body.model, stop_reason: null, usage: {input_tokens: 1, output_tokens: 1}};
@@ -56,7 +61,7 @@ const dialects = [
   {
     takes: path => path.endsWith("/responses"),
     tools: body => (body.tools ?? []).flatMap(t => t.type === "namespace" ? t.tools.map(inner => `${t.name}/${inner.name}`) : [t.name ?? ""]),
-    answer(res, body, path, tool) {
+    answer(res, body, path, tool, callee) {
       const [namespace, name] = tool?.includes("/") ? tool.split("/") : [undefined, tool];
       const item = tool ? {id: "i", type: "function_call", call_id: "call_1", name, namespace, arguments: JSON.stringify(callee), status: "completed"}
         : {id: "i", type: "message", role: "assistant", status: "completed", content: [{type: "output_text", text: "done", annotations: []}]};
@@ -68,7 +73,7 @@ const dialects = [
   {
     takes: path => path.includes("enerateContent"),
     tools: body => (body.tools ?? []).flatMap(t => (t.functionDeclarations ?? []).map(f => f.name)),
-    answer(res, body, path, tool) {
+    answer(res, body, path, tool, callee) {
       const part = tool ? {functionCall: {name: tool, args: callee}} : {text: "done"};
       const said = {candidates: [{content: {role: "model", parts: [part]}, finishReason: "STOP", index: 0}], usageMetadata: {promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2}};
       if (path.includes("stream")) return stream(res, [said]);
@@ -78,7 +83,7 @@ const dialects = [
   {
     takes: path => path.endsWith("/chat/completions"),
     tools: body => (body.tools ?? []).map(t => t.function?.name ?? ""),
-    answer(res, body, path, tool) {
+    answer(res, body, path, tool, callee) {
       const message = tool ? {role: "assistant", content: null, tool_calls: [{index: 0, id: "call_1", type: "function", function: {name: tool, arguments: JSON.stringify(callee)}}]}
         : {role: "assistant", content: "done"};
       const chunk = {id: "c", object: "chat.completion.chunk", created: 1, model: body.model};

@@ -1,12 +1,13 @@
 // Hosts that others wrote, with dynmcp as `dynmcp install` puts it there, against a scripted
 // model on this machine: what the first request of each session to the model holds, and that
-// a call of use_tool comes back. Usage: hosts.mjs BIN NPM WORK [HOST…], where BIN has dynmcp
-// and fakemcp, NPM the hosts' programs, and WORK is a directory for homes. A home is used for
-// two sessions, alone or shared: the second finds what the first has left.
+// a call of use_tool comes back, and in Claude Code one of run_script. Usage: hosts.mjs BIN NPM
+// WORK [HOST…], where BIN has dynmcp and fakemcp, NPM the hosts' programs, and WORK is a
+// directory for homes. A home is used for two sessions, alone or shared: the second finds what
+// the first has left.
 import {spawn, execFileSync} from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
-import {startModel} from "./hosts-model.mjs";
+import {calls, startModel} from "./hosts-model.mjs";
 
 const [bin, npm, work, ...only] = process.argv.slice(2);
 const program = name => path.join(npm, "node_modules", ".bin", name);
@@ -17,7 +18,7 @@ const merge = (file, more) => write(file, JSON.stringify({...JSON.parse(fs.readF
 const hosts = {
   "claude-code": {
     env: model => ({ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "sk-scripted", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"}),
-    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool"],
+    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool,mcp__dynmcp__run_script"],
   },
   codex: {
     start: model => [program("codex"), "exec", ...["model_provider=\"scripted\"", 'model="m"', 'model_providers.scripted.name="scripted"',
@@ -70,8 +71,8 @@ async function session(host, home, model) {
 }
 
 // attempt runs one session and judges what the model was asked.
-async function attempt(host, home, name, wants) {
-  const model = await startModel();
+async function attempt(host, home, name, wants, call = calls.use_tool) {
+  const model = await startModel(call);
   hosts[host].prepare?.(home, model);
   const {status, said, took} = await session(host, home, model);
   model.close();
@@ -83,7 +84,7 @@ async function attempt(host, home, name, wants) {
   if (main[0] !== first) complain("its first request with tools does not offer use_tool");
   for (const word of wants.holds) if (!first.text.includes(word)) complain(`the first request does not hold ${JSON.stringify(word)}`);
   for (const word of wants.lacks ?? []) if (first.text.includes(word)) complain(`the first request holds ${JSON.stringify(word)}`);
-  const answered = model.requests.some(r => r !== first && /word.{1,12}scripted/.test(r.text));
+  const answered = model.requests.some(r => r !== first && call.answer.test(r.text));
   if (!answered) complain("no later request has the result of the call");
   console.log(`${host.padEnd(12)} ${name.padEnd(22)} ${String(took).padStart(6)} ms, ${model.requests.length} requests, first ${first.text.length} B`);
 }
@@ -91,6 +92,17 @@ async function attempt(host, home, name, wants) {
 const everySession = ["discover_tool", "use_tool", "load_mcp", "quiet", "Keeps quiet until it is asked", "fast/echo"];
 const unknown = {holds: [...everySession, "late"], lacks: ["No tools are currently loaded"]};
 const known = {holds: [...everySession, "late/toast"], lacks: ["No tools are currently loaded"]};
+
+// script has one host run a script, with a config that lets it.
+async function script(host) {
+  const home = fs.mkdtempSync(path.join(work, `${host}-`));
+  const file = path.join(home, "mcp.json");
+  fs.mkdirSync(path.join(home, "run"), {mode: 0o700});
+  write(file, JSON.stringify({...config, scripts: {tools: ["fast/*"]}}));
+  execFileSync(path.join(bin, "dynmcp"), ["install", host, "-c", file, "--yes"], {env: {PATH: bin + path.delimiter + process.env.PATH, HOME: home}, stdio: "ignore"});
+  await attempt(host, home, "a script", {holds: ["run_script", "Runs JavaScript"]}, calls.run_script);
+  fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
+}
 
 // runs lists the runs that hosts with this HOME share.
 function runs(home) {
@@ -122,6 +134,7 @@ for (const host of only.length ? only : Object.keys(hosts)) {
     while (runs(home).length > 0) await new Promise(resolve => setTimeout(resolve, 100));
     fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
   }
+  if (host === "claude-code") await script(host);
 }
 
 // listed waits until both servers that a shared run starts are listed, which is kept.

@@ -108,9 +108,11 @@ func (c *testCluster) verb(args ...string) (string, error) {
 }
 
 // push makes a config of these entries that of the cluster.
-func (c *testCluster) push(entries ...entry) {
+func (c *testCluster) push(entries ...entry) { c.pushDocument(document(entries)) }
+
+func (c *testCluster) pushDocument(text string) {
 	c.t.Helper()
-	file := writeFile(c.t, c.t.TempDir(), "mcp.json", document(entries))
+	file := writeFile(c.t, c.t.TempDir(), "mcp.json", text)
 	mcptest.Eventually(c.t, "the config is pushed", func() bool { _, err := c.verb("push", file); return err == nil })
 }
 

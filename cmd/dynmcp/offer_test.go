@@ -59,7 +59,7 @@ func (p *person) count() int {
 
 // offered runs dynmcp for a person's host. Programs that open browsers write to a
 // file, which has to stay away.
-func offered(t *testing.T, e entry, p *person) (*mcptest.Host, []string) {
+func offered(t *testing.T, e entry, p *person, more ...string) (*mcptest.Host, []string) {
 	t.Helper()
 	p.t = t
 	bin, opened := t.TempDir(), filepath.Join(t.TempDir(), "opened")
@@ -74,7 +74,7 @@ func offered(t *testing.T, e entry, p *person) (*mcptest.Host, []string) {
 		}
 	})
 	env := append(mcptest.Environ(t), "DISPLAY=:0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	config := mcptest.Config(t, document([]entry{e}))
+	config := mcptest.Config(t, document([]entry{e}, more...))
 	host := mcptest.Start(t, mcptest.HostOptions{
 		Args: []string{mcptest.Dynmcp(t), "-c", config, "--log-level", "debug"}, Env: env,
 		OnRequest: mcptest.Handlers{"elicitation/create": p.asked},

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
+
+	"github.com/dynmcp/dynmcp/bench/internal/verdict"
+)
+
+// A host has dynmcp, and counts what its model would write and read.
+type host struct {
+	session *mcp.ClientSession
+	codec   tokenizer.Codec
+	spent
+}
+
+type spent struct{ calls, turns, tokens int }
+
+func start(ctx context.Context, dynmcp, config string) (*host, error) {
+	cmd := exec.Command(dynmcp, "-c", config, "--log-level", "error")
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &host{session: session, codec: codec.NewO200kBase()}, nil
+}
+
+func (h *host) close() { _ = h.session.Close() } // it ends because its stdin did
+
+// call calls a tool of dynmcp and counts what of it a model writes and reads.
+func (h *host) call(ctx context.Context, tool string, args any) (text string, failed bool, err error) {
+	written, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
+	if err != nil {
+		return "", false, err
+	}
+	result, err := h.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		return "", false, err
+	}
+	var texts []string
+	for _, c := range result.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	read := strings.Join(texts, "\n")
+	for _, text := range []string{string(written), read} {
+		n, err := h.codec.Count(text)
+		if err != nil {
+			return "", false, err
+		}
+		h.tokens += n
+	}
+	h.calls++
+	return read, result.IsError, nil
+}
+
+// script runs a script in one turn.
+func (h *host) script(ctx context.Context, code string, args ...string) (string, error) {
+	h.turns++
+	text, failed, err := h.call(ctx, "run_script", map[string]any{"code": code, "args": args})
+	if failed {
+		err = errors.New(text)
+	}
+	return text, err
+}
+
+// A caller does a task call by call.
+type caller struct {
+	ctx context.Context
+	*host
+}
+
+type arguments = map[string]any
+
+// use calls a tool in a turn of its own.
+func (c caller) use(tool string, args arguments) (string, error) {
+	texts, err := c.each(tool, []arguments{args})
+	if err != nil {
+		return "", err
+	}
+	return texts[0], nil
+}
+
+// each calls a tool for each of some arguments, in one turn. That a tool failed is in its text.
+func (c caller) each(tool string, all []arguments) (texts []string, err error) {
+	c.turns++
+	for _, args := range all {
+		text, _, err := c.call(c.ctx, "use_tool", arguments{"tool_name": tool, "tool_input": args})
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	return texts, nil
+}
+
+const (
+	rounds   = 60
+	inner    = 100
+	mostMore = 300 * time.Microsecond // a call in a script, above use_tool
+	mostNone = 5 * time.Millisecond   // a script that calls nothing
+)
+
+// times measures what a call costs inside a script and outside, one after the other.
+func (h *host) times(ctx context.Context, judge bool, v *verdict.Verdict) error {
+	timed := func(do func() error) (time.Duration, error) {
+		began := time.Now()
+		err := do()
+		return time.Since(began), err
+	}
+	code := func(calls int) string {
+		return fmt.Sprintf("for (let i = 0; i < %d; i++) await tools.fake.echo({word: 'w'}); return 1", calls)
+	}
+	var none, used, inside []time.Duration
+	for range rounds {
+		empty, err := timed(func() error { _, err := h.script(ctx, "return [1, 2, 3].map(n => n * 2)"); return err })
+		if err != nil {
+			return err
+		}
+		base, err := timed(func() error { _, err := h.script(ctx, code(0)); return err })
+		if err != nil {
+			return err
+		}
+		all, err := timed(func() error { _, err := h.script(ctx, code(inner)); return err })
+		if err != nil {
+			return err
+		}
+		none, inside = append(none, empty), append(inside, (all-base)/inner)
+		for range 10 {
+			one, err := timed(func() error {
+				_, err := h.session.CallTool(ctx, &mcp.CallToolParams{Name: "use_tool", Arguments: arguments{"tool_name": "fake/echo", "tool_input": arguments{"word": "w"}}})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			used = append(used, one)
+		}
+	}
+	for _, all := range [][]time.Duration{none, used, inside} {
+		slices.Sort(all)
+	}
+	p50 := func(all []time.Duration) time.Duration { return all[len(all)/2].Round(time.Microsecond) }
+	more := p50(inside) - p50(used)
+	fmt.Printf("p50: a script that calls nothing %v, use_tool %v, a call inside a script %v (%v more)\n", p50(none), p50(used), p50(inside), more)
+	if !judge {
+		return nil
+	}
+	if p50(none) > mostNone {
+		v.Fail("a script that calls nothing takes %v, at most %v are allowed", p50(none), mostNone)
+	}
+	if more > mostMore {
+		v.Fail("a call inside a script takes %v more than use_tool, at most %v are allowed", more, mostMore)
+	}
+	return nil
+}
