@@ -28,7 +28,9 @@ type spent struct{ calls, turns, tokens int }
 
 func start(ctx context.Context, dynmcp, config string) (*host, error) {
 	cmd := exec.Command(dynmcp, "-c", config, "--log-level", "error")
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	// Without roots: the SDK fails on a question about these that has no params.
+	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, options).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		return nil, err
 	}
