@@ -16,6 +16,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,32 +74,20 @@ const MaxResult = 16 << 20
 // Ran says which calls a script made, for a model that must not repeat them blindly: "2 calls
 // ran: github/create_issue (done), github/list_issues (unknown: the server ended)".
 func (r *Result) Ran() string {
-	sent := 0
-	for _, c := range r.Calls {
-		if c.Outcome != engine.NotSent {
-			sent++
-		}
+	sent := len(slices.DeleteFunc(slices.Clone(r.Calls), func(c CallRecord) bool { return c.Outcome == engine.NotSent }))
+	said := map[int]string{0: "no call ran", 1: "1 call ran"}[sent]
+	if said == "" {
+		said = fmt.Sprintf("%d calls ran", sent)
 	}
-	said := fmt.Sprintf("%d calls ran", sent)
-	switch {
-	case len(r.Calls) == 0:
-		return "no call ran"
-	case sent == 0:
-		said = "no call ran"
-	case sent == 1:
-		said = "1 call ran"
+	if len(r.Calls) > 0 {
+		said += ": " + list(r.Calls)
 	}
-	return said + ": " + list(r.Calls)
+	return said
 }
 
 // Cut says which calls the script did not wait for, "" if there are none.
 func (r *Result) Cut() string {
-	var cut []CallRecord
-	for _, c := range r.Calls {
-		if c.Cut {
-			cut = append(cut, c)
-		}
-	}
+	cut := slices.DeleteFunc(slices.Clone(r.Calls), func(c CallRecord) bool { return !c.Cut })
 	if len(cut) == 0 {
 		return ""
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,44 +18,18 @@ var source string
 
 var prelude = sync.OnceValue(func() *goja.Program { return goja.MustCompile("dynmcp.js", source, false) })
 
-const given = ": a script has tools, call, search, describe, resource and console"
-
-// refused are what models expect, and what to use instead.
-var refused = map[string]string{
-	"require":         given,
-	"module":          ": return the result",
-	"exports":         ": return the result",
-	"process":         ": what the script was given is in args",
-	"fetch":           ", a script has no network: call a tool of a server that fetches",
-	"XMLHttpRequest":  ", a script has no network: call a tool of a server that fetches",
-	"setInterval":     ": use a loop with await new Promise(done => setTimeout(done, ms))",
-	"setImmediate":    ": use setTimeout",
-	"sleep":           ": write await new Promise(done => setTimeout(done, ms))",
-	"TextEncoder":     ": use Buffer.from(text, encoding).toString(encoding)",
-	"TextDecoder":     ": use Buffer.from(text, encoding).toString(encoding)",
-	"URL":             ": take it apart with a regular expression",
-	"URLSearchParams": ": use encodeURIComponent",
-	"Intl":            ": format numbers and dates with toFixed, padStart and toISOString",
-	"crypto":          ": use Math.random",
-	"performance":     ": use Date.now()",
-	"use_tool":        `: write await call("server/tool", {…})`,
-	"callTool":        `: write await call("server/tool", {…})`,
-	"mcp":             `: write await tools.server.tool({…})`,
-}
-
 // install gives a new runtime what a script may use.
 func (s *script) install() {
 	s.vm.SetPromiseRejectionTracker(func(p *goja.Promise, operation goja.PromiseRejectionOperation) {
 		if operation == goja.PromiseRejectionReject {
-			s.rejections++
-			s.rejected[p] = s.rejections
-		} else {
-			delete(s.rejected, p)
+			s.rejected = append(s.rejected, p)
+		} else if i := slices.Index(s.rejected, p); i >= 0 {
+			s.rejected = slices.Delete(s.rejected, i, i+1)
 		}
 	})
 	begin, _ := goja.AssertFunction(s.must(s.vm.RunProgram(prelude())))
 	isHandle := func(o *goja.Object) bool { _, ok := s.handles[o]; return ok }
-	s.must(begin(goja.Undefined(), s.vm.ToValue(refused), s.vm.ToValue(isHandle), s.vm.ToValue(property), s.vm.ToValue(recode)))
+	s.must(begin(goja.Undefined(), s.vm.ToValue(isHandle), s.vm.ToValue(property), s.vm.ToValue(recode)))
 	s.newError, _ = goja.AssertFunction(s.vm.Get("Error"))
 	s.arrayFrom, _ = goja.AssertFunction(s.vm.Get("Array").ToObject(s.vm).Get("from"))
 	define := func(name string, value any) { _ = s.vm.Set(name, value) }

@@ -1,6 +1,6 @@
 // What a runtime has beside the language: newer functions that models write by habit, and
 // words in the place of what a script cannot have.
-(words, isHandle, property, recode) => {
+(isHandle, property, recode) => {
 	const define = (of, functions) => {
 		for (const [name, value] of Object.entries(functions))
 			Object.defineProperty(of, name, {value, writable: true, configurable: true});
@@ -75,6 +75,19 @@
 	define(Native.prototype, {constructor: Expression});
 	define(globalThis, {RegExp: Expression});
 
+	// What models expect, and what to use instead.
+	const given = ": a script has tools, call, search, describe, resource and console";
+	const network = ", a script has no network: call a tool of a server that fetches";
+	const bytes = ": use Buffer.from(text, encoding).toString(encoding)";
+	const calling = ': write await call("server/tool", {…})';
+	const words = {
+		require: given, module: ": return the result", exports: ": return the result", process: ": what the script was given is in args",
+		fetch: network, XMLHttpRequest: network, TextEncoder: bytes, TextDecoder: bytes, use_tool: calling, callTool: calling, mcp: calling,
+		setInterval: ": use a loop with await new Promise(done => setTimeout(done, ms))", setImmediate: ": use setTimeout",
+		sleep: ": write await new Promise(done => setTimeout(done, ms))",
+		URL: ": take it apart with a regular expression", URLSearchParams: ": use encodeURIComponent",
+		Intl: ": format numbers and dates with toFixed, padStart and toISOString", crypto: ": use Math.random", performance: ": use Date.now()",
+	};
 	for (const [name, instead] of Object.entries(words)) {
 		const refuse = () => { throw new TypeError(`${name} is not available${instead}`); };
 		define(globalThis, {[name]: new Proxy(function () {}, {get: refuse, apply: refuse, construct: refuse})});

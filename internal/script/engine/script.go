@@ -19,7 +19,7 @@ const maxCallStack = 3000
 
 // newScript prepares a runtime, before there is a script for it.
 func newScript(e *engine) *script {
-	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}, rejected: map[*goja.Promise]int{}}
+	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}}
 	s.vm.SetMaxCallStackSize(maxCallStack)
 	s.install()
 	return s
@@ -88,8 +88,8 @@ func (s *script) returned(v goja.Value) *Done {
 			return &Done{Failure: s.thrown(e.pending.Result()), Dropped: s.dropped}
 		}
 	}
-	if lost := s.firstRejected(); lost != nil {
-		failure := s.thrown(lost.Result())
+	if len(s.rejected) > 0 {
+		failure := s.thrown(s.rejected[0].Result())
 		failure.Message += " (nothing awaits this promise)"
 		return &Done{Failure: failure, Dropped: s.dropped}
 	}
@@ -98,16 +98,6 @@ func (s *script) returned(v goja.Value) *Done {
 		done.Value = e.text
 	}
 	return done
-}
-
-// firstRejected returns the first promise that was rejected and that nothing waits for.
-func (s *script) firstRejected() (first *goja.Promise) {
-	for p, number := range s.rejected {
-		if first == nil || number < s.rejected[first] {
-			first = p
-		}
-	}
-	return first
 }
 
 // onlyHandles reports whether a value is a handle, or an array of nothing else.

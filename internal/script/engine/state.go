@@ -31,17 +31,15 @@ type script struct {
 	// What the API needs of the language, as it was before the script could change it.
 	newError, arrayFrom goja.Callable
 
-	calls   int             // that were made
-	flying  map[int]*flight // calls that were sent
-	waiting []*flight       // calls that wait for one of those
-	timers  []timer         // the one that is due first is first
-	timerID int64
-	printed int // bytes
-	dropped int
-	// The promises that were rejected and that nothing waits for, with their numbers.
-	rejected   map[*goja.Promise]int
-	rejections int
-	threw      struct {
+	calls    int             // that were made
+	flying   map[int]*flight // calls that were sent
+	waiting  []*flight       // calls that wait for one of those
+	timers   []timer         // the one that is due first is first
+	timerID  int64
+	printed  int // bytes
+	dropped  int
+	rejected []*goja.Promise // that nothing waits for
+	threw    struct {
 		value goja.Value // that a throw statement threw last
 		at    *Failure
 	}
