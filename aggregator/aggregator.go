@@ -34,6 +34,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -96,6 +97,8 @@ type Options struct {
 	Reserved bool
 	// Held accounts for the bytes that are held for hosts; nil is one of the config's size.
 	Held *held.Budget
+	// Tap shows the messages of hosts and upstreams. Nil if unset.
+	Tap *tap.Tap
 	// Observe is told what happens; nil is nobody.
 	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
@@ -212,6 +215,7 @@ func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.Options {
 		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
 		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
 		Login:  a.opts.Login(u.Server),
+		Tap:    a.opts.Tap,
 		Cork:   &a.cork,
 	}
 }

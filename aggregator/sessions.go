@@ -8,6 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -61,14 +62,13 @@ func (s session) converse(edge host.Edge) *host.Session {
 		HandleRequest:      s.handle,
 		HandleNotification: s.handleNotification,
 		Busy:               s.agg.fleet.AnyLoading,
+		Tap:                s.agg.opts.Tap,
+		Peer:               tap.Peer{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
 	}
 	o := s.agg.opts.Observe
 	if o != nil {
 		opts.Dropped = func() { o.Dropped(s.Info()) }
-		if o.Message != nil {
-			opts.Observe = func(fromHost bool, pieces ...[]byte) { o.Message(s.Info(), fromHost, pieces) }
-		}
 	}
 	conversation := host.NewSession(s.ID, edge, opts)
 	s.Join(conversation)

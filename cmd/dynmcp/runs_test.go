@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -162,3 +164,29 @@ func TestSocketsOfRuns(t *testing.T) {
 }
 
 func first(text string, _ int) string { return text }
+
+// What passes a run is shown to its user, as a recording or for people, until the run ends.
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	contains(t, first(u.run("inspect")), "no run of dynmcp was found")
+	host := u.serve("-c", mcptest.Config(t, document([]entry{fake(t, "files")})))
+	watch := func(args ...string) *mcptest.Host {
+		return mcptest.Start(t, mcptest.HostOptions{Args: append([]string{mcptest.Dynmcp(t), "inspect"}, args...), Env: u.variables})
+	}
+	all, shown := watch("--json"), watch("--server", "files", "--errors")
+	all.WaitFor(func(m mcptest.Message) bool { return strings.Contains(m.Raw, `"dynmcp_recording":1`) })
+	seen := func(m mcptest.Message) bool { return strings.Contains(m.Raw, "failed as asked") }
+	request := func(m mcptest.Message) bool { return strings.Contains(m.Raw, `→ files tools/call`) }
+	for !slices.ContainsFunc(shown.Messages(), request) { // it shows what passes once it watches
+		use(host, "files/fail", `{"code":-32042}`)
+	}
+	all.WaitFor(seen)
+	contains(t, shown.WaitFor(request).Raw, `{"name":"fail"`)
+	shown.WaitFor(func(m mcptest.Message) bool { return seen(m) && strings.Contains(m.Raw, "← files tools/call") })
+	host.CloseStdin()
+	host.Wait()
+	all.Process.Wait()
+	shown.Process.Wait()
+	contains(t, shown.Stderr(), "has ended")
+}

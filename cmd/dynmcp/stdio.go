@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -50,17 +51,22 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	},
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags stdioFlags
-		flags.from.Add(cmd)
-		cmd.Flags().StringSliceVar(&flags.expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
-		flags.Flags.Add(cmd)
-		cli.AddLogLevel(cmd, &flags.level, "what to log on stderr")
-		cmd.Flags().BoolVar(&flags.create, "create", false, "write the file that --config names, with an example, if it is not there")
-		cli.CompleteValues(cmd, map[string][]string{"expose": schema.Surfaces})
-		return flags.run
+		flags.add(cmd)
+		return func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args, nil) }
 	},
 }
 
-func (f *stdioFlags) run(cmd *cobra.Command, args []string) error {
+func (f *stdioFlags) add(cmd *cobra.Command) {
+	f.from.Add(cmd)
+	cmd.Flags().StringSliceVar(&f.expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
+	f.Flags.Add(cmd)
+	cli.AddLogLevel(cmd, &f.level, "what to log on stderr")
+	cmd.Flags().BoolVar(&f.create, "create", false, "write the file that --config names, with an example, if it is not there")
+	cli.CompleteValues(cmd, map[string][]string{"expose": schema.Surfaces})
+}
+
+// run serves a host. messages, which may be nil, shows what passes.
+func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *tap.Tap) error {
 	log, err := cli.Logger(os.Stderr, f.level)
 	if err != nil {
 		return err
@@ -78,7 +84,7 @@ func (f *stdioFlags) run(cmd *cobra.Command, args []string) error {
 	if f.Tree.Dump {
 		return run.DumpTree(cfg, f.Tree, log)
 	}
-	return serveStdio(cfg, &f.from, f.Flags, log)
+	return serveStdio(cfg, &f.from, f.Flags, log, messages)
 }
 
 // unknownVerb is the error for a word that is not a verb: a typo, or the command
@@ -92,10 +98,10 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	return hint.With(err, "to wrap a server, write: dynmcp -- %s", word)
 }
 
-func serveStdio(cfg *schema.Config, from *conf.Flags, flags run.Flags, log *slog.Logger) error {
+func serveStdio(cfg *schema.Config, from *conf.Flags, flags run.Flags, log *slog.Logger, messages *tap.Tap) error {
 	ctx, stop := run.UntilSignal(cfg.SingleWrap)
 	defer stop()
-	return run.Serve(cfg, from, flags, aggregator.Options{Logger: log}, func(agg *aggregator.Aggregator) error {
+	return run.Serve(cfg, from, flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
 		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
 				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")

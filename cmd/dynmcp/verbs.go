@@ -9,9 +9,11 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/doctor"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/historycmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/importcmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/inspect"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/install"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replay"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
@@ -41,6 +43,9 @@ var verbs = []cli.Verb{
 	script.Run,
 	confine.Verb,
 	verify.Verb,
+	recordVerb,
+	replay.Verb,
+	inspect.Verb,
 	call.Policy,
 	historycmd.Log,
 	historycmd.Stats,

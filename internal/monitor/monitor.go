@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
 // Options say what a Monitor shows.
@@ -124,15 +125,13 @@ func (m *Monitor) Close() {
 	m.ended.Wait()
 }
 
-// Observer is what the aggregator tells the monitor by; messages is whether somebody
-// may look at them, which costs a copy of each.
-func (m *Monitor) Observer(messages bool) *aggregator.Observer {
-	o := &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
-	if messages {
-		o.Message = m.message
-	}
-	return o
+// Observer is what the aggregator tells the monitor by.
+func (m *Monitor) Observer() *aggregator.Observer {
+	return &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
 }
+
+// Follow has the monitor show the messages of hosts, which costs a copy of each.
+func (m *Monitor) Follow(t *tap.Tap) { t.Watch(m.message) }
 
 func (m *Monitor) call(end aggregator.CallEnd) {
 	m.metrics.call(end)
@@ -197,9 +196,12 @@ func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
 
 // message takes a message as it passes, which must not be held up: what it costs to
 // redact it, keep pays.
-func (m *Monitor) message(s aggregator.SessionInfo, fromHost bool, pieces [][]byte) {
-	msg := Message{At: time.Now(), Direction: "out", Namespace: s.Server, Session: s.ID}
-	if fromHost {
+func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
+	if peer.Session == "" { // an upstream
+		return
+	}
+	msg := Message{At: time.Now(), Direction: "out", Namespace: peer.Server, Session: peer.Session}
+	if in {
 		msg.Direction = "in"
 	}
 	for _, piece := range pieces {
@@ -207,12 +209,12 @@ func (m *Monitor) message(s aggregator.SessionInfo, fromHost bool, pieces [][]by
 		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)
 	}
 	m.mu.Lock()
-	c := m.counts[s.ID]
+	c := m.counts[peer.Session]
 	if c == nil {
 		c = &counts{}
-		m.counts[s.ID] = c
+		m.counts[peer.Session] = c
 	}
-	if fromHost {
+	if in {
 		c.In++
 	} else {
 		c.Out++

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -51,9 +52,11 @@ func get(t *testing.T, url string) (string, *http.Response) {
 // where they are short, the beginning of long ones, and how many bytes those have.
 func TestStream(t *testing.T) {
 	m, s := watched(t, Options{})
-	o := m.Observer(true)
-	session := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}
-	o.Message(session, true, [][]byte{[]byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`)})
+	o, messages := m.Observer(), &tap.Tap{}
+	m.Follow(messages)
+	session, peer := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Peer{Session: "session-1", Server: "files"}
+	messages.Show(messages.Upstream("files"), true, []byte(`{"method":"of an upstream"}`))
+	messages.Show(peer, true, []byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`))
 	resp, err := http.Get(s.URL + "/debug/stream")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +96,7 @@ func TestStream(t *testing.T) {
 	if got := next("connection"); !strings.HasPrefix(got, `{"event":"disconnected","namespace":"files","session":"session-1"`) {
 		t.Errorf("got %s", got)
 	}
-	o.Message(session, false, [][]byte{[]byte(`{"result":"`), []byte(strings.Repeat("x", 1<<20)), []byte(`"}`)})
+	messages.Show(peer, false, []byte(`{"result":"`), []byte(strings.Repeat("x", 1<<20)), []byte(`"}`))
 	var long struct {
 		Size    int
 		Cut     bool
@@ -107,10 +110,11 @@ func TestStream(t *testing.T) {
 // What is kept is bounded, however much passes.
 func TestKeepsTheLast(t *testing.T) {
 	m, _ := watched(t, Options{})
-	o := m.Observer(true)
+	messages := &tap.Tap{}
+	m.Follow(messages)
 	const sent = 3 * keptMessages
 	for range sent {
-		o.Message(aggregator.SessionInfo{ID: "s"}, true, [][]byte{[]byte(`{}`)})
+		messages.Show(tap.Peer{Session: "s"}, true, []byte(`{}`))
 		for len(m.incoming) > 0 { // as slowly as it reads: then none is missed
 			time.Sleep(time.Microsecond)
 		}
@@ -166,10 +170,7 @@ func TestPage(t *testing.T) {
 // Calls are counted by how they ended, with methods that only hosts know as one.
 func TestMetrics(t *testing.T) {
 	m, s := watched(t, Options{})
-	o := m.Observer(false)
-	if o.Message != nil {
-		t.Error("messages are wanted though nobody looks at them")
-	}
+	o := m.Observer()
 	began := time.Now()
 	for _, end := range []aggregator.CallEnd{
 		{Upstream: "files", Method: "tools/call", Kind: "ok", Outcome: transports.Executed, Asked: 10, Answered: 100},
@@ -209,7 +210,7 @@ func TestMetrics(t *testing.T) {
 // Of the replicas of a service each says in all it shows which one it is.
 func TestMetricsOfAReplica(t *testing.T) {
 	m, s := watched(t, Options{Replica: "east-1"})
-	m.Observer(false).Dropped(aggregator.SessionInfo{})
+	m.Observer().Dropped(aggregator.SessionInfo{})
 	got, _ := get(t, s.URL+"/metrics")
 	for _, line := range []string{`dynmcp_dropped_notifications_total{replica="east-1"} 1`, `go_goroutines{replica="east-1"} `} {
 		if !strings.Contains(got, line) {

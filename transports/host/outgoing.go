@@ -40,6 +40,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	s.mu.Lock()
 	if !s.begun || s.open {
 		s.mu.Unlock()
+		s.show(parts)
 		err := s.edge.Write(about, class, parts...)
 		s.noteSent(err)
 		return err
@@ -54,16 +55,11 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	return nil
 }
 
-// An observedEdge tells Options.Observe of every message to the host.
-type observedEdge struct {
-	Edge
-	observe func(fromHost bool, pieces ...[]byte)
-}
-
-// Write implements Edge.
-func (e observedEdge) Write(about *Request, class Class, parts ...[]byte) error {
-	e.observe(false, parts...)
-	return e.Edge.Write(about, class, parts...)
+// show shows a message to the host, before it is written.
+func (s *Session) show(parts [][]byte) {
+	if s.opts.Tap.Watched() {
+		s.opts.Tap.Show(s.opts.Peer, false, parts...)
+	}
 }
 
 func (s *Session) releaseLocked() {
@@ -72,6 +68,7 @@ func (s *Session) releaseLocked() {
 	s.early = 0
 	s.room.Broadcast()
 	for _, m := range s.held {
+		s.show([][]byte{m.text})
 		s.noteSent(s.edge.Write(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0

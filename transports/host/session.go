@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -30,9 +31,9 @@ type Options struct {
 	// Busy reports whether requests wait for an upstream to start, so that a
 	// host that closed its end early still gets its answers. Nil is never.
 	Busy func() bool
-	// Observe is told of every message, from the host or to it, in pieces that are
-	// lent; nil is nobody.
-	Observe func(fromHost bool, pieces ...[]byte)
+	// Tap shows the messages of the session, as those of Peer. Nil if unset.
+	Tap  *tap.Tap
+	Peer tap.Peer
 	// Dropped is told of each notification that is dropped; nil is nobody.
 	Dropped func()
 	// Logger may be nil.
@@ -82,9 +83,6 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.Observe != nil {
-		edge = observedEdge{edge, opts.Observe}
-	}
 	s := &Session{
 		id:       id,
 		edge:     edge,
@@ -107,8 +105,8 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 // is Request.Via of the requests in the message.
 func (s *Session) Receive(m wire.Message, via any) {
 	s.noteEarly(len(m.Raw))
-	if s.opts.Observe != nil {
-		s.opts.Observe(true, m.Raw)
+	if s.opts.Tap.Watched() {
+		s.opts.Tap.Show(s.opts.Peer, true, m.Raw)
 	}
 	switch {
 	case len(m.Raw) > 0 && m.Raw[0] == '[':

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -53,6 +54,7 @@ type Conn struct {
 	log    *slog.Logger
 	info   ServerInfo
 	link   link
+	peer   tap.Peer // as Options.Tap shows the upstream
 
 	agreed    atomic.Pointer[string] // the protocol version, once the upstream has said it
 	stateless atomic.Bool            // the upstream is of the stateless era
@@ -111,7 +113,15 @@ func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transpo
 
 // Notify sends a notification. A nil error does not mean delivery.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
-	return c.link.send(wire.Notification(wire.Quote(method), params)...)
+	return c.send(wire.Notification(wire.Quote(method), params))
+}
+
+// send sends a notification or a response.
+func (c *Conn) send(message [][]byte) error {
+	if c.opts.Tap.Watched() {
+		c.opts.Tap.Show(c.peer, false, message...)
+	}
+	return c.link.send(message...)
 }
 
 // Close ends the connection: what is in flight fails, the child and its group

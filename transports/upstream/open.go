@@ -60,6 +60,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		done:   make(chan struct{}),
 		gone:   make(chan struct{}),
 	}
+	c.peer = opts.Tap.Upstream(server.Name)
 	c.reporter = reporter{server: server.Name, remote: server.Transport != schema.Stdio, redact: opts.Redact, stderr: func() string {
 		if c.link == nil { // it could not be opened
 			return ""

@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	// Fence has a child killed when its deadline passes, also while this process is
 	// stopped. Nil if unset.
 	Fence *guard.Fence
+
+	// Tap shows the messages of the connection. Nil if unset.
+	Tap *tap.Tap
 
 	// Cork holds back what is sent to the upstream and what its messages lead
 	// to, while those of one read are handled. Nil if unset.

@@ -25,6 +25,9 @@ const (
 // is the call on whose stream it came, nil if the stream is shared. What is not
 // UTF-8 is replaced: a host that decodes strictly would lose all servers by it.
 func (c *Conn) receive(m wire.Message, own *Call) {
+	if c.opts.Tap.Watched() {
+		c.opts.Tap.Show(c.peer, true, m.Raw)
+	}
 	if !utf8.Valid(m.Raw) {
 		m = c.invalid.replace(m)
 	}

@@ -66,7 +66,7 @@ func (s *serverRequests) respond(id []byte, result json.RawMessage, err error) {
 	if err != nil {
 		parts = wire.Failure(id, transports.WireError(err))
 	}
-	if err := s.conn.link.send(parts...); err != nil {
+	if err := s.conn.send(parts); err != nil {
 		s.conn.log.Debug("response not sent", "err", err)
 	}
 }

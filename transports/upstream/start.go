@@ -27,6 +27,10 @@ func (c *Conn) Start(call *Call) {
 		call.Done(nil, err)
 		return
 	}
+	if c.opts.Tap.Watched() {
+		params, n := call.pieces(id)
+		c.opts.Tap.Show(c.peer, false, wire.Request(id, call.Method, params[:n]...)...)
+	}
 	if err := c.link.sendRequest(call, id); err != nil {
 		c.notSent(id, err)
 		return

@@ -23,9 +23,6 @@ type Observer struct {
 	Session func(SessionInfo, bool)
 	// Dropped is told of a notification that a host read too slowly for.
 	Dropped func(SessionInfo)
-	// Message is told of each message from a host, or to it, which may come in pieces. It
-	// may be nil.
-	Message func(s SessionInfo, fromHost bool, pieces [][]byte)
 	// Own is told of a call that a tool of ours has answered by itself. It may be nil.
 	Own func(OwnEnd)
 	// Wants reports whether calls are to be told of at present, and whether they are to keep
@@ -47,12 +44,6 @@ func Join(a, b *Observer) *Observer {
 		Call:    func(end CallEnd) { a.Call(end); b.Call(end) },
 		Session: func(s SessionInfo, opened bool) { a.Session(s, opened); b.Session(s, opened) },
 		Dropped: func(s SessionInfo) { a.Dropped(s); b.Dropped(s) },
-		Message: both(a.Message, b.Message, func(one, two func(SessionInfo, bool, [][]byte)) func(SessionInfo, bool, [][]byte) {
-			return func(s SessionInfo, fromHost bool, pieces [][]byte) {
-				one(s, fromHost, pieces)
-				two(s, fromHost, pieces)
-			}
-		}),
 		Own: both(a.Own, b.Own, func(one, two func(OwnEnd)) func(OwnEnd) {
 			return func(end OwnEnd) { one(end); two(end) }
 		}),

@@ -17,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -66,6 +67,9 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	lock := make(chan struct{}, 1)
 	opts.LockChanged = lock
 	opts.Strict, opts.IgnoreBrokenTools = flags.Strict, flags.Tree.ignoreBroken
+	if opts.Tap == nil {
+		opts.Tap = &tap.Tap{}
+	}
 	agg, recordAs, err := selfhost.NewAggregator(cfg, opts)
 	if err != nil {
 		return err
@@ -78,7 +82,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	if from.EnvFile != "" {
 		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" where there is no working directory any more
 	}
-	var use func(context.Context, string) error
+	control := runs.Control{Aggregator: agg, Messages: opts.Tap, About: about}
 	if !cfg.SingleWrap {
 		paths, err := from.Watched()
 		if err != nil {
@@ -86,9 +90,9 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 		}
 		r := &reloader{from: from, asked: make(chan wish), paths: paths, pushed: from.Pushed, read: from.Read, agg: agg, recordAs: recordAs, lock: lock, log: log}
 		defer r.start(flags.watch)()
-		use = r.use
+		control.Use = r.use
 	}
-	defer runs.Announce(agg, about, use, log)()
+	defer control.Announce(log)()
 	return serve(agg)
 }
 

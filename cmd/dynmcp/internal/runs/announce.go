@@ -4,6 +4,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,8 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -60,9 +63,18 @@ type Server struct {
 // suffix ends the names of the sockets of runs.
 const suffix = ".run"
 
-// Announce lets the other programs of this user find a run, until stop is called. about has
-// what does not change of it. A run that cannot be found is served all the same.
-func Announce(agg *aggregator.Aggregator, about Run, use func(ctx context.Context, profile string) error, log *slog.Logger) (stop func()) {
+// A Control is what the other programs of a user see of a run, and may do.
+type Control struct {
+	Aggregator *aggregator.Aggregator
+	Messages   *tap.Tap
+	About      Run                                             // what does not change
+	Use        func(ctx context.Context, profile string) error // nil without profiles
+}
+
+// Announce lets the other programs of this user find a run, until stop is called.
+// A run that cannot be found is served all the same.
+func (c Control) Announce(log *slog.Logger) (stop func()) {
+	about := &c.About
 	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
 	listener, err := listen(about.PID)
 	if err != nil {
@@ -71,7 +83,7 @@ func Announce(agg *aggregator.Aggregator, about Run, use func(ctx context.Contex
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	server := &http.Server{
-		Handler:           handler(agg, about, use),
+		Handler:           c.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -130,14 +142,28 @@ func listen(pid int) (net.Listener, error) {
 	return guarded{listener}, nil
 }
 
-// handler answers GET /run, and POST /servers/NAME/ACT with the acts of the table.
-func handler(agg *aggregator.Aggregator, about Run, use func(context.Context, string) error) http.Handler {
+// handler answers GET /run, GET /messages with a recording of what passes from then on, and
+// POST /servers/NAME/ACT with the acts of the table.
+func (c Control) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
-		now := about
-		now.Hosts, now.Servers, now.Profile = hostsOf(agg.Status()), serversOf(agg.Status()), agg.Status().Profile()
+		now := c.About
+		now.Hosts, now.Servers, now.Profile = hostsOf(c.Aggregator.Status()), serversOf(c.Aggregator.Status()), c.Aggregator.Status().Profile()
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(now) // who asked is gone otherwise
+	})
+	mux.HandleFunc("GET /messages", func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now().UTC()
+		out := promptWriter{w, http.NewResponseController(w)}
+		if json.NewEncoder(out).Encode(recording.Header{Format: recording.Format, Dynmcp: c.About.Version, Began: began}) != nil {
+			return
+		}
+		recorder := recording.Start(c.Messages, out, began, cli.Secrets.String)
+		select {
+		case <-r.Context().Done():
+		case <-recorder.Done():
+		}
+		_ = recorder.Close() // who asked is gone
 	})
 	mux.HandleFunc("POST /servers/{name}/{act}", func(w http.ResponseWriter, r *http.Request) {
 		act, name := acts[r.PathValue("act")], r.PathValue("name")
@@ -145,14 +171,14 @@ func handler(agg *aggregator.Aggregator, about Run, use func(context.Context, st
 			http.NotFound(w, r)
 			return
 		}
-		if err := act(r.Context(), agg.Status(), name); err != nil {
+		if err := act(r.Context(), c.Aggregator.Status(), name); err != nil {
 			refuse(w, err)
 		}
 	})
 	mux.HandleFunc("POST /profile/{name}", func(w http.ResponseWriter, r *http.Request) {
 		err := errors.New("it runs one command and has no profiles")
-		if use != nil {
-			err = use(r.Context(), r.PathValue("name"))
+		if c.Use != nil {
+			err = c.Use(r.Context(), r.PathValue("name"))
 		}
 		if err != nil {
 			refuse(w, err)
@@ -173,6 +199,22 @@ func refuse(w http.ResponseWriter, err error) {
 		text += "; " + hinted.Hint()
 	}
 	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
+}
+
+// writeWithin is how long who watches may take to read what passes.
+const writeWithin = 10 * time.Second
+
+// A promptWriter sends each write at once.
+type promptWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w promptWriter) Write(text []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeWithin)) // sockets have one
+	n, err := w.ResponseWriter.Write(text)
+	return n, cmp.Or(err, w.control.Flush())
 }
 
 // acts are what can be done to a server of a run.

@@ -88,8 +88,27 @@ func (f Found) post(ctx context.Context, path ...string) error {
 	return request(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"), nil)
 }
 
+// Messages returns a recording of what passes the run from now on, until it is closed or the
+// run ends.
+func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
+	return open(ctx, f.socket, http.MethodGet, "/messages")
+}
+
 // request makes a request of the run at a socket.
 func request(ctx context.Context, socket, method, path string, answer any) error {
+	body, err := open(ctx, socket, method, path)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(answer)
+}
+
+// open makes a request, and returns the body of a good answer.
+func open(ctx context.Context, socket, method, path string) (io.ReadCloser, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "unix", socket)
@@ -108,22 +127,36 @@ func request(ctx context.Context, socket, method, path string, answer any) error
 	}}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://run"+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer resp.Body.Close()
-	body := io.LimitReader(resp.Body, maxAnswer)
 	if resp.StatusCode != http.StatusOK {
-		text, err := io.ReadAll(body)
-		return cmp.Or(err, errors.New(strings.TrimSpace(string(text))))
+		defer resp.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		return nil, cmp.Or(err, errors.New(strings.TrimSpace(string(text))))
 	}
-	if answer == nil {
-		return nil
+	return resp.Body, nil
+}
+
+// Choose returns the run of a process id or, with 0, the only one.
+func Choose(all []Found, pid int) (Found, error) {
+	var ids []string
+	for _, f := range all {
+		if f.PID == pid || pid == 0 && len(all) == 1 {
+			return f, nil
+		}
+		ids = append(ids, fmt.Sprintf("--run %d", f.PID))
 	}
-	return json.NewDecoder(body).Decode(answer)
+	switch {
+	case len(all) == 0:
+		return Found{}, errors.New("no run of dynmcp was found")
+	case pid != 0:
+		return Found{}, hint.With(fmt.Errorf("there is no run %d", pid), "dynmcp ps lists the runs")
+	}
+	return Found{}, hint.With(fmt.Errorf("there are %d runs", len(all)), "say which one: %s", strings.Join(ids, ", "))
 }
 
 // choose returns the run that is meant: the one of that process, or the only one that has what

@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/monitor"
+	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
@@ -47,10 +48,12 @@ func newPage(address, token, replica string, log *slog.Logger) *pageListener {
 }
 
 func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err error) {
-	options.Observe = p.Observer(p.address != "")
+	options.Observe = p.Observer()
 	if p.address == "" {
 		return nil
 	}
+	options.Tap = &tap.Tap{}
+	p.Follow(options.Tap)
 	p.ln, err = gateway.Listen(p.address, false, false, gateway.Connections(0))
 	if _, public := errors.AsType[*gateway.PublicError](err); public {
 		return hint.With(err, "the page shows what hosts and servers say: use 127.0.0.1, and from elsewhere a tunnel")

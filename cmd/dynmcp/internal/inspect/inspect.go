@@ -1,0 +1,233 @@
+// Package inspect has the verb inspect: the messages of a run, or of a recording, as people
+// read them.
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Verb shows messages.
+var Verb = cli.Verb{
+	Use:   "inspect [flags] [FILE]",
+	Short: "Show the messages of a run as they pass",
+	Long: `Show each message that passes a run of dynmcp, from now on: those of its hosts, and those
+of its servers. An arrow to the right is a message that dynmcp sends, one to the left a
+message that it receives. Secrets of the config are taken out. With FILE the messages of a recording are
+shown. On Windows runs are not found.
+
+A response is shown with the method of its request, and with the time that it took.`,
+	Example: `  dynmcp inspect
+  dynmcp inspect --server files --method 'tools/*' --pretty
+  dynmcp inspect --errors run.jsonl
+  dynmcp inspect --json > run.jsonl`,
+	Args: cobra.MaximumNArgs(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		i := &inspector{asked: map[key]request{}}
+		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+		cmd.Flags().StringVar(&i.server, "server", "", "show only the messages of this `server`")
+		cmd.Flags().StringVar(&i.method, "method", "", "show only messages of this `method`, or of those like tools/*")
+		cmd.Flags().BoolVar(&i.errors, "errors", false, "show only requests that failed, and why")
+		cmd.Flags().BoolVar(&i.pretty, "pretty", false, "show the whole of each message, indented")
+		cmd.Flags().BoolVar(&i.json, "json", false, "print the messages as a recording")
+		return func(cmd *cobra.Command, args []string) error {
+			i.out = cli.Stdout(cmd)
+			if _, err := path.Match(i.method, ""); err != nil {
+				return fmt.Errorf("--method %q: %w", i.method, err)
+			}
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				if len(args) == 0 {
+					return i.run(ctx, *pid, cli.Stderr(cmd))
+				}
+				header, lines, err := recording.Read(args[0])
+				if err != nil {
+					return err
+				}
+				i.begin(header)
+				for _, l := range lines {
+					i.show(l)
+				}
+				return i.out.Err
+			})
+		}
+	},
+}
+
+// An inspector shows the messages that are wanted.
+type inspector struct {
+	server, method       string
+	errors, pretty, json bool
+	out                  *terminal.Writer
+	began                time.Time
+	asked                map[key]request // without a response
+}
+
+// A key finds the request of a response.
+type key struct {
+	host, server string
+	conn         int64
+	dir          string // of the request
+	id           string
+}
+
+type request struct {
+	line    recording.Line
+	message wire.Message
+}
+
+// run shows what passes a run until it ends.
+func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) error {
+	run, err := runs.Choose(runs.Find(ctx), pid)
+	if err != nil {
+		return err
+	}
+	body, err := run.Messages(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r, err := recording.NewReader(body)
+	if err != nil {
+		return err
+	}
+	i.begin(r.Header)
+	if i.out.Interactive {
+		errOut.Say("Showing the messages of run %d. Control-C ends this.", run.PID)
+	}
+	for {
+		line, err := r.Next()
+		switch {
+		case ctx.Err() != nil:
+			return cli.ErrInterrupted
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			errOut.Say("Run %d has ended.", run.PID)
+			return i.out.Err
+		case err != nil:
+			return err
+		}
+		if i.show(line); i.out.Err != nil {
+			return i.out.Err
+		}
+	}
+}
+
+func (i *inspector) begin(header recording.Header) {
+	i.began = header.Began
+	if i.json {
+		_ = json.NewEncoder(i.out).Encode(header) // out keeps the error
+	}
+}
+
+// show shows the messages of a line that are wanted.
+func (i *inspector) show(l recording.Line) {
+	if l.Lost > 0 {
+		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", cli.Count(int(l.Lost), "message")))
+		return
+	}
+	if i.server != "" && l.Server != i.server {
+		return
+	}
+	for m := range l.Messages() {
+		i.message(l, m)
+	}
+}
+
+func (i *inspector) message(l recording.Line, m wire.Message) {
+	k := key{l.Host, l.Server, l.Conn, l.Dir, string(m.ID)}
+	one := request{l, m}
+	switch {
+	case m.IsRequest():
+		i.asked[k] = one
+		if i.errors { // it is shown with its answer
+			return
+		}
+	case m.IsNotification():
+		if i.errors {
+			return
+		}
+	default:
+		k.dir = map[string]string{"in": "out", "out": "in"}[l.Dir]
+		asked := i.asked[k]
+		delete(i.asked, k)
+		if i.errors {
+			if !failed(m) {
+				return
+			}
+			i.write(asked, request{}, asked.message.Method)
+		}
+		i.write(one, asked, asked.message.Method)
+		return
+	}
+	i.write(one, request{}, m.Method)
+}
+
+// failed reports whether a response is an error, or the result of a tool that failed.
+func failed(m wire.Message) bool {
+	return m.Error != nil || string(wire.Get(m.Result, "isError")) == "true"
+}
+
+// write writes a message of a method; asked is the request of a response.
+func (i *inspector) write(one, asked request, method string) {
+	if match, _ := path.Match(i.method, method); i.method != "" && !match || one.line.Dir == "" {
+		return
+	}
+	if i.json {
+		_, _ = i.out.W.Write(one.line.Append(nil)) // for programs
+		return
+	}
+	arrow, who := "→", one.line.Server
+	if one.line.Dir == "in" {
+		arrow = "←"
+	}
+	if one.line.Host != "" {
+		who = "host " + one.line.Host
+	}
+	at := i.began.Add(time.Duration(one.line.MS * float64(time.Millisecond))).Local().Format("15:04:05.000")
+	head := terminal.OneLine(fmt.Sprintf("%s  %s %-12s  %s", at, arrow, who, method))
+	if one.message.ID != nil {
+		head += " " + terminal.OneLine(string(one.message.ID))
+	}
+	if one.message.Method == "" && asked.line.Dir != "" {
+		head += fmt.Sprintf("  %.1f ms", one.line.MS-asked.line.MS)
+	}
+	i.out.Printf("%s  ", head)
+	body, colour := content(one.message)
+	if i.pretty {
+		var indented bytes.Buffer
+		if json.Indent(&indented, one.message.Raw, "  ", "  ") == nil {
+			i.out.Printf("\n  %s\n", indented.Bytes())
+			return
+		}
+	}
+	text := terminal.OneLine(string(body))
+	if i.out.Width > 0 {
+		text = terminal.Truncate(text, max(20, i.out.Width-terminal.Columns(head)-2))
+	}
+	i.out.Paint(colour, text)
+	i.out.Printf("\n")
+}
+
+// content is what a message says beside its envelope.
+func content(m wire.Message) (text []byte, colour terminal.Colour) {
+	switch {
+	case m.Method != "":
+		return m.Params, terminal.Dim
+	case failed(m):
+		return append(bytes.Clone(m.Error), m.Result...), terminal.Red
+	}
+	return m.Result, terminal.Dim
+}

@@ -1,0 +1,250 @@
+// Package replay has the verb replay: a server that does again what was recorded of one.
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// Verb stands in for a recorded server.
+var Verb = cli.Verb{
+	Use:   "replay [flags] FILE",
+	Short: "Stand in for a server that was recorded",
+	Long: `Serve MCP on stdin and stdout as a server did that dynmcp record has recorded. A request
+is answered if one of the same method and params was: with the same bytes, but for ids
+and progress tokens, and with the notifications and questions that came before the
+answer. Equal requests get their answers in the recorded order, and the last one again.
+A request that was not recorded gets an error that shows the nearest one. One that was
+not answered is not answered.
+
+Answers come at once, or with --speed 1 after the recorded time.`,
+	Example: `  dynmcp replay files.jsonl
+  dynmcp replay run.jsonl --server files --speed 10
+  dynmcp call -- dynmcp replay files.jsonl
+  dynmcp replay run.jsonl --transcript > aggregator/testdata/trouble.txtar`,
+	Args: cobra.ExactArgs(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		server := cmd.Flags().String("server", "", "the `server` to stand in for, where several were recorded")
+		speed := cmd.Flags().Float64("speed", 0, "answer `N` times as fast as the server did; 0 is at once")
+		transcript := cmd.Flags().Bool("transcript", false, "print the recording as a transcript of dynmcp's own tests (txtar)")
+		return func(cmd *cobra.Command, args []string) error {
+			header, lines, err := recording.Read(args[0])
+			if err != nil {
+				return err
+			}
+			if *transcript {
+				_, err := cli.Stdout(cmd).Write(transcriptOf(header, lines))
+				return err
+			}
+			s, err := scriptOf(lines, *server)
+			if err != nil {
+				return err
+			}
+			log, err := cli.Logger(os.Stderr, "info")
+			if err != nil {
+				return err
+			}
+			r := &replayer{script: s, speed: *speed, out: os.Stdout, log: log, ids: map[*exchange][]byte{}, tokens: map[*exchange][]byte{}, asked: map[string]string{}}
+			return r.serve(cmd.Context(), os.Stdin)
+		}
+	},
+}
+
+// A replayer stands in for a server. One goroutine has it.
+type replayer struct {
+	script script
+	speed  float64
+	out    io.Writer
+	log    *slog.Logger
+
+	playing []*player
+	ids     map[*exchange][]byte // under which requests were made this time
+	tokens  map[*exchange][]byte // for their progress
+	asked   map[string]string    // ids of our requests, by the recorded ones
+	lastID  int
+}
+
+// A player plays an exchange.
+type player struct {
+	exchange *exchange
+	id       []byte // of the request, nil of a notification
+	next     int    // of the events
+	began    time.Time
+	waits    string // the id of a request to the host, "" for none
+}
+
+const maxMessage = 1 << 30
+
+// serve plays until the host has closed its end and has what is due to it.
+func (r *replayer) serve(ctx context.Context, in io.Reader) error {
+	lines := make(chan wire.Message)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go r.read(ctx, in, lines) // it ends with the process: nothing interrupts a read of stdin
+	for {
+		p, due := r.first()
+		var timer <-chan time.Time
+		switch {
+		case p != nil && time.Until(due) <= 0:
+			if err := r.play(p); err != nil {
+				return err
+			}
+			continue
+		case p != nil:
+			timer = time.After(time.Until(due))
+		case lines == nil:
+			return nil
+		}
+		select {
+		case m, ok := <-lines:
+			if !ok {
+				lines = nil
+			} else if err := r.receive(m); err != nil {
+				return err
+			}
+		case <-timer:
+		}
+	}
+}
+
+func (r *replayer) read(ctx context.Context, in io.Reader, to chan<- wire.Message) {
+	defer close(to)
+	reader := wire.NewReader(in, maxMessage)
+	for {
+		m, err := reader.Next()
+		var fault *wire.Fault
+		switch {
+		case errors.As(err, &fault):
+			r.log.Warn("the host sent a line that is no message", "err", fault.Err)
+			continue
+		case err != nil:
+			return
+		}
+		line := recording.Line{Message: bytes.Clone(m.Raw)}
+		for m := range line.Messages() {
+			select {
+			case to <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// first returns the player whose next event is due first, nil if none has one.
+func (r *replayer) first() (first *player, due time.Time) {
+	for _, p := range r.playing {
+		if p.waits != "" {
+			continue
+		}
+		at := p.began
+		if r.speed > 0 {
+			ms := (p.exchange.events[p.next].at - p.exchange.at) / r.speed
+			at = at.Add(time.Duration(ms * float64(time.Millisecond)))
+		}
+		if first == nil || at.Before(due) {
+			first, due = p, at
+		}
+	}
+	return first, due
+}
+
+func (r *replayer) receive(m wire.Message) error {
+	switch {
+	case m.Method == "notifications/cancelled":
+		id := wire.Get(m.Params, "requestId")
+		r.end(func(p *player) bool { return p.id != nil && bytes.Equal(p.id, id) })
+		return nil
+	case m.Method == "":
+		for _, p := range r.playing {
+			if p.waits == string(m.ID) {
+				p.waits = ""
+			}
+		}
+		return nil
+	}
+	x := r.script.find(m)
+	switch {
+	case x == nil && m.ID == nil:
+		return nil
+	case x == nil && m.Method == "ping":
+		return r.send(wire.Result(m.ID, []byte(`{}`)))
+	case x == nil:
+		failure := r.script.missing(m)
+		r.log.Warn("not recorded", "method", m.Method, "params", string(m.Params))
+		return r.send(wire.Failure(m.ID, failure))
+	}
+	if !x.over {
+		r.log.Warn("the recording has no answer to this", "method", m.Method, "params", string(m.Params))
+	}
+	x.played = true
+	if m.ID != nil {
+		r.ids[x], r.tokens[x] = m.ID, wire.Get(m.Params, "_meta", "progressToken")
+	}
+	if len(x.events) > 0 {
+		r.playing = append(r.playing, &player{exchange: x, id: m.ID, began: time.Now()})
+	}
+	return nil
+}
+
+func (r *replayer) end(of func(*player) bool) { r.playing = slices.DeleteFunc(r.playing, of) }
+
+// play sends the next message of a player under the ids of this time.
+func (r *replayer) play(p *player) error {
+	e := p.exchange.events[p.next]
+	if p.next++; p.next == len(p.exchange.events) {
+		defer r.end(func(other *player) bool { return other == p && p.waits == "" })
+	}
+	m := e.message
+	switch {
+	case m.Method == "":
+		return r.send([][]byte{wire.Set(m.Raw, "id", r.ids[e.about])})
+	case m.ID != nil:
+		r.lastID++
+		id := fmt.Sprintf(`"replay-%d"`, r.lastID)
+		r.asked[string(m.ID)], p.waits = id, id
+		return r.send([][]byte{wire.Set(m.Raw, "id", []byte(id))})
+	case m.Method == "notifications/progress" && e.about != nil:
+		return r.sendAs(m, r.tokens[e.about], "progressToken")
+	case m.Method == "notifications/cancelled":
+		id := r.asked[string(wire.Get(m.Params, "requestId"))]
+		for _, other := range r.playing {
+			if other.waits == id {
+				other.waits = ""
+			}
+		}
+		return r.sendAs(m, []byte(id), "requestId")
+	case e.about != nil:
+		return r.sendAs(m, r.ids[e.about], "_meta", transports.MetaSubscriptionID)
+	}
+	return r.send([][]byte{m.Raw})
+}
+
+// sendAs sends a notification with another value in its params, or not at all if the host has
+// none there.
+func (r *replayer) sendAs(m wire.Message, value []byte, path ...string) error {
+	if len(value) == 0 {
+		return nil
+	}
+	params := wire.Replace(m.Params, wire.Edit{Span: wire.Find(m.Params, path...), With: value})
+	return r.send([][]byte{wire.Set(m.Raw, "params", params)})
+}
+
+func (r *replayer) send(message [][]byte) error {
+	_, err := r.out.Write(append(bytes.Join(message, nil), '\n'))
+	return err
+}

@@ -1,0 +1,223 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/nearest"
+	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// An exchange is what a server was sent, a request or a notification, and what it sent then:
+// the progress of the request and its response, and what came before the next exchange.
+type exchange struct {
+	method string
+	params json.RawMessage
+	key    string // params without what differs from one request to the next
+	at     float64
+	events []event
+	over   bool // it has its response, or wants none
+	played bool
+}
+
+// An event is a message of the server.
+type event struct {
+	at      float64 // when it came, in milliseconds of the recording
+	message wire.Message
+	about   *exchange // whose id or token it has, nil for none
+}
+
+// A script is what was recorded of a server.
+type script map[string][]*exchange // by method, in order
+
+// serversOf returns the servers of a recording.
+func serversOf(lines []recording.Line) []string {
+	names := map[string]bool{}
+	for _, l := range lines {
+		if l.Host == "" && l.Server != "" {
+			names[l.Server] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// scriptOf returns the script of a server, which may be "" where there is one.
+func scriptOf(lines []recording.Line, server string) (script, error) {
+	all := serversOf(lines)
+	switch {
+	case len(all) == 0:
+		return nil, errors.New("the recording has no message of a server")
+	case server == "" && len(all) == 1:
+		server = all[0]
+	case server == "":
+		return nil, hint.With(fmt.Errorf("the recording has %d servers", len(all)), "say which one: --server %s", strings.Join(all, ", --server "))
+	case !slices.Contains(all, server):
+		return nil, fmt.Errorf("the recording has no server %q, but %s", server, strings.Join(all, ", "))
+	}
+	s, connections := script{}, map[int64]*connection{}
+	for _, l := range lines {
+		if l.Host != "" || l.Server != server {
+			continue
+		}
+		c := connections[l.Conn]
+		if c == nil {
+			c = &connection{s, map[string]*exchange{}, map[string]*exchange{}, nil, nil}
+			connections[l.Conn] = c
+		}
+		for m := range l.Messages() {
+			if l.Dir == "out" {
+				c.sent(l.MS, m)
+			} else {
+				c.received(l.MS, m)
+			}
+		}
+	}
+	return s, nil
+}
+
+// A connection is read to find which messages belong together.
+type connection struct {
+	script script
+	byID   map[string]*exchange
+	tokens map[string]*exchange
+	open   []*exchange // requests without a response, but those that stay open
+	last   *exchange
+}
+
+func (c *connection) sent(at float64, m wire.Message) {
+	if m.Method == "" || m.Method == "notifications/cancelled" {
+		return
+	}
+	x := &exchange{method: m.Method, params: m.Params, key: keyOf(m.Params), at: at, over: m.ID == nil}
+	c.script[m.Method], c.last = append(c.script[m.Method], x), x
+	if m.ID == nil {
+		return
+	}
+	c.byID[string(m.ID)] = x
+	if token := wire.Get(m.Params, "_meta", "progressToken"); token != nil {
+		c.tokens[string(token)] = x
+	}
+	if m.Method != methodListen {
+		c.open = append(c.open, x)
+	}
+}
+
+func (c *connection) received(at float64, m wire.Message) {
+	e := event{at: at, message: m}
+	to := c.last
+	if len(c.open) > 0 {
+		to = c.open[len(c.open)-1]
+	}
+	switch {
+	case m.Method == "":
+		e.about = c.byID[string(m.ID)]
+		if to = e.about; to == nil {
+			return // of nothing that was recorded
+		}
+		to.over, c.last = true, to
+		c.open = slices.DeleteFunc(c.open, func(x *exchange) bool { return x == to })
+	case m.Method == "notifications/progress":
+		if e.about = c.tokens[string(wire.Get(m.Params, "progressToken"))]; e.about != nil {
+			to = e.about
+		}
+	default:
+		e.about = c.byID[string(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))]
+		if m.Method == "notifications/subscriptions/acknowledged" && e.about != nil {
+			to = e.about
+		}
+	}
+	if to != nil {
+		to.events = append(to.events, e)
+	}
+}
+
+// keyOf returns params in one form, without _meta.
+func keyOf(params []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(wire.Delete(params, "_meta")))
+	decoder.UseNumber()
+	object := map[string]any{}
+	if len(params) > 0 && decoder.Decode(&object) != nil {
+		return string(params)
+	}
+	text, _ := json.Marshal(object) // it was decoded
+	return string(text)
+}
+
+// methodListen is the request whose response ends a subscription.
+const methodListen = "subscriptions/listen"
+
+// alike are methods of which any request stands for another: their params are the host's own.
+var alike = []string{"initialize", "server/discover", methodListen}
+
+// find returns the exchange that a request or a notification repeats, nil for none. Equal ones
+// are found in their order, and the last one again.
+func (s script) find(m wire.Message) *exchange {
+	key, all := keyOf(m.Params), s[m.Method]
+	fit := slices.DeleteFunc(slices.Clone(all), func(x *exchange) bool { return x.key != key })
+	if len(fit) == 0 {
+		fit = slices.DeleteFunc(slices.Clone(all), func(x *exchange) bool { return !fitsRedacted(x.key, key) })
+	}
+	if len(fit) == 0 && (m.ID == nil || slices.Contains(alike, m.Method)) {
+		fit = all
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(fit, func(x *exchange) bool { return !x.played }); i >= 0 {
+		return fit[i]
+	}
+	return fit[len(fit)-1]
+}
+
+// fitsRedacted reports whether a key is one of which secrets were taken out.
+func fitsRedacted(redacted, key string) bool {
+	if !strings.Contains(redacted, redact.Mark) {
+		return false
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(redacted), regexp.QuoteMeta(redact.Mark), `.*`)
+	return regexp.MustCompile(`^(?s:` + pattern + `)$`).MatchString(key)
+}
+
+// missing is the error for a request that was not recorded.
+func (s script) missing(m wire.Message) *wire.Error {
+	all := s[m.Method]
+	switch {
+	case len(all) == 0 && m.Method == "initialize" && len(s["server/discover"]) > 0:
+		data := fmt.Appendf(nil, `{"supported":[%q]}`, transports.StatelessVersion)
+		return &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "the recording has no initialize: the server was spoken to in the stateless era", Data: data}
+	case len(all) == 0:
+		methods := strings.Join(slices.Sorted(maps.Keys(s)), ", ")
+		return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("the recording has no request %s; it has: %s", m.Method, methods)}
+	}
+	key := keyOf(m.Params)
+	like := slices.MinFunc(all, func(a, b *exchange) int { return cmp.Compare(distance(a.key, key), distance(b.key, key)) })
+	return &wire.Error{
+		Code:    wire.CodeInvalidParams,
+		Message: fmt.Sprintf("this %s was not recorded; the nearest that was has params %s", m.Method, display.Cut(like.key, 300)),
+		Data:    fmt.Appendf(nil, `{"nearest":%s}`, cmp.Or(string(like.params), "{}")),
+	}
+}
+
+// distance says how much two params differ, most by what they are about.
+func distance(a, b string) int {
+	const looked = 200
+	d := nearest.Distance([]rune(display.Prefix(a, looked)), []rune(display.Prefix(b, looked)))
+	for _, member := range []string{"name", "uri"} {
+		if !bytes.Equal(wire.Get([]byte(a), member), wire.Get([]byte(b), member)) {
+			d += 2 * looked
+		}
+	}
+	return d
+}

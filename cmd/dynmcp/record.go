@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/tap"
+)
+
+// recordVerb serves one host, and records the messages.
+var recordVerb = cli.Verb{
+	Use:   "record -o FILE [flags] [-- command args…]",
+	Short: "Serve a host and record each message",
+	Long: `Serve an MCP host on stdin and stdout as dynmcp without a verb does, and write each message
+of the host and of the servers to a file, with its time and direction. Secrets of the
+config are taken out. Put it into a host's config in the place of dynmcp.
+
+The file is a line of JSON for each message, and only you may read it. If it is there
+already, the new one has a number in its name. dynmcp replay stands in for a server that
+was recorded.`,
+	Example: `  dynmcp record -o files.jsonl -- npx -y @modelcontextprotocol/server-filesystem /tmp
+  dynmcp record -o run.jsonl -c mcp.json`,
+	Args: stdioVerb.Args,
+	New: func(cmd *cobra.Command) cli.Run {
+		var flags stdioFlags
+		flags.add(cmd)
+		path := cmd.Flags().StringP("output", "o", "", "the `file` to write")
+		most := cmd.Flags().Int64("max-mb", 64, "go on in another file when one has so many `megabytes`; the first and the last three are kept")
+		return func(cmd *cobra.Command, args []string) error {
+			if *path == "" || *most < 1 {
+				return hint.With(errors.New("the recording needs a file, of a megabyte at least"), "dynmcp record -o FILE --max-mb 64 -- COMMAND")
+			}
+			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0}, *most<<20)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			if file.Path != *path {
+				cli.Stderr(cmd).Say("%s is there already: recording to %s", *path, file.Path)
+			}
+			messages := &tap.Tap{}
+			recorder := recording.Start(messages, file, file.Began(), cli.Secrets.String)
+			err = flags.run(cmd, args, messages)
+			if failed := recorder.Close(); failed != nil {
+				err = errors.Join(err, fmt.Errorf("the recording ends early: %w", failed))
+			}
+			return err
+		}
+	},
+}

@@ -1,0 +1,210 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// talk has a host of a version make the same calls of any server, and returns what it received.
+func talk(t *testing.T, version string, args ...string) (received []string) {
+	t.Helper()
+	host := mcptest.Start(t, mcptest.HostOptions{
+		Args:      append([]string{mcptest.Dynmcp(t)}, args...),
+		OnRequest: mcptest.Handlers{"elicitation/create": func(json.RawMessage) (any, error) { return `{"action":"decline"}`, nil }},
+	})
+	meta := `"_meta":{"progressToken":"of the host"}`
+	if version == handshake {
+		host.Initialize(handshake, `{"elicitation":{}}`)
+	} else {
+		meta = mcptest.ModernMeta(nil, `"progressToken":"of the host"`, `"io.modelcontextprotocol/logLevel":"debug"`)
+	}
+	host.Call("tools/list", "{"+meta+"}")
+	for _, call := range [][2]string{
+		{"raw", `{"result":{"content":[],"structuredContent":{"n":1.0,"big":9007199254740993,"b":2,"a":1},"_meta":{"é":"\u00e9 <&>"}}}`},
+		{"raw", `{"result":{"content":[],"isError":true}}`},
+		{"fail", `{"code":-32042}`},
+		{"progress", `{"steps":3}`},
+		{"log", `{"level":"error","times":2}`},
+		{"ask", `{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}}`},
+	} {
+		if call[0] != "ask" || version == handshake { // a question is no request in the stateless era
+			host.Call("tools/call", mcptest.ToolParams(call[0], call[1], meta))
+		}
+	}
+	for _, m := range host.Messages() {
+		received = append(received, m.Raw)
+	}
+	host.CloseStdin()
+	host.Wait()
+	return received
+}
+
+// A host is told the same by a server and by its recording: results, errors, progress, log
+// messages and questions, in their order and to the byte.
+func TestReplayIsAsTheServer(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{handshake, stateless} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "fake.jsonl")
+			server := talk(t, version, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t), "-era", "both")
+			again := talk(t, version, "--expose", "direct", "--", mcptest.Dynmcp(t), "replay", file)
+			if diff := cmp.Diff(server, again); diff != "" {
+				t.Errorf("the recording answers otherwise (-server +recording):\n%s", diff)
+			}
+			if wanted := map[string]int{handshake: 14, stateless: 11}[version]; len(server) != wanted {
+				t.Errorf("%d messages, want %d:\n%s", len(server), wanted, strings.Join(server, "\n"))
+			}
+		})
+	}
+}
+
+// A request that was not recorded is refused with the nearest one; equal requests are answered
+// in their order; what was cancelled is not answered.
+func TestReplayOfOtherRequests(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fake.jsonl")
+	host := mcptest.StartDynmcp(t, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
+	host.Initialize(handshake, nil)
+	host.Tool("add_tool", `{"name":"one"}`)
+	host.Call("prompts/get", `{"name":"greet","arguments":{"name":"a"}}`)
+	first := host.Tool("echo", `{"s":"a","n":1.0}`)
+	pending := host.Go("tools/call", mcptest.ToolParams("sleep", `{"ms":0}`))
+	host.Tool("received", `{"n":1}`)
+	second := host.Tool("received", `{"n":1}`)
+	pending.Cancel("enough")
+	host.CloseStdin()
+	host.Wait()
+
+	again := mcptest.StartDynmcp(t, "replay", file)
+	again.Initialize(handshake, nil)
+	if got := again.Tool("echo", ` { "n": 1.0, "s": "\u0061" } `); string(got.Result) != string(first.Result) {
+		t.Errorf("other spaces and order: got %s", got.Raw)
+	}
+	pending = again.Go("tools/call", mcptest.ToolParams("sleep", `{"ms":0}`))
+	again.Tool("received", `{"n":1}`)
+	for range 2 { // the last one again
+		if got := again.Tool("received", `{"n":1}`); string(got.Result) != string(second.Result) {
+			t.Errorf("the second of two: got %s", got.Raw)
+		}
+	}
+	pending.Cancel("enough")
+	if again.Call("ping", nil).Error != nil || pending.Done() {
+		t.Error("a call that was cancelled is answered, or a ping is not")
+	}
+	for _, test := range []struct{ method, params, want string }{
+		{"tools/call", `{"name":"echo","arguments":{"s":"b","n":1.0}}`, `"code":-32602,"message":"this tools/call was not recorded; the nearest that was has params {\"arguments\":{\"n\":1.0,\"s\":\"a\"},\"name\":\"echo\"}"`},
+		{"tools/call", `{"name":"echo","arguments":{"s":"a","n":1}}`, `"data":{"nearest":{"name":"echo","arguments":{"s":"a","n":1.0}}}`},
+		{"completion/complete", `{}`, `"code":-32601,"message":"the recording has no request completion/complete; it has: initialize, `},
+	} {
+		contains(t, again.Call(test.method, test.params).Raw, test.want)
+	}
+}
+
+// The file is the user's alone, has no secret, and is never written over. A call whose params
+// had a secret is known by the rest.
+func TestRecordingsHaveNoSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "sw0rdfish-4711"
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	config := mcptest.Config(t, document([]entry{
+		fake(t, "one").with("env", map[string]string{"TOKEN": "${FISH}"}), deferred(t, "two", "Not started."),
+	}))
+	record := func(params json.RawMessage) string {
+		host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "record", "-o", file, "-c", config}, Env: []string{"FISH=" + secret}})
+		greet(host)
+		answer := host.Call("tools/call", params)
+		host.CloseStdin()
+		host.Wait()
+		return answer.Text()
+	}
+	answer := record(useParams("one/echo", fmt.Sprintf(`{"key":%q}`, secret)))
+	contains(t, answer, secret)
+	record(useParams("one/echo", `{}`))
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(text), secret) || !strings.Contains(string(text), "[redacted]") {
+		t.Errorf("the recording has the secret, or nothing in its place: %v\n%s", err, text)
+	}
+	for _, name := range []string{file, strings.TrimSuffix(file, ".jsonl") + "-2.jsonl"} {
+		if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	again := mcptest.StartDynmcp(t, "replay", file)
+	contains(t, again.Tool("echo", fmt.Sprintf(`{"key":%q}`, secret)).Text(), "[redacted]")
+	contains(t, printed(t, 1, "replay", file, "--server", "other"), `no server "other", but one`)
+	contains(t, printed(t, 1, "replay", config), "this is no recording")
+}
+
+// A recording by hand: two answers in the order of their times, not of their requests.
+func TestReplaySpeed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "slow.jsonl")
+	err := os.WriteFile(file, []byte(`{"dynmcp_recording":1,"dynmcp":"1","began":"2026-01-01T00:00:00Z"}
+{"ms":0,"dir":"out","server":"s","message":{"jsonrpc":"2.0","id":1,"method":"a"}}
+{"ms":0,"dir":"out","server":"s","message":{"jsonrpc":"2.0","id":2,"method":"b"}}
+{"ms":1000,"dir":"in","server":"s","message":{"jsonrpc":"2.0","id":2,"result":{}}}
+{"ms":60000,"dir":"in","server":"s","message":{"jsonrpc":"2.0","id":1,"result":{}}}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		speed, order string
+		least        time.Duration
+	}{{"100", "b a", 600 * time.Millisecond}, {"0", "a b", 0}} {
+		host := mcptest.StartDynmcp(t, "replay", file, "--speed", test.speed)
+		began := time.Now()
+		host.Send(`[{"jsonrpc":"2.0","id":"a","method":"a"},{"jsonrpc":"2.0","id":"b","method":"b"}]`)
+		host.CloseStdin() // what is due comes all the same
+		host.Wait()
+		var order []string
+		for _, m := range host.Messages() {
+			order = append(order, strings.Trim(string(m.ID), `"`))
+		}
+		if strings.Join(order, " ") != test.order || time.Since(began) < test.least {
+			t.Errorf("speed %s: %q after %v", test.speed, order, time.Since(began))
+		}
+	}
+}
+
+// A recording becomes a transcript of the tests of package aggregator.
+func TestRecordingBecomesTranscript(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fake.jsonl")
+	talk(t, handshake, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
+	text := printed(t, 0, "replay", "--transcript", file)
+	contains(t, text, "-- setup --\nhost -\nupstream scripted -\nsingle\n-- transcript --\nhost sends          | {\"id\":1,\"method\":\"initialize\"", "upstream receives   | {", "upstream sends      | {", "host receives       | {")
+	shown := printed(t, 0, "inspect", file, "--method", "tools/*", "--server", "fakemcp")
+	if lines := strings.Split(strings.TrimSpace(shown), "\n"); len(lines) != 14 || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, "fakemcp tools/") }) {
+		t.Errorf("inspect: %d lines\n%s", len(lines), shown)
+	}
+	failed := printed(t, 0, "inspect", file, "--errors")
+	if lines := strings.Split(strings.TrimSpace(failed), "\n"); len(lines) != 8 { // two of the host, and of the server, with their requests
+		t.Errorf("inspect --errors: %d lines\n%s", len(lines), failed)
+	}
+}
+
+// printed is what a verb prints that ends with this status.
+func printed(t *testing.T, status int, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), args...)
+	cmd.Env = mcptest.Environ(t)
+	out, _ := cmd.CombinedOutput() // the exit status is looked at
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("%q: exit status %d\n%s", args, got, out)
+	}
+	return string(out)
+}

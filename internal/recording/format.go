@@ -1,0 +1,169 @@
+// Package recording writes the messages that pass a tap to files, and reads them.
+//
+// A recording is JSON, a value on each line: a Header, and a Line for each message. It may go
+// on in files whose names end in .2, .3 and so on, each with a header of its own.
+// docs/recording.md describes the format.
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Format is the version of the format. Readers ignore members that they do not know: a change
+// that they may miss leaves it.
+const Format = 1
+
+// A Header is the first line of a file.
+type Header struct {
+	Format int       `json:"dynmcp_recording"`
+	Dynmcp string    `json:"dynmcp"` // the version that has written it
+	Began  time.Time `json:"began"`
+	Single bool      `json:"single,omitempty"` // the run had one server, as whom it appeared
+	Part   int       `json:"part,omitempty"`   // from 2 on in the files that follow the first
+}
+
+// A Line is a message, or says how many were lost before the next one.
+type Line struct {
+	MS      float64         `json:"ms"`               // since Header.Began
+	Dir     string          `json:"dir,omitempty"`    // "in" to dynmcp, "out" of it
+	Host    string          `json:"host,omitempty"`   // the session of a host
+	Server  string          `json:"server,omitempty"` // an upstream, or the only one of the host's session
+	Conn    int64           `json:"conn,omitempty"`   // of the connections to upstreams
+	Lost    int64           `json:"lost,omitempty"`
+	Message json.RawMessage `json:"message,omitempty"` // as it was sent, but for secrets
+	Text    string          `json:"text,omitempty"`    // the same where that is no JSON
+}
+
+// Append appends a line to a text. encoding/json would change the escapes and the spaces of a
+// message.
+func (l Line) Append(to []byte) []byte {
+	message := l.Message
+	if l.Message = nil; message != nil && !json.Valid(message) {
+		l.Text, message = string(message), nil
+	}
+	head, _ := json.Marshal(l) // such a struct has an encoding
+	to = append(to, head[:len(head)-1]...)
+	if message != nil {
+		to = append(append(to, `,"message":`...), bytes.ReplaceAll(message, []byte{'\n'}, []byte{' '})...)
+	}
+	return append(to, "}\n"...)
+}
+
+// Messages are those of a line: several of a batch.
+func (l *Line) Messages() iter.Seq[wire.Message] {
+	return func(yield func(wire.Message) bool) {
+		if len(l.Message) == 0 || l.Message[0] != '[' {
+			if m, err := wire.Parse(l.Message); err == nil {
+				yield(m)
+			}
+			return
+		}
+		for element := range wire.Elements(l.Message) {
+			if m, err := wire.Parse(element); err == nil && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// Read reads a recording from its files.
+func Read(path string) (Header, []Line, error) {
+	var first Header
+	var all []Line
+	for i, file := range append([]string{path}, partsOf(path)...) {
+		f, err := os.Open(file)
+		if err != nil {
+			return first, nil, err
+		}
+		defer f.Close()
+		r, err := NewReader(f)
+		if err != nil {
+			return first, nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if i == 0 {
+			first = r.Header
+		} else if !r.Header.Began.Equal(first.Began) {
+			continue // of another recording
+		}
+		for {
+			line, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return first, nil, fmt.Errorf("%s: %w", file, err)
+			}
+			all = append(all, line)
+		}
+	}
+	return first, all, nil
+}
+
+// partsOf returns the files in which a recording goes on.
+func partsOf(path string) []string {
+	numbers := map[string]int{}
+	found, _ := filepath.Glob(escapeGlob(path) + ".*") // the pattern is good
+	parts := slices.DeleteFunc(found, func(name string) bool {
+		n, err := strconv.Atoi(strings.TrimPrefix(name, path+"."))
+		numbers[name] = n
+		return err != nil || n < 2
+	})
+	slices.SortFunc(parts, func(a, b string) int { return numbers[a] - numbers[b] })
+	return parts
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// A Reader reads one file of a recording, also while it is written.
+type Reader struct {
+	Header Header
+	lines  *bufio.Reader
+	number int
+}
+
+// NewReader reads the header.
+func NewReader(r io.Reader) (*Reader, error) {
+	reader := &Reader{lines: bufio.NewReader(r)}
+	err := reader.read(&reader.Header)
+	switch {
+	case err != nil && err != io.EOF:
+		return nil, fmt.Errorf("this is no recording: %w", err)
+	case reader.Header.Format == 0:
+		return nil, errors.New("this is no recording: the first line has no dynmcp_recording")
+	case reader.Header.Format > Format:
+		return nil, fmt.Errorf("the recording has format %d of a newer dynmcp, this one knows format %d", reader.Header.Format, Format)
+	}
+	return reader, nil
+}
+
+// Next returns the next line. One that ends in the middle, as the last one of a run that was
+// killed, is not there.
+func (r *Reader) Next() (line Line, err error) { return line, r.read(&line) }
+
+func (r *Reader) read(value any) error {
+	text, err := r.lines.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	r.number++
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("line %d: %w", r.number, err)
+	}
+	return nil
+}

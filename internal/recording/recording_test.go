@@ -1,0 +1,150 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/tap"
+)
+
+func record(t *testing.T, most int64, redact func(string) string, show func(*tap.Tap)) string {
+	t.Helper()
+	f, err := Create(filepath.Join(t.TempDir(), "a[1].jsonl"), Header{Dynmcp: "1"}, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := &tap.Tap{}
+	r := Start(messages, f, f.Began(), redact)
+	show(messages)
+	if err := errors.Join(r.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if messages.Watched() {
+		t.Error("the tap is still watched")
+	}
+	return f.Path
+}
+
+func same(text string) string { return text }
+
+// What is read are the bytes that passed, with where and when.
+func TestBytesStay(t *testing.T) {
+	const text = `{"jsonrpc":"2.0", "id":1.0,"result":{"é":"\u00e9<&>/\/","n":9007199254740993,"b":1e2,"a":null,"a":1.0}}`
+	path := record(t, 1<<20, same, func(to *tap.Tap) {
+		to.Show(to.Upstream("files"), true, []byte(text[:20]), []byte(text[20:]))
+		to.Show(tap.Peer{Session: "s"}, false, []byte(`[`+text+`,{"jsonrpc":"2.0","method":"x"}]`))
+	})
+	header, lines, err := Read(path)
+	if err != nil || len(lines) != 2 || header.Format != Format || header.Dynmcp != "1" {
+		t.Fatalf("%+v %v %v", header, lines, err)
+	}
+	one, two := lines[0], lines[1]
+	if string(one.Message) != text || one.Dir != "in" || one.Server != "files" || one.Conn != 1 || one.Host != "" {
+		t.Errorf("got %+v %s", one, one.Message)
+	}
+	var methods []string
+	for m := range two.Messages() {
+		methods = append(methods, m.Method)
+	}
+	if two.Dir != "out" || two.Host != "s" || two.MS < one.MS || !slices.Equal(methods, []string{"", "x"}) {
+		t.Errorf("got %+v %q", two, methods)
+	}
+}
+
+// A secret that is no string leaves no JSON, but text.
+func TestRedacted(t *testing.T) {
+	redact := func(text string) string { return strings.ReplaceAll(text, "4711", "[redacted]") }
+	path := record(t, 1<<20, redact, func(to *tap.Tap) {
+		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"s":"4711"}}`))
+		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"n":4711}}`))
+	})
+	_, lines, err := Read(path)
+	if err != nil || len(lines) != 2 || string(lines[0].Message) != `{"method":"x","params":{"s":"[redacted]"}}` || lines[1].Text != `{"method":"x","params":{"n":[redacted]}}` {
+		t.Errorf("got %+v %v", lines, err)
+	}
+}
+
+// A full file is followed by others. The first stays, which has the handshakes, and the last.
+func TestRotated(t *testing.T) {
+	message := func(i int) string {
+		return fmt.Sprintf(`{"method":"x","params":{"i":%d,"s":%q}}`, i, strings.Repeat("x", 700))
+	}
+	var path string
+	f, err := Create(filepath.Join(t.TempDir(), "a.jsonl"), Header{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = f.Path
+	for i := range 9 {
+		if _, err := f.Write(Line{Dir: "in", Server: "s", Message: []byte(message(i))}.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, lines, err := Read(path)
+	var kept []int
+	for i := range 9 {
+		if slices.ContainsFunc(lines, func(l Line) bool { return string(l.Message) == message(i) }) {
+			kept = append(kept, i)
+		}
+	}
+	if err != nil || !slices.Equal(kept, []int{0, 6, 7, 8}) || len(lines) != 4 {
+		t.Errorf("kept %v of %d: %v", kept, len(lines), err)
+	}
+}
+
+// A run that is killed leaves half a line. Other files are refused, and so are those of
+// formats to come.
+func TestRead(t *testing.T) {
+	const begin = `{"dynmcp_recording":1,"began":"2026-01-01T00:00:00Z"}` + "\n"
+	for text, want := range map[string]string{
+		begin + `{"ms":1,"new":{},"message":{}}` + "\n" + `{"ms":2,"mess`: "",
+		begin:                           "",
+		begin + "no\n":                  "line 2",
+		"":                              "this is no recording",
+		"{}\n":                          "no dynmcp_recording",
+		`{"dynmcp_recording":2}` + "\n": "newer dynmcp",
+	} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Read(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// stuck is a destination that takes nothing before it is told to, and breaks then.
+type stuck chan struct{}
+
+func (s stuck) Write([]byte) (int, error) { <-s; return 0, io.ErrClosedPipe }
+
+// A destination that takes nothing holds nobody up, and has a bound. When it breaks, nothing is
+// recorded any more.
+func TestStuckDestination(t *testing.T) {
+	messages, to := &tap.Tap{}, make(stuck)
+	r := Start(messages, to, Header{}.Began, same)
+	big := []byte(strings.Repeat("x", 1<<20))
+	for range 3 * mostWaiting >> 20 {
+		messages.Show(tap.Peer{}, true, big)
+	}
+	r.mu.Lock()
+	if r.size > mostWaiting || r.lost < mostWaiting>>20 {
+		t.Errorf("%d bytes wait, %d messages are lost", r.size, r.lost)
+	}
+	r.mu.Unlock()
+	close(to)
+	<-r.Done()
+	if messages.Watched() || !errors.Is(r.Close(), io.ErrClosedPipe) {
+		t.Error("a recording that broke goes on, or does not say so")
+	}
+}

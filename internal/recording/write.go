@@ -1,0 +1,202 @@
+package recording
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/tap"
+)
+
+// mostWaiting bounds the messages that wait to be written, in bytes.
+const mostWaiting = 64 << 20
+
+// A Recorder writes what passes a tap.
+type Recorder struct {
+	out    io.Writer
+	began  time.Time
+	redact func(string) string
+	stop   func()
+	wake   chan struct{} // has room for one
+	done   chan struct{}
+
+	mu      sync.Mutex
+	waiting []message
+	size    int   // their bytes
+	lost    int64 // for which there was no room
+	closed  bool
+	err     error // of a write: nothing is recorded any more
+}
+
+// A message waits to be written.
+type message struct {
+	at   time.Time
+	peer tap.Peer
+	in   bool
+	text []byte
+}
+
+// Start records what passes a tap to a writer that has the header already. Close must be
+// called.
+func Start(t *tap.Tap, out io.Writer, began time.Time, redact func(string) string) *Recorder {
+	r := &Recorder{out: out, began: began, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r.stop = t.Watch(r.take)
+	go r.write()
+	return r
+}
+
+// Done is closed when nothing more will be written.
+func (r *Recorder) Done() <-chan struct{} { return r.done }
+
+// Close writes what passed before, and returns the error that ended the recording, if one did.
+func (r *Recorder) Close() error {
+	r.stop()
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.ring()
+	<-r.done
+	return r.err
+}
+
+func (r *Recorder) take(peer tap.Peer, in bool, pieces [][]byte) {
+	m := message{time.Now(), peer, in, bytes.Join(pieces, nil)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return
+	case r.size+len(m.text) > mostWaiting:
+		r.lost++
+		return
+	}
+	r.waiting, r.size = append(r.waiting, m), r.size+len(m.text)
+	r.ring()
+}
+
+func (r *Recorder) ring() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what comes until the recorder is closed.
+func (r *Recorder) write() {
+	defer close(r.done)
+	for range r.wake {
+		r.mu.Lock()
+		waiting, lost, last := r.waiting, r.lost, r.closed
+		r.waiting, r.size, r.lost = nil, 0, 0
+		r.mu.Unlock()
+		var text []byte
+		for _, m := range waiting {
+			line := m.line(r.began)
+			line.Message = []byte(r.redact(string(m.text)))
+			text = line.Append(text)
+		}
+		if lost > 0 {
+			text = Line{MS: since(r.began, time.Now()), Lost: lost}.Append(text)
+		}
+		_, err := r.out.Write(text)
+		if err != nil || last {
+			r.stop()
+			r.mu.Lock()
+			r.closed, r.err = true, err
+			r.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (m *message) line(began time.Time) Line {
+	l := Line{MS: since(began, m.at), Dir: "out", Host: m.peer.Session, Server: m.peer.Server, Conn: m.peer.Conn}
+	if m.in {
+		l.Dir = "in"
+	}
+	return l
+}
+
+func since(began, at time.Time) float64 { return float64(at.Sub(began).Microseconds()) / 1000 }
+
+// keptParts is how many files of a recording are kept: the first, which has the handshakes,
+// and the last ones.
+const keptParts = 4
+
+// A File is a recording that goes on in another file when one is full.
+type File struct {
+	Path   string // of the first
+	header Header
+	most   int64 // bytes of each
+
+	now  *os.File
+	size int64
+}
+
+// Create makes the file of a new recording, which only the user may read. If there is a file
+// of that name, the new one has a number in its name.
+func Create(path string, header Header, most int64) (*File, error) {
+	header.Format, header.Began = Format, time.Now().UTC()
+	f := &File{Path: path, header: header, most: most}
+	ext := filepath.Ext(path)
+	for n := 2; ; n++ {
+		err := f.open(f.Path)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+		f.Path = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), n, ext)
+	}
+}
+
+// Began is when the recording began.
+func (f *File) Began() time.Time { return f.header.Began }
+
+func (f *File) open(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	f.now, f.size = file, 0
+	return json.NewEncoder(file).Encode(f.header)
+}
+
+// Write implements io.Writer for whole lines.
+func (f *File) Write(lines []byte) (int, error) {
+	if f.size > 0 && f.size+int64(len(lines)) > f.most {
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.now.Write(lines)
+	f.size += int64(n)
+	return n, err
+}
+
+func (f *File) next() error {
+	if err := f.now.Close(); err != nil {
+		return err
+	}
+	f.header.Part = max(f.header.Part, 1) + 1
+	name := func(part int) string { return fmt.Sprintf("%s.%d", f.Path, part) }
+	if old := f.header.Part - keptParts + 1; old > 1 {
+		_ = os.Remove(name(old)) // it may be gone
+	}
+	_ = os.Remove(name(f.header.Part)) // of an earlier recording
+	return f.open(name(f.header.Part))
+}
+
+// Close closes the file, and removes a recording of nothing.
+func (f *File) Close() error {
+	if f.size == 0 && f.header.Part == 0 {
+		_ = os.Remove(f.Path)
+	}
+	return f.now.Close()
+}

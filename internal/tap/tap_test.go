@@ -1,0 +1,36 @@
+package tap
+
+import "testing"
+
+// A tap that nobody watches costs nothing, and those that watch see all until they stop.
+func TestTap(t *testing.T) {
+	var none *Tap
+	if none.Watched() || none.Upstream("a") != (Peer{Server: "a"}) {
+		t.Error("no tap is watched, or counts")
+	}
+	messages, peer, seen := &Tap{}, Peer{Session: "s"}, [2]int{}
+	show := func() {
+		if messages.Watched() {
+			messages.Show(peer, true, []byte("a"), []byte("b"))
+		}
+	}
+	if n := testing.AllocsPerRun(100, show); n != 0 {
+		t.Errorf("%v allocations while nobody watches", n)
+	}
+	var stop [2]func()
+	for i := range stop {
+		stop[i] = messages.Watch(func(p Peer, in bool, pieces [][]byte) {
+			if p == peer && in && len(pieces) == 2 {
+				seen[i]++
+			}
+		})
+	}
+	show()
+	stop[0]()
+	show()
+	stop[1]()
+	show()
+	if seen != [2]int{1, 2} || messages.Watched() {
+		t.Errorf("seen %v", seen)
+	}
+}
