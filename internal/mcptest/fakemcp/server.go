@@ -26,7 +26,8 @@ type fake struct {
 	afterRead   func(c *call) // stdio: runs on the reading goroutine after each request
 	sessionless bool          // HTTP: no session ids
 	out         *lines
-	preface     func() // runs once, before the first message is written
+	cancelled   atomic.Int64 // requests that the client has withdrawn
+	preface     func()       // runs once, before the first message is written
 }
 
 func newFake(cfg config) (*fake, error) {
@@ -207,6 +208,7 @@ func (p *peer) notified(m message) {
 	}
 	_ = json.Unmarshal(m.Params, &params) // what cannot be read names no request
 	p.fake.ledger.add("cancelled %s", params.RequestID)
+	p.fake.cancelled.Add(1)
 	p.mu.Lock()
 	cancel := p.running[string(params.RequestID)]
 	p.mu.Unlock()

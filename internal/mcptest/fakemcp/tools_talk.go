@@ -79,6 +79,7 @@ func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		Ms    int    `json:"ms"`
 		Until string `json:"until"`
+		Count bool   `json:"count"` // say how many requests were cancelled
 	}
 	if err := decode(args, &a); err != nil {
 		return nil, err
@@ -97,6 +98,9 @@ func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	case <-c.ctx.Done():
 		return nil, errSilent
 	case <-over:
+		if a.Count {
+			return textResult(fmt.Sprintf("slept, and %d requests were cancelled", c.peer.fake.cancelled.Load()), ""), nil
+		}
 		return textResult("slept", ""), nil
 	}
 }

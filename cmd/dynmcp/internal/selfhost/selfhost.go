@@ -124,6 +124,9 @@ func (h *Host) startError(ctx context.Context, err error) error {
 // View is what is known of the servers.
 func (h *Host) View() *catalog.View { return h.agg.View() }
 
+// Status says how the run is.
+func (h *Host) Status() aggregator.Status { return h.agg.Status() }
+
 // Close ends dynmcp and everything it has started.
 func (h *Host) Close() {
 	h.Conn.Close()

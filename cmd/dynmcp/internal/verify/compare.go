@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,12 +16,13 @@ type difference struct {
 	What   string `json:"what"`
 	Direct string `json:"direct"` // what is there, without the contents of strings
 	Behind string `json:"behind"`
-	value  []byte // that is missing
+	value  []byte // what is missing, or else what is there behind dynmcp
 }
 
 const (
 	added   = "added"
 	missing = "missing"
+	changed = "value"
 	ended   = "the server ended" // when it was asked directly
 )
 
@@ -39,23 +41,27 @@ func compare(path string, a, b []byte, all *[]difference) {
 		return
 	}
 	note := func(what string) {
-		*all = append(*all, difference{Path: path, What: what, Direct: outline(a), Behind: outline(b)})
+		*all = append(*all, difference{Path: path, What: what, Direct: outline(a), Behind: outline(b), value: b})
 	}
 	before := len(*all)
 	switch {
 	case wire.IsObject(a) && wire.IsObject(b):
 		compareMembers(path, a, b, note, all)
 	case isArray(a) && isArray(b):
-		one, two := elements(a), elements(b)
-		if len(one) != len(two) {
-			note(fmt.Sprintf("%d elements, not %d", len(two), len(one)))
-			return
-		}
-		for i := range one {
-			compare(path+"/"+strconv.Itoa(i), one[i], two[i], all)
+		one, two := slices.Collect(wire.Elements(a)), slices.Collect(wire.Elements(b))
+		for i := range max(len(one), len(two)) {
+			at := path + "/" + strconv.Itoa(i)
+			switch {
+			case i >= len(two):
+				*all = append(*all, difference{Path: at, What: missing, Direct: outline(one[i]), value: one[i]})
+			case i >= len(one):
+				*all = append(*all, difference{Path: at, What: added, Behind: outline(two[i]), value: two[i]})
+			default:
+				compare(at, one[i], two[i], all)
+			}
 		}
 	default:
-		note("value")
+		note(changed)
 		return
 	}
 	if len(*all) == before {
@@ -82,7 +88,7 @@ func compareMembers(path string, a, b []byte, note func(string), all *[]differen
 	}
 	for _, name := range others {
 		if _, ok := one[name]; !ok {
-			*all = append(*all, difference{Path: below(name), What: added, Behind: outline(two[name])})
+			*all = append(*all, difference{Path: below(name), What: added, Behind: outline(two[name]), value: two[name]})
 			same = true // the order is not to blame
 		}
 	}
@@ -101,13 +107,6 @@ func members(object []byte) (names []string, values map[string][]byte) {
 		values[string(name)] = value
 	}
 	return names, values
-}
-
-func elements(array []byte) (all [][]byte) {
-	for element := range wire.Elements(array) {
-		all = append(all, element)
-	}
-	return all
 }
 
 func isArray(value []byte) bool { return len(value) > 0 && value[0] == '[' }

@@ -13,21 +13,38 @@ type design struct {
 	surface, what, name string // "" is any
 	path                func() *regexp.Regexp
 	how                 string                // "" is any
-	value               func() *regexp.Regexp // of what is missing; nil is any
+	value               func() *regexp.Regexp // of difference.value; nil is any
 	reason              string
 }
+
+const (
+	announces   = "dynmcp announces changes of lists, which it also finds when the server is started again"
+	showsSchema = "the first call of a tool that fails shows its input schema, which the model has not read"
+)
+
+var announced = lazyregexp.New(`^/(tools|resources|prompts)/listChanged$`)
 
 var designs = []design{
 	{what: notifications, name: "logging/setLevel", path: lazyregexp.New(``),
 		reason: "dynmcp answers by itself and sets the level of each server"},
+	{what: handshake, name: "protocolVersion", path: lazyregexp.New(``), how: changed,
+		reason: "the host speaks its version with dynmcp, and dynmcp that of the server, which is compared by itself"},
+	{what: handshake, name: "capabilities", path: announced, how: added, value: lazyregexp.New(`^true$`), reason: announces},
+	{what: handshake, name: "capabilities", path: announced, how: changed, value: lazyregexp.New(`^true$`), reason: announces},
 	{what: handshake, name: "other members", path: lazyregexp.New(`^/serverInfo$`), how: added,
 		reason: "the name of the server stands in the answer as well as in its _meta, where hosts look for it"},
 	{what: lists, path: lazyregexp.New(`^/[^/]+$`), how: missing, value: lazyregexp.New(`"taskSupport"\s*:\s*"required"`),
 		reason: "a tool that is only called as a task is hidden from a host that does not declare tasks"},
+	{what: lists, path: lazyregexp.New(`^/error$`), how: missing, value: lazyregexp.New(`"code"\s*:\s*-32601\b`),
+		reason: "a list that the server has as a capability, and does not know, is empty"},
 	{path: lazyregexp.New(`^/resultType$`), how: added,
 		reason: "the stateless era wants a resultType, which the server left out"},
 	{path: lazyregexp.New(`^/failed$`), how: ended,
 		reason: "the server ended, and dynmcp starts it again"},
+	{what: tools, path: lazyregexp.New(`^/content/\d+$`), how: added, value: lazyregexp.New(`"text":"Input schema of `),
+		reason: showsSchema},
+	{what: tools, path: lazyregexp.New(`^/error/message$`), how: changed, value: lazyregexp.New(`Input schema of `),
+		reason: showsSchema},
 	{surface: schema.ExposeProxy, path: lazyregexp.New(`^/content/\d+/annotations(/proxy(Action|Type|Path))?$`), how: added,
 		reason: "the annotations of the proxy surface say where content is from"},
 }

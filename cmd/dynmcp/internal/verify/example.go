@@ -2,7 +2,7 @@ package verify
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -34,7 +34,7 @@ func example(schema []byte, depth int) []byte {
 	case kind == "object":
 		return []byte(`{}`)
 	case kind == "array" && wire.Get(schema, "minItems") != nil && depth < mostNested:
-		return append(append([]byte{'['}, example(wire.Get(schema, "items"), depth+1)...), ']')
+		return joined('[', [][]byte{example(wire.Get(schema, "items"), depth+1)}, ']')
 	case kind == "array":
 		return []byte(`[]`)
 	case kind == "integer" || kind == "number":
@@ -54,21 +54,16 @@ func example(schema []byte, depth int) []byte {
 func exampleObject(schema []byte, depth int) []byte {
 	required := map[string]bool{}
 	for name := range wire.Elements(wire.Get(schema, "required")) {
-		text, _ := wire.Text(name)
-		required[text] = true
+		required[textOf(name)] = true
 	}
-	object := []byte(`{`)
+	var members [][]byte
 	for name, property := range wire.Members(wire.Get(schema, "properties")) {
-		text, _ := wire.Text(name)
-		if !required[text] && wire.Get(property, "examples") == nil {
+		if !required[textOf(name)] && wire.Get(property, "examples") == nil {
 			continue
 		}
-		if len(object) > 1 {
-			object = append(object, ',')
-		}
-		object = append(append(append(object, name...), ':'), example(property, depth+1)...)
+		members = append(members, fmt.Appendf(nil, "%s:%s", name, example(property, depth+1)))
 	}
-	return append(object, '}')
+	return joined('{', members, '}')
 }
 
 func typeOf(schema []byte) string {
@@ -77,15 +72,14 @@ func typeOf(schema []byte) string {
 		kind = first
 		break
 	}
-	text, _ := wire.Text(kind)
-	if text == "" && wire.Get(schema, "properties") != nil {
+	if kind == nil && wire.Get(schema, "properties") != nil {
 		return "object"
 	}
-	return text
+	return textOf(kind)
 }
 
 func exampleText(schema []byte) string {
-	switch text, _ := wire.Text(wire.Get(schema, "format")); text {
+	switch textOf(wire.Get(schema, "format")) {
 	case "uri", "url":
 		return "http://127.0.0.1:9/"
 	case "date":
@@ -106,8 +100,7 @@ func bigNumbers(schema, arguments []byte) []byte {
 		if bounded := wire.Get(property, "default") != nil || wire.Get(property, "minimum") != nil || wire.Get(property, "maximum") != nil; bounded || kind != "integer" && kind != "number" {
 			continue // a number of things to do
 		}
-		var text string
-		if json.Unmarshal(name, &text) == nil && text != "" && !bytes.ContainsAny(name, `\`) {
+		if text := textOf(name); text != "" && !bytes.ContainsAny(name, `\`) {
 			return wire.Set(arguments, text, []byte(`9007199254740993`))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -15,14 +16,15 @@ import (
 // It returns the lines that go on in the place of one.
 type fault struct {
 	name    string
-	request bool // to the server, else from it
+	found   string // where the report has it: what was compared, the answer, a JSON pointer, how it differs
+	request bool   // to the server, else from it
 	apply   func() func(line string) []string
 }
 
 // change replaces what a pattern matches.
-func change(name, pattern, with string) fault {
+func change(name, found, pattern, with string) fault {
 	re := regexp.MustCompile(pattern)
-	return fault{name: name, apply: each(func(line string) []string { return []string{re.ReplaceAllString(line, with)} })}
+	return fault{name: name, found: found, apply: each(func(line string) []string { return []string{re.ReplaceAllString(line, with)} })}
 }
 
 // asked is a fault of requests.
@@ -36,25 +38,18 @@ func each(apply func(string) []string) func() func(string) []string {
 }
 
 // repeat sends lines that contain a text so many times.
-func repeat(name, text string, times int) fault {
-	return fault{name: name, apply: each(func(line string) []string {
+func repeat(name, found, text string, times int) fault {
+	return fault{name: name, found: found, apply: each(func(line string) []string {
 		if !strings.Contains(line, text) {
 			return []string{line}
 		}
-		return slicesRepeat(line, times)
+		return slices.Repeat([]string{line}, times)
 	})}
 }
 
-func slicesRepeat(line string, times int) (lines []string) {
-	for range times {
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 // late sends the first line that contains a text behind the next one.
-func late(name, text string) fault {
-	return fault{name: name, apply: func() func(string) []string {
+func late(name, found, text string) fault {
+	return fault{name: name, found: found, apply: func() func(string) []string {
 		held, done := "", false
 		return func(line string) []string {
 			switch {
@@ -72,46 +67,68 @@ func late(name, text string) fault {
 }
 
 var faults = []fault{
-	change("a dropped member", `,"structuredContent":\{"n":1\.0`, `,"other":{"n":1.0`),
-	change("a rounded number", `"big":9007199254740993`, `"big":9007199254740992`),
-	change("a number in another form", `\{"n":1\.0`, `{"n":1`),
-	change("another order of members", `"n":1\.0,"big":9007199254740993`, `"big":9007199254740993,"n":1.0`),
-	change("a missing _meta", `,"_meta":\{"x":1\}`, ``),
-	change("a member added", `,"_meta":\{"x":1\}`, `,"_meta":{"x":1,"y":2}`),
-	change("an element dropped", `"list":\[1,2\]`, `"list":[1]`),
-	change("elements reordered", `"list":\[1,2\]`, `"list":[2,1]`),
-	change("space added", `"list":\[1,2\]`, `"list":[1, 2]`),
-	change("an escape rewritten", `"text":"\\u00e9"`, `"text":"é"`),
-	change("null for a missing member", `,"_meta":\{"x":1\}`, `,"_meta":{"x":1},"isError":null`),
-	change("an answer cut short", `xxxxxxxxxx"`, `"`),
-	change("isError dropped", `,"isError":true`, ``),
-	change("another code of an error", `"code":-32042`, `"code":-32603`),
-	change("another message of an error", `failed as asked`, `failed`),
-	change("data of an error dropped", `"error":\{"data":.*,"message":"failed as asked"`, `"error":{"message":"failed as asked"`),
-	change("an unknown tool that is called", `"error":\{[^}]*Unknown tool[^}]*\}`, `"result":{"content":[]}`),
-	change("a lost page", `,"nextCursor":"[^"]*"`, ``),
-	change("another description", `Generated tool 1`, `Generated tool one`),
-	change("annotations dropped", `,"annotations":\{"readOnlyHint":true,"idempotentHint":true\}`, ``),
-	change("an input schema with another type", `"type":"integer","default":3`, `"type":"number","default":3`),
-	change("another text of a resource", `("contents":\[\{[^\]]*"text":")`, `${1}x`),
-	change("another role of a prompt", `"role":"user"`, `"role":"assistant"`),
-	change("instructions dropped", `"instructions":"[^"]*",`, ``),
-	change("a capability dropped", `,"completions":\{\}`, ``),
-	change("a title dropped", `,"title":"Fake"`, ``),
-	change("progress with another value", `"progress":2\.0`, `"progress":2`),
-	repeat("progress that is lost", "step 2", 0),
-	repeat("progress that comes twice", "step 2", 2),
-	late("progress that is reordered", "step 1"),
-	repeat("a notification that is lost", `"notifications/message"`, 0),
-	repeat("a notification that comes twice", `"notifications/message"`, 2),
-	late("a notification behind the answer that it preceded", `"notifications/message"`),
-	repeat("a change of a list that is not announced", `tools/list_changed`, 0),
-	repeat("an answer that is lost", "xxxxxxxxxx", 0),
-	asked(repeat("a doubled call", `"name":"log"`, 2)),
-	asked(change("a dropped argument", `\{"s":"a"\}`, `{}`)),
-	asked(change("a rounded argument", `9007199254740993`, `9007199254740992`)),
-	asked(change("a dropped progress token", `"progressToken":`, `"token":`)),
-	asked(change("another resource", `"uri":"fake://fakemcp/blob"`, `"uri":"fake://fakemcp/text"`)),
+	// members
+	change("a dropped member", "tools raw /structuredContent missing", `,"structuredContent":\{[^}]*\}`, ``),
+	change("a missing _meta", "tools raw /_meta missing", `,"_meta":\{"x":1\}`, ``),
+	change("a member added", "tools raw /_meta/y added", `,"_meta":\{"x":1\}`, `,"_meta":{"x":1,"y":2}`),
+	change("a null member dropped", "tools raw /structuredContent/none missing", `,"none":null`, ``),
+	change("null for a missing member", "tools raw /isError added", `,"_meta":\{"x":1\}`, `,"_meta":{"x":1},"isError":null`),
+	change("a member that is there twice", "tools raw /_meta a member that is there twice", `"_meta":\{"x":1\}`, `"_meta":{"x":1,"x":1}`),
+	change("another order of members", "tools raw /structuredContent order of members", `"n":1\.0,"big":9007199254740993`, `"big":9007199254740993,"n":1.0`),
+	change("isError dropped", "tools tool_error /isError missing", `,"isError":true`, ``),
+	// values
+	change("a rounded number", "tools raw /structuredContent/big value", `"big":9007199254740993`, `"big":9007199254740992`),
+	change("a trailing zero dropped", "tools raw /structuredContent/n value", `\{"n":1\.0`, `{"n":1`),
+	change("space added", "tools raw /structuredContent/list space between tokens", `"list":\[1,2\]`, `"list":[1, 2]`),
+	change("an escape rewritten", "tools raw /content/1/text value", `"text":"\\u00e9"`, `"text":"é"`),
+	change("a text cut short", "tools big /content/0/text value", `xxxxxxxxxx"`, `"`),
+	change("another mimeType", "resources fake://fakemcp/text /contents/0/mimeType value", `("contents":\[.*)"mimeType":"text/plain"`, `${1}"mimeType":"text/html"`),
+	change("another text of a resource", "resources fake://fakemcp/text /contents/0/text value", `("contents":\[\{[^\]]*"text":")`, `${1}x`),
+	change("another role of a prompt", "prompts fakemcp.greet /messages/0/role value", `"role":"user"`, `"role":"assistant"`),
+	// elements
+	change("an element dropped", "tools raw /structuredContent/list/1 missing", `"list":\[1,2\]`, `"list":[1]`),
+	change("elements reordered", "tools raw /structuredContent/list/0 value", `"list":\[1,2\]`, `"list":[2,1]`),
+	change("a content block dropped", "tools raw /content/1 missing", `,\{"type":"text","text":"\\u00e9"\}`, ``),
+	change("content blocks reordered", "tools raw /content/0/text value", `(\{"type":"text","text":"9007199254740993"\}),(\{"type":"text","text":"\\u00e9"\})`, `$2,$1`),
+	// errors
+	change("another code of an error", "tools fail /error/code value", `"code":-32042`, `"code":-32603`),
+	change("another message of an error", "tools fail /error/message value", `failed as asked`, `failed`),
+	change("data of an error dropped", "tools fail /error/data missing", `"error":\{"data":.*,"message":"failed as asked"`, `"error":{"message":"failed as asked"`),
+	change("an unknown tool that is called", "errors unknown tool /error missing", `"error":\{[^}]*Unknown tool[^}]*\}`, `"result":{"content":[]}`),
+	repeat("an answer that is lost", "tools big", "xxxxxxxxxx", 0),
+	// lists
+	change("a lost page", "lists tools/list", `,"nextCursor":"[^"]*"`, ``),
+	change("another description", "lists tools/list /tool_001/description value", `Generated tool 1`, `Generated tool one`),
+	change("annotations dropped", "lists tools/list /noted/annotations missing", `,"annotations":\{"readOnlyHint":true,"idempotentHint":true\}`, ``),
+	change("an annotation dropped", "lists tools/list /noted/annotations/idempotentHint missing", `,"idempotentHint":true`, ``),
+	change("an outputSchema dropped", "lists tools/list /noted/outputSchema missing", `,"outputSchema":\{"type":"object"\}`, ``),
+	change("an input schema with another type", "lists tools/list /progress/inputSchema/properties/steps/type value", `"type":"integer","default":3`, `"type":"number","default":3`),
+	change("a resource template dropped", "lists resources/templates/list /fake:~1~1fakemcp~1item~1{id} missing", `"resourceTemplates":\[.*\]`, `"resourceTemplates":[]`),
+	change("arguments of a prompt reordered", "lists prompts/list /fakemcp.greet/arguments/0 order of members", `("required":true),("name":"who")`, `$2,$1`),
+	// the handshake
+	change("another protocol version", "handshake protocolVersion of the server", `"protocolVersion":"2025-11-25"`, `"protocolVersion":"2025-06-18"`),
+	change("instructions dropped", "handshake instructions", `"instructions":"[^"]*",`, ``),
+	change("a capability dropped", "handshake capabilities /completions missing", `,"completions":\{\}`, ``),
+	change("another name of the server", "handshake serverInfo /name value", `"name":"fakemcp"`, `"name":"fake"`),
+	change("a title dropped", "handshake serverInfo /title missing", `,"title":"Fake"`, ``),
+	// progress and notifications
+	change("progress with another value", "progress progress /1/params/progress value", `"progress":2\.0`, `"progress":2`),
+	change("progress under another token", "progress progress /0 missing", `"progressToken":\d+`, `"progressToken":4711`),
+	repeat("progress that is lost", "progress progress /2 missing", "step 2", 0),
+	repeat("progress that comes twice", "progress progress /3 added", "step 2", 2),
+	late("progress that is reordered", "progress progress /0/params/message value", "step 1"),
+	late("progress after the result", "progress progress /2 missing", "step 3"),
+	repeat("a notification that is lost", "notifications in order", `"notifications/message"`, 0),
+	repeat("a notification that comes twice", "notifications in order", `"notifications/message"`, 2),
+	late("a notification behind the answer that it preceded", "notifications in order", `"notifications/message"`),
+	repeat("a change of a list that is not announced", "notifications notifications/tools/list_changed", `tools/list_changed`, 0),
+	// requests
+	asked(repeat("a doubled call", "notifications in order", `"name":"log"`, 2)),
+	asked(change("a dropped argument", "tools echo /structuredContent/s missing", `\{"s":"a"\}`, `{}`)),
+	asked(change("a rounded argument", "big numbers echo /structuredContent/n value", `9007199254740993`, `9007199254740992`)),
+	asked(change("a dropped progress token", "progress progress /0 missing", `"progressToken":`, `"token":`)),
+	asked(change("another resource", "resources fake://fakemcp/blob /contents/0", `"uri":"fake://fakemcp/blob"`, `"uri":"fake://fakemcp/text"`)),
+	asked(repeat("a cancel that is lost", "cancellation the same call again /content/0/text value", `"notifications/cancelled"`, 0)),
 }
 
 // proxy runs a command, and does what a fault says to what passes.

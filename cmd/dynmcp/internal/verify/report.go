@@ -58,68 +58,46 @@ func digest(text []byte) uint32 {
 	return h.Sum32()
 }
 
-// keys name observations; what comes several times is counted.
-func keys(seen []observation) map[string][]byte {
-	all := map[string][]byte{}
-	for i, n := 0, map[string]int{}; i < len(seen); i++ {
-		key := seen[i].what + "\x00" + seen[i].name
-		n[key]++
-		all[key+"\x00"+strconv.Itoa(n[key])] = seen[i].value
+// variations are the places at which answers of the server itself differ.
+type variations map[place][]difference
+
+func (v variations) add(a, b *run) {
+	for _, at := range placesOf(a, b) {
+		v[at] = append(v[at], differences(a.seen[at], b.seen[at])...)
+	}
+}
+
+// placesOf returns the places of two runs, those of the second alone behind the others.
+func placesOf(a, b *run) []place {
+	all := slices.Clone(a.places)
+	for _, at := range b.places {
+		if a.seen[at] == nil {
+			all = append(all, at)
+		}
 	}
 	return all
 }
 
-// variations are the places at which answers of the server itself differ, by key.
-type variations map[string][]difference
-
-func (v variations) add(a, b *run) {
-	other := keys(b.seen)
-	for key, value := range keys(a.seen) {
-		v[key] = append(v[key], differences(value, other[key])...)
-	}
-	for key := range other {
-		if v[key] == nil && keys(a.seen)[key] == nil {
-			v[key] = []difference{{}}
-		}
-	}
-}
-
 // rowsOf compares what a side behind dynmcp answered with what the server did.
 func rowsOf(direct, behind *run, varying variations) (rows []row) {
-	at := map[string]int{}
-	rowOf := func(what string) *row {
-		if _, ok := at[what]; !ok {
-			at[what] = len(rows)
-			rows = append(rows, row{Surface: behind.surface, What: what})
+	for _, at := range placesOf(direct, behind) {
+		if behind.surface != schema.ExposeDirect && at.what != tools && at.what != bigNumber && at.what != progress {
+			continue
 		}
-		return &rows[at[what]]
-	}
-	one, two, n := keys(direct.seen), keys(behind.seen), map[string]int{}
-	judge := func(o observation) {
-		if behind.surface != schema.ExposeDirect && o.what != tools && o.what != bigNumber && o.what != progress {
-			return
+		i := slices.IndexFunc(rows, func(r row) bool { return r.What == at.what })
+		if i < 0 {
+			i, rows = len(rows), append(rows, row{Surface: behind.surface, What: at.what})
 		}
-		key := o.what + "\x00" + o.name
-		n[key]++
-		key += "\x00" + strconv.Itoa(n[key])
-		rowOf(o.what).judge(o.name, one[key], two[key], varying[key], behind.surface)
-	}
-	for _, o := range direct.seen {
-		judge(o)
-	}
-	for _, o := range behind.seen {
-		if _, known := one[o.what+"\x00"+o.name+"\x001"]; !known {
-			judge(o)
-		}
+		rows[i].judge(at.name, direct.seen[at], behind.seen[at], varying[at])
 	}
 	return rows
 }
 
 // judge adds an answer to a row.
-func (r *row) judge(name string, a, b []byte, varying []difference, surface string) {
+func (r *row) judge(name string, a, b []byte, varying []difference) {
 	r.Bytes = max(r.Bytes, len(a))
 	found := without(differences(a, b), varying)
-	left, reasons := divide(surface, r.What, name, found)
+	left, reasons := divide(r.Surface, r.What, name, found)
 	f := finding{Name: cli.Secrets.String(name), Differences: left}
 	switch {
 	case len(left) > 0:

@@ -52,10 +52,10 @@ type plan struct {
 	cancel   request  // a call to withdraw; none has no method
 }
 
-// An observation is what a side answered.
-type observation struct {
+// A place names an answer: what was asked, and how often it was before.
+type place struct {
 	what, name string
-	value      []byte
+	before     int
 }
 
 // A run asks a side what a plan says.
@@ -64,17 +64,22 @@ type run struct {
 	server  string
 	era     transports.Era
 	surface string
-	seen    []observation
+	places  []place          // in order
+	seen    map[place][]byte // the answers
 
 	listed map[string][]json.RawMessage // the entries at first, by method
 	lists  map[string][]byte            // the same as they are compared
 }
 
 func (r *run) see(what, name string, value []byte) {
+	at := place{what: what, name: name}
+	for r.seen[at] != nil {
+		at.before++
+	}
 	if value == nil {
 		value = []byte(`null`)
 	}
-	r.seen = append(r.seen, observation{what, name, value})
+	r.places, r.seen[at] = append(r.places, at), value
 }
 
 // introduce records what the server says of itself and lists, for which it is asked anew
@@ -83,6 +88,7 @@ func (r *run) introduce(ctx context.Context) {
 	r.listed, r.lists = map[string][]json.RawMessage{}, map[string][]byte{}
 	info := r.conn.ServerInfo()
 	r.see(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
+	r.see(handshake, "protocolVersion of the server", wire.Quote(r.version))
 	r.see(handshake, "capabilities", info.Capabilities)
 	r.see(handshake, "serverInfo", info.Implementation)
 	r.see(handshake, "instructions", wire.Quote(info.Instructions))
@@ -167,20 +173,22 @@ func (r *run) list(ctx context.Context, method, member string) (entries []json.R
 	if err != nil {
 		return nil, answer(nil, err)
 	}
-	value = []byte{'{'}
-	for i, entry := range entries {
-		if i > 0 {
-			value = append(value, ',')
-		}
+	var members [][]byte
+	for _, entry := range entries {
 		name := []byte(`""`)
 		for _, key := range []string{"name", "uriTemplate", "uri"} { // the last that it has
 			if text := wire.Get(entry, key); wire.TypeName(text) == "a string" {
 				name = text
 			}
 		}
-		value = append(append(append(value, name...), ':'), entry...)
+		members = append(members, fmt.Appendf(nil, "%s:%s", name, entry))
 	}
-	return entries, append(value, '}')
+	return entries, joined('{', members, '}')
+}
+
+// joined makes a JSON array or object of its parts.
+func joined(begin byte, parts [][]byte, end byte) []byte {
+	return append(append([]byte{begin}, bytes.Join(parts, []byte{','})...), end)
 }
 
 // params are those of a request as the surface wants them.
@@ -272,17 +280,13 @@ func (p *plan) addCalls(entry []byte, may mayCall) {
 }
 
 func promptArguments(entry []byte) []byte {
-	object := []byte(`{`)
+	var members [][]byte
 	for argument := range wire.Elements(wire.Get(entry, "arguments")) {
-		if string(wire.Get(argument, "required")) != "true" {
-			continue
+		if string(wire.Get(argument, "required")) == "true" {
+			members = append(members, fmt.Appendf(nil, `%s:"1"`, wire.Get(argument, "name")))
 		}
-		if len(object) > 1 {
-			object = append(object, ',')
-		}
-		object = append(append(object, wire.Get(argument, "name")...), `:"1"`...)
 	}
-	return append(object, '}')
+	return joined('{', members, '}')
 }
 
 func textOf(value []byte) string {

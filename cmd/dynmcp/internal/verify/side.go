@@ -31,6 +31,8 @@ type side struct {
 	notes *notes
 	wait  time.Duration // for each answer
 	pipe  bool          // the server sends all in one order
+
+	version string // that the server speaks
 }
 
 // errEra says that a server does not speak an era.
@@ -56,7 +58,7 @@ func (v *verifier) directly(ctx context.Context, s schema.Server, era transports
 		conn.Close()
 		return nil, conn.StartFailure("start it directly", err)
 	}
-	return v.inEra(&side{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio}, era)
+	return v.inEra(&side{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio, conn.ServerInfo().ProtocolVersion}, era)
 }
 
 // behind starts a server behind dynmcp, of which only a surface is shown.
@@ -73,7 +75,7 @@ func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, 
 		h.Close()
 		return nil, err
 	}
-	return v.inEra(&side{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio}, era)
+	return v.inEra(&side{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio, h.Status().Upstreams()[0].Protocol}, era)
 }
 
 // asHost has both sides meet the same host.
@@ -160,18 +162,7 @@ func (n *notes) take() []byte {
 	defer n.mu.Unlock()
 	all := n.all
 	n.all, n.size = nil, 0
-	return array(all)
-}
-
-func array[T ~[]byte](all []T) []byte {
-	out := []byte{'['}
-	for i, one := range all {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, one...)
-	}
-	return append(out, ']')
+	return joined('[', all, ']')
 }
 
 // ask sends a request and returns its answer: the result as it came, or an object with

@@ -125,14 +125,15 @@ var eras = []struct {
 func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	out := report{Name: s.Name}
 	// What the entry changes about tools is wanted; the server is compared without it.
-	for _, changed := range []struct {
-		key string
-		on  bool
-	}{{"tool_filter", len(s.ToolFilter) > 0}, {"path_aliases", len(s.PathAliases) > 0}, {"tool_overrides", len(s.ToolOverrides) > 0}, {"max_output_chars", s.MaxOutputChars > 0}, {"pins", s.Pins != "" && s.Pins != schema.PinsOff}} {
-		if changed.on {
-			out.LeftOut = append(out.LeftOut, changed.key)
+	for key, changed := range map[string]bool{
+		"tool_filter": len(s.ToolFilter) > 0, "path_aliases": len(s.PathAliases) > 0, "tool_overrides": len(s.ToolOverrides) > 0,
+		"max_output_chars": s.MaxOutputChars > 0, "pins": s.Pins != "" && s.Pins != schema.PinsOff,
+	} {
+		if changed {
+			out.LeftOut = append(out.LeftOut, key)
 		}
 	}
+	slices.Sort(out.LeftOut)
 	may := v.mayCall(s, v.rules)
 	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars, s.Pins = nil, nil, nil, 0, schema.PinsOff
 	var first error
@@ -199,13 +200,7 @@ func (v *verifier) direct(ctx context.Context, s schema.Server, era transports.E
 	if err != nil {
 		return nil, nil, err
 	}
-	defer side.close()
-	r := &run{side: side, server: s.Name, era: era, surface: schema.ExposeDirect}
-	r.introduce(ctx)
-	if p == nil {
-		p = planOf(r, may)
-	}
-	r.follow(ctx, p)
+	r, p := v.ask(ctx, side, s, schema.ExposeDirect, era, p, may)
 	return r, p, nil
 }
 
@@ -218,15 +213,24 @@ func (v *verifier) shown(ctx context.Context, s schema.Server, surface string, e
 	if err != nil {
 		return nil, err
 	}
-	defer side.close()
-	r := &run{side: side, server: s.Name, era: era, surface: surface}
+	r, _ := v.ask(ctx, side, s, surface, era, p, nil)
+	return r, nil
+}
+
+// ask asks a side, and closes it.
+func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface string, era transports.Era, p *plan, may mayCall) (*run, *plan) {
+	defer of.close()
+	r := &run{side: of, server: s.Name, era: era, surface: surface, seen: map[place][]byte{}}
 	if surface == schema.ExposeDirect {
 		r.introduce(ctx)
 	} else {
 		p = p.only()
 	}
+	if p == nil {
+		p = planOf(r, may)
+	}
 	r.follow(ctx, p)
-	return r, nil
+	return r, p
 }
 
 // A mayCall says whether a tool, as it is listed, is called with these arguments.

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,13 +40,13 @@ func subject(t *testing.T) (*verifier, schema.Server) {
 	for _, definition := range []string{
 		tool("echo", `"n":{"type":"integer"},"s":{"examples":["a"]}`),
 		tool("raw", `"result":{"examples":[{"content":[{"type":"text","text":"9007199254740993"},{"type":"text","text":"\u00e9"}],`+
-			`"structuredContent":{"n":1.0,"big":9007199254740993,"list":[1,2]},"_meta":{"x":1}}]}`),
+			`"structuredContent":{"n":1.0,"big":9007199254740993,"list":[1,2],"none":null},"_meta":{"x":1}}]}`),
 		tool("progress", `"steps":{"type":"integer","default":3,"examples":[3]}`),
 		tool("log", `"level":{"examples":["info"]}`),
 		tool("big", `"bytes":{"examples":[300000]}`),
 		tool("add_tool", `"name":{"examples":["later"]}`),
-		tool("tool_error", ""), tool("fail", ""), tool("pid", ""),
-		`{"name":"noted","annotations":{"readOnlyHint":true,"idempotentHint":true},"inputSchema":{"type":"object"}}`,
+		`{"name":"sleep","inputSchema":{"type":"object"}}`, tool("tool_error", ""), tool("fail", ""), tool("pid", ""),
+		`{"name":"noted","annotations":{"readOnlyHint":true,"idempotentHint":true},"inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
 	} {
 		args = append(args, "-tool", definition)
 	}
@@ -103,6 +104,11 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 	varying := variations{}
 	varying.add(before, again)
+	withdrawn := &plan{changes: []string{}, cancel: request{method: "tools/call", tool: []byte(`"sleep"`), arguments: []byte(`{"ms":500,"count":true}`)}}
+	slept, _, err := v.direct(t.Context(), s, era, withdrawn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range append(faults, fault{}) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,16 +117,24 @@ func TestEachFaultIsFound(t *testing.T) {
 			if strings.Contains(f.name, "lost") || strings.Contains(f.name, "not announced") {
 				w.wait = 2 * time.Second // what is found is that nothing comes
 			}
+			before, p := before, p
+			if strings.Contains(f.name, "cancel") {
+				before, p = slept, withdrawn
+			}
 			shown, err := w.shown(t.Context(), s, schema.ExposeDirect, era, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			different := 0
+			var found []string
 			for _, row := range rowsOf(before, shown, varying) {
-				different += row.Different
+				for _, f := range row.Findings {
+					for _, d := range f.Differences {
+						found = append(found, strings.Join([]string{row.What, f.Name, d.Path, d.What}, " "))
+					}
+				}
 			}
-			if found := different > 0; found != (f.name != "") {
-				t.Errorf("%d answers differ", different)
+			if f.name == "" && found != nil || f.name != "" && !slices.ContainsFunc(found, func(one string) bool { return strings.HasPrefix(one, f.found) }) {
+				t.Errorf("want %q, found:\n%s", f.found, strings.Join(found, "\n"))
 			}
 		})
 	}
