@@ -184,7 +184,7 @@ var mayImport = map[string][]string{
 	"cmd/dynmcp/internal/trustcmd":    {"catalog/store", "cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/conf", "cmd/dynmcp/internal/hint", "cmd/dynmcp/internal/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema"},
 	"cmd/dynmcp/internal/verify":      {"aggregator", "catalog", "cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/conf", "cmd/dynmcp/internal/login", "cmd/dynmcp/internal/selfhost", "cmd/dynmcp/internal/terminal", "internal/lazyregexp", "internal/policy", "internal/selfloop", "internal/toolglob", "internal/wire", "schema", "transports", "transports/upstream"},
 	"internal/tap":                    {},
-	"internal/recording":              {"internal/tap", "internal/wire"},
+	"internal/recording":              {"internal/regular", "internal/tap", "internal/wire"},
 	"cmd/dynmcp/internal/inspect":     {"cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/runs", "cmd/dynmcp/internal/terminal", "internal/recording", "internal/wire"},
 	"cmd/dynmcp/internal/replay":      {"cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/hint", "internal/display", "internal/nearest", "internal/recording", "internal/redact", "internal/wire", "transports"},
 	"internal/monitor":                {"internal/activity", "aggregator", "lazy", "internal/tap"},

@@ -127,7 +127,8 @@ func (m *Monitor) Close() {
 
 // Observer is what the aggregator tells the monitor by.
 func (m *Monitor) Observer() *aggregator.Observer {
-	return &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
+	dropped := func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }
+	return &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: dropped}
 }
 
 // Follow has the monitor show the messages of hosts, which costs a copy of each.
@@ -200,10 +201,7 @@ func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
 	if peer.Session == "" { // an upstream
 		return
 	}
-	msg := Message{At: time.Now(), Direction: "out", Namespace: peer.Server, Session: peer.Session}
-	if in {
-		msg.Direction = "in"
-	}
+	msg := Message{At: time.Now(), Direction: tap.Direction(in), Namespace: peer.Server, Session: peer.Session}
 	for _, piece := range pieces {
 		msg.Size += len(piece)
 		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)

@@ -8,18 +8,20 @@ package recording
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -80,37 +82,41 @@ func (l *Line) Messages() iter.Seq[wire.Message] {
 	}
 }
 
+// mostRead bounds each file that is read.
+const mostRead = 1 << 30
+
 // Read reads a recording from its files.
-func Read(path string) (Header, []Line, error) {
-	var first Header
-	var all []Line
-	for i, file := range append([]string{path}, partsOf(path)...) {
-		f, err := os.Open(file)
-		if err != nil {
-			return first, nil, err
-		}
-		defer f.Close()
-		r, err := NewReader(f)
-		if err != nil {
-			return first, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if i == 0 {
-			first = r.Header
-		} else if !r.Header.Began.Equal(first.Began) {
-			continue // of another recording
-		}
-		for {
-			line, err := r.Next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return first, nil, fmt.Errorf("%s: %w", file, err)
-			}
-			all = append(all, line)
+func Read(ctx context.Context, path string) (Header, []Line, error) {
+	first, all, err := readFile(ctx, path)
+	for _, part := range partsOf(path) {
+		header, more, failed := readFile(ctx, part)
+		if header.Began.Equal(first.Began) { // else it is of another recording
+			all, err = append(all, more...), cmp.Or(err, failed)
 		}
 	}
-	return first, all, nil
+	return first, all, err
+}
+
+func readFile(ctx context.Context, path string) (Header, []Line, error) {
+	text, err := regular.Read(ctx, path, mostRead)
+	if err != nil {
+		return Header{}, nil, err
+	}
+	r, err := NewReader(bytes.NewReader(text))
+	if err != nil {
+		return Header{}, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var all []Line
+	for {
+		line, err := r.Next()
+		if err == io.EOF {
+			return r.Header, all, nil
+		}
+		if err != nil {
+			return r.Header, all, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, line)
+	}
 }
 
 // partsOf returns the files in which a recording goes on.

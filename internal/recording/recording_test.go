@@ -40,7 +40,7 @@ func TestBytesStay(t *testing.T) {
 		to.Show(to.Upstream("files"), true, []byte(text[:20]), []byte(text[20:]))
 		to.Show(tap.Peer{Session: "s"}, false, []byte(`[`+text+`,{"jsonrpc":"2.0","method":"x"}]`))
 	})
-	header, lines, err := Read(path)
+	header, lines, err := Read(t.Context(), path)
 	if err != nil || len(lines) != 2 || header.Format != Format || header.Dynmcp != "1" {
 		t.Fatalf("%+v %v %v", header, lines, err)
 	}
@@ -64,7 +64,7 @@ func TestRedacted(t *testing.T) {
 		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"s":"4711"}}`))
 		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"n":4711}}`))
 	})
-	_, lines, err := Read(path)
+	_, lines, err := Read(t.Context(), path)
 	if err != nil || len(lines) != 2 || string(lines[0].Message) != `{"method":"x","params":{"s":"[redacted]"}}` || lines[1].Text != `{"method":"x","params":{"n":[redacted]}}` {
 		t.Errorf("got %+v %v", lines, err)
 	}
@@ -89,7 +89,7 @@ func TestRotated(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, lines, err := Read(path)
+	_, lines, err := Read(t.Context(), path)
 	var kept []int
 	for i := range 9 {
 		if slices.ContainsFunc(lines, func(l Line) bool { return string(l.Message) == message(i) }) {
@@ -117,7 +117,7 @@ func TestRead(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Read(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, _, err := Read(t.Context(), path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

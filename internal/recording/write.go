@@ -99,9 +99,10 @@ func (r *Recorder) write() {
 		r.mu.Unlock()
 		var text []byte
 		for _, m := range waiting {
-			line := m.line(r.began)
-			line.Message = []byte(r.redact(string(m.text)))
-			text = line.Append(text)
+			text = Line{
+				MS: since(r.began, m.at), Dir: tap.Direction(m.in), Host: m.peer.Session, Server: m.peer.Server, Conn: m.peer.Conn,
+				Message: []byte(r.redact(string(m.text))),
+			}.Append(text)
 		}
 		if lost > 0 {
 			text = Line{MS: since(r.began, time.Now()), Lost: lost}.Append(text)
@@ -115,14 +116,6 @@ func (r *Recorder) write() {
 			return
 		}
 	}
-}
-
-func (m *message) line(began time.Time) Line {
-	l := Line{MS: since(began, m.at), Dir: "out", Host: m.peer.Session, Server: m.peer.Server, Conn: m.peer.Conn}
-	if m.in {
-		l.Dir = "in"
-	}
-	return l
 }
 
 func since(began, at time.Time) float64 { return float64(at.Sub(began).Microseconds()) / 1000 }

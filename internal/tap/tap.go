@@ -15,6 +15,14 @@ type Peer struct {
 	Conn    int64  // tells the connections to an upstream apart
 }
 
+// Direction returns how the direction of a message is written: in to dynmcp, or out of it.
+func Direction(in bool) string {
+	if in {
+		return "in"
+	}
+	return "out"
+}
+
 // A Watcher is told of a message, in the order of the connection. It must not block. The
 // pieces are lent.
 type Watcher func(peer Peer, in bool, pieces [][]byte)
@@ -40,10 +48,11 @@ func (t *Tap) Watched() bool { return t != nil && t.watchers.Load() != nil }
 
 // Show tells the watchers of a message in pieces, in from the peer or out to it.
 func (t *Tap) Show(peer Peer, in bool, pieces ...[]byte) {
-	if all := t.watchers.Load(); all != nil {
-		for _, w := range *all {
-			(*w)(peer, in, pieces)
-		}
+	if !t.Watched() {
+		return
+	}
+	for _, w := range *t.watchers.Load() {
+		(*w)(peer, in, pieces)
 	}
 }
 

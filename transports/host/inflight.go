@@ -137,7 +137,7 @@ func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error
 	s.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
 	s.begun = err == nil
 	s.mu.Unlock()
-	s.show(parts)
+	s.opts.Tap.Show(s.opts.Peer, false, parts...)
 	s.noteSent(s.edge.Write(r, Response, parts...))
 	s.mu.Lock()
 	defer s.mu.Unlock()

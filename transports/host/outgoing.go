@@ -40,7 +40,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	s.mu.Lock()
 	if !s.begun || s.open {
 		s.mu.Unlock()
-		s.show(parts)
+		s.opts.Tap.Show(s.opts.Peer, false, parts...)
 		err := s.edge.Write(about, class, parts...)
 		s.noteSent(err)
 		return err
@@ -55,20 +55,15 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	return nil
 }
 
-// show shows a message to the host, before it is written.
-func (s *Session) show(parts [][]byte) {
-	if s.opts.Tap.Watched() {
-		s.opts.Tap.Show(s.opts.Peer, false, parts...)
-	}
-}
-
 func (s *Session) releaseLocked() {
 	s.open = true
 	s.opening.Store(false)
 	s.early = 0
 	s.room.Broadcast()
 	for _, m := range s.held {
-		s.show([][]byte{m.text})
+		if s.opts.Tap.Watched() {
+			s.opts.Tap.Show(s.opts.Peer, false, m.text)
+		}
 		s.noteSent(s.edge.Write(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0

@@ -113,14 +113,8 @@ func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transpo
 
 // Notify sends a notification. A nil error does not mean delivery.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
-	return c.send(wire.Notification(wire.Quote(method), params))
-}
-
-// send sends a notification or a response.
-func (c *Conn) send(message [][]byte) error {
-	if c.opts.Tap.Watched() {
-		c.opts.Tap.Show(c.peer, false, message...)
-	}
+	message := wire.Notification(wire.Quote(method), params)
+	c.opts.Tap.Show(c.peer, false, message...)
 	return c.link.send(message...)
 }
 

@@ -123,9 +123,7 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, ver
 	c.agreed.Store(&c.info.ProtocolVersion)
 	// The first message that a broken connection may swallow: its error counts.
 	initialized := wire.Notification(wire.Quote("notifications/initialized"))
-	if c.opts.Tap.Watched() {
-		c.opts.Tap.Show(c.peer, false, initialized...)
-	}
+	c.opts.Tap.Show(c.peer, false, initialized...)
 	if err := c.link.sendInitialized(initialized...); err != nil {
 		return c.StartFailure("notifications/initialized", err)
 	}

@@ -66,7 +66,8 @@ func (s *serverRequests) respond(id []byte, result json.RawMessage, err error) {
 	if err != nil {
 		parts = wire.Failure(id, transports.WireError(err))
 	}
-	if err := s.conn.send(parts); err != nil {
+	s.conn.opts.Tap.Show(s.conn.peer, false, parts...)
+	if err := s.conn.link.send(parts...); err != nil {
 		s.conn.log.Debug("response not sent", "err", err)
 	}
 }

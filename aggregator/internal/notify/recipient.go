@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"sync"
@@ -25,8 +26,9 @@ type Recipient[S any] struct {
 	elicitations []elicitation // guarded by the registry, oldest first
 
 	mu          sync.Mutex
-	initialized bool // the handshake is over, the host may be notified
-	ended       bool // it asks for nothing any more
+	initialized bool              // the handshake is over, the host may be notified
+	early       []json.RawMessage // log messages before that
+	ended       bool              // it asks for nothing any more
 	level       Level
 	subscribed  map[string]bool    // resource URIs
 	streams     map[string]Stream  // by the id of the request
@@ -63,11 +65,19 @@ func (to *Recipient[S]) Ended() bool {
 	return to.ended
 }
 
+// mostEarly bounds the log messages that are kept until the handshake is over. A server that
+// is started for its host logs how that went.
+const mostEarly = 100
+
 // Initialize says that the handshake is over.
 func (to *Recipient[S]) Initialize() {
 	to.mu.Lock()
-	defer to.mu.Unlock()
-	to.initialized = true
+	early := to.early
+	to.initialized, to.early = true, nil
+	to.mu.Unlock()
+	for _, params := range early {
+		to.peer.Notify("notifications/message", params)
+	}
 }
 
 // Level returns which log messages the session asked for.
@@ -150,6 +160,9 @@ func (to *Recipient[S]) topics() map[string]bool {
 func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
 	to.mu.Lock()
 	initialized := to.initialized
+	if !initialized && method == "notifications/message" && len(to.early) < mostEarly {
+		to.early = append(to.early, bytes.Clone(params))
+	}
 	var ids []json.RawMessage
 	for _, stream := range to.streams {
 		if wants(stream) {

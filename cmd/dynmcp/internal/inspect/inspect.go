@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,7 @@ A response is shown with the method of its request, and with the time that it to
   dynmcp inspect --json > run.jsonl`,
 	Args: cobra.MaximumNArgs(1),
 	New: func(cmd *cobra.Command) cli.Run {
-		i := &inspector{asked: map[key]request{}}
+		i := &inspector{asked: map[key]message{}}
 		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 		cmd.Flags().StringVar(&i.server, "server", "", "show only the messages of this `server`")
 		cmd.Flags().StringVar(&i.method, "method", "", "show only messages of this `method`, or of those like tools/*")
@@ -53,7 +54,7 @@ A response is shown with the method of its request, and with the time that it to
 				if len(args) == 0 {
 					return i.run(ctx, *pid, cli.Stderr(cmd))
 				}
-				header, lines, err := recording.Read(args[0])
+				header, lines, err := recording.Read(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -73,20 +74,23 @@ type inspector struct {
 	errors, pretty, json bool
 	out                  *terminal.Writer
 	began                time.Time
-	asked                map[key]request // without a response
+	asked                map[key]message // without a response
 }
 
 // A key finds the request of a response.
 type key struct {
 	host, server string
 	conn         int64
-	dir          string // of the request
+	in           bool // the request came to dynmcp
 	id           string
 }
 
-type request struct {
-	line    recording.Line
-	message wire.Message
+// A message is one that may be shown.
+type message struct {
+	wire.Message
+	line   recording.Line
+	method string  // of its request
+	took   float64 // a response, in milliseconds; 0 is not known
 }
 
 // run shows what passes a run until it ends.
@@ -147,73 +151,56 @@ func (i *inspector) show(l recording.Line) {
 }
 
 func (i *inspector) message(l recording.Line, m wire.Message) {
-	k := key{l.Host, l.Server, l.Conn, l.Dir, string(m.ID)}
-	one := request{l, m}
-	switch {
-	case m.IsRequest():
-		i.asked[k] = one
-		if i.errors { // it is shown with its answer
-			return
+	one, k := message{Message: m, line: l, method: m.Method}, key{l.Host, l.Server, l.Conn, l.Dir == "in", string(m.ID)}
+	if m.Method != "" {
+		if m.ID != nil {
+			i.asked[k] = one
 		}
-	case m.IsNotification():
-		if i.errors {
-			return
+		if !i.errors { // it is shown with its answer
+			i.write(one)
 		}
-	default:
-		k.dir = map[string]string{"in": "out", "out": "in"}[l.Dir]
-		asked := i.asked[k]
-		delete(i.asked, k)
-		if i.errors {
-			if !failed(m) {
-				return
-			}
-			i.write(asked, request{}, asked.message.Method)
-		}
-		i.write(one, asked, asked.message.Method)
 		return
 	}
-	i.write(one, request{}, m.Method)
+	k.in = !k.in
+	asked, known := i.asked[k]
+	delete(i.asked, k)
+	if known {
+		one.method, one.took = asked.method, l.MS-asked.line.MS
+	}
+	if i.errors && !one.failed() {
+		return
+	}
+	if i.errors && known {
+		i.write(asked)
+	}
+	i.write(one)
 }
 
 // failed reports whether a response is an error, or the result of a tool that failed.
-func failed(m wire.Message) bool {
+func (m *message) failed() bool {
 	return m.Error != nil || string(wire.Get(m.Result, "isError")) == "true"
 }
 
-// write writes a message of a method; asked is the request of a response.
-func (i *inspector) write(one, asked request, method string) {
-	if match, _ := path.Match(i.method, method); i.method != "" && !match || one.line.Dir == "" {
+// write writes a message, if its method is wanted.
+func (i *inspector) write(m message) {
+	if match, _ := path.Match(i.method, m.method); i.method != "" && !match {
 		return
 	}
 	if i.json {
-		_, _ = i.out.W.Write(one.line.Append(nil)) // for programs
+		_, _ = i.out.W.Write(m.line.Append(nil)) // for programs
 		return
 	}
-	arrow, who := "→", one.line.Server
-	if one.line.Dir == "in" {
-		arrow = "←"
-	}
-	if one.line.Host != "" {
-		who = "host " + one.line.Host
-	}
-	at := i.began.Add(time.Duration(one.line.MS * float64(time.Millisecond))).Local().Format("15:04:05.000")
-	head := terminal.OneLine(fmt.Sprintf("%s  %s %-12s  %s", at, arrow, who, method))
-	if one.message.ID != nil {
-		head += " " + terminal.OneLine(string(one.message.ID))
-	}
-	if one.message.Method == "" && asked.line.Dir != "" {
-		head += fmt.Sprintf("  %.1f ms", one.line.MS-asked.line.MS)
-	}
+	head := m.head(i.began)
 	i.out.Printf("%s  ", head)
-	body, colour := content(one.message)
-	if i.pretty {
-		var indented bytes.Buffer
-		if json.Indent(&indented, one.message.Raw, "  ", "  ") == nil {
-			i.out.Printf("\n  %s\n", indented.Bytes())
-			return
-		}
+	var indented bytes.Buffer
+	if i.pretty && json.Indent(&indented, m.Raw, "  ", "  ") == nil {
+		i.out.Printf("\n  %s\n", indented.Bytes())
+		return
 	}
-	text := terminal.OneLine(string(body))
+	text, colour := terminal.OneLine(string(m.Params)+string(m.Result)+string(m.Error)), terminal.Dim // of which it has one
+	if m.failed() {
+		colour = terminal.Red
+	}
 	if i.out.Width > 0 {
 		text = terminal.Truncate(text, max(20, i.out.Width-terminal.Columns(head)-2))
 	}
@@ -221,13 +208,18 @@ func (i *inspector) write(one, asked request, method string) {
 	i.out.Printf("\n")
 }
 
-// content is what a message says beside its envelope.
-func content(m wire.Message) (text []byte, colour terminal.Colour) {
-	switch {
-	case m.Method != "":
-		return m.Params, terminal.Dim
-	case failed(m):
-		return append(bytes.Clone(m.Error), m.Result...), terminal.Red
+// head says when a message passed, where, and what it is.
+func (m *message) head(began time.Time) string {
+	at := began.Add(time.Duration(m.line.MS * float64(time.Millisecond))).Local()
+	arrow, who, took := "→", m.line.Server, ""
+	if m.line.Dir == "in" {
+		arrow = "←"
 	}
-	return m.Result, terminal.Dim
+	if m.line.Host != "" {
+		who = "host " + m.line.Host
+	}
+	if m.took > 0 {
+		took = fmt.Sprintf("(%.1f ms)", m.took)
+	}
+	return terminal.OneLine(strings.Join([]string{at.Format("15:04:05.000"), arrow, who, m.method, string(m.ID), took}, " "))
 }

@@ -42,7 +42,7 @@ Answers come at once, or with --speed 1 after the recorded time.`,
 		speed := cmd.Flags().Float64("speed", 0, "answer `N` times as fast as the server did; 0 is at once")
 		transcript := cmd.Flags().Bool("transcript", false, "print the recording as a transcript of dynmcp's own tests (txtar)")
 		return func(cmd *cobra.Command, args []string) error {
-			header, lines, err := recording.Read(args[0])
+			header, lines, err := recording.Read(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -170,35 +170,43 @@ func (r *replayer) receive(m wire.Message) error {
 		r.end(func(p *player) bool { return p.id != nil && bytes.Equal(p.id, id) })
 		return nil
 	case m.Method == "":
-		for _, p := range r.playing {
-			if p.waits == string(m.ID) {
-				p.waits = ""
-			}
-		}
+		r.resume(string(m.ID))
 		return nil
 	}
-	x := r.script.find(m)
+	if x := r.script.find(m); x != nil {
+		r.begin(x, m)
+		return nil
+	}
 	switch {
-	case x == nil && m.ID == nil:
+	case m.ID == nil:
 		return nil
-	case x == nil && m.Method == "ping":
+	case m.Method == "ping":
 		return r.send(wire.Result(m.ID, []byte(`{}`)))
-	case x == nil:
-		failure := r.script.missing(m)
-		r.log.Warn("not recorded", "method", m.Method, "params", string(m.Params))
-		return r.send(wire.Failure(m.ID, failure))
 	}
+	r.log.Warn("not recorded", "method", m.Method, "params", string(m.Params))
+	return r.send(wire.Failure(m.ID, r.script.missing(m)))
+}
+
+// begin plays an exchange for a request or a notification.
+func (r *replayer) begin(x *exchange, m wire.Message) {
 	if !x.over {
 		r.log.Warn("the recording has no answer to this", "method", m.Method, "params", string(m.Params))
 	}
 	x.played = true
-	if m.ID != nil {
-		r.ids[x], r.tokens[x] = m.ID, wire.Get(m.Params, "_meta", "progressToken")
-	}
+	r.ids[x], r.tokens[x] = m.ID, wire.Get(m.Params, "_meta", "progressToken")
 	if len(x.events) > 0 {
 		r.playing = append(r.playing, &player{exchange: x, id: m.ID, began: time.Now()})
 	}
-	return nil
+}
+
+// resume lets the player go on that waits for the answer to a request of ours.
+func (r *replayer) resume(id string) {
+	for _, p := range r.playing {
+		if p.waits == id {
+			p.waits = ""
+		}
+	}
+	r.end(func(p *player) bool { return p.waits == "" && p.next == len(p.exchange.events) })
 }
 
 func (r *replayer) end(of func(*player) bool) { r.playing = slices.DeleteFunc(r.playing, of) }
@@ -206,27 +214,23 @@ func (r *replayer) end(of func(*player) bool) { r.playing = slices.DeleteFunc(r.
 // play sends the next message of a player under the ids of this time.
 func (r *replayer) play(p *player) error {
 	e := p.exchange.events[p.next]
-	if p.next++; p.next == len(p.exchange.events) {
-		defer r.end(func(other *player) bool { return other == p && p.waits == "" })
-	}
+	p.next++
 	m := e.message
+	if m.IsRequest() {
+		r.lastID++
+		p.waits = fmt.Sprintf(`"replay-%d"`, r.lastID)
+		r.asked[string(m.ID)] = p.waits
+		return r.send([][]byte{wire.Set(m.Raw, "id", []byte(p.waits))})
+	}
+	defer r.resume("") // it may be over
 	switch {
 	case m.Method == "":
 		return r.send([][]byte{wire.Set(m.Raw, "id", r.ids[e.about])})
-	case m.ID != nil:
-		r.lastID++
-		id := fmt.Sprintf(`"replay-%d"`, r.lastID)
-		r.asked[string(m.ID)], p.waits = id, id
-		return r.send([][]byte{wire.Set(m.Raw, "id", []byte(id))})
 	case m.Method == "notifications/progress" && e.about != nil:
 		return r.sendAs(m, r.tokens[e.about], "progressToken")
 	case m.Method == "notifications/cancelled":
 		id := r.asked[string(wire.Get(m.Params, "requestId"))]
-		for _, other := range r.playing {
-			if other.waits == id {
-				other.waits = ""
-			}
-		}
+		r.resume(id)
 		return r.sendAs(m, []byte(id), "requestId")
 	case e.about != nil:
 		return r.sendAs(m, r.ids[e.about], "_meta", transports.MetaSubscriptionID)

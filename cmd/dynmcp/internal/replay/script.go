@@ -42,49 +42,41 @@ type event struct {
 // A script is what was recorded of a server.
 type script map[string][]*exchange // by method, in order
 
-// serversOf returns the servers of a recording.
-func serversOf(lines []recording.Line) []string {
-	names := map[string]bool{}
-	for _, l := range lines {
-		if l.Host == "" && l.Server != "" {
-			names[l.Server] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
-
 // scriptOf returns the script of a server, which may be "" where there is one.
 func scriptOf(lines []recording.Line, server string) (script, error) {
-	all := serversOf(lines)
+	type connected struct {
+		server string
+		conn   int64
+	}
+	connections, scripts := map[connected]*connection{}, map[string]script{}
+	for _, l := range lines {
+		if l.Host != "" || l.Server == "" {
+			continue
+		}
+		if scripts[l.Server] == nil {
+			scripts[l.Server] = script{}
+		}
+		c := connections[connected{l.Server, l.Conn}]
+		if c == nil {
+			c = &connection{script: scripts[l.Server], byID: map[string]*exchange{}, tokens: map[string]*exchange{}}
+			connections[connected{l.Server, l.Conn}] = c
+		}
+		for m := range l.Messages() {
+			c.read(l, m)
+		}
+	}
+	all := slices.Sorted(maps.Keys(scripts))
 	switch {
 	case len(all) == 0:
 		return nil, errors.New("the recording has no message of a server")
-	case server == "" && len(all) == 1:
-		server = all[0]
-	case server == "":
+	case server == "" && len(all) > 1:
 		return nil, hint.With(fmt.Errorf("the recording has %d servers", len(all)), "say which one: --server %s", strings.Join(all, ", --server "))
-	case !slices.Contains(all, server):
+	case server == "":
+		return scripts[all[0]], nil
+	case scripts[server] == nil:
 		return nil, fmt.Errorf("the recording has no server %q, but %s", server, strings.Join(all, ", "))
 	}
-	s, connections := script{}, map[int64]*connection{}
-	for _, l := range lines {
-		if l.Host != "" || l.Server != server {
-			continue
-		}
-		c := connections[l.Conn]
-		if c == nil {
-			c = &connection{s, map[string]*exchange{}, map[string]*exchange{}, nil, nil}
-			connections[l.Conn] = c
-		}
-		for m := range l.Messages() {
-			if l.Dir == "out" {
-				c.sent(l.MS, m)
-			} else {
-				c.received(l.MS, m)
-			}
-		}
-	}
-	return s, nil
+	return scripts[server], nil
 }
 
 // A connection is read to find which messages belong together.
@@ -94,6 +86,14 @@ type connection struct {
 	tokens map[string]*exchange
 	open   []*exchange // requests without a response, but those that stay open
 	last   *exchange
+}
+
+func (c *connection) read(l recording.Line, m wire.Message) {
+	if l.Dir == "out" {
+		c.sent(l.MS, m)
+	} else {
+		c.received(l.MS, m)
+	}
 }
 
 func (c *connection) sent(at float64, m wire.Message) {
@@ -114,29 +114,28 @@ func (c *connection) sent(at float64, m wire.Message) {
 	}
 }
 
+// received adds a message of the server to the exchange of its id or token, or else to the
+// newest request without a response, or to what was sent last.
 func (c *connection) received(at float64, m wire.Message) {
-	e := event{at: at, message: m}
-	to := c.last
+	e, to := event{at: at, message: m}, c.last
 	if len(c.open) > 0 {
 		to = c.open[len(c.open)-1]
 	}
-	switch {
-	case m.Method == "":
-		e.about = c.byID[string(m.ID)]
-		if to = e.about; to == nil {
-			return // of nothing that was recorded
+	switch m.Method {
+	case "":
+		if e.about = c.byID[string(m.ID)]; e.about == nil {
+			return // its request was not recorded
 		}
-		to.over, c.last = true, to
+		to, c.last, e.about.over = e.about, e.about, true
 		c.open = slices.DeleteFunc(c.open, func(x *exchange) bool { return x == to })
-	case m.Method == "notifications/progress":
-		if e.about = c.tokens[string(wire.Get(m.Params, "progressToken"))]; e.about != nil {
-			to = e.about
-		}
+	case "notifications/progress":
+		e.about = c.tokens[string(wire.Get(m.Params, "progressToken"))]
+		to = cmp.Or(e.about, to)
+	case "notifications/subscriptions/acknowledged":
+		e.about = c.byID[string(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))]
+		to = cmp.Or(e.about, to)
 	default:
 		e.about = c.byID[string(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))]
-		if m.Method == "notifications/subscriptions/acknowledged" && e.about != nil {
-			to = e.about
-		}
 	}
 	if to != nil {
 		to.events = append(to.events, e)
