@@ -39,9 +39,10 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":              {84_900, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and the files of aggregators came"},
+	"lines":                       {85_530, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 	"package aggregator": {4_140, "what joins scripts and profiles with sessions; their rooms are below internal"},
 	"package schema":     {4_030, "a type for each key, the newest of scripts, registries and profiles"},
+	"package transports/upstream": {4_020, "its messages are shown to those that watch"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.
