@@ -23,7 +23,7 @@ config are taken out. Put it into a host's config in the place of dynmcp.
 The file is a line of JSON for each message, and only you may read it. If it is there
 already, the new one has a number in its name. dynmcp replay stands in for a server that
 was recorded.`,
-	Example: `  dynmcp record -o files.jsonl -- npx -y @modelcontextprotocol/server-filesystem /tmp
+	Example: `  dynmcp record -o memory.jsonl -- npx -y @modelcontextprotocol/server-memory
   dynmcp record -o run.jsonl -c mcp.json`,
 	Args: stdioVerb.Args,
 	New: func(cmd *cobra.Command) cli.Run {
