@@ -26,8 +26,8 @@ var hostKeys = map[string]string{
 	"dev":            "the host's development mode",
 	"oauth":          "what a login needs is written in auth",
 	"settings":       "they are for an extension of the host",
-	"sandbox":        "dynmcp has no sandbox",
-	"sandboxEnabled": "dynmcp has no sandbox",
+	"sandbox":        "it is written as for VS Code; dynmcp's own has read, write and network (docs/sandbox.md)",
+	"sandboxEnabled": `dynmcp's own is switched on by "sandbox": true`,
 }
 
 // plainHostKeys are others that change nothing.
@@ -146,13 +146,20 @@ func (e hostEntry) other(m syntax.Member) {
 	why, leftOut := hostKeys[m.Key]
 	known := keysOf(serverFields)
 	switch {
-	case leftOut:
+	case leftOut && !(m.Key == "sandbox" && !isHostSandbox(m.Value)):
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this is not read", why)
 	case !slices.Contains(known, m.Key) && nearest.Word(m.Key, known) == "":
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this key of the host is not read", "")
 	default:
 		e.out.Members = append(e.out.Members, m)
 	}
+}
+
+// isHostSandbox reports whether a sandbox is written as VS Code writes it. Any other is ours:
+// one that is left out by mistake would limit nothing.
+func isHostSandbox(n *syntax.Node) bool {
+	network := n.Get("network")
+	return n.Has("filesystem") || network != nil && network.Kind == syntax.Object
 }
 
 // isUnreachable reports whether a host's entry is of a server that only the host can
