@@ -21,8 +21,22 @@ import (
 // that come when it is there again while others wait. A call that is cancelled meanwhile
 // does not reach it.
 func TestWaitingCallsKeepTheirOrder(t *testing.T) {
+	for _, call := range callsOfEcho {
+		testWaitingCalls(t, call)
+	}
+}
+
+// callsOfEcho call up/echo with a number: as the tool of a request, as a request in the
+// arguments of one, and by a path, whose input is checked.
+var callsOfEcho = []string{
+	`{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"n":%d}}}`,
+	`{"name":"mcp_call","arguments":{"method":"tools/call","params":{"name":"up/echo","arguments":{"n":%d}}}}`,
+	`{"name":"meta_call","arguments":{"path":"/up/echo","args":{"n":%d}}}`,
+}
+
+func testWaitingCalls(t *testing.T, call string) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
+		st := newStage(t, txtar.Parse([]byte(strings.Replace(catalogued, "-- upstream", "expose discover browser tree\n-- upstream", 1))))
 		defer st.close()
 		host, up := st.hosts[0], st.upstreams[0]
 		open := st.agg.fleet.Open
@@ -35,7 +49,7 @@ func TestWaitingCallsKeepTheirOrder(t *testing.T) {
 		const calls = 60
 		var want []string
 		for n := range calls {
-			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"n":%d}}}}`, n, n))
+			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":`+call+`}`, n, n))
 			if n%7 == 3 {
 				host.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, n))
 			} else {
@@ -59,6 +73,47 @@ func TestWaitingCallsKeepTheirOrder(t *testing.T) {
 			t.Errorf("%d calls stay in the queue", left)
 		}
 	})
+}
+
+// Calls of tools that are not known before their server has started keep their order, too,
+// whether a request is a call or has one in its arguments.
+func TestFirstCallsKeepTheirOrder(t *testing.T) {
+	for _, call := range callsOfEcho {
+		synctest.Test(t, func(t *testing.T) {
+			st := newStage(t, txtar.Parse([]byte(`
+-- setup --
+host 2025-11-25 {}
+upstream lazy 2025-11-25 {"tools":{}}
+expose discover browser tree
+-- upstream tools/list --
+{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
+`)))
+			defer st.close()
+			open := st.agg.fleet.Open
+			st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+				time.Sleep(time.Second)
+				return open(server, opts)
+			}
+			var want, got []string
+			for n := range 60 {
+				st.hosts[0].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":`+call+`}`, n, n))
+				want = append(want, fmt.Sprint(n))
+			}
+			time.Sleep(time.Second + settling)
+			synctest.Wait()
+			for _, text := range st.upstreams[0].take() {
+				if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" {
+					got = append(got, string(wire.Get(m.Params, "arguments", "n")))
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the upstream got other calls, or in another order (-want +got):\n%s", diff)
+			}
+			if st.agg.fleet.Of(st.agg.set.Get("up")).Record.Queue.InUse() {
+				t.Error("calls stay in the queue")
+			}
+		})
+	}
 }
 
 // A bounded server takes two calls at a time. Two hosts use it.

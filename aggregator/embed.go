@@ -154,7 +154,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	answered := make(chan answer, 1)
 	own := innerParams(params, nil)
 	r := &host.Request{
-		ID: json.RawMessage(`1`), Method: method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{},
+		ID: json.RawMessage(`1`), Method: method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{}, Number: a.lastRequest.Add(1),
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()

@@ -113,7 +113,11 @@ func (c *toolCall) send() {
 	if c.by != nil {
 		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
 			c.params.All, c.input, c.waited = bytes.Clone(c.params.All), bytes.Clone(c.input), true
-			s.agg.work.Answer(r, c.send)
+			leave := s.agg.calls.Hold(s.Session, r, to.Upstream)
+			s.agg.work.Answer(r, func() {
+				defer leave()
+				c.send()
+			})
 			return
 		}
 		if c.refuse(t) {

@@ -118,7 +118,9 @@ func (s session) answer(r *host.Request, q surface.Question, asText bool) {
 		return
 	}
 	r.Own()
+	leave := s.agg.calls.Hold(s.Session, r, w.toStart(false))
 	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		defer leave()
 		switch err := w.listed(ctx, r, u, q.Load); {
 		case err == nil:
 			q.Answer()

@@ -79,7 +79,7 @@ func (r *Request) Cancel(reason json.RawMessage) {
 // answered with, once, on the goroutine that answers; the result may be lent.
 func (r *Request) Inner(method string, params json.RawMessage, answer func(result json.RawMessage, err error)) *Request {
 	inner := &Request{
-		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, Ready: true, session: r.session,
+		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, Ready: true, Number: r.Number, session: r.session,
 		Respond: func(_ *Request, result json.RawMessage, err error) { answer(result, err) },
 	}
 	r.mu.Lock()

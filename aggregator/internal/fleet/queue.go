@@ -23,12 +23,13 @@ type Ticket struct {
 	Next   chan struct{} // holds a token when the ticket may have become the first
 }
 
-// Join adds a call to the queue, before those with a higher number.
+// Join adds a call to the queue, before those with a higher number and behind those with the
+// same, which are parts of one request.
 func (q *Queue) Join(number int64) *Ticket {
 	t := &Ticket{q, number, make(chan struct{}, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(q.waiting, number, func(t *Ticket, number int64) int { return cmp.Compare(t.number, number) })
+	at, _ := slices.BinarySearchFunc(q.waiting, number+1, func(t *Ticket, number int64) int { return cmp.Compare(t.number, number) })
 	q.waiting = slices.Insert(q.waiting, at, t)
 	q.changedLocked()
 	return t

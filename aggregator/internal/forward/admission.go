@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -45,6 +46,20 @@ func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok b
 		wait(r, t)
 	})
 	return nil, nil, false
+}
+
+// Hold keeps the place of a request in the queue of a server, nil for none, while it is not a
+// call yet: its tool has to be listed, or its input checked. Calls whose requests came later are
+// sent later. leave gives up the place once the request is dispatched or answered.
+func (env *Env) Hold(s *sessions.Session, r *host.Request, u *lazy.Upstream) (leave func()) {
+	if u == nil {
+		return func() {}
+	}
+	u, err := env.Fleet.For(s, u)
+	if err != nil { // which the start will say
+		return func() {}
+	}
+	return env.Fleet.Of(u).Record.Queue.Join(r.Number).Leave
 }
 
 // takeReady returns the connection to send the call over at once, nil if that has to wait for
