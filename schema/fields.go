@@ -40,16 +40,26 @@ func fieldsOf(t reflect.Type) []field {
 		if key == "" || key == "-" {
 			continue
 		}
-		f := field{key: key, index: i, group: tag.Get("group"), min: tag.Get("min"), defaultYAML: tag.Get("default")}
-		if enum := tag.Get("enum"); enum != "" {
-			f.enum = strings.Split(enum, ",")
-		}
+		f := field{key: key, index: i, group: tag.Get("group"), enum: Allowed(tag), min: tag.Get("min"), defaultYAML: tag.Get("default")}
 		f.required = tag.Get("required") == "true"
 		f.nonblank = tag.Get("nonblank") == "true"
 		f.secret = tag.Get("secret") == "true"
 		fields = append(fields, f)
 	}
 	return fields
+}
+
+// Allowed returns the values that a key may have by its tag, nil for any. The tag of surfaces
+// names their list.
+func Allowed(tag reflect.StructTag) []string {
+	switch enum := tag.Get("enum"); enum {
+	case "":
+		return nil
+	case "surfaces":
+		return Surfaces
+	default:
+		return strings.Split(enum, ",")
+	}
 }
 
 // inGroups returns the fields that belong to one of the groups.

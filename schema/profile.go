@@ -15,7 +15,7 @@ type Profile struct {
 	// The servers: names and globs; a leading ! leaves out. With only such patterns, all other servers are in it.
 	Servers []string `json:"servers" required:"true" nonblank:"true" example:"[github, jira, \"!*-prod\"]"`
 	// The surfaces that hosts of the profile see. Left out, those of the file.
-	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,auto" default:"[]" example:"[direct]"`
+	Expose []string `json:"expose" enum:"surfaces" default:"[]" example:"[direct]"`
 	// By server: what is otherwise in the profile.
 	Overrides map[string]ProfileOverride `json:"overrides" default:"{}" example:"{files: {tool_filter: [\"get_*\"]}}"`
 }

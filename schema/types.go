@@ -99,7 +99,7 @@ type Document struct {
 	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
 	// The surfaces that the host sees. auto is direct for a host with a tool search, and discover for others. The default of a file with only a tree is tree.
-	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,script,auto" default:"[discover]" example:"[discover, direct]"`
+	Expose []string `json:"expose" enum:"surfaces" default:"[discover]" example:"[discover, direct]"`
 	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by the tools' annotations; auto is split for hosts that ask by tool, else one.
 	UseTool string `json:"use_tool" enum:"one,split,auto" default:"one" example:"split"`
 	// Tools that are shown as themselves beside discover_tool.

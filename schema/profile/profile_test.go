@@ -43,7 +43,7 @@ func TestSelect(t *testing.T) {
 ], "profiles": {
   "work": ["github", "jira*", "!*-prod"],
   "others": ["!jira*"],
-  "direct": {"servers": ["github"], "expose": ["direct"], "overrides": {"github": {"description": "Mine.", "tool_filter": ["b*"]}}}
+  "direct": {"servers": ["github"], "expose": ["direct", "script"], "overrides": {"github": {"description": "Mine.", "tool_filter": ["b*"]}}}
 }}`
 	path := filepath.Join(t.TempDir(), "mcp.json")
 	if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
@@ -87,7 +87,7 @@ func TestSelect(t *testing.T) {
 	}
 	direct := of("direct", schema.LoadOptions{})
 	s := direct.Servers[0]
-	if s.Description != "Mine." || !slices.Equal(s.ToolFilter, []string{"b*"}) || !slices.Equal(direct.Expose, []string{schema.ExposeDirect}) || direct.StartupWait != schema.DirectWait {
+	if s.Description != "Mine." || !slices.Equal(s.ToolFilter, []string{"b*"}) || !slices.Equal(direct.Expose, []string{schema.ExposeDirect, schema.ExposeScript}) || direct.StartupWait != schema.DirectWait {
 		t.Errorf("got %+v, %v, %v", s, direct.Expose, direct.StartupWait)
 	}
 	if cfg := of("direct", schema.LoadOptions{Expose: []string{schema.ExposeProxy}}); !slices.Equal(cfg.Expose, []string{schema.ExposeProxy}) {

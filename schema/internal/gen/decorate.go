@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/invopop/jsonschema"
+
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // decorate puts into the schema of an object what the tags of its Go type
@@ -30,14 +31,12 @@ func decorate(object *jsonschema.Schema, t reflect.Type) error {
 }
 
 func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
-	if enum := f.Tag.Get("enum"); enum != "" {
-		of := p
-		if p.Items != nil {
-			of = p.Items
-		}
-		for value := range strings.SplitSeq(enum, ",") {
-			of.Enum = append(of.Enum, value)
-		}
+	of := p
+	if p.Items != nil {
+		of = p.Items
+	}
+	for _, value := range schema.Allowed(f.Tag) {
+		of.Enum = append(of.Enum, value)
 	}
 	if f.Tag.Get("nonblank") == "true" {
 		p.Pattern = `\S`

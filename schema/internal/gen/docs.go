@@ -117,8 +117,8 @@ func wrap(text, indent string) string {
 // tags add: an example where neither the values nor the default show the form.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
 	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
-	if enum := tag.Get("enum"); enum != "" {
-		text += " One of " + "`" + strings.ReplaceAll(enum, ",", "`, `") + "`."
+	if values := schema.Allowed(tag); values != nil {
+		text += " One of " + "`" + strings.Join(values, "`, `") + "`."
 	}
 	if least := tag.Get("min"); least != "" {
 		text += " At least " + least + "."
