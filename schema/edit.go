@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/dynmcp/dynmcp/schema/reference"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -163,7 +164,7 @@ func (s Server) Check() error {
 }
 
 func markReferences(n *syntax.Node) {
-	n.Unresolved = n.Kind == syntax.Text && hasReference(n.Scalar)
+	n.Unresolved = n.Kind == syntax.Text && reference.In(n.Scalar)
 	for _, item := range n.Items {
 		markReferences(item)
 	}

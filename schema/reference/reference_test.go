@@ -1,4 +1,4 @@
-package schema
+package reference
 
 import (
 	"regexp"
@@ -41,8 +41,8 @@ func TestExpand(t *testing.T) {
 		{"${env:A}", "${env:A}"},
 		{"größer ${A}", "größer 1"},
 	} {
-		if got := expand(test.in, testVars, nil); got.text != test.want || got.missing != nil {
-			t.Errorf("expand(%q): got %q, missing %v, want %q", test.in, got.text, got.missing, test.want)
+		if got := Expand(test.in, testVars, nil); got.Text != test.want || got.Missing != nil {
+			t.Errorf("Expand(%q): got %q, missing %v, want %q", test.in, got.Text, got.Missing, test.want)
 		}
 	}
 }
@@ -50,13 +50,13 @@ func TestExpand(t *testing.T) {
 // Every missing variable of a text is reported, once; the ones with a default
 // are not missing.
 func TestExpandMissing(t *testing.T) {
-	got := expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars, nil)
-	if diff := cmp.Diff([]string{"X", "Z"}, got.missing); diff != "" {
+	got := Expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars, nil)
+	if diff := cmp.Diff([]string{"X", "Z"}, got.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
 
-// FuzzExpand compares expand with the same rules written as a regular
+// FuzzExpand compares Expand with the same rules written as a regular
 // expression, and checks that it says so when it leaves a reference alone.
 func FuzzExpand(f *testing.F) {
 	for _, seed := range []string{"${A}", "$${A}", "${NONE:-x}", "${", "$$", "a${A}b$${C}${D", "${}}", "${A:-${B}}", "$$$${A}", "${EMPTY:-}"} {
@@ -70,7 +70,7 @@ func FuzzExpand(f *testing.F) {
 			if strings.HasPrefix(ref, "$$") {
 				return ref[1:]
 			}
-			if isSecretReference(ref) { // which nobody is asked for here
+			if IsSecret(ref) { // which nobody is asked for here
 				nested = nested || strings.Contains(ref[1:], "${")
 				return ref
 			}
@@ -85,9 +85,9 @@ func FuzzExpand(f *testing.F) {
 			}
 			return strings.TrimPrefix(parts[2], ":-")
 		})
-		got := expand(s, testVars, nil)
-		if !nested && got.text != want || got.unexpanded != unexpanded || (got.nested != "") != nested {
-			t.Errorf("expand(%q): got %+v, want %q, unexpanded %v, nested %v", s, got, want, unexpanded, nested)
+		got := Expand(s, testVars, nil)
+		if !nested && got.Text != want || got.Unexpanded != unexpanded || (got.Nested != "") != nested {
+			t.Errorf("Expand(%q): got %+v, want %q, unexpanded %v, nested %v", s, got, want, unexpanded, nested)
 		}
 	})
 }

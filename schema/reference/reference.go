@@ -1,0 +1,123 @@
+// Package reference replaces references in texts: ${NAME} and ${NAME:-default} to variables,
+// ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH} to secrets.
+package reference
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+)
+
+var (
+	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// secret matches a reference to a secret. ${file:-x} is a variable with a default.
+	secret = lazyregexp.New(`^\$\{(?:keyring|cmd|file):[^-]`)
+)
+
+// A Secret is what a reference to one led to.
+type Secret struct{ Value, Problem, Hint string }
+
+// An Expansion is a text with its references replaced.
+type Expansion struct {
+	Text       string
+	Expanded   bool     // there was a reference
+	Values     []string // of variables that were inserted; defaults are not among them
+	Missing    []string // undefined variables without a default
+	Unexpanded bool     // a ${…} that is not a reference is left as it is
+	Nested     string   // what contains a ${…} of its own, a default or a reference
+
+	Secrets []string // values of secrets that were inserted
+	Failed  []Secret // those that could not be found
+	Unasked bool     // a reference to a secret is left as it is
+}
+
+// Expand replaces the references in s. Values are not expanded again. A default also
+// replaces an empty variable. $${…} is an escaped ${…}. Everything else, a lone $ and an
+// unclosed ${ included, stays as it is. found are the secrets by reference.
+func Expand(s string, variables map[string]string, found map[string]Secret) Expansion {
+	var out Expansion
+	var b strings.Builder
+	for s != "" {
+		plain, reference, rest := Next(s)
+		b.WriteString(plain)
+		b.WriteString(out.replace(reference, variables, found))
+		s = rest
+	}
+	out.Text = b.String()
+	return out
+}
+
+// Next cuts s before and after its first ${…} or $${…}.
+func Next(s string) (plain, reference, rest string) {
+	begin := strings.Index(s, "${")
+	if begin < 0 {
+		return s, "", ""
+	}
+	length := strings.IndexByte(s[begin:], '}') + 1
+	if length == 0 {
+		return s, "", ""
+	}
+	end := begin + length
+	if begin > 0 && s[begin-1] == '$' {
+		begin--
+	}
+	return s[:begin], s[begin:end], s[end:]
+}
+
+// In reports whether a text has a ${…}, of a variable or not.
+func In(s string) bool {
+	_, reference, _ := Next(s)
+	return reference != ""
+}
+
+// IsSecret reports whether a reference is one to a secret.
+func IsSecret(reference string) bool { return secret().MatchString(reference) }
+
+// IsNested reports whether a reference has another one in it.
+func IsNested(reference string) bool { return In(reference[1:]) }
+
+// replace returns the value of a reference.
+func (e *Expansion) replace(reference string, variables map[string]string, found map[string]Secret) string {
+	if reference == "" || strings.HasPrefix(reference, "$$") {
+		return strings.TrimPrefix(reference, "$")
+	}
+	if IsSecret(reference) {
+		return e.replaceSecret(reference, found)
+	}
+	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
+	if !variableName().MatchString(name) {
+		e.Unexpanded = true
+		return reference
+	}
+	e.Expanded = true
+	value, defined := variables[name]
+	switch {
+	case strings.Contains(fallback, "${"):
+		e.Nested = "a default"
+	case hasFallback && value == "":
+		return fallback
+	case defined:
+		e.Values = append(e.Values, value)
+	case !slices.Contains(e.Missing, name):
+		e.Missing = append(e.Missing, name)
+	}
+	return value
+}
+
+func (e *Expansion) replaceSecret(reference string, found map[string]Secret) string {
+	e.Expanded = true
+	s, asked := found[reference]
+	switch {
+	case IsNested(reference):
+		e.Nested = "a reference"
+	case !asked:
+		e.Unasked = true
+	case s.Problem != "":
+		e.Failed = append(e.Failed, s)
+	default:
+		e.Secrets = append(e.Secrets, s.Value)
+		return s.Value
+	}
+	return reference
+}
