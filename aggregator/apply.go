@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
@@ -15,8 +16,9 @@ import (
 
 // A state is what a config says, worked out.
 type state struct {
-	face
-	profiles map[string]*face // by name
+	cfg      *schema.Config
+	exposed  *exposed.Set
+	profiles map[string]*exposed.Set // by name
 	store    *listing.Store
 	pins     *pinning.Pins
 	policy   *policy.Rules              // nil if unset
@@ -46,15 +48,15 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{}
+	st := &state{cfg: cfg}
 	var err error
 	if st.policy, err = policy.New(cfg.Policy); err != nil {
 		return nil, err
 	}
-	if st.face, err = newFace(cfg); err != nil {
+	if st.exposed, err = exposed.New(cfg); err != nil {
 		return nil, err
 	}
-	if st.profiles, err = newFaces(cfg); err != nil {
+	if st.profiles, err = exposed.Profiles(cfg); err != nil {
 		return nil, err
 	}
 	if a.opts.Listings != nil {

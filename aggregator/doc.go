@@ -29,7 +29,7 @@
 //	                └ Writer.SendWithin to the host                    [wire/writer.go]
 //
 // What a call means is read before. readToolCall finds the tool of ours that is called, among
-// those of the surfaces (surfaces.go). That answers, or says which tool of an upstream is
+// those of the surfaces (internal/exposed). That answers, or says which tool of an upstream is
 // to be called, and how (toolCall). A call in the arguments of another one (inner.go) is a
 // toolCall as well. A surface is a package below internal/surface. It
 // knows no session, but what surfacecall.go offers.

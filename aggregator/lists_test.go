@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
@@ -79,9 +80,10 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 
 // show adds a tool to what all hosts see.
 func (st *state) show(t surface.Tool) {
-	set := *st.seen.usual
-	set.Tools = append(slices.Clone(set.Tools), t)
-	st.seen = surfaces{&set, &set}
+	of, shown := *st.exposed, *st.exposed.Usual.Usual
+	shown.Tools = append(slices.Clone(shown.Tools), t)
+	of.Usual = exposed.Pair{Usual: &shown, Searching: &shown}
+	st.exposed = &of
 }
 
 // A surface that cannot be shown costs its list, not the process and not the
@@ -114,7 +116,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.seen.usual = &surface.Surface{}
+	st.exposed.Usual.Usual = &surface.Surface{}
 	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
 	agg.state.Store(&st)
 	for range 100 {

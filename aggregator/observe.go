@@ -1,17 +1,13 @@
 package aggregator
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -45,46 +41,6 @@ func (s session) observeRefusal(r *host.Request, err error) {
 	s.agg.observation.Ended(observe.CallEnd{
 		Session: s.ID, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
 		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params), From: s.Info(),
-	})
-}
-
-// An ownCall is a call of a tool of ours that somebody observes.
-type ownCall struct {
-	tool, surface string
-	arguments     json.RawMessage
-	began         time.Time
-	queries       int
-	shown         atomic.Int32 // definitions
-	passed        atomic.Bool  // it has made calls of others, which are told of by themselves
-}
-
-// observeOwn returns the call of a tool of ours to be told of when it is answered, nil where
-// nobody wants to know.
-func observeOwn(c *toolCall, tool string, arguments json.RawMessage) *ownCall {
-	if !c.session.agg.observation.TellsOwn() {
-		return nil
-	}
-	own := &ownCall{tool: tool, surface: surfaceOf(c), arguments: bytes.Clone(arguments), began: time.Now()}
-	switch query := wire.Get(arguments, "query"); {
-	case query == nil:
-	case query[0] == '[':
-		for range wire.Elements(query) {
-			own.queries++
-		}
-	case string(query) != `""` && string(query) != "null":
-		own.queries = 1
-	}
-	return own
-}
-
-// ended tells of the call.
-func (own *ownCall) ended(s session, result json.RawMessage, err error) {
-	if own == nil || own.passed.Swap(true) {
-		return
-	}
-	s.agg.opts.Observe.Own(observe.OwnEnd{
-		From: s.Info(), Surface: own.surface, Tool: own.tool, Began: own.began, End: time.Now(), Arguments: own.arguments, Result: result,
-		Failed: err != nil || string(wire.Get(result, "isError")) == "true", Queries: own.queries, Shown: int(own.shown.Load()),
 	})
 }
 

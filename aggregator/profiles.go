@@ -1,12 +1,13 @@
 package aggregator
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
@@ -33,61 +34,26 @@ func UnknownNamespace(a *Aggregator, namespace string) string {
 	return err.Error() + "; " + err.Hint()
 }
 
-// A face is what hosts see of a config: of all of it, or of a profile.
-type face struct {
-	cfg             *schema.Config
-	seen, seenSplit surfaces         // seenSplit is for hosts for which use_tool is split
-	tree            *surface.Surface // for guests of the tree
-}
-
-func newFace(cfg *schema.Config) (f face, err error) {
-	f.cfg = cfg
-	if f.seen, err = newSurfaces(cfg); err != nil {
-		return f, err
-	}
-	split := *cfg
-	split.UseTool = schema.UseToolSplit
-	if f.seenSplit, err = newSurfaces(&split); err != nil {
-		return f, err
-	}
-	f.tree, _ = newSurface(cfg, []string{schema.ExposeTree}, "")
-	return f, nil
-}
-
-// newFaces returns the faces of the profiles of a config. That of "" shows nothing: a
-// reload may take away the profile of a session.
-func newFaces(cfg *schema.Config) (map[string]*face, error) {
-	nothing := *cfg
-	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
-	parts := map[string]*schema.Config{"": &nothing}
-	for name := range cfg.Profiles {
-		part, err := profile.Select(cfg, name)
-		if err != nil {
-			return nil, err
-		}
-		parts[name] = part
-	}
-	faces := map[string]*face{}
-	for name, part := range parts {
-		f, err := newFace(part)
-		if err != nil {
-			return nil, err
-		}
-		faces[name] = &f
-	}
-	return faces, nil
-}
-
-// faceOf returns what a session's host sees of the config.
-func faceOf(s session) *face {
+// exposedTo returns what a session's host sees of the config, but for what is about the
+// session itself: see surface.
+func exposedTo(s session) *exposed.Set {
 	st := s.agg.state.Load()
 	if s.In == "" {
-		return &st.face
+		return st.exposed
 	}
-	if f := st.profiles[s.In]; f != nil {
-		return f
+	return cmp.Or(st.profiles[s.In], st.profiles[""])
+}
+
+// surface returns what the session's host sees.
+func (s session) surface() *surface.Surface {
+	set := exposedTo(s)
+	switch {
+	case s.Only != "":
+		return &exposed.OneServer
+	case s.Tree:
+		return set.Tree
 	}
-	return st.profiles[""]
+	return set.Surface(s.hostProfile())
 }
 
 func inProfile(a *Aggregator, name, server string) bool {

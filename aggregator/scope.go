@@ -13,7 +13,7 @@ func (s session) views() *catalog.Views { return s.worded(s.agg.fleet.Views(s.Se
 
 // worded returns views as their texts are for a session's host.
 func (s session) worded(views *catalog.Views) *catalog.Views {
-	if faceOf(s).splits(s.hostProfile()) {
+	if exposedTo(s).Splits(s.hostProfile()) {
 		return views.Split()
 	}
 	return views
@@ -37,9 +37,9 @@ type listKey struct {
 }
 
 func listKeyOf(s session) listKey {
-	set, st, p := s.surface(), faceOf(s), s.hostProfile()
-	key := listKey{only: s.Only, in: s.In, tree: s.Tree, searches: st.searches(p), splits: st.splits(p), longest: catalog.MaxDirect}
-	if set.Direct || len(st.cfg.Pin) > 0 {
+	sees, set, p := s.surface(), exposedTo(s), s.hostProfile()
+	key := listKey{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), splits: set.Splits(p), longest: catalog.MaxDirect}
+	if sees.Direct || len(set.Config.Pin) > 0 {
 		key.longest = p.Longest()
 	}
 	return key

@@ -43,11 +43,11 @@ func (s session) hostProfile() *sessions.Profile {
 // startupWait is how long a request of a session waits for servers that are starting:
 // what the config says or else what suits the host.
 func (s session) startupWait() time.Duration {
-	p, f := s.hostProfile(), faceOf(s)
-	if f.searches(p) {
-		return f.cfg.StartupWaitOr(schema.DirectWait)
+	p, set := s.hostProfile(), exposedTo(s)
+	if set.Searches(p) {
+		return set.Config.StartupWaitOr(schema.DirectWait)
 	}
-	return f.cfg.StartupWaitOr(p.StartupWait)
+	return set.Config.StartupWaitOr(p.StartupWait)
 }
 
 // declare keeps what a session's host said of itself, in the handshake or with a request.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -21,21 +22,19 @@ import (
 type surfaceCall struct {
 	session session
 	request *host.Request
-	params  json.RawMessage // of the host's call
-	own     *ownCall        // nil where nobody observes, and of a part
+	params  json.RawMessage  // of the host's call
+	own     *observe.OwnCall // nil where nobody observes, and of a part
 }
 
 func (c surfaceCall) View() *catalog.View { return c.session.view() }
 
 func (c surfaceCall) Show(t *catalog.Tool) {
 	c.session.Shown.Add(t)
-	if c.own != nil {
-		c.own.shown.Add(1)
-	}
+	c.own.Show()
 }
 
 func (c surfaceCall) Reply(result json.RawMessage, err error) {
-	c.own.ended(c.session, result, err)
+	c.own.End(c.session.Info, result, err)
 	c.request.Reply(result, err)
 }
 
@@ -78,9 +77,7 @@ func (c surfaceCall) GivenUp(server string) string {
 }
 
 func (c surfaceCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
-	if c.own != nil {
-		c.own.passed.Store(true)
-	}
+	c.own.Pass()
 	innerRequest{c.session, c.request.Inner(method, innerParams(params, c.params), done)}.handle(by)
 }
 

@@ -81,7 +81,7 @@ func (c *toolCall) read() bool {
 func (c *toolCall) readOwn(t *surface.Tool) bool {
 	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
-		own := observeOwn(c, t.Name, arguments)
+		own := c.session.agg.observation.BeginOwn(surfaceOf(c), t.Name, arguments)
 		return &surface.Call{Session: surfaceCall{c.session, c.request, c.params.All, own}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {

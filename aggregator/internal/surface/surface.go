@@ -1,6 +1,6 @@
 // Package surface is what all surfaces share. A surface is a way in which hosts see and use
 // what the servers have: some tools of ours, with their texts. Each one is a folder below
-// this one and a line in the aggregator's table (surfaces.go).
+// this one and a line in the table of package exposed.
 //
 // A surface knows the catalogue and reads the arguments of its tools. It does not know the
 // session whose host calls them: what it may ask of that is the interface Session.

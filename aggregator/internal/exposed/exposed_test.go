@@ -1,4 +1,4 @@
-package aggregator
+package exposed
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 // What a config may expose is what there is, in the order of preference.
 func TestSurfacesAreThoseOfTheSchema(t *testing.T) {
 	var names []string
-	for _, line := range surfaceTable {
+	for _, line := range surfaces {
 		names = append(names, line.name)
 	}
 	if names = append(names, schema.ExposeAuto); !slices.Equal(names, schema.Surfaces) {

@@ -1,0 +1,144 @@
+// Package exposed composes the surfaces that hosts see of a config. Hosts differ in which
+// surface auto stands for and in whether use_tool is split; a profile has surfaces of its own.
+package exposed
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/direct"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/proxy"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/profile"
+)
+
+// The surfaces that a config's expose may name, beside auto. Where several are on, the
+// texts of the first one are used.
+var surfaces = []line{
+	{schema.ExposeDiscover, discover.New},
+	{schema.ExposeTree, tree.New},
+	{schema.ExposeBrowser, browser.New},
+	{schema.ExposeProxy, proxy.New},
+	{schema.ExposeDirect, direct.New},
+	{schema.ExposeScript, script.New},
+}
+
+type line struct {
+	name string
+	of   func(*schema.Config) surface.Surface
+}
+
+// compose returns the surfaces of these names as one, of which auto stands for another:
+// all their tools, and of each text that of the first surface in the table that has it.
+func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
+	all := &surface.Surface{}
+	made := map[string]surface.Surface{}
+	for _, name := range names {
+		if name == schema.ExposeAuto {
+			name = auto
+		}
+		at := slices.IndexFunc(surfaces, func(line line) bool { return line.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("expose: there is no surface %q", name)
+		}
+		made[name] = surfaces[at].of(cfg)
+		all.Tools = append(all.Tools, made[name].Tools...)
+	}
+	for _, line := range surfaces {
+		all.AddTexts(made[line.name])
+	}
+	return all, nil
+}
+
+// A Set is what hosts see of a config, or of a profile in it.
+type Set struct {
+	Config *schema.Config
+	Usual  Pair
+	Split  Pair             // for hosts for which use_tool is split
+	Tree   *surface.Surface // for guests of the tree
+}
+
+// A Pair are the surfaces of hosts for which use_tool is the same.
+type Pair struct {
+	Usual     *surface.Surface
+	Searching *surface.Surface // for hosts that search tools by themselves: another one where that counts
+}
+
+func newPair(cfg *schema.Config) (p Pair, err error) {
+	if p.Usual, err = compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+		return p, err
+	}
+	if p.Searching = p.Usual; slices.Contains(cfg.Expose, schema.ExposeAuto) {
+		p.Searching, err = compose(cfg, cfg.Expose, schema.ExposeDirect)
+	}
+	return p, err
+}
+
+// New returns what hosts see of a config.
+func New(cfg *schema.Config) (*Set, error) {
+	s := &Set{Config: cfg}
+	var err error
+	if s.Usual, err = newPair(cfg); err != nil {
+		return nil, err
+	}
+	split := *cfg
+	split.UseTool = schema.UseToolSplit
+	if s.Split, err = newPair(&split); err != nil {
+		return nil, err
+	}
+	s.Tree, err = compose(cfg, []string{schema.ExposeTree}, "")
+	return s, err
+}
+
+// Profiles returns what hosts see of each profile of a config. That of "" shows nothing: a
+// reload may take away the profile of a session.
+func Profiles(cfg *schema.Config) (map[string]*Set, error) {
+	nothing := *cfg
+	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
+	none, err := New(&nothing)
+	if err != nil {
+		return nil, err
+	}
+	sets := map[string]*Set{"": none}
+	for name := range cfg.Profiles {
+		part, err := profile.Select(cfg, name)
+		if err != nil {
+			return nil, err
+		}
+		if sets[name], err = New(part); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
+}
+
+// OneServer is what a session sees that is about one server.
+var OneServer = direct.New(nil)
+
+// Surface returns what a host sees.
+func (s *Set) Surface(p *sessions.Profile) *surface.Surface {
+	seen := s.Usual
+	if s.Splits(p) {
+		seen = s.Split
+	}
+	if s.Searches(p) {
+		return seen.Searching
+	}
+	return seen.Usual
+}
+
+// Searches reports whether a host sees other surfaces because it searches tools by itself.
+func (s *Set) Searches(p *sessions.Profile) bool {
+	return p.Searches && s.Usual.Searching != s.Usual.Usual
+}
+
+// Splits reports whether a host sees three tools in the place of use_tool.
+func (s *Set) Splits(p *sessions.Profile) bool {
+	return s.Config.UseTool == schema.UseToolSplit || s.Config.UseTool == schema.UseToolAuto && p.AsksByTool
+}
