@@ -92,23 +92,14 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	return syntax.Edit(name, data, root, path, value)
 }
 
-// SetSandbox returns data, a config, with another sandbox in the entry of that server. In JSON
-// all else stays as it is; in YAML the entry is written again.
-func SetSandbox(name string, data []byte, server string, box Sandbox) ([]byte, error) {
-	return setMember(name, data, server, "sandbox", valueNode(reflect.ValueOf(box)))
-}
-
-// SetKey is SetSandbox for another key, which is left out where the value is zero.
-func SetKey(name string, data []byte, server, key string, value any) ([]byte, error) {
-	v := reflect.ValueOf(value)
-	if v.IsZero() {
-		return setMember(name, data, server, key, nil)
+// SetKey returns data, a config, with another value of a key in the entry of that server, or
+// without the key where the value is zero. In JSON all else stays as it is; in YAML the entry
+// is written again.
+func SetKey(name string, data []byte, server, key string, to any) ([]byte, error) {
+	var value *syntax.Node
+	if v := reflect.ValueOf(to); !v.IsZero() {
+		value = valueNode(v)
 	}
-	return setMember(name, data, server, key, valueNode(v))
-}
-
-// setMember puts a value at a key of the entry of a server, or removes the key where it is nil.
-func setMember(name string, data []byte, server, key string, value *syntax.Node) ([]byte, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func edit(file, input string) string {
 			Auth: &Auth{ClientID: "id"},
 		})
 	case "box":
-		out, err = SetSandbox(name, []byte(input), "git", Sandbox{On: true, Read: []string{"~/notes"}, Network: Network{Hosts: []string{"api.test:443"}}})
+		out, err = SetKey(name, []byte(input), "git", "sandbox", Sandbox{On: true, Read: []string{"~/notes"}, Network: Network{Hosts: []string{"api.test:443"}}})
 	default:
 		out, err = RemoveServer(name, []byte(input), "git")
 	}

@@ -124,7 +124,7 @@ func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, bo
 		return err
 	}
 	defer unlock()
-	text, err := schema.SetSandbox(file.Path, file.Old, name, box)
+	text, err := schema.SetKey(file.Path, file.Old, name, "sandbox", box)
 	if err != nil {
 		return err
 	}
