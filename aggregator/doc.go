@@ -37,7 +37,8 @@
 // Both ways run on the goroutine that reads, which does not block. A call that has to wait,
 // for the start of its server, for an answer about the roots or for calls before it, joins
 // the queue of the server (internal/forward, admission.go) and waits on a goroutine of its
-// own; so does a request for what no server is known to have (wait.go). The lines of params
+// own; so does a request for what no server is known to have (wait.go), which keeps its place
+// in the queue of the server that is started for it. The lines of params
 // and results are borrowed until the next one is read: code that keeps a part copies it first
 // (Request.Own, Call.clone). Conn.Start calls Answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is added in

@@ -94,7 +94,7 @@ type UnknownServerError struct{ Name string }
 
 func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.Name }
 
-// View returns what is known of the servers now.
+// View returns the catalogue as it is now.
 func (a *Aggregator) View() *catalog.View {
 	views := a.catalog.Views()
 	if a.config().UseTool == schema.UseToolSplit {

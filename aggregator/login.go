@@ -12,8 +12,8 @@ import (
 )
 
 // A request that fails because its server wants a login is answered with the command
-// to run, unless its host shows pages to people (URL mode elicitation). Then whoever
-// sits there is offered the login, and the request goes on after it:
+// to run, unless its host shows pages to people (URL mode elicitation). Then the host is
+// offered the login, and the request goes on after it:
 //
 //	a host of the handshake era is asked while its request waits
 //	a host of the stateless era has the question for a result, and its next request

@@ -226,7 +226,7 @@ func (c *toolCall) sendLater(server string, settled bool) {
 	}, c.by != nil && !c.by.Program)
 }
 
-// refuseUnknown answers a call of a tool that there is not.
+// refuseUnknown answers a call of a tool that does not exist.
 func (c *toolCall) refuseUnknown() {
 	s := c.session
 	switch {

@@ -145,7 +145,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 // what it listed in an earlier run counts again.
 // An evicted server is offered again. Put reports false and does nothing when
 // no such server is declared: a load that outlived a reload changes nothing.
-// Of two calls at once for one server either may count; whoever lists a server
+// Of two calls at once for one server either may count; the caller that lists a server
 // does so in turn.
 func (c *Catalog) Put(name string, l *Indexed) bool {
 	c.mu.Lock()

@@ -50,7 +50,7 @@ type Tool struct {
 	overridden bool            // Description is not the one in Raw
 }
 
-// ServerInfo says what is known of one server.
+// ServerInfo describes a server.
 type ServerInfo struct {
 	Name, Description, Note string
 

@@ -106,7 +106,7 @@ func (v *View) Tool(name string) (*Tool, bool) {
 // Tools returns all known tools, sorted by exposed name. The slice is shared.
 func (v *View) Tools() []*Tool { return v.all().tools }
 
-// Server says what is known of one offered server.
+// Server describes an offered server.
 func (v *View) Server(name string) (ServerInfo, bool) {
 	p, ok := v.server[name]
 	if !ok {

@@ -41,7 +41,7 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
-	// Activity says what is recorded of calls, nil that nothing is.
+	// Activity says what is recorded of calls; nil records nothing.
 	Activity *Activity
 	// Policy are the rules about calls of tools.
 	Policy []PolicyRule
@@ -239,7 +239,7 @@ type Inherit struct {
 	Names []string
 }
 
-// Sandbox is what a program may do besides running. The zero value is none: it may do what
+// Sandbox is what a program may do besides running. The zero value is no sandbox: it may do what
 // its user may.
 type Sandbox struct {
 	// On says that there is one.

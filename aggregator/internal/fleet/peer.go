@@ -33,7 +33,7 @@ type Peer struct {
 	Listing       *listing.Cache
 }
 
-// Of returns what is known of an upstream.
+// Of returns the peer of an upstream.
 func (f *Fleet) Of(u *lazy.Upstream) *Peer {
 	if p, ok := f.Peers.Load(u); ok {
 		return p.(*Peer)

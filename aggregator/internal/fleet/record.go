@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A record is what is known in this run of a server, or of what one owner has of it. It
+// A record holds the state of a server, or of an upstream of one owner, for a run. It
 // stays when a new config replaces the upstream.
 type record struct {
 	Entry  *record // of the server as all have it; the record itself if it is that

@@ -68,7 +68,7 @@ func textOf(result json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// Read returns what is asked of a result, as a tool's result.
+// Read returns the requested part of a result, as the result of a tool.
 func (q Query) Read(result json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case q.JSONPath != "":

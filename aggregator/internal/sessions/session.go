@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Session is what is known of one host, for as long as it is connected.
+// A Session is the state of one host, for as long as it is connected.
 type Session struct {
 	ID        string
 	User      string // whose it is: what comes of one user's calls is not for another's sessions. "" is the user of stdio

@@ -101,7 +101,7 @@ func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]j
 	}
 }
 
-// member returns a member of an object that is a string, "" if it is none.
+// member returns a string member of an object, "" if absent or not a string.
 func member(object json.RawMessage, key string) string {
 	text, _ := wire.Text(wire.Get(object, key))
 	return text

@@ -33,7 +33,7 @@ type File struct {
 	KeepAll bool // a backup is never overwritten
 }
 
-// Open reads a file that is to be changed, or finds that there is none.
+// Open reads a file that is to be changed. It may not exist.
 func Open(path string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -48,7 +48,7 @@ func (h Host) lists(path string, data []byte) ([]serverList, error) {
 	return lists, err
 }
 
-// listOf returns the members of a JSON object in their order; what is none has none.
+// listOf returns the members of a JSON object in their order; any other value has no members.
 func listOf(raw []byte, keys []string) serverList {
 	l := serverList{keys: keys, entries: map[string]json.RawMessage{}}
 	value, err := hujson.Parse(raw)

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
-// Only Codex has TOML. Libraries that keep comments print the whole file anew; here all
+// Only Codex has TOML. Libraries that keep comments rewrite the whole file; here all
 // else keeps its bytes. So a table is set or removed by lines, and the result is parsed to
 // check that nothing else has changed.
 

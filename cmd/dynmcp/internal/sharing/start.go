@@ -114,7 +114,7 @@ func workingDir(config string) string {
 // maxLog is how much a run that was started for a host leaves in its log.
 const maxLog = 1 << 20
 
-// A BoundedLog is a file that is begun anew when it has become too long.
+// A BoundedLog is a file that is truncated when it has become too long.
 type BoundedLog struct{ *os.File }
 
 // Write implements io.Writer.
