@@ -34,8 +34,7 @@ func UnknownNamespace(a *Aggregator, namespace string) string {
 	return err.Error() + "; " + err.Hint()
 }
 
-// exposedTo returns what a session's host sees of the config, but for what is about the
-// session itself: see surface.
+// exposedTo returns what hosts see of the config that a session is about.
 func exposedTo(s session) *exposed.Set {
 	st := s.agg.state.Load()
 	if s.In == "" {

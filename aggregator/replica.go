@@ -233,7 +233,9 @@ func (l *replicaLink) handle(r *host.Request) {
 		l.end()
 		return
 	}
-	l.pass(r)
+	if !l.awaitList(r) { // to which a server may be held
+		l.send(r)
+	}
 }
 
 // introduce answers with what the server said of itself, in its era.
@@ -349,14 +351,7 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 	}
 }
 
-// pass sends a request on to the server as it is, over the connection that the link is
-// about, when what it is held to is known.
-func (l *replicaLink) pass(r *host.Request) {
-	if !l.awaitList(r) {
-		l.send(r)
-	}
-}
-
+// send sends a request on to the server as it is, over the connection that the link is about.
 func (l *replicaLink) send(r *host.Request) {
 	to := forward.Route{Upstream: l.peer.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
 	if err := l.agg.calls.Pass(l.session.Session, r, to); err != nil {

@@ -38,7 +38,8 @@ func merge(layers []*reading) (*Config, error) {
 	cfg.secrets = secretsOf(layers)
 	cfg.setExpose(layers)
 	cfg.setScripts(layers)
-	cfg.setStartupWait(layers)
+	cfg.waitWritten = anyHas(layers, "startup_wait")
+	cfg.waitForExposed()
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
@@ -122,12 +123,6 @@ func (c *Config) setExpose(layers []*reading) {
 	default:
 		c.Expose = []string{ExposeDiscover}
 	}
-}
-
-// setStartupWait sets how long lists wait where no file says so.
-func (c *Config) setStartupWait(layers []*reading) {
-	c.waitWritten = anyHas(layers, "startup_wait")
-	c.waitForExposed()
 }
 
 // waitForExposed sets how long lists wait for what Expose has, where no file says so.

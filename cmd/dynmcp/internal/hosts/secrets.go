@@ -48,9 +48,8 @@ func NewVariables(set map[string]string, environ []string, texts ...string) *Var
 
 var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 
-// MoveSecrets puts references to variables in place of what may be secrets in the
-// server.
-// What reference returns for the name of one takes the place of its secret.
+// MoveSecrets puts references to variables in place of what may be secrets in the server.
+// What reference returns for a name takes the place of the secret.
 func (s *Server) MoveSecrets(v *Variables, reference func(name string) string) {
 	s.Server = s.ReplaceSecrets(func(found schema.SecretUse) string {
 		name := v.put(s.Name, found.Name, found.Value)
