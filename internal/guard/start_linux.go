@@ -76,8 +76,8 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		defer filter.Close()
 		name, files = name+child.Seccomp, append(files, theirFilter)
 	}
-	if walls != nil && walls.Trace != nil {
-		name, files = name+child.Traced, append(files, walls.Trace)
+	if walls != nil && walls.Listener != nil {
+		name, files = name+child.Asked, append(files, walls.Listener)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,

@@ -9,5 +9,7 @@ type Walls struct {
 	// Filter returns that of seccomp when the walls are complete; nil is none. It is called
 	// while the guard starts, which takes longer than the walls.
 	Filter func() ([]byte, error)
-	Trace  *os.File // a socket, on which the guard gives away what traces the command; nil is none
+	// Listener is a socket, on which the guard gives away the file by which the kernel asks about
+	// calls of the command; nil is none.
+	Listener *os.File
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,10 +25,10 @@ import (
 // An attempt is what a hostile server tries. It is possible without walls, or the test
 // could not fail, and refused within them.
 type attempt struct {
-	name  string
-	try   func(args []string) error
-	args  func(w *world) []string
-	walls func(w *world) sandbox.Policy // nil: files alone, all of the network
+	name    string
+	try     func(args []string) error
+	args    func(w *world) []string
+	network sandbox.Network
 }
 
 // A world is what there is to be attacked.
@@ -44,24 +46,7 @@ type world struct {
 	proxy    int // the port that it may connect to
 	socket   string
 	abstract string
-}
-
-func (w *world) policy() sandbox.Policy {
-	self, _ := os.Executable()
-	read := append(sandbox.System(), filepath.Dir(self), w.work)
-	return sandbox.Policy{Read: read, Write: append(sandbox.Devices(), w.temp)}
-}
-
-func offline(w *world) sandbox.Policy {
-	p := w.policy()
-	p.Network = sandbox.NoNetwork
-	return p
-}
-
-func byProxy(w *world) sandbox.Policy {
-	p := w.policy()
-	p.Network, p.Proxy = sandbox.OnlyByProxy, uint16(w.proxy)
-	return p
+	terminal string
 }
 
 func read(args []string) error {
@@ -112,167 +97,7 @@ func ofPid(args []string) int {
 	return pid
 }
 
-var attempts = []attempt{
-	{name: "read a key", try: read, args: secretOf},
-	{name: "list a home directory", try: func(a []string) error { _, err := os.ReadDir(a[0]); return err }, args: func(w *world) []string { return []string{w.home} }},
-	{name: "read a key by a symbolic link", try: func(a []string) error {
-		link := filepath.Join(a[1], "link")
-		os.Remove(link)
-		if err := os.Symlink(a[0], link); err != nil {
-			return err
-		}
-		return read([]string{link})
-	}, args: func(w *world) []string { return []string{w.secret, w.temp} }},
-	{name: "read a key by a hard link", try: func(a []string) error {
-		link := filepath.Join(a[1], "hard")
-		os.Remove(link)
-		if err := os.Link(a[0], link); err != nil {
-			return err
-		}
-		return read([]string{link})
-	}, args: func(w *world) []string { return []string{w.secret, w.temp} }},
-	{name: "move a key", try: func(a []string) error {
-		if err := os.Rename(a[0], filepath.Join(a[1], "moved")); err != nil {
-			return err
-		}
-		return os.Rename(filepath.Join(a[1], "moved"), a[0])
-	}, args: func(w *world) []string { return []string{w.secret, w.temp} }},
-	{name: "use another capability of root", try: shell, args: func(*world) []string { return []string{"chroot / true"} }},
-	{name: "read a key by /proc/self/root", try: read, args: func(w *world) []string { return []string{"/proc/self/root" + w.secret} }},
-	{name: "read a key by a relative path", try: func(a []string) error {
-		if err := os.Chdir(a[1]); err != nil {
-			return err
-		}
-		return read([]string{a[0]})
-	}, args: func(w *world) []string {
-		up, _ := filepath.Rel(w.work, w.secret)
-		return []string{up, w.work}
-	}},
-	{name: "read a key from a grandchild", try: shell, args: func(w *world) []string { return []string{"sh -c 'sh -c \"cat " + w.secret + "\"'"} }},
-	{name: "read a key from a session of its own", try: shell, args: func(w *world) []string { return []string{"setsid -w cat " + w.secret} }},
-	{name: "change a key", try: func(a []string) error { return os.WriteFile(a[0], []byte("key"), 0o600) }, args: secretOf},
-	{name: "cut a key short", try: func(a []string) error { return os.Truncate(a[0], 3) }, args: secretOf},
-	{name: "make a file in a home directory", try: func(a []string) error { return os.WriteFile(filepath.Join(a[0], ".bashrc"), nil, 0o600) }, args: func(w *world) []string { return []string{w.home} }},
-	{name: "change its own directory", try: func(a []string) error { return os.WriteFile(filepath.Join(a[0], "x"), nil, 0o600) }, args: func(w *world) []string { return []string{w.work} }},
-	{name: "read another server's temporary directory", try: func(a []string) error { _, err := os.ReadDir(a[0]); return err }, args: func(w *world) []string { return []string{w.other} }},
-	{name: "write into another server's temporary directory", try: func(a []string) error { return os.WriteFile(filepath.Join(a[0], "x"), nil, 0o600) }, args: func(w *world) []string { return []string{w.other} }},
-	{name: "open a fifo", try: func(a []string) error {
-		fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_NONBLOCK, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}, args: func(w *world) []string {
-		fifo := filepath.Join(w.home, "fifo")
-		_ = unix.Mkfifo(fifo, 0o600)
-		return []string{fifo}
-	}},
-	{name: "run a program from a home directory", try: func(a []string) error { return exec.Command(a[0]).Run() }, args: func(w *world) []string {
-		program := filepath.Join(w.home, "program")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
-			w.t.Fatal(err)
-		}
-		return []string{program}
-	}},
-	{name: "watch the shadow passwords", try: read, args: func(*world) []string { return []string{"/etc/shadow"} }},
-
-	{name: "read the environment of a process", try: func(a []string) error { return read([]string{"/proc/" + a[0] + "/environ"}) }, args: pidOf},
-	{name: "read the memory of a process", try: func(a []string) error {
-		fd, err := unix.Open("/proc/"+a[0]+"/mem", unix.O_RDONLY, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}, args: pidOf},
-	{name: "follow the files of a process", try: func(a []string) error { _, err := os.Readlink("/proc/" + a[0] + "/fd/0"); return err }, args: pidOf},
-	{name: "trace a process", try: func(a []string) error {
-		if err := unix.PtraceAttach(ofPid(a)); err != nil {
-			return err
-		}
-		var status unix.WaitStatus
-		_, _ = unix.Wait4(ofPid(a), &status, unix.WALL, nil)
-		return unix.PtraceDetach(ofPid(a))
-	}, args: pidOf},
-	{name: "read the memory of a process by a call", try: func(a []string) error {
-		_, err := unix.ProcessVMReadv(ofPid(a), nil, nil, 0)
-		return err
-	}, args: pidOf},
-	{name: "stop a process", try: func(a []string) error { return unix.Kill(ofPid(a), unix.SIGCONT) }, args: pidOf},
-	{name: "stop our parent", try: func([]string) error { return unix.Kill(os.Getppid(), unix.SIGCONT) }, args: nothing},
-	{name: "stop our parent by one of its threads", try: func([]string) error { // one of them started us, and is within the walls
-		self, parent := os.Getpid(), os.Getppid()
-		for id := parent; id < parent+200; id++ {
-			if unix.Tgkill(self, id, 0) == nil {
-				continue // one of ours
-			}
-			fd, _, errno := unix.Syscall(unix.SYS_PIDFD_OPEN, uintptr(id), unix.O_EXCL /* PIDFD_THREAD */, 0)
-			if errno == 0 {
-				err := unix.PidfdSendSignal(int(fd), 0, nil, 0)
-				unix.Close(int(fd))
-				if err == nil {
-					return nil
-				}
-			}
-			if unix.Tgkill(parent, id, 0) == nil || unix.Kill(id, 0) == nil {
-				return nil
-			}
-		}
-		return unix.EPERM
-	}, args: nothing},
-	{name: "mount", try: func(a []string) error {
-		err := unix.Mount("none", a[0], "tmpfs", 0, "")
-		if err == nil {
-			_ = unix.Unmount(a[0], unix.MNT_DETACH)
-		}
-		return err
-	}, args: func(w *world) []string { return []string{w.temp} }},
-	{name: "leave for another namespace", try: func(a []string) error {
-		f, err := os.Open("/proc/self/ns/ipc")
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		return unix.Setns(int(f.Fd()), unix.CLONE_NEWIPC)
-	}, args: nothing},
-	{name: "ask the kernel for a key", try: func([]string) error {
-		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true)
-		return err
-	}, args: nothing},
-	{name: "connect to a socket that is a file", try: dial("unix"), args: func(w *world) []string { return []string{w.socket} }},
-	{name: "connect to an abstract socket", try: dial("unix"), args: func(w *world) []string { return []string{w.abstract} }},
-	{name: "send packets of its own making", try: socket(unix.AF_PACKET, unix.SOCK_RAW, 0), args: nothing},
-
-	{name: "TCP without a network", try: dial("tcp"), args: portOf, walls: offline},
-	{name: "UDP without a network", try: socket(unix.AF_INET, unix.SOCK_DGRAM, 0), args: nothing, walls: offline},
-	{name: "IPv6 without a network", try: socket(unix.AF_INET6, unix.SOCK_STREAM, 0), args: nothing, walls: offline},
-	{name: "listen without a network", try: func([]string) error {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err == nil {
-			l.Close()
-		}
-		return err
-	}, args: nothing, walls: offline},
-	{name: "interfaces without a network", try: socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE), args: nothing, walls: offline},
-
-	{name: "another port than the proxy's", try: dial("tcp"), args: portOf, walls: byProxy},
-	{name: "another port from a child", try: shell, args: func(w *world) []string {
-		return []string{"exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + strconv.Itoa(w.port) + "'"}
-	}, walls: byProxy},
-	{name: "IPv6 around the proxy", try: dial("tcp"), args: func(w *world) []string { return []string{"[::1]:" + strconv.Itoa(w.six)} }, walls: byProxy},
-	{name: "UDP around the proxy", try: dial("udp"), args: func(w *world) []string { return []string{"127.0.0.1:" + strconv.Itoa(w.udp)} }, walls: byProxy},
-	{name: "DNS around the proxy", try: socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP), args: nothing, walls: byProxy},
-	{name: "a raw socket around the proxy", try: socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), args: nothing, walls: byProxy},
-	{name: "MPTCP around the proxy", try: socket(unix.AF_INET, unix.SOCK_STREAM, 262), args: nothing, walls: byProxy},
-	{name: "SCTP or UDP-Lite around the proxy", try: socket(unix.AF_INET, unix.SOCK_DGRAM, 136), args: nothing, walls: byProxy},
-	{name: "work handed to the kernel around the filter", try: func([]string) error {
-		var params [128]byte
-		_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(ptr(&params)), 0)
-		if errno != 0 {
-			return errno
-		}
-		return nil
-	}, args: nothing, walls: byProxy},
-}
+var attempts = slices.Concat(fileAttempts, processAttempts, networkAttempts)
 
 // What a server needs is possible within the walls.
 var needs = []attempt{
@@ -299,7 +124,7 @@ var needs = []attempt{
 		return nil
 	}, args: nothing},
 	{name: "connect over TCP", try: dial("tcp"), args: portOf},
-	{name: "connect to the proxy", try: dial("tcp"), args: func(w *world) []string { return []string{"127.0.0.1:" + strconv.Itoa(w.proxy)} }, walls: byProxy},
+	{name: "connect to the proxy", try: dial("tcp"), args: func(w *world) []string { return []string{"127.0.0.1:" + strconv.Itoa(w.proxy)} }, network: sandbox.OnlyByProxy},
 	{name: "a pair of sockets without a network", try: func([]string) error {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		if err == nil {
@@ -307,7 +132,7 @@ var needs = []attempt{
 			unix.Close(fds[1])
 		}
 		return err
-	}, args: nothing, walls: offline},
+	}, args: nothing, network: sandbox.NoNetwork},
 }
 
 // tryVariable has this program make an attempt, and say so by its status.
@@ -337,7 +162,7 @@ func TestMain(m *testing.M) {
 
 // run makes an attempt, within walls unless they are nil, and returns its status and what
 // it printed.
-func (a attempt) run(w *world, walls *guard.Walls) (status int, said string) {
+func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, said string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -353,7 +178,7 @@ func (a attempt) run(w *world, walls *guard.Walls) (status int, said string) {
 		w.t.Fatal(err)
 	}
 	defer null.Close()
-	cmd := exec.Command(self, a.args(w)...)
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), tryVariable+"="+a.name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
 	tree, err := guard.Start(cmd, nil, walls)
@@ -384,28 +209,10 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = victim.Process.Kill(); _ = victim.Wait() })
 	w.victim = victim.Process.Pid
-	listen := func(network, address string) net.Addr {
-		l, err := net.Listen(network, address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				conn.Close()
-			}
-		}()
-		return l.Addr()
-	}
-	w.port = listen("tcp", "127.0.0.1:0").(*net.TCPAddr).Port
-	w.proxy = listen("tcp", "127.0.0.1:0").(*net.TCPAddr).Port
+	w.port = w.listen("tcp", "127.0.0.1:0").(*net.TCPAddr).Port
 	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
 		l.Close()
-		w.six = listen("tcp", "[::1]:0").(*net.TCPAddr).Port
+		w.six = w.listen("tcp", "[::1]:0").(*net.TCPAddr).Port
 	}
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -414,32 +221,106 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { udp.Close() })
 	w.udp = udp.LocalAddr().(*net.UDPAddr).Port
 	w.socket = filepath.Join(w.home, "bus")
-	listen("unix", w.socket)
+	w.listen("unix", w.socket)
 	w.abstract = "@dynmcp-sandbox-" + strconv.Itoa(os.Getpid())
-	listen("unix", w.abstract)
+	w.listen("unix", w.abstract)
+	w.terminal = terminal(t)
+	if err := copyProgram("id", filepath.Join(w.work, "id")); err != nil {
+		t.Fatal(err)
+	}
 	return w
+}
+
+// listen accepts connections until the test ends.
+func (w *world) listen(network, address string) net.Addr {
+	w.t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		w.t.Skipf("not here: %v", err)
+	}
+	w.t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	return l.Addr()
+}
+
+// terminal returns the path of a terminal, as of a person who types.
+func terminal(t *testing.T) string {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "/dev/pts/" + strconv.Itoa(n)
+}
+
+// copyProgram copies a program, which runs as nobody if we are root.
+func copyProgram(name, to string) error {
+	from, err := exec.LookPath(name)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, program, 0o755); err != nil || os.Getuid() != 0 {
+		return err
+	}
+	return errors.Join(os.Chown(to, nobody, nobody), os.Chmod(to, 0o755|os.ModeSetuid))
 }
 
 func ready(filter []byte) func() ([]byte, error) {
 	return func() ([]byte, error) { return filter, nil }
 }
 
-// wallsOf builds the walls for an attempt.
-func (a attempt) wallsOf(w *world) *guard.Walls {
+// box makes the sandbox for an attempt.
+func (a attempt) box(w *world) *sandbox.Sandbox {
 	w.t.Helper()
-	policy := w.policy()
-	if a.walls != nil {
-		policy = a.walls(w)
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	built, err := sandbox.Build(policy)
+	server := sandbox.Server{
+		Name: "hostile", Program: self, Dir: w.work, DirSet: true, Env: []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH")},
+		Write: []string{w.temp}, Network: a.network, Hosts: []string{"api.example.com"},
+	}
+	box, err := sandbox.New(server, slog.New(slog.DiscardHandler), func(string) {})
 	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
 		w.t.Fatalf("this kernel is too old for this test: %v", missing)
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { built.Close() })
-	return &guard.Walls{Ruleset: built.Ruleset, Filter: ready(built.Filter)}
+	w.t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	for _, entry := range box.Env() {
+		if address, ok := strings.CutPrefix(entry, "HTTPS_PROXY="); ok {
+			w.proxy, err = strconv.Atoi(address[strings.LastIndexByte(address, ':')+1:])
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	return box
 }
 
 func TestAttempts(t *testing.T) {
@@ -448,13 +329,15 @@ func TestAttempts(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			within := *w
 			within.t = t
-			if status, said := a.run(&within, nil); status != possible {
+			box := a.box(&within)
+			args := a.args(&within)
+			if status, said := a.run(&within, args, nil); status != possible {
 				if excused(a.name, said) {
 					t.Skipf("not possible here without walls either: %s", said)
 				}
 				t.Fatalf("not possible without walls: %d %s", status, said)
 			}
-			if status, said := a.run(&within, a.wallsOf(&within)); status != refused {
+			if status, said := a.run(&within, args, box.Walls()); status != refused {
 				t.Errorf("got %d within the walls: %s", status, said)
 			}
 		})
@@ -469,15 +352,28 @@ func excused(name, said string) bool {
 		"send packets of its own making":              {syscall.EPERM.Error()},
 		"a raw socket around the proxy":               {syscall.EPERM.Error()},
 		"mount":                                       {syscall.EPERM.Error(), syscall.EACCES.Error()},
+		"mount in a namespace of its own":             {"unshare"},
 		"leave for another namespace":                 {syscall.EPERM.Error()},
 		"use another capability of root":              {"permitted", "not found"},
+		"become another user by a program":            {"it is user"},
 		"trace a process":                             {syscall.EPERM.Error()},
+		"trace dynmcp":                                {syscall.EPERM.Error()}, // where ptrace_scope is 1
+		"trace our guard":                             {syscall.EPERM.Error()},
+		"take a file of dynmcp":                       {syscall.EPERM.Error()},
+		"read the memory of dynmcp":                   {syscall.EACCES.Error()},
+		"read the memory of our guard":                {syscall.EACCES.Error()},
+		"read the memory of a process by a call":      {syscall.EPERM.Error()},
 		"watch the shadow passwords":                  {syscall.EACCES.Error(), "no such file"},
-		"read the memory of a process by a call":      {syscall.EPERM.Error(), syscall.EFAULT.Error()},
+		"read a key by a file handle":                 {syscall.EPERM.Error(), syscall.EOPNOTSUPP.Error()},
+		"read a key in a namespace of its own":        {"fork/exec"},
+		"load a program into the kernel":              {syscall.EPERM.Error()},
+		"watch the events of the machine":             {syscall.EACCES.Error(), syscall.EPERM.Error(), syscall.ENOENT.Error(), syscall.ENOSYS.Error()},
+		"handle page faults":                          {syscall.EPERM.Error(), syscall.ENOSYS.Error()},
+		"keep a key in the kernel":                    {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
+		"ask the kernel for a key":                    {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
 		"MPTCP around the proxy":                      {syscall.EPROTONOSUPPORT.Error(), syscall.ENOPROTOOPT.Error(), "protocol not"},
 		"SCTP or UDP-Lite around the proxy":           {syscall.EPROTONOSUPPORT.Error()},
 		"work handed to the kernel around the filter": {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
-		"ask the kernel for a key":                    {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
 		"another port from a child":                   {"bash"},
 	}
 	for _, text := range lacking[name] {
@@ -510,7 +406,7 @@ func TestOldKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, said := oldKernel.run(newWorld(t), &guard.Walls{Filter: ready(filter)}); status != possible {
+	if status, said := oldKernel.run(newWorld(t), nil, &guard.Walls{Filter: ready(filter)}); status != possible {
 		t.Errorf("got %d: %s", status, said)
 	}
 }
@@ -521,7 +417,8 @@ func TestNeeds(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			within := *w
 			within.t = t
-			if status, said := a.run(&within, a.wallsOf(&within)); status != possible {
+			box := a.box(&within)
+			if status, said := a.run(&within, a.args(&within), box.Walls()); status != possible {
 				t.Errorf("got %d within the walls: %s", status, said)
 			}
 		})

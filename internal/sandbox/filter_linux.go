@@ -32,8 +32,13 @@ var denied = []uintptr{
 }
 
 // absent are calls that programs do without when the kernel has none: work that is handed
-// to io_uring passes no filter.
-var absent = []uintptr{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+// to io_uring passes no filter, and the memory and messages of System V are those of all
+// programs of a user.
+var absent = append(slices.Clone(ring),
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL)
+
+var ring = []uintptr{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 // archOf are the architectures in the words of the audit system (linux/audit.h).
 var archOf = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7, "riscv64": 0xc00000f3, "loong64": 0xc0000102}
@@ -53,6 +58,11 @@ func filter(n Network, noUnixSockets bool) ([]byte, error) {
 	}
 	program = on(program, denied, errno(unix.EPERM))
 	program = on(program, absent, errno(unix.ENOSYS))
+	program = refuse(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)              // of another process
+	program = refuse(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX)      // a thread, also of the guard, that the kernel signals
+	program = refuse(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)  // a connection of which Landlock
+	program = refuse(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN) // is not asked
+	program = refuse(program, unix.SYS_SENDMMSG, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 		allowed,
@@ -94,6 +104,17 @@ func bisect(calls []uintptr, verdict bpf.Instruction) (program []bpf.Instruction
 	program = append(program, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(calls[len(calls)/2]), SkipTrue: uint8(len(low) + 1)})
 	program = append(append(program, low...), bpf.Jump{Skip: uint32(len(high))})
 	return append(program, high...)
+}
+
+// refuse adds the end of a program for a call, to one that has loaded the number of one: whether the
+// low word of an argument stands a test, when it is refused.
+func refuse(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, value uint32) []bpf.Instruction {
+	return append(program,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 4},
+		bpf.LoadAbsolute{Off: offsetArg + 8*argument, Size: 4},
+		bpf.JumpIf{Cond: test, Val: value, SkipFalse: 1},
+		errno(unix.EPERM),
+		allowed)
 }
 
 // assemble returns a program as the kernel reads it.

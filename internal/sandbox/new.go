@@ -16,12 +16,16 @@ import (
 type Sandbox struct {
 	Temp   string // the server's own temporary directory
 	walls  *Walls
-	proxy  *Proxy   // nil without a list of hosts
-	trace  *tracing // nil is none
-	learns bool     // nothing is limited
+	proxy  *Proxy // nil without a list of hosts
+	learns bool   // nothing is limited
+	log    *slog.Logger
+	tell   func(why string) // of connections that are refused
+
+	listener *listener // nil is none
 
 	building sync.WaitGroup
-	err      error // of building
+	err      error    // of building
+	write    []string // that the server may change, without symbolic links
 
 	mu      sync.Mutex
 	refused int
@@ -32,16 +36,11 @@ type Sandbox struct {
 // temporary directory, and the proxy if its network is a list of hosts. refused is told of
 // connections that it refuses; it must not block.
 func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error) {
-	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn}
+	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, tell: refused}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
-		b.proxy, err = newProxy(s.Hosts, func(_, why string) {
-			log.Warn("a connection was refused", "why", why)
-			b.noteRefusal(why)
-			refused(why)
-		}, s.Trace)
-		if err != nil {
+		if b.proxy, err = newProxy(s.Hosts, b.refuse, s.Trace); err != nil {
 			return nil, err
 		}
 	}
@@ -54,9 +53,11 @@ func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error)
 	if s.Trace != nil || runtime.GOOS != "linux" { // only the guard of Linux waits by itself
 		err = b.built()
 	}
-	if err == nil && s.Trace != nil {
+	if s.Trace != nil {
 		s.Trace.belongs(b.Temp, b.proxy.address())
-		b.trace, err = s.Trace.start()
+	}
+	if err == nil {
+		err = b.listen(s.Trace)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -74,6 +75,7 @@ func (b *Sandbox) build(s Server) error {
 	}
 	policy := s.Policy()
 	policy.Write = append(policy.Write, b.Temp)
+	b.write = resolved(policy.Write)
 	if b.proxy != nil {
 		policy.Proxy = b.proxy.Port()
 	}
@@ -84,6 +86,12 @@ func (b *Sandbox) build(s Server) error {
 func (b *Sandbox) built() error {
 	b.building.Wait()
 	return b.err
+}
+
+// writable returns what the server may change.
+func (b *Sandbox) writable() []string {
+	b.building.Wait()
+	return b.write
 }
 
 // Build makes the walls of a policy. The error is a *[MissingError] where the system lacks
@@ -111,7 +119,10 @@ func (b *Sandbox) Env() []string {
 // keptRefusals bounds what is kept of the connections that were refused.
 const keptRefusals = 5
 
-func (b *Sandbox) noteRefusal(why string) {
+// refuse says that a connection was refused.
+func (b *Sandbox) refuse(why string) {
+	b.log.Warn("a connection was refused", "why", why)
+	b.tell(why)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refused++
@@ -142,6 +153,6 @@ func (b *Sandbox) Close() error {
 	if b.proxy != nil {
 		b.proxy.Close()
 	}
-	b.trace.close()
+	b.listener.close()
 	return errors.Join(b.walls.Close(), os.RemoveAll(b.Temp))
 }

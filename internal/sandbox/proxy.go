@@ -29,7 +29,7 @@ import (
 // password.
 type Proxy struct {
 	rules    []rule
-	refused  func(host, why string) // told of every connection that is refused
+	refused  func(why string) // told of every connection that is refused
 	resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
@@ -47,11 +47,11 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy for these hosts. refused, which may be nil, must not block.
-func NewProxy(hosts []string, refused func(host, why string)) (*Proxy, error) {
+func NewProxy(hosts []string, refused func(why string)) (*Proxy, error) {
 	return newProxy(hosts, refused, nil)
 }
 
-func newProxy(hosts []string, refused func(host, why string), trace *Trace) (*Proxy, error) {
+func newProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, error) {
 	p := &Proxy{refused: refused, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
@@ -61,7 +61,7 @@ func newProxy(hosts []string, refused func(host, why string), trace *Trace) (*Pr
 		p.rules = append(p.rules, r)
 	}
 	if p.refused == nil {
-		p.refused = func(string, string) {}
+		p.refused = func(string) {}
 	}
 	var err error
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -217,7 +217,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	addresses, port, err := p.allowed(ctx, address)
 	if err != nil {
 		if refusal, ok := errors.AsType[*refusedError](err); ok {
-			p.refused(address, refusal.why)
+			p.refused(refusal.why)
 		}
 		return nil, err
 	}

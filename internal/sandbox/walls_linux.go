@@ -20,8 +20,8 @@ func (b *Sandbox) Walls() *guard.Walls {
 			return b.walls.Filter, nil
 		}
 	}
-	if b.trace != nil {
-		walls.Trace = b.trace.theirs
+	if b.listener != nil {
+		walls.Listener = b.listener.theirs
 	}
 	return walls
 }

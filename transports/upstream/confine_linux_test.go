@@ -99,11 +99,17 @@ func TestSandboxNetwork(t *testing.T) {
 	if text, err := does(t, c, "get", "http://evil.example.com/"); err != nil || !strings.Contains(text, "403") || !strings.Contains(text, "does not name it") {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if got := c.Process().Sandbox; got.Refused != 1 || len(got.LastRefused) != 1 || !strings.Contains(got.LastRefused[0], "evil.example.com:80") {
+	want := []string{
+		"the sandbox does not allow a connection to " + address + " around the proxy that HTTPS_PROXY names",
+		"the sandbox does not allow evil.example.com:80: its network does not name it",
+	}
+	if got := c.Process().Sandbox; got.Refused != 2 || !slices.Equal(got.LastRefused, want) {
 		t.Errorf("its status is %+v", got)
 	}
-	if said := c.Stderr(); !strings.Contains(said, "dynmcp: the sandbox does not allow evil.example.com:80") {
-		t.Errorf("its last words are %q", said)
+	for _, why := range want {
+		if said := c.Stderr(); !strings.Contains(said, "dynmcp: "+why) {
+			t.Errorf("its last words are %q, without %q", said, why)
+		}
 	}
 }
 

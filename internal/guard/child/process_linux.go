@@ -16,7 +16,7 @@ const (
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
 	Landlock = "-landlock" // a ruleset that the command gets; it is complete when the filter is
 	Seccomp  = "-seccomp"  // a filter that the command gets, to be read to its end
-	Traced   = "-traced"   // a socket: one packet is a filter, whose file to listen on is sent back
+	Asked    = "-asked"    // a socket: one packet is a filter, whose file to listen on is sent back
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
@@ -144,8 +144,8 @@ func (g *guard) inherit(rest string) error {
 		}
 		g.walls.filter = filter
 	}
-	if has(Traced) {
-		g.walls.trace = fd - 1
+	if has(Asked) {
+		g.walls.listener = fd - 1
 		syscall.CloseOnExec(fd - 1)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 // What package syscall has no names for, beside those in kernel_linux.go.
 const (
 	sysRestrictSelf   = 446 // landlock_restrict_self, of every architecture
+	prSetDumpable     = 4
 	prSetNoNewPrivs   = 38
 	prSetSeccomp      = 22
 	seccompModeFilter = 2
@@ -18,14 +19,14 @@ const (
 // walls are what the command may not pass, and nothing that it starts. We stay outside:
 // the kernel has them by thread.
 type walls struct {
-	ruleset int    // a file, 0 is none
-	filter  []byte // of seccomp, empty is none
-	trace   int    // a socket, 0 is none
+	ruleset  int    // a file, 0 is none
+	filter   []byte // of seccomp, empty is none
+	listener int    // a socket, 0 is none
 }
 
 // within calls start on a thread within the walls.
 func (w *walls) within(start func() error) (err error) {
-	if w.ruleset == 0 && len(w.filter) == 0 && w.trace == 0 {
+	if w.ruleset == 0 && len(w.filter) == 0 && w.listener == 0 {
 		return start()
 	}
 	started := make(chan struct{})
@@ -67,8 +68,13 @@ func dropCapabilities() error {
 	return errorOf(errno)
 }
 
-// raise puts the walls around this thread.
+// raise puts the walls around this thread. It is within them as the command is, so Landlock would
+// show the command our memory and our files by it: the kernel shows nobody those
+// of a process that is not to be dumped.
 func (w *walls) raise() error {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetDumpable, 0, 0); errno != 0 {
+		return errno
+	}
 	if syscall.Geteuid() == 0 {
 		if err := dropCapabilities(); err != nil {
 			return err
@@ -90,8 +96,8 @@ func (w *walls) raise() error {
 			return err
 		}
 	}
-	if w.trace != 0 {
-		return w.startTrace()
+	if w.listener != 0 {
+		return w.listen()
 	}
 	return nil
 }
@@ -143,11 +149,11 @@ type program struct {
 
 func programOf(filter []byte) program { return program{uint16(len(filter) / 8), &filter[0]} }
 
-// startTrace has the kernel ask, before this thread and what it starts make certain calls. Our
+// listen has the kernel ask, before this thread and what it starts make certain calls. Our
 // parent answers: it gets the file on which it is asked.
-func (w *walls) startTrace() error {
+func (w *walls) listen() error {
 	filter := make([]byte, 8192)
-	n, err := again(func() (int, error) { return syscall.Read(w.trace, filter) })
+	n, err := again(func() (int, error) { return syscall.Read(w.listener, filter) })
 	if err != nil || n <= 0 {
 		return syscall.EIO
 	}
@@ -158,7 +164,7 @@ func (w *walls) startTrace() error {
 	}
 	syscall.CloseOnExec(int(fd))
 	defer func() { _ = syscall.Close(int(fd)) }()
-	return syscall.Sendmsg(w.trace, []byte{0}, syscall.UnixRights(int(fd)), nil, 0)
+	return syscall.Sendmsg(w.listener, []byte{0}, syscall.UnixRights(int(fd)), nil, 0)
 }
 
 const seccompNewListener = 8 // SECCOMP_FILTER_FLAG_NEW_LISTENER

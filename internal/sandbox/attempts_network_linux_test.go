@@ -1,0 +1,145 @@
+package sandbox_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dynmcp/dynmcp/internal/sandbox"
+)
+
+var networkAttempts = []attempt{
+	{name: "TCP without a network", try: dial("tcp"), args: portOf, network: sandbox.NoNetwork},
+	{name: "UDP without a network", try: socket(unix.AF_INET, unix.SOCK_DGRAM, 0), args: nothing, network: sandbox.NoNetwork},
+	{name: "IPv6 without a network", try: socket(unix.AF_INET6, unix.SOCK_STREAM, 0), args: nothing, network: sandbox.NoNetwork},
+	{name: "listen without a network", try: func([]string) error {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err == nil {
+			l.Close()
+		}
+		return err
+	}, args: nothing, network: sandbox.NoNetwork},
+	{name: "interfaces without a network", try: socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE), args: nothing, network: sandbox.NoNetwork},
+
+	{name: "another port than the proxy's", try: dial("tcp"), args: portOf, network: sandbox.OnlyByProxy},
+	{name: "another port from a child", try: shell, args: func(w *world) []string {
+		return []string{"exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + strconv.Itoa(w.port) + "'"}
+	}, network: sandbox.OnlyByProxy},
+	{name: "IPv6 around the proxy", try: dial("tcp"), args: func(w *world) []string { return []string{"[::1]:" + strconv.Itoa(w.six)} }, network: sandbox.OnlyByProxy},
+	{name: "UDP around the proxy", try: dial("udp"), args: func(w *world) []string { return []string{"127.0.0.1:" + strconv.Itoa(w.udp)} }, network: sandbox.OnlyByProxy},
+	{name: "DNS around the proxy", try: socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP), args: nothing, network: sandbox.OnlyByProxy},
+	{name: "a raw socket around the proxy", try: socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP), args: nothing, network: sandbox.OnlyByProxy},
+	{name: "MPTCP around the proxy", try: socket(unix.AF_INET, unix.SOCK_STREAM, 262), args: nothing, network: sandbox.OnlyByProxy},
+	{name: "SCTP or UDP-Lite around the proxy", try: socket(unix.AF_INET, unix.SOCK_DGRAM, 136), args: nothing, network: sandbox.OnlyByProxy},
+	{name: "work handed to the kernel around the filter", try: func([]string) error {
+		var params [128]byte
+		return call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0)
+	}, args: nothing, network: sandbox.OnlyByProxy},
+	{name: "the proxy's port at another address", try: dial("tcp"), args: func(w *world) []string {
+		return []string{w.listen("tcp", "127.0.0.2:"+strconv.Itoa(w.proxy)).String()}
+	}, network: sandbox.OnlyByProxy},
+	{name: "the proxy's port at another address, by IPv6", try: dial("tcp6"), args: func(w *world) []string {
+		return []string{w.listen("tcp", "[::1]:"+strconv.Itoa(w.proxy)).String()}
+	}, network: sandbox.OnlyByProxy},
+	{name: "the proxy's port at another address, with words", try: firstWords(unix.SYS_SENDTO), args: func(w *world) []string {
+		return []string{w.listen("tcp", "127.0.0.2:"+strconv.Itoa(w.proxy)).String()}
+	}, network: sandbox.OnlyByProxy},
+	{name: "a connection with its first words", try: firstWords(unix.SYS_SENDTO), args: portOf, network: sandbox.OnlyByProxy},
+	{name: "a connection with a message", try: firstWords(unix.SYS_SENDMSG), args: portOf, network: sandbox.OnlyByProxy},
+	{name: "a connection with messages", try: firstWords(unix.SYS_SENDMMSG), args: portOf, network: sandbox.OnlyByProxy},
+	{name: "the metadata of a cloud", try: unlessRefused, args: func(*world) []string { return []string{"169.254.169.254:80"} }, network: sandbox.OnlyByProxy},
+	{name: "a host of the internet", try: unlessRefused, args: func(*world) []string { return []string{"192.0.2.1:443"} }, network: sandbox.OnlyByProxy},
+	{name: "another thread that changes the address", try: changing, args: func(w *world) []string {
+		return []string{strconv.Itoa(w.proxy), w.listen("tcp", "127.0.0.2:"+strconv.Itoa(w.proxy)).String()}
+	}, network: sandbox.OnlyByProxy},
+}
+
+// unlessRefused fails only if the kernel refuses a connection: none may be made here.
+func unlessRefused(args []string) error {
+	conn, err := net.DialTimeout("tcp", args[0], time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return nil
+}
+
+// firstWords connects with the data that is to be sent (TCP Fast Open), by one of the calls that
+// can: connect(2) is not called.
+func firstWords(number uintptr) func([]string) error {
+	return func(args []string) error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		at := netip.MustParseAddrPort(args[0])
+		address := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: at.Port()<<8 | at.Port()>>8, Addr: at.Addr().As4()}
+		words := []byte("x")
+		var message struct {
+			header unix.Msghdr
+			sent   uint32
+		}
+		message.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&address)), Namelen: unix.SizeofSockaddrInet4, Iov: &unix.Iovec{Base: &words[0], Len: 1}, Iovlen: 1}
+		a := [4]uintptr{uintptr(unsafe.Pointer(&message)), unix.MSG_FASTOPEN}
+		switch number {
+		case unix.SYS_SENDTO:
+			a = [4]uintptr{uintptr(unsafe.Pointer(&words[0])), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(&address))}
+		case unix.SYS_SENDMMSG:
+			a = [4]uintptr{uintptr(unsafe.Pointer(&message)), 1, unix.MSG_FASTOPEN}
+		}
+		n, _, errno := unix.Syscall6(number, uintptr(fd), a[0], a[1], a[2], a[3], unix.SizeofSockaddrInet4)
+		if errno != 0 {
+			return errno
+		}
+		if n != 1 {
+			return fmt.Errorf("%d were sent", n)
+		}
+		return nil
+	}
+}
+
+// changing connects to the proxy, and has the address changed until a connection is to another.
+func changing(args []string) error {
+	port, _ := strconv.ParseUint(args[0], 10, 16)
+	other := netip.MustParseAddrPort(args[1])
+	address := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: uint16(port)<<8 | uint16(port)>>8, Addr: [4]byte{127, 0, 0, 1}}
+	last := (*atomic.Uint32)(unsafe.Pointer(&address.Addr))
+	loopback, elsewhere := binary.NativeEndian.Uint32([]byte{127, 0, 0, 1}), binary.NativeEndian.Uint32(other.Addr().AsSlice())
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				last.Store(elsewhere)
+				last.Store(loopback)
+			}
+		}
+	}()
+	for range 2000 {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&address)), unix.SizeofSockaddrInet4)
+		peer, err := unix.Getpeername(fd)
+		unix.Close(fd)
+		if four, ok := peer.(*unix.SockaddrInet4); ok && errno == 0 && err == nil && four.Addr == other.Addr().As4() {
+			return nil
+		}
+	}
+	return unix.EACCES
+}

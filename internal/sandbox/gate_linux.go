@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A gate connects the sockets of a server to its proxy, and to sockets that are files which it may
+// change. Landlock limits the port, and not the address: another machine can have the proxy's. What
+// is checked is a copy of the address, which the server cannot change any more, and with it we
+// connect: the call of the server does not go on.
+type gate struct {
+	proxy  netip.AddrPort
+	write  func() []string // without symbolic links
+	refuse func(why string)
+}
+
+// connect does what a call of connect(2) asks for, or refuses it.
+func (g *gate) connect(questions int, n *notice) unix.Errno {
+	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
+	if err != nil {
+		return unix.EACCES
+	}
+	defer memory.Close()
+	raw := sockaddr(memory, n)
+	if len(raw) < 2 {
+		return unix.EINVAL
+	}
+	socket, err := theirs(n)
+	if err != nil {
+		return unix.EACCES
+	}
+	defer unix.Close(socket)
+	// A thread that has been killed may have given its number to another one.
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(questions), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id))); errno != 0 {
+		return errno
+	}
+	switch family := binary.NativeEndian.Uint16(raw); family {
+	case unix.AF_UNSPEC: // the end of a connection
+		return connect(socket, raw)
+	case unix.AF_INET, unix.AF_INET6:
+		address := inet(raw)
+		if address != g.proxy {
+			g.refuse(fmt.Sprintf("the sandbox does not allow a connection to %s around the proxy that HTTPS_PROXY names", address))
+			return unix.EACCES
+		}
+		errno := connect(socket, raw)
+		if errno == unix.EISCONN { // the call was interrupted by a signal, and is made again
+			errno = 0
+		}
+		return errno
+	case unix.AF_UNIX:
+		return g.connectFile(socket, n, socketPath(raw))
+	}
+	return unix.EACCES
+}
+
+// connectFile connects a socket to one that is a file.
+func (g *gate) connectFile(socket int, n *notice, path string) unix.Errno {
+	if path == "" {
+		return unix.EACCES
+	}
+	if !filepath.IsAbs(path) {
+		path = fmt.Sprintf("/proc/%d/cwd/%s", n.pid, path)
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return unix.ENOENT
+	}
+	defer unix.Close(fd)
+	opened := "/proc/self/fd/" + strconv.Itoa(fd)
+	if real, err := os.Readlink(opened); err != nil || !below(g.write(), real) {
+		return unix.EACCES
+	}
+	raw := append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), opened...)
+	return connect(socket, append(raw, 0))
+}
+
+func connect(socket int, raw []byte) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(socket), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw)))
+	return errno
+}
+
+// theirs returns the file of the first argument of a call.
+func theirs(n *notice) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid))
+	if err != nil {
+		return -1, err
+	}
+	_, after, _ := bytes.Cut(status, []byte("\nTgid:\t"))
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	process, err := strconv.Atoi(string(line))
+	if err != nil {
+		return -1, err
+	}
+	pidfd, err := unix.PidfdOpen(process, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdGetfd(pidfd, int(int32(n.args[0])), 0)
+}
+
+// sockaddr returns a copy of the address that connect(2) is given.
+func sockaddr(memory *os.File, n *notice) []byte {
+	raw := make([]byte, min(n.args[2], unix.SizeofSockaddrAny))
+	if _, err := memory.ReadAt(raw, int64(n.args[1])); err != nil || len(raw) < 2 {
+		return nil
+	}
+	return raw
+}
+
+// inet returns an address of the internet, the zero value for others.
+func inet(raw []byte) netip.AddrPort {
+	if len(raw) < 2 {
+		return netip.AddrPort{}
+	}
+	switch family := binary.NativeEndian.Uint16(raw); {
+	case family == unix.AF_INET && len(raw) >= 8:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), binary.BigEndian.Uint16(raw[2:]))
+	case family == unix.AF_INET6 && len(raw) >= 24:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), binary.BigEndian.Uint16(raw[2:]))
+	}
+	return netip.AddrPort{}
+}
+
+// socketPath returns the path of a socket that is a file, "" for others.
+func socketPath(raw []byte) string {
+	if len(raw) < 3 || binary.NativeEndian.Uint16(raw) != unix.AF_UNIX {
+		return ""
+	}
+	return unix.ByteSliceToString(raw[2:]) // an abstract one begins with zero
+}

@@ -1,0 +1,175 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// A notice is struct seccomp_notif, an answer struct seccomp_notif_resp (linux/seccomp.h).
+type (
+	notice struct {
+		id     uint64
+		pid    uint32 // of the thread
+		flags  uint32
+		number int32
+		arch   uint32
+		ip     uint64
+		args   [6]uint64
+	}
+	answerToNotice struct {
+		id    uint64
+		value int64
+		errno int32 // negative
+		flags uint32
+	}
+)
+
+// A listener is asked by the kernel before certain calls of one tree of processes go on: what they
+// are is noted, and connections are made in their place.
+type listener struct {
+	trace  *Trace   // nil notes nothing
+	gate   *gate    // nil has connect(2) go on
+	theirs *os.File // takes the filter and gives back the file that the kernel asks on
+	ours   *net.UnixConn
+	done   sync.WaitGroup
+}
+
+// listen makes a listener if the server is traced, or its network is a list of hosts.
+func (b *Sandbox) listen(trace *Trace) error {
+	l := &listener{trace: trace}
+	if b.proxy != nil && !b.learns {
+		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), refuse: b.refuse, write: b.writable}
+	}
+	if trace == nil && l.gate == nil {
+		return nil
+	}
+	if err := l.start(); err != nil {
+		return err
+	}
+	b.listener = l
+	return nil
+}
+
+// filter returns that which has the kernel ask. Work that is handed to io_uring would pass unseen:
+// there is none.
+func (l *listener) filter() ([]byte, error) {
+	program, err := prologue()
+	if err != nil {
+		return nil, err
+	}
+	program = on(program, ring, errno(unix.ENOSYS))
+	calls := []uintptr{unix.SYS_CONNECT}
+	if l.trace != nil {
+		for _, call := range tracedCalls {
+			calls = append(calls, call.number)
+		}
+	}
+	program = on(program, calls, bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF})
+	return assemble(append(program, allowed))
+}
+
+// start has a listener wait for its guard. Its goroutine ends with the tree, or when ours is closed
+// before that has started.
+func (l *listener) start() error {
+	filter, err := l.filter()
+	if err != nil {
+		return err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	near := os.NewFile(uintptr(pair[0]), "listener")
+	defer near.Close()
+	conn, err := net.FileConn(near)
+	if err != nil {
+		unix.Close(pair[1])
+		return err
+	}
+	l.theirs, l.ours = os.NewFile(uintptr(pair[1]), "listener"), conn.(*net.UnixConn)
+	if _, err := l.ours.Write(filter); err != nil {
+		l.close()
+		return err
+	}
+	l.done.Go(func() {
+		if err := l.run(); err != nil && l.trace != nil {
+			l.trace.fail(err)
+		}
+	})
+	return nil
+}
+
+// close waits for the end of the listener. The tree has ended, or has not started.
+func (l *listener) close() {
+	if l == nil {
+		return
+	}
+	l.theirs.Close()
+	l.ours.Close()
+	l.done.Wait()
+}
+
+// run answers the kernel until no process of the tree is left. Without an answer no call goes on.
+func (l *listener) run() error {
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil {
+		return fmt.Errorf("the start was not traced: %w", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) == 0 {
+		return errors.New("this system does not trace: seccomp(2) gave no file to listen on")
+	}
+	files, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return err
+	}
+	if err := unix.SetNonblock(files[0], true); err != nil { // or a thread would wait
+		return errors.Join(err, unix.Close(files[0]))
+	}
+	questions := os.NewFile(uintptr(files[0]), "questions")
+	defer questions.Close()
+	conn, err := questions.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Read(func(fd uintptr) bool {
+		for {
+			ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(ready, 0)
+			switch {
+			case errors.Is(err, unix.EINTR):
+			case n == 0:
+				return false
+			case ready[0].Revents&unix.POLLIN == 0:
+				return true
+			default:
+				l.answer(int(fd))
+			}
+		}
+	})
+}
+
+// answer answers one call.
+func (l *listener) answer(fd int) {
+	var n notice
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
+		return // it was killed
+	}
+	if l.trace != nil {
+		l.trace.call(&n)
+	}
+	reply := answerToNotice{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	if l.gate != nil && n.number == unix.SYS_CONNECT {
+		reply.flags, reply.errno = 0, -int32(l.gate.connect(fd, &n))
+	}
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&reply)))
+}
