@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -32,10 +33,10 @@ type Server struct {
 func (s Server) Policy() Policy {
 	p := Policy{Network: s.Network, BestEffort: s.BestEffort}
 	home := s.variable("HOME")
-	p.Read = append(System(), s.runtimes(home)...)
+	p.Read = append(System(), s.runtimes()...)
 	p.Write = Devices()
 	dir, _ := filepath.Abs(s.Dir) // "" is then nowhere
-	if s.DirSet || !holds(dir, home) {
+	if s.DirSet || home != "" && !s.wide(dir) {
 		p.Read = append(p.Read, dir)
 	}
 	caches := s.caches(home)
@@ -72,8 +73,16 @@ func absolute(path, dir, home string) string {
 	return filepath.Clean(path)
 }
 
-// holds reports whether a directory is another, or holds it. A home that is not known is in
-// any.
+// wide reports whether a directory holds what no server is given unasked: a home directory, the
+// server's or ours, or the temporary directories of all.
+func (s Server) wide(dir string) bool {
+	ours, _ := os.UserHomeDir() // "" is not known
+	return slices.ContainsFunc([]string{s.variable("HOME"), ours, os.TempDir()}, func(inner string) bool {
+		return inner != "" && holds(dir, inner)
+	})
+}
+
+// holds reports whether a directory is another, or holds it.
 func holds(dir, inner string) bool {
 	rest, err := filepath.Rel(dir, inner)
 	return err != nil || rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
@@ -93,11 +102,20 @@ var interpreters = []string{"node", "npm", "npx", "python", "python3", "uv", "uv
 
 // runtimes returns where the server's program is installed, and the interpreters on its
 // PATH: version managers keep them in the home directory.
-func (s Server) runtimes(home string) (all []string) {
+func (s Server) runtimes() (all []string) {
 	add := func(program string) {
-		all = append(all, filepath.Dir(program)) // of a link, or what is beside
-		if real, err := filepath.EvalSymlinks(program); err == nil {
-			all = append(all, filepath.Dir(real), installation(real, home))
+		real, err := filepath.EvalSymlinks(program)
+		if err != nil {
+			real = program
+		}
+		for _, path := range []string{program, real} {
+			if dir := filepath.Dir(path); !s.wide(dir) {
+				path = dir // of a link, or what is beside
+			}
+			all = append(all, path)
+		}
+		if root := installation(real); root != "" && !s.wide(root) && root != filepath.Join(s.variable("HOME"), ".local") {
+			all = append(all, root)
 		}
 	}
 	if s.Program != "" {
@@ -110,25 +128,20 @@ func (s Server) runtimes(home string) (all []string) {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(dir string) bool { return dir == "" || home != "" && holds(dir, home) })
+	return all
 }
 
-// installation returns the directory that a program was installed into, "" where that
-// cannot be told from others: bin/node below the directory of a version.
-func installation(program, home string) string {
+// installation returns the directory that a program was installed into, "" where that cannot be told
+// from others: bin/node is below that of a version, shims/node below that of a version manager.
+func installation(program string) string {
 	dir := filepath.Dir(program)
-	for range 6 { // lib/node_modules/npm/bin is below it as well
-		if name := filepath.Base(dir); name == "bin" || name == "node_modules" || name == "site-packages" {
+	for range 6 {
+		if name := filepath.Base(dir); name == "bin" || name == "shims" {
 			above := filepath.Dir(dir)
 			if filepath.Base(above) == "lib" {
 				above = filepath.Dir(above)
 			}
-			if home != "" && holds(above, home) || above == filepath.Join(home, ".local") {
-				return ""
-			}
-			if name == "bin" {
-				return above
-			}
+			return above
 		}
 		dir = filepath.Dir(dir)
 	}
