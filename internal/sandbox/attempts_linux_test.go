@@ -424,3 +424,21 @@ func TestNeeds(t *testing.T) {
 		})
 	}
 }
+
+// A runner installs into directories that nobody has made yet.
+func TestRunnerInANewHome(t *testing.T) {
+	home := t.TempDir()
+	server := sandbox.Server{Name: "new", Dir: t.TempDir(), Env: []string{"HOME=" + home}, Runner: "npx", Package: "a@1"}
+	box, err := sandbox.New(server, slog.New(slog.DiscardHandler), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range []string{".npm/_cacache", ".npm/_logs"} {
+		if info, err := os.Stat(filepath.Join(home, dir)); err != nil || !info.IsDir() {
+			t.Error(err)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func (b *Sandbox) build(s Server) error {
 	if err := os.Mkdir(b.Temp, 0o700); err != nil || b.learns {
 		return err
 	}
+	s.install()
 	policy := s.Policy()
 	policy.Write = append(policy.Write, b.Temp)
 	b.write = resolved(policy.Write)

@@ -1,6 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
+	"crypto/sha512"
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,9 +19,10 @@ type Server struct {
 	Dir     string   // that it runs in; "" is ours
 	DirSet  bool     // its entry says so
 	Env     []string // all of it
-	// Installs says that the program installs a package and then runs it: the caches of
-	// packages can be written.
-	Installs bool
+	// Runner is a program that installs a package and then runs it, "" for others: what it keeps
+	// packages in can be written.
+	Runner  string
+	Package string // of npx, as its command line has it, if it is one
 
 	Read, Write []string // as the entry has them: ~ is the home directory, relative ones are in Dir
 	Hosts       []string // for OnlyByProxy
@@ -39,12 +43,13 @@ func (s Server) Policy() Policy {
 	if s.DirSet || home != "" && !s.wide(dir) {
 		p.Read = append(p.Read, dir)
 	}
-	caches := s.caches(home)
-	if s.Installs {
-		p.Write = append(p.Write, caches...)
+	stores := s.stores(home)
+	for _, dirs := range stores {
+		p.Read = append(p.Read, dirs...)
+	}
+	if s.Runner != "" {
+		p.Write = append(p.Write, s.installsInto(stores)...)
 		p.Read = append(p.Read, filepath.Join(home, ".npmrc"), filepath.Join(home, ".config", "uv"), filepath.Join(home, ".config", "pip"))
-	} else {
-		p.Read = append(p.Read, caches...)
 	}
 	for _, path := range s.Read {
 		p.Read = append(p.Read, absolute(path, dir, home))
@@ -148,32 +153,52 @@ func installation(program string) string {
 	return ""
 }
 
-// caches returns where package runners keep what they have installed.
-func (s Server) caches(home string) (all []string) {
-	cache := s.variable("XDG_CACHE_HOME")
-	data := s.variable("XDG_DATA_HOME")
-	if home != "" {
-		for _, name := range []string{".npm", ".bun", ".yarn", ".deno", ".local/pipx"} {
-			all = append(all, filepath.Join(home, name))
+// stores returns where package runners keep what they have installed, by their names.
+func (s Server) stores(home string) map[string][]string {
+	place := func(otherwise string, names ...string) string {
+		for _, name := range names {
+			if dir := s.variable(name); dir != "" {
+				return dir
+			}
 		}
-		if cache == "" {
-			cache = filepath.Join(home, ".cache")
-		}
-		if data == "" {
-			data = filepath.Join(home, ".local", "share")
-		}
+		return filepath.Join(home, otherwise) // relative, and so nowhere, without a home
 	}
-	for _, name := range []string{"uv", "pip", "deno", "pnpm", "node", "yarn"} {
-		all = append(all, filepath.Join(cache, name))
-	}
-	for _, name := range []string{"uv", "pipx", "pnpm"} {
-		all = append(all, filepath.Join(data, name))
-	}
-	for _, name := range []string{"npm_config_cache", "NPM_CONFIG_CACHE", "UV_CACHE_DIR", "BUN_INSTALL", "PIP_CACHE_DIR", "DENO_DIR", "PNPM_HOME", "YARN_CACHE_FOLDER"} {
-		all = append(all, s.variable(name))
+	cache, data := place(".cache", "XDG_CACHE_HOME"), place(".local/share", "XDG_DATA_HOME")
+	all := map[string][]string{
+		"npm":  {place(".npm", "npm_config_cache", "NPM_CONFIG_CACHE"), cache + "/node-gyp"},
+		"uv":   {cmp.Or(s.variable("UV_CACHE_DIR"), cache+"/uv"), data + "/uv"},
+		"bun":  {place(".bun", "BUN_INSTALL")},
+		"pnpm": {cache + "/pnpm", data + "/pnpm", s.variable("PNPM_HOME"), cache + "/node"},
+		"yarn": {place(".yarn"), cmp.Or(s.variable("YARN_CACHE_FOLDER"), cache+"/yarn"), cache + "/node"},
+		"pipx": {data + "/pipx", place(".local/pipx"), cmp.Or(s.variable("PIP_CACHE_DIR"), cache+"/pip")},
+		"deno": {place(".deno"), cmp.Or(s.variable("DENO_DIR"), cache+"/deno")},
 	}
 	if runtime.GOOS == "darwin" && home != "" {
-		all = append(all, filepath.Join(home, "Library", "Caches"))
+		for name := range all {
+			all[name] = append(all[name], filepath.Join(home, "Library", "Caches"))
+		}
 	}
-	return slices.DeleteFunc(all, func(dir string) bool { return !filepath.IsAbs(dir) })
+	return all
+}
+
+// installsInto returns what the runner of a server writes to. With npx that is the folder of its
+// package, and not those of other packages, which other servers run.
+func (s Server) installsInto(stores map[string][]string) []string {
+	names := map[string]string{"npx": "npm", "uvx": "uv", "bunx": "bun", "pnpx": "pnpm"}
+	dirs := stores[cmp.Or(names[s.Runner], s.Runner)]
+	if s.Package == "" {
+		return dirs
+	}
+	npm, folder := dirs[0], sha512.Sum512([]byte(s.Package)) // as npm names it
+	return append([]string{npm + "/_cacache", npm + "/_logs", npm + "/_npx/" + hex.EncodeToString(folder[:8])}, dirs[1:]...)
+}
+
+// install makes the directories that the runner of a server may write to: of those that are not
+// there, nothing can be allowed.
+func (s Server) install() {
+	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) {
+		if filepath.IsAbs(dir) {
+			_ = os.MkdirAll(dir, 0o755) // the runner says why it cannot
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/sandbox"
@@ -33,6 +34,10 @@ func TestPolicy(t *testing.T) {
 		change(&s)
 		return s
 	}
+	runs := func(program string) sandbox.Server { return server(func(s *sandbox.Server) { s.Program = program }) }
+	finds := func(program string) sandbox.Server {
+		return server(func(s *sandbox.Server) { s.Env[1] = "PATH=" + filepath.Dir(program) })
+	}
 	ours := t.TempDir()
 	for name, c := range map[string]struct {
 		server sandbox.Server
@@ -41,23 +46,20 @@ func TestPolicy(t *testing.T) {
 	}{
 		"the directory it runs in":        {server(func(s *sandbox.Server) { s.Dir = ours }), []string{ours}, nil},
 		"our home":                        {server(func(s *sandbox.Server) { s.Dir = home }), nil, []string{home}},
-		"our home, if its own is another": {server(func(s *sandbox.Server) { s.Dir, s.Env = home, []string{"HOME=" + ours} }), nil, []string{home}},
+		"our home, if its own is another": {server(func(s *sandbox.Server) { s.Dir, s.Env[0] = home, "HOME="+ours }), nil, []string{home}},
 		"our home, if the entry says so":  {server(func(s *sandbox.Server) { s.Dir, s.DirSet = home, true }), []string{home}, nil},
 		"the temporary directories":       {server(func(s *sandbox.Server) { s.Dir = temp }), nil, []string{temp}},
-		"a program in a home directory":   {server(func(s *sandbox.Server) { s.Program = program(home, "server") }), []string{home + "/server"}, []string{home}},
-		"a program among temporary files": {server(func(s *sandbox.Server) { s.Program = program(temp, "server") }), []string{temp + "/server"}, []string{temp}},
-		"a program in bin":                {server(func(s *sandbox.Server) { s.Program = program(home, "bin", "server") }), []string{home + "/bin"}, []string{home}},
-		"a program in .local":             {server(func(s *sandbox.Server) { s.Program = program(home, ".local", "bin", "server") }), []string{home + "/.local/bin"}, []string{home, home + "/.local"}},
-		"a program of an installation":    {server(func(s *sandbox.Server) { s.Program = program(home, "venv", "bin", "server") }), []string{home + "/venv"}, []string{home}},
-		"an interpreter of a version":     {server(func(s *sandbox.Server) { s.Env[1] = "PATH=" + filepath.Dir(program(home, ".nvm", "v1", "bin", "node")) }), []string{home + "/.nvm/v1"}, []string{home, home + "/.nvm"}},
-		"an interpreter of a manager of shims": {server(func(s *sandbox.Server) {
-			s.Env[1] = "PATH=" + filepath.Dir(program(home, ".pyenv", "shims", "python3"))
-		}), []string{home + "/.pyenv"}, []string{home}},
+		"a program in a home directory":   {runs(program(home, "server")), []string{home + "/server"}, []string{home}},
+		"a program among temporary files": {runs(program(temp, "server")), []string{temp + "/server"}, []string{temp}},
+		"a program in bin":                {runs(program(home, "bin", "server")), []string{home + "/bin"}, []string{home}},
+		"a program in .local":             {runs(program(home, ".local", "bin", "server")), []string{home + "/.local/bin"}, []string{home, home + "/.local"}},
+		"a program of an installation":    {runs(program(home, "venv", "bin", "server")), []string{home + "/venv"}, []string{home}},
+		"an interpreter of a version":     {finds(program(home, ".nvm", "v1", "bin", "node")), []string{home + "/.nvm/v1"}, []string{home, home + "/.nvm"}},
+		"an interpreter behind shims":     {finds(program(home, ".pyenv", "shims", "python3")), []string{home + "/.pyenv"}, []string{home}},
 		"paths of the entry": {server(func(s *sandbox.Server) {
-			s.Read, s.Write = []string{"~/notes", "/no/./a"}, []string{"data"}
-			s.Dir = ours
-		}), []string{home + "/notes", "/no/a", ours}, nil},
-		"terminals and the memory of processes": {server(func(*sandbox.Server) {}), nil, []string{"/dev", "/dev/pts", "/dev/shm", "/tmp", "/run", "/home", "/root", "/etc", "/var"}},
+			s.Dir, s.Read, s.Write = ours, []string{"~/notes", "/no/./a"}, []string{"data"}
+		}), []string{home + "/notes", "/no/a", ours + "/data"}, nil},
+		"what others have": {server(func(*sandbox.Server) {}), nil, []string{"/dev", "/dev/pts", "/dev/shm", "/tmp", "/run", "/home", "/root", "/etc", "/var"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := c.server.Policy()
@@ -73,5 +75,24 @@ func TestPolicy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A runner changes what it installs into, and with npx the folder of its package alone.
+func TestRunnersPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		runner, pkg string
+		want        []string
+	}{
+		"none":               {"", "", nil},
+		"uvx":                {"uvx", "", []string{"/no/.cache/uv", "/no/.local/share/uv"}},
+		"npm":                {"npm", "", []string{"/no/.cache/node-gyp", "/no/.npm"}},
+		"npx with a package": {"npx", "exa-mcp-server@3.4.1", []string{"/no/.cache/node-gyp", "/no/.npm/_cacache", "/no/.npm/_logs", "/no/.npm/_npx/f38053b63df93bd4"}},
+	} {
+		policy := sandbox.Server{Name: "a", Env: []string{"HOME=/no"}, Runner: c.runner, Package: c.pkg}.Policy()
+		got := slices.DeleteFunc(policy.Write, func(path string) bool { return !strings.HasPrefix(path, "/no/") })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -41,13 +41,31 @@ type Trace struct {
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
 	err       error
+	unreadErr error // of calls whose arguments could not be read
+	wasRead   bool  // those of a call were
 }
 
 // Err says why nothing could be noted, nil if it could.
 func (t *Trace) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.err
+	if t.wasRead {
+		return t.err
+	}
+	return cmp.Or(t.err, t.unreadErr)
+}
+
+// unread reports whether the arguments of a call could not be read. Those of the guard cannot, which
+// calls execve before there is the command.
+func (t *Trace) unread(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.wasRead = true
+		return false
+	}
+	t.unreadErr = err
+	return true
 }
 
 // Files returns the accesses to files, by path, but for those in its own temporary directory.

@@ -51,8 +51,7 @@ func flagsBehind(arg int) int { return -2 - arg }
 // explanations, not a limit.
 func (t *Trace) call(n *notice) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
-	if err != nil {
-		t.fail(err)
+	if t.unread(err) {
 		return
 	}
 	defer memory.Close()

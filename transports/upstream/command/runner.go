@@ -22,14 +22,27 @@ var packageRunners = map[string][]string{
 
 // RunsPackage reports whether a command line is that of a package runner.
 func RunsPackage(command string, args []string) bool {
-	name := strings.ToLower(filepath.Base(command))
+	name, _ := runnerOf(command, args)
+	return name != ""
+}
+
+// runnerOf returns the name of the package runner of a command line, "" if it is another, and the
+// runner's own arguments.
+func runnerOf(command string, args []string) (name string, own []string) {
+	name = strings.ToLower(filepath.Base(command))
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
 	if (name == "cmd" || name == "env") && len(args) > 0 { // cmd /c npx …, env NAME=value npx …
 		next := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") && !strings.Contains(arg, "=") })
-		return next >= 0 && RunsPackage(args[next], args[next+1:])
+		if next < 0 {
+			return "", nil
+		}
+		return runnerOf(args[next], args[next+1:])
 	}
 	verbs, ok := packageRunners[name]
-	return ok && (verbs == nil || len(args) > 0 && slices.Contains(verbs, args[0]))
+	if !ok || verbs != nil && (len(args) == 0 || !slices.Contains(verbs, args[0])) {
+		return "", nil
+	}
+	return name, args
 }
 
 // brokenInstall finds the folder of an npx install that was cut short in what npm

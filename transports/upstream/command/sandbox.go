@@ -1,6 +1,8 @@
 package command
 
 import (
+	"strings"
+
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -13,9 +15,12 @@ func Confined(server schema.Server) sandbox.Server {
 	}
 	s := sandbox.Server{
 		Name: server.Name, Dir: server.Cwd, DirSet: server.Cwd != "",
-		Env:      Environment(server.Env, inherit),
-		Installs: RunsPackage(server.Command, server.Args),
-		Read:     server.Sandbox.Read, Write: server.Sandbox.Write, BestEffort: server.Sandbox.BestEffort,
+		Env:  Environment(server.Env, inherit),
+		Read: server.Sandbox.Read, Write: server.Sandbox.Write, BestEffort: server.Sandbox.BestEffort,
+	}
+	var args []string
+	if s.Runner, args = runnerOf(server.Command, server.Args); s.Runner == "npx" {
+		s.Package = npxPackage(args)
 	}
 	switch network := server.Sandbox.Network; {
 	case network.None:
@@ -25,4 +30,12 @@ func Confined(server schema.Server) sandbox.Server {
 	}
 	s.Program, _ = Find(server.Command, server.Cwd, s.Env) // its start says that it is not there
 	return s
+}
+
+// npxPackage returns the package that arguments of npx name, "" if they say more than that.
+func npxPackage(args []string) string {
+	if len(args) < 2 || args[0] != "-y" && args[0] != "--yes" || strings.IndexAny(args[1], "-./") == 0 {
+		return ""
+	}
+	return args[1]
 }
