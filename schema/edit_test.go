@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func edit(file, input string) string {
 			Auth: &Auth{ClientID: "id"},
 		})
 	case "box":
-		out, err = SetKey(name, []byte(input), "git", "sandbox", Sandbox{On: true, Read: []string{"~/notes"}, Network: Network{Hosts: []string{"api.test:443"}}})
+		out, err = SetKey(name, []byte(input), "git", "sandbox", Sandbox{On: true, Env: Inherit{None: true}, Read: []string{"~/notes"}, Network: Network{Hosts: []string{"api.test:443"}}})
 	default:
 		out, err = RemoveServer(name, []byte(input), "git")
 	}
@@ -71,6 +72,25 @@ func edit(file, input string) string {
 		return err.Error() + "\n"
 	}
 	return string(out)
+}
+
+// A sandbox is read as it was written.
+func TestSandboxJSON(t *testing.T) {
+	for _, text := range []string{
+		`true`, `{"env": true, "network": "none"}`, `{"read": ["~/a"]}`, `{"read": ["~/a"], "env": true}`, `{"env": ["A"]}`, `{"network": ["a.test"], "best_effort": true}`,
+	} {
+		read := func(text string) Sandbox {
+			cfg, err := LoadText("mcp.json", []byte(`{"mcp": {"a": {"command": "x", "sandbox": `+text+`}}}`), LoadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cfg.Servers[0].Sandbox
+		}
+		box := read(text)
+		if again := read(SandboxJSON(box)); !reflect.DeepEqual(again, box) {
+			t.Errorf("%s became %s", text, SandboxJSON(box))
+		}
+	}
 }
 
 // What is added can be read again, whatever it is, and what is removed again

@@ -59,11 +59,21 @@ func asWritten(v reflect.Value) reflect.Value {
 		if p.None {
 			return reflect.ValueOf(false)
 		}
+		if len(p.Names) == 0 {
+			return reflect.ValueOf(true)
+		}
 		return reflect.ValueOf(p.Names)
 	case Sandbox:
+		switch {
+		case p.Env.None: // as where it is left out
+			p.Env = Inherit{}
+		case len(p.Env.Names) == 0 && !reflect.DeepEqual(p, Sandbox{On: true}):
+			p.Env.Names = []string{} // which is written, and true
+		}
 		if reflect.DeepEqual(p, Sandbox{On: true}) {
 			return reflect.ValueOf(true)
 		}
+		return reflect.ValueOf(p)
 	case Network:
 		switch {
 		case p.None:

@@ -130,8 +130,8 @@ func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	}, true
 }
 
-// A refusedError says why a connection was not made.
-type refusedError struct{ why string }
+// A refusedError says why a connection was not made, and what a policy has to name to allow it.
+type refusedError struct{ why, host string }
 
 func (e *refusedError) Error() string { return e.why }
 
@@ -218,6 +218,9 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		if refusal, ok := errors.AsType[*refusedError](err); ok {
 			p.refused(refusal.why)
+			if p.trace != nil {
+				p.trace.noteRefused(refusal.host)
+			}
 		}
 		return nil, err
 	}
@@ -245,8 +248,9 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 		return nil, 0, fmt.Errorf("%q: no port", address)
 	}
 	port, host = uint16(n), strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	named := net.JoinHostPort(host, portText)
 	if p.trace != nil {
-		p.trace.noteHost(net.JoinHostPort(host, portText))
+		p.trace.noteHost(named)
 		if p.trace.Learn {
 			all, err = p.resolver.LookupNetIP(ctx, "ip", host)
 			return all, port, err
@@ -254,12 +258,12 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if !p.hasAddress(ip.WithZone("").Unmap(), port) {
-			return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address)}
+			return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address), address}
 		}
 		return []netip.Addr{ip}, port, nil
 	}
 	if !slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasName(host) && r.hasPort(port) }) {
-		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network does not name it", net.JoinHostPort(host, portText))}
+		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network does not name it", named), named}
 	}
 	found, err := p.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -271,7 +275,7 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found)}
+		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found), netip.AddrPortFrom(found[0].Unmap(), port).String()}
 	}
 	return all, port, nil
 }

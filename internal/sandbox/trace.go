@@ -37,6 +37,7 @@ type Trace struct {
 	mu        sync.Mutex
 	files     map[string]Need
 	hosts     map[string]bool // as host:port, asked for at the proxy
+	refused   map[string]bool // of those, as an entry is to name them
 	addresses map[string]bool // as address:port, connected to around it
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
@@ -89,6 +90,13 @@ func (t *Trace) Hosts() []string {
 	return slices.Sorted(maps.Keys(t.hosts))
 }
 
+// Refused returns the hosts that the proxy refused, as the network of an entry has to name them.
+func (t *Trace) Refused() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.refused))
+}
+
 // Addresses returns the addresses and ports that were connected to around the proxy.
 func (t *Trace) Addresses() []string {
 	t.mu.Lock()
@@ -115,6 +123,7 @@ func (t *Trace) note(path string, need Need) {
 }
 
 func (t *Trace) noteHost(host string)       { t.noteIn(&t.hosts, host) }
+func (t *Trace) noteRefused(host string)    { t.noteIn(&t.refused, host) }
 func (t *Trace) noteAddress(address string) { t.noteIn(&t.addresses, address) }
 
 func (t *Trace) noteIn(all *map[string]bool, one string) {

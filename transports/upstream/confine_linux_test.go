@@ -156,6 +156,9 @@ func TestTrace(t *testing.T) {
 			if got := trace.Hosts(); !slices.Contains(got, "localhost.example.com:80") {
 				t.Errorf("hosts: got %v", got)
 			}
+			if got := trace.Refused(); !learn != slices.Equal(got, []string{"localhost.example.com:80"}) {
+				t.Errorf("refused: got %v", got)
+			}
 			if got := trace.Addresses(); !slices.Equal(got, []string{strings.TrimPrefix(there.URL, "http://")}) {
 				t.Errorf("addresses: got %v, want %s", got, there.URL)
 			}

@@ -44,6 +44,14 @@ func warning(missing []string, bestEffort bool) string {
 	return "it is not started here: " + (&sandbox.MissingError{Parts: missing}).Error()
 }
 
+// boxed returns the sandbox of a server, and where there is none that of "sandbox": true.
+func boxed(s schema.Server) schema.Sandbox {
+	if !s.Sandbox.On {
+		return schema.Sandbox{On: true, Env: schema.Inherit{None: true}}
+	}
+	return s.Sandbox
+}
+
 // A Call is one of a tool.
 type Call struct {
 	Tool      string
@@ -53,7 +61,7 @@ type Call struct {
 // Watch starts a server, lists what it has, makes calls, and stops it. What it does meanwhile
 // is noted, also where the error says that it failed.
 func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) error {
-	s.Sandbox.On = true
+	s.Sandbox = boxed(s)
 	err := watch(ctx, s, trace, version, calls)
 	return errors.Join(trace.Err(), err)
 }
@@ -92,7 +100,8 @@ type Learned struct {
 
 // Learn returns what a server did, that was watched with a trace that learns.
 func Learn(s schema.Server, trace *sandbox.Trace) Learned {
-	s.Sandbox = schema.Sandbox{On: true, Env: s.Sandbox.Env, BestEffort: s.Sandbox.BestEffort}
+	had := boxed(s)
+	s.Sandbox = schema.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}
 	l := Learned{Box: s.Sandbox, Addresses: direct(trace)}
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
 	l.Box.Read, l.Box.Write = short(read), short(write)
@@ -118,24 +127,24 @@ func Explain(ctx context.Context, s schema.Server) string {
 	return refused(s, trace)
 }
 
+// refused says what a sandbox refused a server, and what its entry is to be.
 func refused(s schema.Server, trace *sandbox.Trace) string {
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
-	add := schema.Sandbox{Read: short(read), Write: short(write)}
-	if len(read)+len(write) == 0 {
+	read, write = short(read), short(write)
+	hosts := trace.Refused()
+	all := slices.Concat(read, write, hosts)
+	if around := direct(trace); len(around) > 0 && len(s.Sandbox.Network.Hosts) > 0 {
+		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")
+	}
+	if len(all) == 0 {
 		return ""
 	}
-	said := "its sandbox refused it "
-	for i, path := range slices.Concat(add.Read, add.Write) {
-		switch {
-		case i == maxSaid:
-			said += fmt.Sprintf(" and %d more", len(read)+len(write)-maxSaid)
-		case i < maxSaid && i > 0:
-			said += ", " + path
-		case i == 0:
-			said += path
-		}
+	if more := len(all) - maxSaid; more > 0 {
+		all = append(all[:maxSaid:maxSaid], fmt.Sprintf("%d more", more))
 	}
-	return said + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(add)
+	box := s.Sandbox
+	box.Read, box.Write, box.Network.Hosts = slices.Concat(box.Read, read), slices.Concat(box.Write, write), slices.Concat(box.Network.Hosts, hosts)
+	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(box)
 }
 
 // maxSaid is how many paths are named in a sentence.

@@ -162,6 +162,7 @@ func describe(out *terminal.Writer, s schema.Server) error {
 	if !s.Sandbox.On {
 		out.Printf("%s has no sandbox: it may do what you may. With \"sandbox\": true:\n\n", s.Name)
 	}
+	s.Sandbox = boxed(s)
 	confined := command.Confined(s)
 	policy := confined.Policy()
 	system := append(sandbox.System(), sandbox.Devices()...)
