@@ -36,6 +36,7 @@ func TestKernelWithoutLandlock(t *testing.T) {
 		{[]string{"ls"}, []string{`strict: it is not started here: ` + files, `best: its sandbox is not whole: ` + files}},
 		{[]string{"test"}, []string{`strict .*FAIL`, files + `.*"best_effort": true`, `best .*PASS`, `its sandbox is not whole: ` + files}},
 		{[]string{"doctor", "--no-start"}, []string{`strict.*: it is not started here: ` + files, `best.*: its sandbox is not whole: ` + files}},
+		{[]string{"call", "best/echo", "--verbose"}, []string{`level=WARN msg="the sandbox is not whole: ` + files + `" upstream=best`}},
 		{[]string{"sandbox", "strict"}, []string{`It is not started here: ` + files}},
 	} {
 		said := withoutLandlock(t, dir, append(c.args, "-c", config)...)

@@ -105,12 +105,14 @@ var (
 	failedDesc   = prometheus.NewDesc("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed.", []string{"upstream"}, nil)
 	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer.", []string{"upstream"}, nil)
 	waitingDesc  = prometheus.NewDesc("dynmcp_calls_waiting", "Calls that wait because of max_calls.", []string{"upstream"}, nil)
+	proxiedDesc  = prometheus.NewDesc("dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started.", []string{"upstream"}, nil)
+	refusedDesc  = prometheus.NewDesc("dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started.", []string{"upstream"}, nil)
 	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, sessionsDesc} {
+	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, proxiedDesc, refusedDesc, sessionsDesc} {
 		descs <- d
 	}
 }
@@ -133,6 +135,10 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(u.Failed), u.Name)
 		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
 		values <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(u.Waiting), u.Name)
+		if box := u.Process.Sandbox; box != nil {
+			values <- prometheus.MustNewConstMetric(proxiedDesc, prometheus.CounterValue, float64(box.ProxyBytes), u.Name)
+			values <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(box.Refused), u.Name)
+		}
 	}
 	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
 	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))

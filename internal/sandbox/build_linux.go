@@ -33,7 +33,7 @@ const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_REA
 // begin makes the walls of a policy with an empty ruleset: the guard can be given it already.
 func begin(p Policy) (*Walls, error) {
 	version := landlockVersion()
-	w := &Walls{Missing: missing(p, version)}
+	w := &Walls{Missing: missing(version)}
 	if len(w.Missing) > 0 && !p.BestEffort {
 		return nil, &MissingError{w.Missing}
 	}
@@ -61,16 +61,14 @@ func (w *Walls) build(p Policy) (err error) {
 	return err
 }
 
-// missing returns what a version of Landlock, 0 is none, cannot limit of a policy.
-func missing(p Policy, version int) (parts []string) {
+// missing returns what a version of Landlock, 0 is none, cannot limit. TCP it can from 4 on, and
+// before that the gate does so alone.
+func missing(version int) (parts []string) {
 	switch {
 	case version == 0:
 		parts = append(parts, "files (the kernel has no Landlock, 5.13 or newer has)")
 	case version < withTruncate:
 		parts = append(parts, "that files are cut short (Linux 6.2 can)")
-	}
-	if p.Network == OnlyByProxy && version < withTCP {
-		parts = append(parts, "TCP (Linux 6.7 can)")
 	}
 	if version < withScopes {
 		parts = append(parts, "signals and abstract sockets (Linux 6.12 can)")
@@ -162,7 +160,7 @@ func landlockVersion() int {
 }
 
 // Missing returns what of the policy this system cannot limit, in words.
-func (p Policy) Missing() []string { return missing(p, landlockVersion()) }
+func (p Policy) Missing() []string { return missing(landlockVersion()) }
 
 func createRuleset(attr *unix.LandlockRulesetAttr, size, flags uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), size, flags)

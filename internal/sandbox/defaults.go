@@ -15,7 +15,7 @@ func System() []string {
 		"/etc/gai.conf", "/etc/group", "/etc/host.conf", "/etc/hostname", "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf",
 		"/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/locale.alias", "/etc/localtime", "/etc/machine-id", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf",
 		"/etc/os-release", "/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl", "/etc/timezone",
-		"/run/resolvconf", "/run/systemd/resolve", "/var/lib/ca-certificates",
+		"/run/resolvconf", "/run/systemd/resolve", "/var/lib/ca-certificates", "/var/lib/dbus/machine-id",
 		"/proc", "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
 	}
 }
