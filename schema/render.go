@@ -56,22 +56,18 @@ func asWritten(v reflect.Value) reflect.Value {
 	case time.Duration:
 		return reflect.ValueOf(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
 	case Inherit:
-		if p.None {
-			return reflect.ValueOf(false)
-		}
 		if len(p.Names) == 0 {
-			return reflect.ValueOf(true)
+			return reflect.ValueOf(!p.None)
 		}
 		return reflect.ValueOf(p.Names)
 	case Sandbox:
 		switch {
+		case reflect.DeepEqual(p, Sandbox{On: true}) || reflect.DeepEqual(p, Sandbox{On: true, Env: Inherit{None: true}}):
+			return reflect.ValueOf(true)
 		case p.Env.None: // as where it is left out
 			p.Env = Inherit{}
-		case len(p.Env.Names) == 0 && !reflect.DeepEqual(p, Sandbox{On: true}):
+		case len(p.Env.Names) == 0:
 			p.Env.Names = []string{} // which is written, and true
-		}
-		if reflect.DeepEqual(p, Sandbox{On: true}) {
-			return reflect.ValueOf(true)
 		}
 		return reflect.ValueOf(p)
 	case Network:

@@ -43,9 +43,16 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(questions), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id))); errno != 0 {
 		return errno
 	}
-	switch family := binary.NativeEndian.Uint16(raw); family {
+	return g.connectTo(socket, n, raw)
+}
+
+// connectTo connects a socket to an address, if it is one that it may be connected to.
+func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
+	switch binary.NativeEndian.Uint16(raw) {
 	case unix.AF_UNSPEC: // the end of a connection
 		return connect(socket, raw)
+	case unix.AF_UNIX:
+		return g.connectFile(socket, n, socketPath(raw))
 	case unix.AF_INET, unix.AF_INET6:
 		address := inet(raw)
 		if address != g.proxy {
@@ -57,8 +64,6 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 			errno = 0
 		}
 		return errno
-	case unix.AF_UNIX:
-		return g.connectFile(socket, n, socketPath(raw))
 	}
 	return unix.EACCES
 }

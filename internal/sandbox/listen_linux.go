@@ -119,23 +119,11 @@ func (l *listener) close() {
 
 // run answers the kernel until no process of the tree is left. Without an answer no call goes on.
 func (l *listener) run() error {
-	control := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)
-	if err != nil {
-		return fmt.Errorf("the start was not traced: %w", err)
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(messages) == 0 {
-		return errors.New("this system does not trace: seccomp(2) gave no file to listen on")
-	}
-	files, err := unix.ParseUnixRights(&messages[0])
+	fd, err := l.receive()
 	if err != nil {
 		return err
 	}
-	if err := unix.SetNonblock(files[0], true); err != nil { // or a thread would wait
-		return errors.Join(err, unix.Close(files[0]))
-	}
-	questions := os.NewFile(uintptr(files[0]), "questions")
+	questions := os.NewFile(uintptr(fd), "questions") // does not block, or a thread would wait
 	defer questions.Close()
 	conn, err := questions.SyscallConn()
 	if err != nil {
@@ -156,6 +144,27 @@ func (l *listener) run() error {
 			}
 		}
 	})
+}
+
+// receive returns the file that the kernel asks on.
+func (l *listener) receive() (int, error) {
+	control := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)
+	if err != nil {
+		return -1, fmt.Errorf("the start was not traced: %w", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) == 0 {
+		return -1, errors.New("this system does not trace: seccomp(2) gave no file to listen on")
+	}
+	files, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetNonblock(files[0], true); err != nil {
+		return -1, errors.Join(err, unix.Close(files[0]))
+	}
+	return files[0], nil
 }
 
 // answer answers one call.
