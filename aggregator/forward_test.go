@@ -115,7 +115,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			if got := p.Calls.All(); len(got) > 0 {
 				t.Errorf("%d calls stay in flight", len(got))
 			}
-			if got := st.agg.calls.Held.Load(); got != 0 {
+			if got := st.agg.calls.Budget.Total(); got != 0 {
 				t.Errorf("%d bytes of params stay in flight", got)
 			}
 		})
@@ -173,7 +173,7 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		time.Sleep(settling)
 		synctest.Wait()
 		got := strings.Join(host.take(), "\n")
-		for _, part := range []string{`"id":1,`, "the large answers under way are ", "512.0 MB", "outcome not_sent"} {
+		for _, part := range []string{`"id":1,`, "requests and answers of 512.0 MB are held", "max_held_bytes", "outcome not_sent"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("no %q in %s", part, got)
 			}
@@ -185,7 +185,7 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		if sent := up.take(); len(sent) != 1 {
 			t.Errorf("the upstream got %q, want the second call alone", sent)
 		}
-		if left := st.agg.calls.Held.Load(); left <= 0 {
+		if left := st.agg.calls.Budget.Total(); left <= 0 {
 			t.Errorf("%d bytes of arguments are counted with a call in flight", left)
 		}
 	})
@@ -204,14 +204,15 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 			time.Sleep(settling)
 			synctest.Wait()
 		}
-		st.agg.calls.Held.Store(st.agg.calls.Budget.Most() - 1000)
+		others := st.agg.calls.Budget.Hold("others", nil)
+		others.Set(int(st.agg.calls.Budget.Most()) - 1200)
 		ask(1, 600)
 		if got := host.take(); len(got) > 0 {
 			t.Fatalf("got %q", got)
 		}
 		ask(2, 600)
 		got := strings.Join(host.take(), "\n")
-		for _, part := range []string{`"id":2,`, `more than \"max_held_bytes\", 512.0 MB`, "outcome not_sent", "hint: call again when other calls have been answered"} {
+		for _, part := range []string{`"id":2,`, `more than hosts may have of \"max_held_bytes\", 512.0 MB`, "outcome not_sent", "hint: call again when other calls have been answered"} {
 			if !strings.Contains(got, part) {
 				t.Errorf("no %q in %s", part, got)
 			}
@@ -229,7 +230,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		time.Sleep(settling)
 		synctest.Wait()
-		if left := st.agg.calls.Held.Load() - (st.agg.calls.Budget.Most() - 1000); left != 0 {
+		if left := st.agg.calls.Budget.Total() - (st.agg.calls.Budget.Most() - 1200); left != 0 {
 			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -41,7 +42,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
 	r := request()
-	c := callOf(&forward.Call{Env: &agg.calls, Server: agg.fleet.Of(u)}, nil, r)
+	c := callOf(&forward.Call{Env: &agg.calls, Server: agg.fleet.Of(u)}, &sessions.Session{}, r)
 	c.BeginSending(r, nil, func() {})
 	c.Route.OnError = func(error) { panic("boom") }
 	func() {

@@ -24,7 +24,7 @@ func TestRefusalsForWantOfRoom(t *testing.T) {
 	}{
 		"arguments": {
 			func(e entry) entry { return e }, "", large,
-			`the arguments of the calls in flight are 0\.0 MB, and with this call more than "max_held_bytes", 1\.0 MB`,
+			`requests and answers of [0-9.]+ MB are held, and with this call of 1\.0 MB more than hosts may have of "max_held_bytes", 1\.0 MB`,
 			`call again when other calls have been answered, or raise "max_held_bytes" in "gateway"`,
 		},
 		"calls of a server": {

@@ -9,10 +9,11 @@ import (
 )
 
 // A Budget accounts for the bytes that are held for all hosts: requests that are being
-// received or have no answer yet, calls that wait for input, messages that wait to be read.
-// A holder may have as much as it leaves free for others.
+// received or have no answer yet, answers that are being read, calls that wait for input,
+// messages that wait to be read. A holder may have as much as it leaves free for others.
 type Budget struct {
-	most int64
+	most   int64
+	others func() int64 // bytes whose holder is not known yet
 
 	mu    sync.Mutex
 	total int64
@@ -22,7 +23,7 @@ type Budget struct {
 // An account is what one holder has of a Budget.
 type account struct {
 	bytes int64
-	holds map[*Hold]struct{} // those with bytes
+	holds map[*Hold]struct{} // those with bytes that can be shed
 }
 
 // A Hold is an amount of bytes in a Budget. The methods of a nil Hold do nothing.
@@ -37,19 +38,23 @@ type Hold struct {
 	shedding bool      // it no longer counts
 }
 
-// New returns a budget of so many bytes, 0 is 512 MB.
-func New(most int64) *Budget {
-	return &Budget{most: cmp.Or(most, 512<<20), of: map[string]*account{}}
+// New returns a budget of so many bytes, 0 is 512 MB. others returns how many bytes there
+// are whose holder is not known yet, for which nothing is shed; it may be nil.
+func New(most int64, others func() int64) *Budget {
+	if others == nil {
+		others = func() int64 { return 0 }
+	}
+	return &Budget{most: cmp.Or(most, 512<<20), others: others, of: map[string]*account{}}
 }
 
 // Most returns how many bytes may be held for all.
 func (b *Budget) Most() int64 { return b.most }
 
-// Total returns how many bytes are held.
+// Total returns how many bytes are held, those included whose holder is not known.
 func (b *Budget) Total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.total
+	return b.total + b.others()
 }
 
 // Hold returns a Hold with no bytes, of a holder. shed gives the bytes back soon, and does
@@ -67,7 +72,7 @@ func (h *Hold) Reserve(n int64) bool {
 	b := h.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	free, own := b.most-b.total, int64(0)
+	free, own := b.most-b.total-b.others(), int64(0)
 	if a := b.of[h.who]; a != nil {
 		own = a.bytes
 	}
@@ -76,6 +81,18 @@ func (h *Hold) Reserve(n int64) bool {
 	}
 	h.changeLocked(h.bytes + n)
 	return true
+}
+
+// Resize has the hold have n bytes, unless the holder may not have them. A hold is resized by
+// one goroutine at a time.
+func (h *Hold) Resize(n int64) bool {
+	h.in.mu.Lock()
+	more := n - h.bytes
+	if more <= 0 {
+		h.changeLocked(n)
+	}
+	h.in.mu.Unlock()
+	return more <= 0 || h.Reserve(more)
 }
 
 // Set says how many bytes there are, of a message that exists already. It returns the
@@ -115,23 +132,33 @@ func (h *Hold) changeLocked(n int64) {
 	b := h.in
 	a := b.of[h.who]
 	if a == nil {
-		a = &account{holds: map[*Hold]struct{}{}}
+		a = &account{}
 		b.of[h.who] = a
 	}
-	if h.bytes == 0 || n < h.bytes {
-		h.since = time.Now()
+	if h.shed != nil {
+		a.keep(h, n)
 	}
 	b.total += n - h.bytes
 	a.bytes += n - h.bytes
 	h.bytes = n
-	if n > 0 {
-		a.holds[h] = struct{}{}
-		return
-	}
-	delete(a.holds, h)
-	if len(a.holds) == 0 {
+	if a.bytes == 0 {
 		delete(b.of, h.who)
 	}
+}
+
+// keep notes that a hold which can be shed is to have n bytes.
+func (a *account) keep(h *Hold, n int64) {
+	if h.bytes == 0 || n < h.bytes {
+		h.since = time.Now()
+	}
+	if n == 0 {
+		delete(a.holds, h)
+		return
+	}
+	if a.holds == nil {
+		a.holds = map[*Hold]struct{}{}
+	}
+	a.holds[h] = struct{}{}
 }
 
 // worstLocked returns what has to be shed: where all is too much, of the largest holder,
@@ -139,10 +166,13 @@ func (h *Hold) changeLocked(n int64) {
 func (b *Budget) worstLocked(who string) *Hold {
 	free, a := b.most-b.total, b.of[who]
 	if free >= 0 {
-		if a == nil || a.bytes <= free || len(a.holds) == 1 {
+		if a == nil || a.bytes <= free {
 			return nil
 		}
-		return a.worst()
+		if h := a.worst(); h != nil && h.bytes < a.bytes { // one alone may be larger
+			return h
+		}
+		return nil
 	}
 	var worst *Hold
 	var largest int64
@@ -160,9 +190,6 @@ func (b *Budget) worstLocked(who string) *Hold {
 func (a *account) worst() (worst *Hold) {
 	var most float64
 	for h := range a.holds {
-		if h.shed == nil {
-			continue
-		}
 		if weight := float64(h.bytes) * (time.Since(h.since) + time.Millisecond).Seconds(); weight > most {
 			worst, most = h, weight
 		}

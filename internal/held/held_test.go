@@ -9,7 +9,7 @@ import (
 
 // A holder that takes what it can leaves as much for others.
 func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
-	b := New(100)
+	b := New(100, nil)
 	greedy := 0
 	for ; b.Hold("ann", nil).Reserve(10); greedy++ {
 	}
@@ -32,7 +32,7 @@ func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 // too much.
 func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(100)
+		b := New(100, nil)
 		var gone []string
 		unread := func(who, name string, n int) *Hold {
 			h := b.Hold(who, func() { gone = append(gone, name) })
@@ -60,4 +60,40 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 			t.Errorf("%d bytes are held", got)
 		}
 	})
+}
+
+// What nobody is known to have is room for nobody, and makes nobody shed anything.
+func TestBytesOfNobodyTakeRoom(t *testing.T) {
+	others := int64(60)
+	b := New(100, func() int64 { return others })
+	ann := b.Hold("ann", func() { t.Error("it was shed") })
+	if ann.Reserve(41) || !ann.Reserve(40) || b.Hold("bob", nil).Reserve(1) {
+		t.Error("beside 60 of 100 bytes there is not room for 40")
+	}
+	Shed(ann.Set(90))
+	if got := b.Total(); got != 150 {
+		t.Errorf("%d bytes are held, want 150", got)
+	}
+	others = 0
+	if !b.Hold("bob", nil).Reserve(10) {
+		t.Error("there is no room for 10 beside 90 of 100 bytes")
+	}
+}
+
+// An answer that is being read grows within its holder's share, and shrinks at any time.
+func TestAHoldIsResizedWithinTheShare(t *testing.T) {
+	b := New(100, nil)
+	first, second := b.Hold("ann", nil), b.Hold("ann", nil)
+	for _, step := range []struct {
+		hold *Hold
+		size int64
+		may  bool
+	}{{first, 30, true}, {second, 20, true}, {second, 50, false}, {first, 31, false}, {first, 10, true}, {second, 40, true}, {first, 0, true}, {second, 100, false}} {
+		if got := step.hold.Resize(step.size); got != step.may {
+			t.Errorf("%d bytes: %v, want %v", step.size, got, step.may)
+		}
+	}
+	if got := b.Total(); got != 40 {
+		t.Errorf("%d bytes are held, want 40", got)
+	}
 }

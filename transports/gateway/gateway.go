@@ -106,7 +106,7 @@ func New(opts Options) *Gateway {
 	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
-	g.held = cmp.Or(opts.Held, held.New(0))
+	g.held = cmp.Or(opts.Held, held.New(0, nil))
 	return g
 }
 

@@ -36,7 +36,7 @@ func (tg *testGateway) dial(text string) net.Conn {
 // read, and so is one of unknown length. With the first of them gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{Held: held.New(16 * size)}, nil)
+	tg := newTestGateway(t, Options{Held: held.New(16*size, nil)}, nil)
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
@@ -64,7 +64,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
-	tg := newTestGateway(t, Options{Held: held.New(most), MaxResponseBytes: 2 * size}, func(r *host.Request) {
+	tg := newTestGateway(t, Options{Held: held.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
 		r.Reply(large, nil)
 		answered.Add(1)
 	})

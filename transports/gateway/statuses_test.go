@@ -157,7 +157,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.post("/mcp", strings.Replace(initialize, `"id":0`, `"id":7`, 1))
 	},
 	"a body that would be": func(p *statusProbe) answer {
-		p.g.held = held.New(1)
+		p.g.held = held.New(1, nil)
 		return p.call("x")
 	},
 	"a body without a length": func(p *statusProbe) answer { return p.unlimited("/mcp") },

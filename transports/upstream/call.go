@@ -38,6 +38,11 @@ type Call struct {
 	// connection's peer.
 	Peer transports.Peer
 
+	// MayRead is told how many bytes were read on the call's own stream and not handled, if
+	// they are many, and 0 when they were. False ends the call. Nil has no limit but that of
+	// a message.
+	MayRead func(size int) bool
+
 	unlimited bool      // the server's timeout does not hold
 	token     wire.Span // of the host, where Params have one
 	hostToken []byte    // the same

@@ -38,6 +38,7 @@ func (x *exchange) post() error {
 		return x.link.requestFailure(err)
 	}
 	defer resp.Body.Close()
+	x.limit(resp)
 	if resp.StatusCode != http.StatusOK {
 		return x.link.statusFailure(resp, x)
 	}
@@ -53,6 +54,13 @@ func (x *exchange) post() error {
 	c := x.link.conn
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
 		resp.Header.Get("Content-Type"), c.excerpt(x.link.readExcerpt(resp), 120)))
+}
+
+// limit has what is read of an answer accounted to the call's host.
+func (x *exchange) limit(resp *http.Response) {
+	if body, ok := resp.Body.(*answerBody); ok {
+		body.mayRead = x.call.MayRead
+	}
 }
 
 func mediaType(resp *http.Response) string {
@@ -107,7 +115,7 @@ func withoutBOM(body []byte) []byte {
 // "Resumability and Redelivery").
 func (x *exchange) readStreams(resp *http.Response) error {
 	err := x.readStream(resp)
-	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
+	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && !errors.Is(err, errNoRoom) && tries < resumeTries; tries++ {
 		before := x.stream.last
 		if !x.stream.wait(x.ctx, x.link.conn.opts.timing.reopen) {
 			return x.ctx.Err()
@@ -128,6 +136,7 @@ func (x *exchange) resume() error {
 		return err
 	}
 	defer resp.Body.Close()
+	x.limit(resp)
 	if resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream" {
 		return fmt.Errorf("the response ended without the answer and cannot be resumed: HTTP status %s", resp.Status)
 	}
@@ -150,6 +159,8 @@ func (x *exchange) readFailure(err error) error {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return x.link.conn.newFailure(transports.CodeTooLarge, transports.Executed, err)
+	case errors.Is(err, errNoRoom):
+		return x.link.conn.newFailure(transports.CodeOverloaded, transports.Unknown, fmt.Errorf("the answer is %w", err))
 	case errors.Is(err, errStalled): // what had begun need not have been the answer
 		return x.link.conn.newFailure(transports.CodeUnreachable, transports.Unknown, err)
 	}

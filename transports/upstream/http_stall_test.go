@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -325,5 +326,41 @@ func TestHTTPEndlessPage(t *testing.T) {
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeProtocol, transports.Unknown); !strings.Contains(f.Error(), "<p>Log in") {
 		t.Errorf("got %v", f)
+	}
+}
+
+// An answer of which no more may be held ends its call, and no other; what was read is given
+// back, and so it is of an answer that was whole.
+func TestAnswersThatMayNotBeHeld(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(http.ResponseWriter, string){
+		"JSON": plain, "events": func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, script(t, &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+				write(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`+strings.Repeat("x", 10*countedFrom)+`"}}`)
+			}}), Options{HandshakeOnly: true})
+			for _, most := range []int{5 * countedFrom, 20 * countedFrom} {
+				var sizes []int
+				ended := make(chan error, 1)
+				call := &Call{Method: "tools/call", Params: []byte(`{"name":"x"}`), Done: func(_ json.RawMessage, err error) { ended <- err }}
+				gaveBack := make(chan struct{})
+				call.MayRead = func(size int) bool {
+					if sizes = append(sizes, size); size == 0 && len(sizes) > 1 && sizes[len(sizes)-2] > 0 {
+						close(gaveBack)
+					}
+					return size <= most
+				}
+				c.Start(call)
+				err := <-ended
+				waitFor(t, "what was read to be given back", gaveBack)
+				if most > 10*countedFrom && err != nil {
+					t.Errorf("an answer that may be held: %v", err)
+				} else if most < 10*countedFrom {
+					wantFailure(t, err, transports.CodeOverloaded, transports.Unknown)
+				}
+			}
+		})
 	}
 }

@@ -29,6 +29,12 @@ var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Secon
 // errStalled ends a request whose answer stopped in the middle.
 var errStalled = errors.New("stalled")
 
+// errNoRoom ends a call whose host may hold no more of its answer.
+var errNoRoom = errors.New("larger than what its host may hold of \"max_held_bytes\"")
+
+// countedFrom is from when on it is said how much of an answer was read.
+const countedFrom = 64 << 10
+
 // errSentBefore ends a request that net/http would send a second time although
 // it may have run. It would if the upstream resets an HTTP/2 stream with
 // PROTOCOL_ERROR, and if the config has a header Idempotency-Key.
@@ -144,9 +150,11 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool        // the upstream may be silent now
-	held           wire.Held   // counts what was read and not handled
-	closed         atomic.Bool // which others than the reader may do
+	silenceAllowed bool                // the upstream may be silent now
+	mayRead        func(size int) bool // is told what was read and not handled; else
+	held           wire.Held           // counts that
+	size           int                 // of it
+	closed         atomic.Bool         // which others than the reader may do
 }
 
 // allowSilence says whether the upstream may be silent from here on. At first it
@@ -161,9 +169,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.attempt.activity.Add(1)
-		b.held.Add(n)
-		if b.closed.Load() {
-			b.handled()
+		if !b.count(n) {
+			return n, errNoRoom
 		}
 	}
 	if err != nil && err != io.EOF {
@@ -172,12 +179,39 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// count notes that n bytes more were read. It reports false where there is no room for them.
+func (b *answerBody) count(n int) bool {
+	if b.mayRead == nil {
+		b.held.Add(n)
+		if b.closed.Load() {
+			b.held.Set(0)
+		}
+		return true
+	}
+	b.size += n
+	may := b.size < countedFrom || b.mayRead(b.size)
+	if b.closed.Load() {
+		b.forget()
+	}
+	return may
+}
+
 // handled says that what was read so far takes no memory any more.
-func (b *answerBody) handled() { b.held.Set(0) }
+func (b *answerBody) handled() {
+	b.size = 0
+	b.forget()
+}
+
+func (b *answerBody) forget() {
+	b.held.Set(0)
+	if b.mayRead != nil {
+		b.mayRead(0)
+	}
+}
 
 func (b *answerBody) Close() error {
 	b.closed.Store(true)
-	b.handled()
+	b.forget()
 	defer b.attempt.cancel(nil)
 	return b.ReadCloser.Close()
 }

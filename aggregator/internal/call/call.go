@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
@@ -28,8 +27,7 @@ type Env struct {
 	Log     *slog.Logger
 	Waiting ask.Waiting[*Flight] // for input
 	States  ask.States
-	Budget  *held.Budget // has what calls hold that wait for input, and its limit is that of Held
-	Held    atomic.Int64 // bytes of params, and of results of calls that wait for input
+	Budget  *held.Budget // has what calls hold, but params over HTTP: the edge has the bodies
 }
 
 // An Owner knows what a call is for.
@@ -65,7 +63,9 @@ type Flight struct {
 	upstream.Call
 	env     *Env
 	owner   Owner
-	held    int64
+	size    int
+	params  *held.Hold        // until it has ended; nil over HTTP
+	answer  *held.Hold        // what was read of it
 	Session *sessions.Session // whose request it is
 
 	mu        sync.Mutex
@@ -94,10 +94,20 @@ type outcome struct {
 	conn   *upstream.Conn
 }
 
-// Begin makes f the call for a request. It holds as many bytes until it has ended.
-func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) {
-	f.env, f.owner, f.Session, f.request, f.held = env, owner, s, r, int64(size)
+// Begin makes f the call for a request with params of a size. It reports false where the host
+// may hold no more.
+func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) bool {
+	f.env, f.owner, f.Session, f.request, f.size = env, owner, s, r, size
+	f.answer, f.MayRead = env.Budget.Hold(s.Holder, nil), f.read
+	if s.Holder == "" {
+		f.params = env.Budget.Hold("", nil)
+		return f.params.Reserve(int64(size))
+	}
+	return f.answer.Reserve(0)
 }
+
+// read notes how many bytes of the answer were read and not handled. It reports false where that is too much.
+func (f *Flight) read(size int) bool { return f.answer.Resize(int64(size)) }
 
 // HostRequest returns the request that the host waits for the answer of.
 func (f *Flight) HostRequest() *host.Request {
@@ -138,7 +148,7 @@ func (f *Flight) EndUnsent() {
 	f.mu.Lock()
 	f.state = done
 	f.mu.Unlock()
-	f.env.Held.Add(-f.held)
+	f.params.Set(0)
 }
 
 // BeginSending notes the connection that the call is sent over next, which release gives
@@ -196,12 +206,13 @@ func (f *Flight) abort(outcome transports.Outcome) {
 func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, conn *upstream.Conn, ok bool) {
 	f.mu.Lock()
 	r, conn, ok = f.request, f.conn, f.state != asking && f.state != done
-	release, size := f.release, -f.held
+	release := f.release
+	f.params.Set(0)
+	f.answer.Set(0)
 	var questions []*ask.Question
 	var over []*held.Hold
 	if f.state == asking {
 		f.outcome = &outcome{bytes.Clone(result), err, conn} // the line is reused
-		size += int64(len(result))
 		over = f.parked.Set(len(result))
 	} else {
 		f.state = done
@@ -210,7 +221,6 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	f.conn, f.release = nil, nil
 	f.mu.Unlock()
 	held.Shed(over)
-	f.env.Held.Add(size)
 	f.owner.Ended()
 	release()
 	ask.Refuse(questions)

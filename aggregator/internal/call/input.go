@@ -102,7 +102,8 @@ func (f *Flight) askHost() {
 	r := f.request
 	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Holder, r)
 	f.parked = f.env.Budget.Hold(f.Session.Holder, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
-	over := f.parked.Set(int(f.held))
+	f.params.Set(0)
+	over := f.parked.Set(f.size)
 	f.mu.Unlock()
 	held.Shed(over)
 	state := f.owner.State(id)
@@ -158,7 +159,6 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 	}
 	switch {
 	case ended != nil:
-		f.env.Held.Add(-int64(len(ended.result)))
 		f.owner.Deliver(r, ended.conn, nil, ended.result, ended.err)
 		return
 	case conn == nil:
@@ -180,12 +180,7 @@ func (f *Flight) Abandon(reason json.RawMessage) {
 	f.state, f.questions, f.asked, f.outcome, f.kept = done, nil, nil, nil, nil
 	f.parked.Set(0)
 	f.mu.Unlock()
-	switch {
-	case ended != nil:
-		f.env.Held.Add(-int64(len(ended.result)))
-	case conn == nil: // it was never sent
-		f.env.Held.Add(-f.held)
-	case conn.Cancel(&f.Call, reason):
+	if ended == nil && conn != nil && conn.Cancel(&f.Call, reason) {
 		f.Finish(nil, nil)
 	}
 	ask.Refuse(questions)

@@ -127,24 +127,16 @@ func (env *Env) Pass(s *sessions.Session, r *host.Request, to Route) error {
 
 func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// newCall returns a call that holds its params, unless there are too many in flight. Answers
-// that are being read have as much again: whose they are is known when they are whole.
+// newCall returns a call, unless too much is held for its host.
 func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, error) {
-	size, most := int64(len(to.Params)), env.Budget.Most()
-	var full error
-	if held := env.Held.Add(size); held > most {
-		full = fmt.Errorf("the arguments of the calls in flight are %.1f MB, and with this call more than \"max_held_bytes\", %.1f MB", megabytes(held-size), megabytes(most))
-	} else if held := wire.LargeInUse(); held > most {
-		full = fmt.Errorf("the large answers under way are %.1f MB, more than \"max_held_bytes\", %.1f MB", megabytes(held), megabytes(most))
-	}
-	if full != nil {
-		env.Held.Add(-size)
+	to.borrowed = r.Method == "tools/call"
+	c := &Call{Env: env, Server: env.Fleet.Of(to.Upstream), Route: to}
+	if !c.Begin(&env.Env, c, s, r, len(to.Params)) {
+		full := fmt.Errorf("requests and answers of %.1f MB are held, and with this call of %.1f MB more than hosts may have of \"max_held_bytes\", %.1f MB",
+			megabytes(env.Budget.Total()), megabytes(int64(len(to.Params))), megabytes(env.Budget.Most()))
 		return nil, &transports.Failure{Upstream: to.Upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
 			Cause: full, Hint: `call again when other calls have been answered, or raise "max_held_bytes" in "gateway"`}
 	}
-	to.borrowed = r.Method == "tools/call"
-	c := &Call{Env: env, Server: env.Fleet.Of(to.Upstream), Route: to}
-	c.Begin(&env.Env, c, s, r, len(to.Params))
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.Params, r.Meta == nil, c, c.Answered
 	if to.Tool != nil {
 		c.Timeout = to.Tool.Timeout

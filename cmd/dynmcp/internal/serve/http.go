@@ -23,6 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -87,7 +88,7 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 	if l.loop, err = newLoopGateway(l.cfg, options.Keys); err != nil {
 		return err
 	}
-	l.held = held.New(int64(l.cfg.Gateway.MaxHeldBytes))
+	l.held = held.New(int64(l.cfg.Gateway.MaxHeldBytes), wire.LargeInUse)
 	options.Mark, options.Held = l.loop.Mark, l.held
 	return nil
 }

@@ -1,0 +1,90 @@
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// halfAnswers is a server over HTTP whose answers to calls have a first part at once, and
+// the rest when it may.
+func halfAnswers(t *testing.T, size int, rest <-chan struct{}) entry {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m := mcptest.Parse(string(body))
+		w.Header().Set("Content-Type", "application/json")
+		switch m.Method {
+		case "initialize":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}}`, m.ID)
+		case "tools/list":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"big","inputSchema":{"type":"object"}}]}}`, m.ID)
+		case "tools/call":
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s`, m.ID, strings.Repeat("x", size))
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-rest:
+			case <-r.Context().Done():
+			}
+			fmt.Fprint(w, `"}]}}`)
+		case "":
+			w.WriteHeader(http.StatusMethodNotAllowed) // of GET
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return entry{name: "half", fields: map[string]any{"url": server.URL}}
+}
+
+// Answers that are being read have a bound: those that are too much for one user fail, and a
+// small call goes on beside them.
+func TestAnswersThatAreBeingReadAreBounded(t *testing.T) {
+	t.Parallel()
+	const calls, atLeast = 12, 8 // of 12 answers of 1.5 MB 4 MB may be there, half of all
+	rest := make(chan struct{})
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{halfAnswers(t, 1500<<10, rest), fake(t, "good")}, `"gateway": {"max_held_bytes": 8388608}`)))
+	host := web.begin("/mcp")
+	var refused, answered atomic.Int32
+	enough := make(chan struct{})
+	var hosts sync.WaitGroup
+	for id := range calls {
+		hosts.Go(func() {
+			m := host.call("/mcp", id+1, "tools/call", string(useParams("half/big", `{}`)))
+			switch {
+			case !m.IsError():
+				answered.Add(1)
+			case strings.Contains(m.Raw, "max_held_bytes") && strings.Contains(m.Raw, "outcome unknown"):
+				if refused.Add(1) == atLeast {
+					close(enough)
+				}
+			default:
+				t.Errorf("got %.300s", m.Raw)
+			}
+		})
+	}
+	select {
+	case <-enough:
+	case <-time.After(15*time.Second):
+		t.Errorf("only %d answers were refused", refused.Load())
+	}
+	if m := web.begin("/mcp").call("/mcp", 1, "tools/call", string(useParams("good/echo", `{"text":"hi"}`))); m.IsError() {
+		t.Errorf("a call beside the answers: %s", m.Raw)
+	}
+	close(rest)
+	hosts.Wait()
+	if answered.Load() == 0 || answered.Load()+refused.Load() != calls {
+		t.Errorf("%d were answered, %d refused", answered.Load(), refused.Load())
+	}
+	if m := host.call("/mcp", 99, "tools/call", string(useParams("half/big", `{}`))); m.IsError() {
+		t.Errorf("when nothing is held: %.300s", m.Raw)
+	}
+}
