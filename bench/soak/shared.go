@@ -255,11 +255,21 @@ func (g *gathering) newcomers(ctx context.Context) {
 	}
 }
 
-// bare calls a server that does nothing: what that takes, the machine takes.
+// bare has as many hosts call a server that does nothing, as often: what that takes, the
+// machine takes. One host alone would miss most of a time in which nothing is answered.
 func (g *gathering) bare(ctx context.Context) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	tick := time.NewTicker(goodPause / 20)
+	server.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = goodHosts
+	var hosts sync.WaitGroup
+	defer hosts.Wait()
+	for range goodHosts {
+		hosts.Go(func() { g.callBare(ctx, server) })
+	}
+}
+
+func (g *gathering) callBare(ctx context.Context, server *httptest.Server) {
+	tick := time.NewTicker(goodPause)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		<-tick.C
