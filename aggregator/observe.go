@@ -75,6 +75,12 @@ func (a *Aggregator) Status() Status { return Status{a} }
 // Profile returns the profile of the config, "" where it is whole.
 func (st Status) Profile() string { return st.agg.config().Profile }
 
+// Held returns how many bytes are held for hosts, and how many may be.
+func (st Status) Held() (bytes, most int64) {
+	budget := st.agg.calls.Budget
+	return budget.Total(), budget.Most()
+}
+
 // Upstreams says how the upstreams of the config are, in its order.
 func (st Status) Upstreams() []UpstreamInfo {
 	a := st.agg

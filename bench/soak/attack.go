@@ -41,6 +41,9 @@ func (g *gathering) attack() error {
 	held.Go(func() {
 		for ctx.Err() == nil {
 			g.peak, g.mostBad = max(g.peak, g.status("VmRSS:")>>10), max(g.mostBad, g.bad.Load())
+			if bytes, err := g.metric("dynmcp_held_bytes"); err == nil { // else it is a newcomer that is turned away
+				g.mostHeld = max(g.mostHeld, int(bytes)>>20)
+			}
 			time.Sleep(20 * time.Millisecond)
 		}
 	})

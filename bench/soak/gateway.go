@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,12 @@ func (s *soak) abandon(h *host, count int) error {
 
 // sessions asks how many there are.
 func (h *host) sessions() (int, error) {
+	n, err := h.metric("dynmcp_sessions")
+	return int(n), err
+}
+
+// metric asks for a metric without labels.
+func (h *host) metric(name string) (float64, error) {
 	req, err := http.NewRequest(http.MethodGet, h.url+"/metrics", nil)
 	if err != nil {
 		return 0, err
@@ -126,11 +133,15 @@ func (h *host) sessions() (int, error) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	n := web.Number(text, "\ndynmcp_sessions ")
-	if err == nil && n < 0 {
-		err = fmt.Errorf("no dynmcp_sessions in the metrics: %.300s", text)
+	if err != nil {
+		return 0, err
 	}
-	return n, err
+	_, rest, ok := strings.Cut(string(text), "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	if !ok {
+		return 0, fmt.Errorf("no %s in the metrics: %.300s", name, text)
+	}
+	return strconv.ParseFloat(value, 64)
 }
 
 // restOverHTTP is rest, asked by a host over HTTP, and how many sessions there are

@@ -48,12 +48,14 @@ const (
 	// The attackers run on the same cores. What they slow down a call of a bare server in our
 	// own process by, they may slow down dynmcp by: p99 may be twice that before, so many
 	// times, and what a call waits for the cores, in the host, in dynmcp on both ways and in
-	// the server. These are 4; 2 more are an allowance that was not derived: with 4 one short
-	// run of two was 2 and 9 % over.
-	busyHops = 6
-	// sessionKB and connectionKB are what one takes, generously. Go's collector lets the
-	// heap grow to twice of what is in use.
-	sessionKB, connectionKB = 40, 32
+	// the server.
+	busyHops = 4
+	// sessionKB and connectionKB are what one takes. Go's collector lets the heap grow to twice
+	// of what is in use.
+	sessionKB, connectionKB = 20, 20
+	// lineMB is what a line takes that a server is writing: room for the largest answer. It
+	// is held by nobody, and nothing is shed for it.
+	lineMB = 16
 )
 
 // shared has good hosts call before, during and after attacks, once where tokens tell users
@@ -80,10 +82,11 @@ type gathering struct {
 
 	phase   atomic.Int32 // an index of figures
 	figs    [3]figures
-	peak    int          // RSS in MB, during the attack
 	bad     atomic.Int64 // bad connections
 	mostBad int64
 	failed  atomic.Int64
+
+	peak, mostHeld int // RSS and what dynmcp says that it holds, in MB, during the attack
 }
 
 var phases = [3]string{"before", "during", "after"}
@@ -151,6 +154,7 @@ func (s *soak) share(size sharing, users *issuer.Issuer) error {
 	last := 0
 	within(size.rest, func() bool { last = h.status("VmRSS:") >> 10; return last <= quiet+size.more/2 })
 	g.print(by)
+	fmt.Printf("  %d MB were held at most, of %d (gateway.max_held_bytes)\n", g.mostHeld, sharedMB)
 	fmt.Printf("  RSS %d MB before, %d at most, %d at the end; %d sessions when the attack was over, %d when they were idle for %v\n", quiet, g.peak, last, there, left, size.idle)
 	s.judgeShared(g, quiet)
 	if last > quiet+size.more {
@@ -352,6 +356,13 @@ func (g *gathering) print(by string) {
 	}
 }
 
+// judgeHeld judges what dynmcp said that it held.
+func (s *soak) judgeHeld(g *gathering) {
+	if most := sharedMB + lineMB; g.mostHeld > most || g.mostHeld == 0 {
+		s.Fail("%d MB were held, must be some and %d at most", g.mostHeld, most)
+	}
+}
+
 // judgeShared judges what the good hosts saw and what dynmcp took.
 func (s *soak) judgeShared(g *gathering, quiet int) {
 	before, during := &g.figs[0], &g.figs[1]
@@ -375,6 +386,7 @@ func (s *soak) judgeShared(g *gathering, quiet int) {
 	if was, is := quantile(before.fresh, .5), quantile(during.fresh, .5); is > was+time.Duration(slower(.5)*float64(newcomerLate)) || len(during.fresh) == 0 {
 		s.Fail("a newcomer's call took %v and takes %v beside the attack, %d were made", was, is, len(during.fresh))
 	}
+	s.judgeHeld(g)
 	if most := quiet + 2*(sharedMB+g.size.handshakes*sessionKB>>10+g.size.connections*connectionKB>>10); g.peak > most {
 		s.Fail("RSS was %d MB, must be %d at most", g.peak, most)
 	}

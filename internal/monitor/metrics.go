@@ -108,11 +108,15 @@ var (
 	proxiedDesc  = prometheus.NewDesc("dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started.", []string{"upstream"}, nil)
 	refusedDesc  = prometheus.NewDesc("dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started.", []string{"upstream"}, nil)
 	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
+	heldDesc     = prometheus.NewDesc("dynmcp_held_bytes", "Bytes held for hosts.", nil, nil)
+	mostHeldDesc = prometheus.NewDesc("dynmcp_held_bytes_limit", "The most bytes that may be held for hosts.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, proxiedDesc, refusedDesc, sessionsDesc} {
+	for _, d := range []*prometheus.Desc{
+		stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, proxiedDesc, refusedDesc, sessionsDesc, heldDesc, mostHeldDesc,
+	} {
 		descs <- d
 	}
 }
@@ -142,4 +146,7 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 	}
 	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
 	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))
+	held, most := run.Status().Held()
+	values <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(held))
+	values <- prometheus.MustNewConstMetric(mostHeldDesc, prometheus.GaugeValue, float64(most))
 }
