@@ -117,8 +117,8 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 			return
 		}
 	}
-	e.talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{forms: forms{text: true}, status: http.StatusAccepted})
+	e.talk.Receive(m, e.alone)
+	g.respond(w, r, e.alone, reply{forms: forms{text: true}, status: http.StatusAccepted})
 }
 
 // greet makes the handshake for a host that does not, and returns what it was

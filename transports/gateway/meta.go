@@ -53,8 +53,8 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
 	defer done()
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
-		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)
-	if answer, ok := e.await(r.Context()); ok {
+		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.alone)
+	if answer, ok := e.alone.await(r.Context()); ok {
 		path, _ := wire.Text(wire.Get(body, "path"))
 		g.metaAnswer(w, tool, path, answer)
 	}

@@ -19,18 +19,16 @@ import (
 // HTTP+SSE stream. It is the edge of its conversation: what belongs to a request
 // goes where that came in, all else to the stream that the host has opened for it.
 type session struct {
+	edge
 	id        string // sealed, see newSessionID
 	principal string
-	holder    string // see holderOf
 	namespace string
 	talk      *host.Session
 	end       func(context.Context) // ends the conversation
-	alone     *stream               // for what belongs to no request
 	unread    *unread               // on all its streams
 	held      *held.Budget
 	called    func()        // says that it has sent a request; more than once is nothing
 	slow      func()        // ends it because its host does not read; does not block
-	gone      chan struct{} // closed when nobody waits for what is in flight
 	over      chan struct{} // closed when nothing will be written any more
 
 	among *list.List    // of sessions.mu, as is at
@@ -47,12 +45,28 @@ type session struct {
 	ended   bool
 }
 
+// An edge is what sessions and exchanges have of the Edge of a host.
+type edge struct {
+	alone  *stream       // for what belongs to no request
+	holder string        // see holderOf
+	gone   chan struct{} // closed when nobody waits for what is in flight
+}
+
+// Write implements host.Edge.
+func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) error {
+	st := e.alone
+	if of := streamOf(about); of != nil {
+		st = of
+	}
+	return st.put(about, class, parts)
+}
+
 // Write implements host.Edge.
 func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) error {
-	if st := streamOf(about); st != nil {
-		return st.put(about, class, parts)
+	err := s.edge.Write(about, class, parts...)
+	if streamOf(about) != nil {
+		return err
 	}
-	err := s.alone.put(about, class, parts)
 	s.mu.Lock()
 	unread := s.reading == 0
 	s.mu.Unlock()
@@ -72,7 +86,7 @@ func streamOf(about *host.Request) *stream {
 }
 
 // Drop implements host.Edge.
-func (s *session) Drop(about *host.Request) {
+func (e *edge) Drop(about *host.Request) {
 	if st := streamOf(about); st != nil {
 		st.finish()
 	}
@@ -80,13 +94,13 @@ func (s *session) Drop(about *host.Request) {
 
 // AwaitRoom implements host.Edge: a host that does not read loses what is for it,
 // and in the end its session, and keeps nobody waiting.
-func (s *session) AwaitRoom() {}
+func (e *edge) AwaitRoom() {}
 
 // Holder implements Edge.
-func (s *session) Holder() string { return s.holder }
+func (e *edge) Holder() string { return e.holder }
 
 // Gone implements host.Edge.
-func (s *session) Gone() <-chan struct{} { return s.gone }
+func (e *edge) Gone() <-chan struct{} { return e.gone }
 
 // receive hands the session a message of its host. What it answers goes to via, nil
 // for the stream of the session.
@@ -222,14 +236,12 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
 	s := &session{
+		edge:      edge{alone, holderOf(r, who), make(chan struct{})},
 		id:        g.redirect.newSessionID(),
 		principal: who,
-		holder:    holderOf(r, who),
 		held:      g.held,
 		namespace: namespace,
-		alone:     alone,
 		unread:    &unread{most: g.unread},
-		gone:      make(chan struct{}),
 		over:      make(chan struct{}),
 		streams:   map[int64]*stream{},
 		users:     1,
@@ -284,20 +296,19 @@ func (s *session) drain(ctx context.Context) {
 
 // An exchange is the edge of a host's session that lasts one HTTP request.
 type exchange struct {
-	*stream
-	holder string
-	talk   *host.Session
-	end    func(context.Context) // ends the conversation; later callers wait for that
-	gone   chan struct{}         // closed when the host is gone
+	edge
+	talk *host.Session
+	end  func(context.Context) // ends the conversation; later callers wait for that
 }
 
 // openExchange begins the session of a host for one request, with open. only is that the
 // host takes nothing but the answer. done has to be called when there is one.
 func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
-	e = &exchange{stream: newStream(g.opts.MaxResponseBytes), holder: holderOf(r, who), gone: make(chan struct{})}
-	e.only = only
-	e.hold = g.held.Hold(e.holder, e.shed)
-	leave := e.readBy(connFrom(r.Context()))
+	st := newStream(g.opts.MaxResponseBytes)
+	e = &exchange{edge: edge{st, holderOf(r, who), make(chan struct{})}}
+	st.only = only
+	st.hold = g.held.Hold(e.holder, st.shed)
+	leave := st.readBy(connFrom(r.Context()))
 	talk, end := open(e)
 	var once sync.Once
 	e.talk, e.end = talk, func(ctx context.Context) { once.Do(func() { end(ctx) }) }
@@ -306,34 +317,10 @@ func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func
 		g.exchanges.Delete(e)
 		close(e.gone)
 		e.end(context.Background())
-		e.uncount()
+		st.uncount()
 		leave()
 	}
 }
-
-// Holder implements Edge.
-func (e *exchange) Holder() string { return e.holder }
-
-// Write implements host.Edge.
-func (e *exchange) Write(about *host.Request, class host.Class, parts ...[]byte) error {
-	if st := streamOf(about); st != nil {
-		return st.put(about, class, parts)
-	}
-	return e.put(about, class, parts)
-}
-
-// Drop implements host.Edge.
-func (e *exchange) Drop(about *host.Request) {
-	if st := streamOf(about); st != nil {
-		st.finish()
-	}
-}
-
-// AwaitRoom implements host.Edge.
-func (e *exchange) AwaitRoom() {}
-
-// Gone implements host.Edge.
-func (e *exchange) Gone() <-chan struct{} { return e.gone }
 
 // forms are those in which a host takes answers.
 type forms struct {

@@ -64,8 +64,8 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	if lasting {
 		over = g.ending
 	}
-	e.talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{forms: accept, stateless: true, over: over})
+	e.talk.Receive(m, e.alone)
+	g.respond(w, r, e.alone, reply{forms: accept, stateless: true, over: over})
 }
 
 // headersMatch compares the headers of a request with its body. Proxies decide by
