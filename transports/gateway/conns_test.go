@@ -127,3 +127,35 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 		return strangers+proven <= 8
 	})
 }
+
+// Of connections without a good token the longest unchanged goes first, and never the one
+// that has just come: an attacker who makes new ones would keep out who makes one.
+func TestTheLongestIdleStrangerGoesFirst(t *testing.T) {
+	table := newConns(4)
+	var all []*conn
+	add := func() {
+		near, far := net.Pipe()
+		t.Cleanup(func() { near.Close(); far.Close() })
+		all = append(all, table.add(near))
+	}
+	open := func() (numbers []int) {
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		for i, c := range all {
+			if c.at != nil {
+				numbers = append(numbers, i)
+			}
+		}
+		return numbers
+	}
+	for range 4 {
+		add()
+	}
+	changed(all[0], http.StateActive)
+	for _, want := range []string{"[0 2 3 4]", "[0 3 4 5]", "[0 4 5 6]", "[4 5 6 7]"} {
+		add()
+		if got := fmt.Sprint(open()); got != want {
+			t.Errorf("open are %s, want %s", got, want)
+		}
+	}
+}
