@@ -51,7 +51,7 @@ func (g *Gateway) endQuiet(ctx context.Context) {
 		left := g.sessions.all()
 		var ends sync.WaitGroup
 		for _, s := range left {
-			if !s.talk.Waiting() && g.sessions.retire(s, s.quietLocked) {
+			if !s.talk.Waiting() && g.sessions.retire(s, func() bool { return s.users == s.reading }) {
 				ends.Go(func() { s.drain(ctx) })
 			}
 		}

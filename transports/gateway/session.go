@@ -217,10 +217,6 @@ func (s *session) idleSince(then time.Time) bool {
 	return false
 }
 
-// quietLocked reports whether no HTTP request is about the session but those which read
-// what belongs to none.
-func (s *session) quietLocked() bool { return s.users == s.reading }
-
 // unused reports whether no HTTP request is about the session.
 func (s *session) unused() bool {
 	s.mu.Lock()

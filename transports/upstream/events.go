@@ -93,7 +93,7 @@ type eventLines struct {
 func (l *eventLines) next(within bool) ([]byte, error) {
 	var before []byte // what was buffered already, of this line
 	for {
-		l.body.allowSilence(!within && (len(before) == 0 || before[0] == ':'))
+		l.body.silenceAllowed = !within && (len(before) == 0 || before[0] == ':')
 		if _, err := l.in.Peek(1); err != nil {
 			return before, err
 		}

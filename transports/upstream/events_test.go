@@ -102,7 +102,7 @@ func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) 
 
 func bodyFrom(r io.Reader) *answerBody {
 	patience := httpPatience{header: time.Hour, body: time.Hour}
-	return &answerBody{ReadCloser: io.NopCloser(r), attempt: newAttempt(context.Background(), patience, new(atomic.Int64))}
+	return newAnswerBody(io.NopCloser(r), newAttempt(context.Background(), patience, new(atomic.Int64)))
 }
 
 // The memory of a large event counts while it is read and handled, no longer; that of

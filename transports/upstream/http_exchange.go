@@ -38,7 +38,6 @@ func (x *exchange) post() error {
 		return x.link.requestFailure(err)
 	}
 	defer resp.Body.Close()
-	x.limit(resp)
 	if resp.StatusCode != http.StatusOK {
 		return x.link.statusFailure(resp, x)
 	}
@@ -54,13 +53,6 @@ func (x *exchange) post() error {
 	c := x.link.conn
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
 		resp.Header.Get("Content-Type"), c.excerpt(x.link.readExcerpt(resp), 120)))
-}
-
-// limit has what is read of an answer accounted to the call's host.
-func (x *exchange) limit(resp *http.Response) {
-	if body, ok := resp.Body.(*answerBody); ok {
-		body.mayRead = x.call.MayRead
-	}
 }
 
 func mediaType(resp *http.Response) string {
@@ -81,6 +73,7 @@ func (x *exchange) readBody(resp *http.Response) error {
 	limit := c.server.MaxMessageBytes
 	var body bytes.Buffer
 	body.Grow(int(min(max(resp.ContentLength, 0), int64(limit), trustedLength)) + bytes.MinRead) // room in which the end is found
+	resp.Body.(*answerBody).readFor(x.call)
 	_, err := body.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
 	text := body.Bytes()
 	switch {
@@ -136,7 +129,6 @@ func (x *exchange) resume() error {
 		return err
 	}
 	defer resp.Body.Close()
-	x.limit(resp)
 	if resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream" {
 		return fmt.Errorf("the response ended without the answer and cannot be resumed: HTTP status %s", resp.Status)
 	}

@@ -96,9 +96,11 @@ func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
 // if any; handled is called after each message.
 func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled func()) error {
 	s.opened = true
+	body := resp.Body.(*answerBody)
+	body.readFor(own)
 	began := time.Now()
 	defer func() { s.useful = s.useful || time.Since(began) > reopenSoon }()
-	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
+	return readEvents(body, l.conn.server.MaxMessageBytes, func(e event) {
 		if e.id != "" {
 			s.last = e.id
 		}

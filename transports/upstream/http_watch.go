@@ -60,7 +60,7 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	a.inBody.Store(true)
-	resp.Body = &answerBody{ReadCloser: resp.Body, attempt: a}
+	resp.Body = newAnswerBody(resp.Body, a)
 	return resp, nil
 }
 
@@ -150,16 +150,23 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool                // the upstream may be silent now
-	mayRead        func(size int) bool // is told what was read and not handled; else
-	held           wire.Held           // counts that
-	size           int                 // of it
+	silenceAllowed bool                // the upstream may be silent now; at first it may not
+	mayRead        func(size int) bool // see Call.MayRead
+	size           int                 // of what was read and not handled
 	closed         atomic.Bool         // which others than the reader may do
 }
 
-// allowSilence says whether the upstream may be silent from here on. At first it
-// may not.
-func (b *answerBody) allowSilence(may bool) { b.silenceAllowed = may }
+func newAnswerBody(body io.ReadCloser, a *attempt) *answerBody {
+	var counted wire.Held
+	return &answerBody{ReadCloser: body, attempt: a, mayRead: func(size int) bool { counted.Set(size); return true }}
+}
+
+// readFor has what is read from here on accounted to the host of a call, which may be nil.
+func (b *answerBody) readFor(call *Call) {
+	if call != nil && call.MayRead != nil {
+		b.mayRead = call.MayRead
+	}
+}
 
 func (b *answerBody) Read(p []byte) (int, error) {
 	if !b.silenceAllowed {
@@ -169,8 +176,11 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.attempt.activity.Add(1)
-		if !b.count(n) {
+		if b.size += n; b.size > countedFrom && !b.mayRead(b.size) {
 			return n, errNoRoom
+		}
+		if b.closed.Load() {
+			b.handled()
 		}
 	}
 	if err != nil && err != io.EOF {
@@ -179,39 +189,15 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count notes that n bytes more were read. It reports false where there is no room for them.
-func (b *answerBody) count(n int) bool {
-	if b.mayRead == nil {
-		b.held.Add(n)
-		if b.closed.Load() {
-			b.held.Set(0)
-		}
-		return true
-	}
-	b.size += n
-	may := b.size < countedFrom || b.mayRead(b.size)
-	if b.closed.Load() {
-		b.forget()
-	}
-	return may
-}
-
 // handled says that what was read so far takes no memory any more.
 func (b *answerBody) handled() {
 	b.size = 0
-	b.forget()
-}
-
-func (b *answerBody) forget() {
-	b.held.Set(0)
-	if b.mayRead != nil {
-		b.mayRead(0)
-	}
+	b.mayRead(0)
 }
 
 func (b *answerBody) Close() error {
 	b.closed.Store(true)
-	b.forget()
+	b.mayRead(0)
 	defer b.attempt.cancel(nil)
 	return b.ReadCloser.Close()
 }

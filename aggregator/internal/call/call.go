@@ -98,16 +98,14 @@ type outcome struct {
 // may hold no more.
 func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) bool {
 	f.env, f.owner, f.Session, f.request, f.size = env, owner, s, r, size
-	f.answer, f.MayRead = env.Budget.Hold(s.Holder, nil), f.read
+	f.answer = env.Budget.Hold(s.Holder, nil)
+	f.MayRead = func(size int) bool { return f.answer.Resize(int64(size)) }
 	if s.Holder == "" {
 		f.params = env.Budget.Hold("", nil)
 		return f.params.Reserve(int64(size))
 	}
 	return f.answer.Reserve(0)
 }
-
-// read notes how many bytes of the answer were read and not handled. It reports false where that is too much.
-func (f *Flight) read(size int) bool { return f.answer.Resize(int64(size)) }
 
 // HostRequest returns the request that the host waits for the answer of.
 func (f *Flight) HostRequest() *host.Request {
