@@ -63,6 +63,6 @@ var (
 			{File: "internal/held/held.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
 			{File: "internal/held/held.go", Old: "		if a.bytes > largest {", New: "		if largest == 0 || a.bytes < largest {"},
 		},
-		Found: "calls of good hosts that failed",
+		Found: "calls of good hosts", // that failed, or were refused
 	}
 )

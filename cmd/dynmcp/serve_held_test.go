@@ -88,3 +88,15 @@ func TestAnswersThatAreBeingReadAreBounded(t *testing.T) {
 		t.Errorf("when nothing is held: %.300s", m.Raw)
 	}
 }
+
+// A request of more than half of all is taken where nothing else is held.
+func TestALargeRequestIsTakenAlone(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "good")}, `"gateway": {"max_held_bytes": 8388608, "max_request_bytes": 8388608}`)))
+	for id := range 2 {
+		input := map[string]any{"x": strings.Repeat("x", 5<<20)}
+		if m := web.begin("/mcp").call("/mcp", id, "tools/call", string(useParams("good/pid", input))); m.Error != nil || m.IsError() {
+			t.Errorf("got %.300s", m.Raw)
+		}
+	}
+}

@@ -64,11 +64,17 @@ func (b *Budget) Hold(who string, shed func()) *Hold { return &Hold{in: b, who: 
 // Beside returns a Hold of the same holder.
 func (h *Hold) Beside(shed func()) *Hold { return h.in.Hold(h.who, shed) }
 
-// Reserve adds n bytes, unless the holder may not have them.
+// Reserve adds n bytes, unless the holder may not have them. Holders with more make room.
 func (h *Hold) Reserve(n int64) bool {
 	if h == nil {
 		return true
 	}
+	over, ok := h.reserve(n)
+	Shed(over)
+	return ok
+}
+
+func (h *Hold) reserve(n int64) (over []*Hold, ok bool) {
 	b := h.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,11 +82,21 @@ func (h *Hold) Reserve(n int64) bool {
 	if a := b.of[h.who]; a != nil {
 		own = a.bytes
 	}
-	if n > free || own > 0 && own+n > free {
-		return false
+	for n > free {
+		worst, has := b.largestLocked()
+		if has <= own+n {
+			return over, false
+		}
+		free += worst.bytes
+		worst.changeLocked(0)
+		worst.shedding = true
+		over = append(over, worst)
+	}
+	if own > 0 && own+n > free {
+		return over, false
 	}
 	h.changeLocked(h.bytes + n)
-	return true
+	return over, true
 }
 
 // Resize has the hold have n bytes, unless the holder may not have them. A hold is resized by
@@ -174,8 +190,13 @@ func (b *Budget) worstLocked(who string) *Hold {
 		}
 		return nil
 	}
-	var worst *Hold
-	var largest int64
+	worst, _ := b.largestLocked()
+	return worst
+}
+
+// largestLocked returns what has to be shed first of the largest holder who can shed
+// something, nil if absent, and how much that one has.
+func (b *Budget) largestLocked() (worst *Hold, largest int64) {
 	for _, a := range b.of {
 		if a.bytes > largest {
 			if h := a.worst(); h != nil {
@@ -183,7 +204,7 @@ func (b *Budget) worstLocked(who string) *Hold {
 			}
 		}
 	}
-	return worst
+	return worst, largest
 }
 
 // worst returns the hold with the most bytes for the longest time.

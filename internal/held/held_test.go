@@ -62,21 +62,27 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 	})
 }
 
-// What nobody is known to have is room for nobody, and makes nobody shed anything.
+// What nobody is known to have is room for nobody: who has the most makes it.
 func TestBytesOfNobodyTakeRoom(t *testing.T) {
 	others := int64(60)
 	b := New(100, func() int64 { return others })
-	ann := b.Hold("ann", func() { t.Error("it was shed") })
-	if ann.Reserve(41) || !ann.Reserve(40) || b.Hold("bob", nil).Reserve(1) {
+	shed := 0
+	ann, bob, carol := b.Hold("ann", func() { shed++ }), b.Hold("bob", nil), b.Hold("carol", nil)
+	if ann.Reserve(41) || !ann.Reserve(30) || !bob.Reserve(5) || shed > 0 {
 		t.Error("beside 60 of 100 bytes there is not room for 40")
 	}
-	Shed(ann.Set(90))
-	if got := b.Total(); got != 150 {
-		t.Errorf("%d bytes are held, want 150", got)
+	if carol.Reserve(30) || shed > 0 {
+		t.Error("ann has to make room for one who wants as much")
 	}
-	others = 0
-	if !b.Hold("bob", nil).Reserve(10) {
-		t.Error("there is no room for 10 beside 90 of 100 bytes")
+	if !carol.Reserve(20) || shed != 1 {
+		t.Errorf("ann, who has the most, was shed %d times", shed)
+	}
+	if got := b.Total(); got != 60+5+20 {
+		t.Errorf("%d bytes are held", got)
+	}
+	others = 90
+	if b.Hold("dave", nil).Reserve(1) || shed != 1 {
+		t.Error("there is room where nobody can make it")
 	}
 }
 

@@ -104,7 +104,7 @@ func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Reque
 		f.params = env.Budget.Hold("", nil)
 		return f.params.Reserve(int64(size))
 	}
-	return f.answer.Reserve(0)
+	return true
 }
 
 // HostRequest returns the request that the host waits for the answer of.
