@@ -32,8 +32,9 @@ var errNoRoom = errors.New("too much is held for this user or address already: g
 // serve serves a request of a principal, with its body accounted for until the end, or as
 // long as a stream keeps it.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
-	g.limitBody(w, r)
 	if r.Body != http.NoBody {
+		// Also one that nobody reads: net/http waits for its end before the next request.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 		size := r.ContentLength
 		body := &countedBody{ReadCloser: r.Body, held: g.held.Hold(holderOf(r, who), nil), counts: size < 0}
 		defer func() { body.held.Set(0) }()
@@ -67,13 +68,5 @@ func (b *countedBody) Read(p []byte) (int, error) {
 func (st *stream) keepBody(r *http.Request) {
 	if body, ok := r.Body.(*countedBody); ok {
 		st.body, body.held = body.held, nil
-	}
-}
-
-// limitBody limits the time that the body of a request may take.
-func (g *Gateway) limitBody(w http.ResponseWriter, r *http.Request) {
-	if r.Body != http.NoBody {
-		// Also one that nobody reads: net/http waits for its end before the next request.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 	}
 }

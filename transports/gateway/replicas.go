@@ -166,7 +166,7 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTr
 	defer context.AfterFunc(until, cancel)()
 
 	body := &passedBody{ReadCloser: r.Body, whole: func() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of limitBody
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of serve
 	}}
 	defer body.end()
 	out := r.WithContext(ctx)
