@@ -12,7 +12,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"log"
@@ -20,15 +19,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/dynmcp/dynmcp/bench/internal/corpus"
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
-		if err := serve(os.Args[2]); err != nil {
+		if err := corpus.Serve(os.Args[2]); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -36,11 +37,11 @@ func main() {
 	if err := programs.EnterRoot(); err != nil {
 		log.Fatal(err)
 	}
-	corpus := cmp.Or(os.Getenv("DYNMCP_CORPUS"), "../shared/corpus")
+	dir := corpus.Dir()
 	if len(os.Args) > 1 {
-		corpus = os.Args[1]
+		dir = os.Args[1]
 	}
-	if err := run(corpus); err != nil {
+	if err := run(dir); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -58,8 +59,8 @@ var modes = []struct {
 	{"all eager", func(int) bool { return true }},
 }
 
-func run(corpus string) error {
-	servers, err := readCorpus(corpus)
+func run(from string) error {
+	servers, err := corpus.Read(from)
 	if err != nil {
 		return err
 	}
@@ -68,12 +69,12 @@ func run(corpus string) error {
 	if err != nil {
 		return err
 	}
-	ten := slices.DeleteFunc(slices.Clone(servers), func(s server) bool { return !slices.Contains(typical, s.name) })
+	ten := slices.DeleteFunc(slices.Clone(servers), func(s corpus.Server) bool { return !slices.Contains(typical, s.Name) })
 
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "read at the start\tdirectly\tdynmcp")
 	var lazy, types ledger
-	for _, set := range [][]server{ten, servers} {
+	for _, set := range [][]corpus.Server{ten, servers} {
 		if len(set) == 0 {
 			continue
 		}
@@ -110,18 +111,18 @@ type ledger struct {
 
 // count runs dynmcp before servers, which no run has met before, with definitions written in
 // that way.
-func count(dir string, servers []server, eager func(i int) bool, definitions string) (l ledger, err error) {
+func count(dir string, servers []corpus.Server, eager func(i int) bool, definitions string) (l ledger, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return l, err
 	}
 	entries := map[string]any{}
 	for i, s := range servers {
-		entry := map[string]any{"command": self, "args": []string{"serve", s.file}, "load_timeout": "5m"}
+		entry := map[string]any{"command": self, "args": []string{"serve", s.File}, "load_timeout": "5m"}
 		if !eager(i) {
-			entry["description"] = s.words
+			entry["description"] = words(s)
 		}
-		entries[s.name] = entry
+		entries[s.Name] = entry
 	}
 	config, err := json.Marshal(map[string]any{"startup_wait": "5m", "catalog": map[string]any{"dir": "", "definitions": definitions}, "mcp": entries})
 	if err != nil {
@@ -138,4 +139,19 @@ func count(dir string, servers []server, eager func(i int) bool, definitions str
 		return l, fmt.Errorf("dynmcp tokens: %w", err)
 	}
 	return l, json.Unmarshal(out, &l)
+}
+
+// usualWords is how long a description of an operator usually is. In its place stands
+// what the server's tools are called.
+const usualWords = 107
+
+func words(s corpus.Server) string {
+	text := "Works with " + s.Name + ":"
+	for _, tool := range s.Tools {
+		text += " " + strings.NewReplacer("_", " ", "-", " ").Replace(tool) + ","
+		if len(text) > usualWords {
+			break
+		}
+	}
+	return strings.TrimSuffix(text[:min(len(text), usualWords)], ",") + "."
 }

@@ -1,7 +1,9 @@
-package main
+// Package corpus has catalogues of real servers, and serves them in the place of these.
+package corpus
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,51 +11,45 @@ import (
 	"strings"
 )
 
-// A server is one real catalogue.
-type server struct {
-	name, file string
-	words      string // what an operator would write of it
+// Dir is the folder of the corpus, from the root of the module.
+func Dir() string { return cmp.Or(os.Getenv("DYNMCP_CORPUS"), "../shared/corpus") }
+
+// A Server is one real catalogue.
+type Server struct {
+	Name, File string
+	Tools      []string // their names
 }
 
-// usualWords is how long a description of an operator usually is. In its place stands
-// what the server's tools are called.
-const usualWords = 107
-
-// readCorpus reads the catalogues of a folder, sorted by name.
-func readCorpus(corpus string) ([]server, error) {
+// Read reads the catalogues of a corpus, sorted by name.
+func Read(corpus string) ([]Server, error) {
 	files, err := filepath.Glob(filepath.Join(corpus, "servers", "*.json"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no catalogues in %s: name the folder, or set DYNMCP_CORPUS", filepath.Join(corpus, "servers"))
 	}
-	var servers []server
+	var servers []Server
 	for _, file := range files {
 		var listed struct{ Tools []struct{ Name string } }
 		text, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(text, &listed)
 		}
-		s := server{name: strings.TrimSuffix(filepath.Base(file), ".json")}
+		s := Server{Name: strings.TrimSuffix(filepath.Base(file), ".json")}
 		if err == nil {
-			s.file, err = filepath.Abs(file)
+			s.File, err = filepath.Abs(file)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		s.words = "Works with " + s.name + ":"
 		for _, t := range listed.Tools {
-			s.words += " " + strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + ","
-			if len(s.words) > usualWords {
-				break
-			}
+			s.Tools = append(s.Tools, t.Name)
 		}
-		s.words = strings.TrimSuffix(s.words[:min(len(s.words), usualWords)], ",") + "."
 		servers = append(servers, s)
 	}
 	return servers, nil
 }
 
-// serve is the server of a catalogue, on stdin and stdout.
-func serve(file string) error {
+// Serve is the server of a catalogue, on stdin and stdout.
+func Serve(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+
+	"github.com/dynmcp/dynmcp/bench/internal/corpus"
+	"github.com/dynmcp/dynmcp/bench/internal/verdict"
+	"github.com/dynmcp/dynmcp/catalog/search"
+)
+
+// bench is one run.
+type bench struct {
+	dir, program string
+	servers      []corpus.Server   // the real ones
+	more         *corpus.Labelled  // livemcpbench
+	written      map[string]string // descriptions of servers by hand
+	verdict      verdict.Verdict
+}
+
+// newBench reads the corpus. What is written is written to dir.
+func newBench(dir, program string) (b *bench, err error) {
+	b = &bench{dir: dir, program: program, written: map[string]string{}}
+	if b.servers, err = corpus.Read(corpus.Dir()); err != nil {
+		return nil, err
+	}
+	if b.more, err = corpus.ReadLabelled(corpus.Dir(), "livemcpbench", dir); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile("catalog/describe/testdata/written.txt")
+	for line := range strings.Lines(string(text)) {
+		if name, words, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && !strings.HasPrefix(line, "#") {
+			b.written[name] = words
+		}
+	}
+	return b, err
+}
+
+// Some of what is measured must be as small as an aim, some as large.
+func (b *bench) most(what string, got, aim int) {
+	fmt.Printf("%-62s %6d   at most %d\n", what, got, aim)
+	if got > aim {
+		b.verdict.Fail("%s: %d, must be %d at most", what, got, aim)
+	}
+}
+
+func (b *bench) least(what string, got, aim float64) {
+	fmt.Printf("%-62s %6.3f   at least %.3f\n", what, got, aim)
+	if got < aim {
+		b.verdict.Fail("%s: %.3f, must be %.3f at least", what, got, aim)
+	}
+}
+
+var o200k = codec.NewO200kBase()
+
+// count counts the tokens of texts.
+func count(texts ...string) (sum int) {
+	for _, text := range texts {
+		n, err := o200k.Count(text)
+		if err != nil {
+			panic(err) // it fails for no text
+		}
+		sum += n
+	}
+	return sum
+}
+
+func (b *bench) measure() error {
+	for _, part := range []func() error{b.starts, b.tasks, b.steps, b.single, b.descriptions} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typical are ten servers that people have together.
+var typical = []string{"github", "filesystem", "playwright", "slack", "notion", "sentry", "postgres", "context7", "kubernetes", "supabase"}
+
+// some returns 10, 38 or 100 servers.
+func (b *bench) some(n int) []corpus.Server {
+	if n == len(typical) {
+		return slices.DeleteFunc(slices.Clone(b.servers), func(s corpus.Server) bool { return !slices.Contains(typical, s.Name) })
+	}
+	all := slices.Clone(b.servers)
+	for _, s := range b.more.Servers {
+		if !slices.ContainsFunc(all, func(other corpus.Server) bool { return other.Name == s.Name }) {
+			all = append(all, s)
+		}
+	}
+	return all[:n]
+}
+
+// running starts dynmcp before servers, lets use talk to it and ends it.
+func (b *bench) running(name string, servers []corpus.Server, written map[string]string, use func(*host) error) error {
+	file, err := b.config(name, servers, written)
+	if err != nil {
+		return err
+	}
+	h, err := start(b.program, file)
+	if err != nil {
+		return err
+	}
+	if err := use(h); err != nil {
+		return err
+	}
+	return h.end()
+}
+
+// starts counts what is read at the start of a session.
+func (b *bench) starts() error {
+	for _, set := range []struct{ servers, most int }{{10, 1000}, {38, 1300}, {100, 1500}} {
+		servers := b.some(set.servers)
+		err := b.running(fmt.Sprint("start", set.servers), servers, b.written, func(h *host) error {
+			tools, err := h.tools()
+			if err != nil {
+				return err
+			}
+			sum := count(h.instructions)
+			for _, t := range tools {
+				text, err := json.Marshal(t)
+				if err != nil {
+					return err
+				}
+				sum += count(string(text))
+			}
+			b.most(fmt.Sprintf("%d servers: tokens at the start", set.servers), sum, set.most)
+			shown := wordsShown(tools)
+			said := 0
+			for _, s := range servers {
+				if shown[s.Name] != "" {
+					said++
+				}
+			}
+			if set.servers <= 38 {
+				b.least(fmt.Sprintf("%d servers: share that is shown with words", set.servers), float64(said)/float64(len(servers)), 1)
+			} else {
+				fmt.Printf("%-62s %6d\n", fmt.Sprintf("%d servers: shown with words", set.servers), said)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wordsShown are what the description of discover_tool says of each server.
+func wordsShown(tools []definition) map[string]string {
+	shown := map[string]string{}
+	for line := range strings.Lines(tools[0].Description) {
+		if line, ok := strings.CutPrefix(line, "- "); ok {
+			name, words, _ := strings.Cut(strings.TrimSpace(line), ":")
+			shown[name] = words
+		}
+	}
+	return shown
+}
+
+// tasks has a model search for all steps of a task at once and call what is defined in the
+// answer. A step whose tool is not defined there takes a third round trip.
+func (b *bench) tasks() error {
+	tasks, err := readTasks("bench/finding/tasks.txt")
+	if err != nil {
+		return err
+	}
+	return b.running("tasks", b.servers, b.written, func(h *host) error {
+		two := 0
+		var sizes []int
+		for _, task := range tasks {
+			answer, err := h.discover(map[string]any{"query": task.queries})
+			if err != nil {
+				return err
+			}
+			sizes = append(sizes, count(answer))
+			missing := ""
+			for i, tools := range task.tools {
+				if !slices.ContainsFunc(tools, func(name string) bool { return strings.Contains(answer, "\nName: "+name+"\n") }) {
+					missing = task.queries[i]
+				}
+			}
+			if missing == "" {
+				two++
+			} else {
+				fmt.Printf("  a third round trip for: %s\n", missing)
+			}
+		}
+		slices.Sort(sizes)
+		b.least(fmt.Sprintf("%d tasks: tasks in two round trips", len(tasks)), float64(two), 28)
+		b.most("tokens of an answer, median", sizes[len(sizes)/2], 500)
+		b.most("tokens of an answer, worst", sizes[len(sizes)-1], 1500)
+		return nil
+	})
+}
+
+// steps asks for each step of labelled tasks, and counts the needed tools among the first five
+// of one, as the lines of the answers have them.
+func (b *bench) steps() error {
+	steps, err := readSteps("catalog/testdata/steps.txt")
+	if err != nil {
+		return err
+	}
+	return b.running("steps", b.more.Servers, nil, func(h *host) error {
+		sum, named := 0.0, 0.0
+		for _, q := range b.more.Questions {
+			queries := steps[q.ID[:8]]
+			if len(queries) == 0 {
+				return fmt.Errorf("no steps of %s", q.ID)
+			}
+			answer, err := h.discover(map[string]any{"query": queries, "limit": 5})
+			if err != nil {
+				return err
+			}
+			lines := onLines(b.more, answer)
+			sum += q.Recall(func(id string) bool { return lines[id] })
+			if answer, err = h.discover(map[string]any{"query": queries}); err != nil {
+				return err
+			}
+			named += q.Recall(func(id string) bool {
+				return lines[id] || strings.Contains(answer, id[strings.LastIndexByte(id, '/')+1:])
+			})
+		}
+		n := float64(len(b.more.Questions))
+		b.least("livemcpbench: needed tools in the first five by steps", sum/n, .78)
+		b.least("livemcpbench: needed tools named in the answer", named/n, .78)
+		return nil
+	})
+}
+
+// single asks what sets of queries ask that need one tool each.
+func (b *bench) single() error {
+	for _, set := range []struct {
+		name string
+		five float64
+	}{{"bfcl", .919}, {"mcpproxy-go", .887}} {
+		l, err := corpus.ReadLabelled(corpus.Dir(), set.name, b.dir)
+		if err != nil {
+			return err
+		}
+		err = b.running(set.name, l.Servers, nil, func(h *host) error {
+			sum := 0.0
+			for _, q := range l.Questions {
+				answer, err := h.discover(map[string]any{"query": q.Query, "limit": 5})
+				if err != nil {
+					return err
+				}
+				lines := onLines(l, answer)
+				sum += q.Recall(func(id string) bool { return lines[id] })
+			}
+			b.least(set.name+": needed tools in the first five", sum/float64(len(l.Questions)), set.five)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// descriptions counts for how many tasks the right server is among three, by what is shown of
+// each.
+func (b *bench) descriptions() error {
+	tasks, err := readTasks("catalog/describe/testdata/tasks.txt")
+	if err != nil {
+		return err
+	}
+	for _, by := range []struct {
+		name         string
+		written      map[string]string
+		shown, whole float64
+	}{{"by hand", b.written, 0, 0}, {"by dynmcp", nil, .70, .88}} {
+		file, err := b.config("described", b.servers, by.written)
+		if err != nil {
+			return err
+		}
+		h, err := start(b.program, file)
+		if err != nil {
+			return err
+		}
+		tools, err := h.tools()
+		if err != nil {
+			return err
+		}
+		if err := h.end(); err != nil {
+			return err
+		}
+		whole, err := b.wordsWhole(file)
+		if err != nil {
+			return err
+		}
+		b.least("right server among three, descriptions "+by.name+", as shown", amongThree(wordsShown(tools), tasks), by.shown)
+		b.least("right server among three, descriptions "+by.name+", whole", amongThree(whole, tasks), by.whole)
+	}
+	return nil
+}
+
+// amongThree is the share of tasks of which one of the right servers is among the best three.
+func amongThree(shown map[string]string, tasks []task) float64 {
+	var names []string
+	for name := range shown {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	hits := 0
+	for _, t := range tasks {
+		best := search.Rank(t.words, names, func(name string) map[string]float64 {
+			counts := map[string]float64{}
+			search.Words(name+" "+shown[name], func(w string) { counts[w]++ })
+			return counts
+		})
+		if slices.ContainsFunc(best[:min(len(best), 3)], func(name string) bool { return slices.Contains(t.tools[0], name) }) {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(tasks))
+}
