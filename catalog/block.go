@@ -76,8 +76,13 @@ func (p *serverView) note() string {
 	return note
 }
 
-// about is what the server is for, in at most words units.
-func (p *serverView) about(words int) string { return display.Escape(display.Cut(p.intro, words)) }
+// about is what the server is for, in about so many units. A note below says that it is cut.
+func (p *serverView) about(words int) string {
+	if words <= 0 {
+		return ""
+	}
+	return display.Escape(strings.TrimSuffix(display.Cut(p.intro, words+1), "…"))
+}
 
 // leafNames names n tools from the one numbered from on, and counts the others.
 func (p *serverView) leafNames(from, n int) string {

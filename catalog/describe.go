@@ -9,20 +9,17 @@ import (
 
 // What the texts say beside the catalogue. They are short because they count.
 const (
-	preambleText = `Shows the tools that use_tool calls. {"query": ["open an issue", "send a message"]} finds them, one thing a query, a query for each step, ` +
-		`and shows the definitions of the best; {"tool_name": "server/tool"} shows any other. {"server": "name"} lists a server's, no argument lists the servers.`
-	preambleSingle = `Shows the tools that use_tool calls. {"query": ["open an issue", "send a message"]} finds them, one thing a query, a query for each step, ` +
-		`and shows the definitions of the best; {"tool_name": "name"} shows any other, no argument lists all.`
+	preambleText = `Finds tools for use_tool. {"query": ["open an issue", "send a message"]}: one thing a query, a query for each step.`
 
-	deferredText = `No tools of the servers below are known: call load_mcp with a name to get them.`
-	storedText   = `The servers below start when a tool of theirs is used: search them, or list one.`
-	bothText     = `The servers below start when a tool of theirs is used: search them, or list one. Where it says (load_mcp), no tools are known before you call load_mcp with the name.`
+	deferredText = `No tools of these servers are known: call load_mcp with a name to get them.`
+	storedText   = `These servers start when a tool of theirs is used:`
+	bothText     = `These servers start when a tool of theirs is used; where it says (load_mcp), no tools are known before you call load_mcp with the name:`
 	noServers    = `No servers are configured.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	cutNote       = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
+	cutNote       = `Shortened: {"server": "name"} shows one whole.`
 	cutNoteSingle = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
 	packedNote    = `The names after a server are its tools: call them server/tool.`
 	moreServers   = `%s more: discover_tool with no argument lists all.`
@@ -41,9 +38,6 @@ func (v *View) Texts() Texts { return Texts{v} }
 // then become names; then names are counted; then the words of all servers get
 // shorter; in the end servers are counted.
 func (v Texts) Describe(maxChars int) string {
-	if v.single() != nil {
-		return v.fit(v.useTools(preambleSingle), maxChars)
-	}
 	return v.fit(v.useTools(preambleText), maxChars)
 }
 

@@ -23,8 +23,18 @@ type topic struct {
 	first int // the first tool that is about it
 }
 
-// worth is the score of a topic for the room that it takes.
-func (t *topic) worth() float64 { return t.score / math.Sqrt(math.Sqrt(float64(len(t.words)+2))) }
+// worth is the score of a topic for the room that it takes, less for what tells little.
+func (t *topic) worth() float64 {
+	worth := t.score / math.Sqrt(float64(len(t.words)+2))
+	if slices.ContainsFunc(strings.Fields(t.words), func(w string) bool { return has(vague, w) || has(vague, strings.TrimSuffix(w, "s")) }) {
+		worth /= 1.5
+	}
+	return worth
+}
+
+// vague are words that tools of any server may be about.
+const vague = `resource operation command object property properties entity entities element entry entries content description source target top latest usage
+	environment request response error reference path url context config configuration option parameter field file text group user class process action`
 
 // A summary is what the tools of a server are about, and what they do.
 type summary struct {

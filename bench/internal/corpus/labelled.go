@@ -81,8 +81,8 @@ func ReadLabelled(corpus, set, dir string) (*Labelled, error) {
 	})
 }
 
-// plain is a server's name as a config has it.
-func plain(name string) string { return strings.NewReplacer(" ", "-", "/", "-").Replace(name) }
+// plain is a name of a server as import writes it.
+func plain(name string) string { return strings.ToLower(strings.NewReplacer(" ", "-", "/", "-").Replace(name)) }
 
 func readLines(path string, f func([]byte) error) error {
 	file, err := os.Open(path)
