@@ -11,7 +11,7 @@ import (
 
 // Bounds of what is shown of the results of a search.
 const (
-	foundWidth = 80 // UTF-16 units of what a tool does
+	foundWidth = 64 // UTF-16 units of what a tool does
 	lineTokens = 40 // of all lines on average, by estimate
 	alsoShown  = 3  // tools of the same name
 

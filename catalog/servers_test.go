@@ -126,12 +126,12 @@ func TestProposalsFindTheServer(t *testing.T) {
 	}{
 		{"38 servers by hand, whole", byHand(t), tasksOfServers(t), 0, 0},
 		{"38 servers by hand", byHand(t), tasksOfServers(t), 2048, 0},
-		{"38 servers, whole", real, tasksOfServers(t), 0, .85},
-		{"38 servers", real, tasksOfServers(t), 2048, .62},
+		{"38 servers, whole", real, tasksOfServers(t), 0, .88},
+		{"38 servers", real, tasksOfServers(t), 2048, .70},
 		{"100 servers, whole", hundred, tasksOfServers(t), 0, .80},
-		{"100 servers", hundred, tasksOfServers(t), 2048, .26},
-		{"livemcpbench, whole", others, questions, 0, .53},
-		{"livemcpbench", others, questions, 2048, .48},
+		{"100 servers", hundred, tasksOfServers(t), 2048, .35},
+		{"livemcpbench, whole", others, questions, 0, .57},
+		{"livemcpbench", others, questions, 2048, .55},
 	} {
 		got := amongThree(shownOf(c.servers, c.maxChars), c.queries)
 		t.Logf("%s: the right one of %d is among three for %.2f of %d tasks", c.name, len(c.servers), got, len(c.queries))

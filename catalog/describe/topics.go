@@ -55,7 +55,7 @@ const fillers = `tool tools mcp server api service services self all and or the 
 
 // inText is what a word in the description of a tool counts, of one in its name. What is in no
 // name counts if a tenth of the tools say it, and two.
-const inText = 0.15
+const inText = 0.4
 
 // topics finds what tools are about. The server's own words say nothing.
 func topics(tools []Tool, own map[string]bool) summary {

@@ -135,6 +135,11 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 			}
 		}
 	}
+	if len(asked) <= oneThing {
+		for _, w := range compounds(q.text) {
+			q.terms = append(q.terms, term{word: w})
+		}
+	}
 	have := q.lookUp(c)
 
 	tells = c.named(q.text) // a name need not have words

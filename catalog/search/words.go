@@ -101,6 +101,18 @@ func Terms(name string) []string {
 	return list
 }
 
+// compounds are the terms of two neighbouring words of a text as one word, where one of them
+// tells little by itself: who asks for "on call" means "oncall".
+func compounds(s string) (terms []string) {
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unspaced(r) })
+	for i := range max(len(words)-1, 0) {
+		if a, b := words[i], words[i+1]; stopWords()[stem(a)] != stopWords()[stem(b)] {
+			terms = append(terms, stem(a+b))
+		}
+	}
+	return terms
+}
+
 // IsStopWord reports whether a term is too common to say what someone looks for.
 func IsStopWord(term string) bool { return stopWords()[term] }
 

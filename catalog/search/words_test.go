@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,4 +42,25 @@ func FuzzWords(f *testing.F) {
 			}
 		})
 	})
+}
+
+// Two words of a query may be one in a tool's name.
+func TestCompounds(t *testing.T) {
+	for query, want := range map[string][]string{
+		"who is on call now": {"oncal"},
+		"log in":             {"login"},
+		"merge request":      nil,
+		"":                   nil,
+		"a":                  nil,
+	} {
+		got := compounds(query)
+		for _, w := range want {
+			if !slices.Contains(got, w) {
+				t.Errorf("%q: %q, want %q", query, got, want)
+			}
+		}
+		if want == nil && got != nil {
+			t.Errorf("%q: %q, want none", query, got)
+		}
+	}
 }
