@@ -82,7 +82,9 @@ func ReadLabelled(corpus, set, dir string) (*Labelled, error) {
 }
 
 // plain is a name of a server as import writes it.
-func plain(name string) string { return strings.ToLower(strings.NewReplacer(" ", "-", "/", "-").Replace(name)) }
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer(" ", "-", "/", "-").Replace(name))
+}
 
 func readLines(path string, f func([]byte) error) error {
 	file, err := os.Open(path)
