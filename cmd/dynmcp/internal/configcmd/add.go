@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
 // addFlags describe the server to add.
@@ -26,6 +27,7 @@ type addFlags struct {
 	env, headers []string
 	config       string
 	force        bool
+	dryRun       bool
 	warm         bool
 	registry     registrycmd.Adding
 }
@@ -41,8 +43,8 @@ suffix .bak. A description makes the server lazy: the model reads it, and the se
 starts when it is first used.
 
 Of a server of a registry it is shown what will run, with its version. What it needs is
-asked for, unless --set, --env or --header say it; its secrets go into the keyring or
-the .env beside the config. Nothing is written before you agree, or say --yes.
+asked for, unless --set, --answers, --env or --header say it; its secrets go into the
+keyring or the .env beside the config. Nothing is written before you agree, or say --yes.
 
 ${NAME} in a value is written as it is, and replaced from the environment or .env
 when dynmcp starts: keep secrets there.`,
@@ -70,6 +72,7 @@ when dynmcp starts: keep secrets there.`,
 		f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 		f.BoolVar(&s.Sandbox.On, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
 		f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
+		f.BoolVar(&flags.dryRun, "dry-run", false, "show the diff of the config and write nothing")
 		testcmd.AddWarmFlag(cmd, &flags.warm)
 		flags.registry.AddFlags(cmd)
 		cli.CompleteValues(cmd, map[string][]string{"transport": {schema.Stdio, schema.StreamableHTTP, schema.SSE}})
@@ -100,14 +103,14 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	} else {
 		err = f.complete(cmd, command)
 	}
-	if err == nil {
+	if err == nil && !f.dryRun {
 		err = keep()
 	}
 	if err != nil {
 		return err
 	}
 	path, err := runAdd(cli.Stdout(cmd), cli.Stderr(cmd), *f)
-	if err != nil || !f.warm && !cli.Stderr(cmd).Interactive {
+	if err != nil || f.dryRun || !f.warm && !cli.Stderr(cmd).Interactive {
 		return err
 	}
 	return testcmd.OfferWarm(cmd, conf.Flags{Config: path}, f.warm, s.Name)
@@ -137,7 +140,7 @@ func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func
 // complete completes the server of the flags, or says which of them is wrong.
 func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 	s := &f.server
-	for _, name := range []string{"via", "as", "set", "secrets", "registry", "yes"} {
+	for _, name := range []string{"via", "as", "set", "answers", "secrets", "registry", "yes"} {
 		if cmd.Flags().Changed(name) {
 			return hint.With(fmt.Errorf("--%s goes with the name of a server in a registry", name), "dynmcp search finds names; they look like io.github.user/server")
 		}
@@ -242,6 +245,10 @@ func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err erro
 	text, err := schema.SetServer(file.Path, file.Old, flags.server)
 	if err != nil {
 		return "", err
+	}
+	if flags.dryRun {
+		editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
+		return "", out.Err
 	}
 	if err := file.Replace(text); err != nil {
 		return "", err

@@ -3,8 +3,10 @@ package registrycmd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/registry"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -32,6 +35,7 @@ import (
 type Adding struct {
 	Registry, Via, As string
 	Set               []string
+	Answers           string // a file of more of them, "-" is stdin
 	Secrets           string
 	Yes               bool
 
@@ -50,6 +54,7 @@ func (a *Adding) AddFlags(cmd *cobra.Command) {
 	f.StringVar(&a.Via, "via", "", "how a server of a registry is run: "+strings.Join(registry.Ways, ", "))
 	f.StringVar(&a.As, "as", "", "the `name` of the entry of a server of a registry")
 	f.StringArrayVar(&a.Set, "set", nil, "what a server of a registry asks for, `NAME=VALUE`; may be repeated")
+	f.StringVar(&a.Answers, "answers", "", "a JSON `file` of what it asks for, an object of names and texts; - is stdin")
 	f.StringVar(&a.Secrets, "secrets", "", "where its secrets are kept: keyring, or env for the .env beside the config")
 	f.BoolVarP(&a.Yes, "yes", "y", false, "add a server of a registry as it is shown, and ask nothing")
 	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {secret.InKeyring, secret.InEnv}})
@@ -203,7 +208,10 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 	if err != nil {
 		return nil, err
 	}
-	answers := registry.Answers{}
+	answers, err := a.read(w.cmd.InOrStdin(), questions)
+	if err != nil {
+		return nil, err
+	}
 	asked := func(name string) *registry.Question { return named(questions, name) }
 	for i, pair := range a.Set {
 		name, value, ok := strings.Cut(pair, "=")
@@ -212,7 +220,7 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 		case !ok: // it may be a secret
 			return nil, hint.With(fmt.Errorf("--set number %d is not NAME=VALUE", i+1), "write it like --set API_KEY=…")
 		case q == nil:
-			return nil, hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(namesOf(questions), "nothing"))
+			return nil, notAsked(name, questions)
 		}
 		answers[q.Name] = append(answers[q.Name], value)
 	}
@@ -228,6 +236,40 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 		return answers, w.askAll(questions, answers)
 	}
 	return answers, nil
+}
+
+// read reads the answers of the file that --answers names.
+func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Answers, error) {
+	answers := registry.Answers{}
+	if a.Answers == "" {
+		return answers, nil
+	}
+	var text []byte
+	var err error
+	if a.Answers == "-" {
+		text, err = io.ReadAll(io.LimitReader(in, regular.Small))
+	} else {
+		text, err = regular.Read(context.Background(), a.Answers, regular.Small)
+	}
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]string{}
+	if json.Unmarshal(text, &given) != nil { // its errors quote the text, which may be a secret
+		return nil, hint.With(errors.New("--answers is no JSON object of texts"), `write it like {"API_KEY": "…"}`)
+	}
+	for _, name := range sortedKeys(given) {
+		q := named(questions, name)
+		if q == nil {
+			return nil, notAsked(name, questions)
+		}
+		answers[q.Name] = append(answers[q.Name], given[name])
+	}
+	return answers, nil
+}
+
+func notAsked(name string, questions []registry.Question) error {
+	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(namesOf(questions), "nothing"))
 }
 
 // named returns the question of that name, nil if there is none.

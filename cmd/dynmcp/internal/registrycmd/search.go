@@ -152,6 +152,10 @@ type need struct {
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required"`
 	Secret      bool   `json:"secret"`
+
+	Default     string   `json:"default,omitempty"`
+	Placeholder string   `json:"placeholder,omitempty"`
+	Choices     []string `json:"choices,omitempty"`
 }
 
 func search(ctx context.Context, out, errOut *terminal.Writer, address string, words []string, limit int, asJSON bool) error {
@@ -220,7 +224,7 @@ func shown(s registry.Server) foundServer {
 			way.Missing = err.Error()
 		}
 		for _, q := range questions {
-			way.Needs = append(way.Needs, need{q.Name, q.Description, q.IsRequired && q.Default == "", q.Secret})
+			way.Needs = append(way.Needs, need{q.Name, q.Description, q.IsRequired && q.Default == "", q.Secret, q.Default, q.Placeholder, q.Choices})
 		}
 		f.Ways = append(f.Ways, way)
 	}
