@@ -375,6 +375,8 @@ type Gateway struct {
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page; left out, there is none.
 	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
+	// What the page of dynmcp ui does at that address, below /ui, for those who have the token: read shows this run, change lets its servers and the config be changed, off is no page.
+	UI string `json:"ui" enum:"off,read,change" default:"read" example:"change"`
 	// The bearer token of every request. Left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
 	// The authorization servers (OAuth) whose tokens are accepted, exactly as the tokens name them.

@@ -36,6 +36,13 @@ const (
 	HostOther         = "other"
 )
 
+// Values of Gateway.UI.
+const (
+	UIOff    = "off"
+	UIRead   = "read"
+	UIChange = "change"
+)
+
 // Values of Catalog.Stable.
 const (
 	StableAuto = "auto"

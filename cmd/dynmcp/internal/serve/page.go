@@ -11,8 +11,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/ui"
 	"github.com/dynmcp/dynmcp/internal/monitor"
 	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
@@ -22,6 +24,7 @@ type pageListener struct {
 	*monitor.Monitor
 	address string          // "" is no page
 	token   string          // that the page asks for, "" is none
+	ui      string          // what the page of dynmcp ui does, as the config says
 	tracer  *monitor.Tracer // nil is none
 	log     *slog.Logger
 
@@ -30,8 +33,8 @@ type pageListener struct {
 
 // newPage returns the page at an address. replica is the name of this one, "" without a
 // cluster.
-func newPage(address, token, replica string, log *slog.Logger) *pageListener {
-	p := &pageListener{address: address, token: token, log: log}
+func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
+	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
 	options := monitor.Options{Version: cli.Version, Replica: replica, Redact: func(text string) string {
 		safe, _ := cli.Secrets.Split(text)
 		return safe
@@ -66,7 +69,7 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 		return nil
 	}
 	server := &http.Server{
-		Handler:           gateway.Local(p.token, p.Handler()),
+		Handler:           gateway.Local(p.token, p.handler()),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -79,6 +82,17 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 		return err
 	}
 	return nil
+}
+
+// handler serves the page of what happens and, to those who have the token, that of dynmcp ui.
+func (p *pageListener) handler() http.Handler {
+	if p.token == "" || p.ui == schema.UIOff {
+		return p.Handler()
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", p.Handler())
+	mux.Handle("/ui/", http.StripPrefix("/ui", ui.Operator(p.ui == schema.UIChange)))
+	return mux
 }
 
 func (p *pageListener) close() {

@@ -179,7 +179,8 @@ func (s *server) open(ctx context.Context) error {
 	case s.flags.socket == "":
 		return hint.With(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}
-	s.page = newPage(cmp.Or(s.flags.debug, s.cfg.Gateway.DebugListen), cmp.Or(s.flags.token, s.cfg.Gateway.Token), s.flags.replica.Name(), s.log)
+	gateway := s.cfg.Gateway
+	s.page = newPage(cmp.Or(s.flags.debug, gateway.DebugListen), cmp.Or(s.flags.token, gateway.Token), gateway.UI, s.flags.replica.Name(), s.log)
 	s.listeners = []listener{s.page}
 	if s.flags.socket != "" {
 		s.listeners = append(s.listeners, &socketListener{path: s.flags.socket, Options: sharing.Options{

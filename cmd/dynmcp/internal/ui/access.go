@@ -54,13 +54,18 @@ func same(a, b string) bool {
 }
 
 // refuse says why a request is not answered, "" if it is. Requests are for this address by
-// name or number, which pages of other names that lead here are not (DNS rebinding), and come
-// from our page, where a browser says so.
+// name or number, which pages of other names that lead here are not (DNS rebinding).
 func (a *access) refuse(r *http.Request) string {
 	_, port, _ := net.SplitHostPort(a.address)
 	if r.Host != a.address && r.Host != "localhost:"+port {
 		return "the page is at " + a.address
 	}
+	return ""
+}
+
+// foreign says why a request of the API is not one of our page, "" if it may be: browsers say
+// which page a request comes from, and do not send JSON to another origin unasked.
+func foreign(r *http.Request) string {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return ""
 	}

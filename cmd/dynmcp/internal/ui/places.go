@@ -21,6 +21,7 @@ type place struct {
 	Run     *runs.Run `json:"run,omitempty"`
 	Error   string    `json:"error,omitempty"` // why the config cannot be read
 	Calls   bool      `json:"calls"`           // are recorded
+	Fixed   bool      `json:"fixed"`           // the page changes nothing
 	Servers []entry   `json:"servers"`
 }
 
@@ -41,12 +42,12 @@ type entry struct {
 // places returns the runs of the user, and the config of this command.
 func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
 	all := []place{}
-	own := ""
-	if files, err := s.from.Files(); err == nil {
-		own, _ = filepath.Abs(files[0]) // "" where there is no working directory
-	}
+	own := s.ownConfig()
 	for _, f := range runs.Find(ctx) {
-		p := place{ID: fmt.Sprint(f.PID), Config: f.Config, Run: &f.Run}
+		if s.run != 0 && f.PID != s.run {
+			continue
+		}
+		p := place{ID: fmt.Sprint(f.PID), Config: f.Config, Run: &f.Run, Fixed: s.fixed}
 		if f.Config == own {
 			own = ""
 		}
@@ -59,6 +60,19 @@ func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// ownConfig returns the path of the config of this command, "" without one.
+func (s *server) ownConfig() string {
+	if s.from == nil {
+		return ""
+	}
+	files, err := s.from.Files()
+	if err != nil {
+		return ""
+	}
+	own, _ := filepath.Abs(files[0]) // "" where there is no working directory
+	return own
 }
 
 // read reads the config of a place, without the values of its secrets.
@@ -100,9 +114,11 @@ func (s *server) at(ctx context.Context, id string) (place, *conf.Flags, error) 
 	if i < 0 {
 		return place{}, nil, hint.With(fmt.Errorf("there is no run %s any more", id), "choose another one")
 	}
-	from := &conf.Flags{Config: all[i].Config, EnvFile: s.from.EnvFile, AsWritten: true}
+	from := &conf.Flags{Config: all[i].Config, AsWritten: true}
 	if all[i].Run != nil {
 		from.EnvFile = all[i].Run.EnvFile
+	} else {
+		from.EnvFile = s.from.EnvFile
 	}
 	return all[i], from, nil
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,11 @@ const maxRequest = 4 << 20
 
 // A server answers the page.
 type server struct {
-	from    *conf.Flags
-	access  *access
-	program string // dynmcp itself
+	from    *conf.Flags // the config that is shown where no run has it; nil is none
+	access  *access     // nil where something in front admits requests
+	run     int         // the process id of the only run that is shown; 0 is all
+	fixed   bool        // nothing is changed
+	program string      // dynmcp itself
 
 	mu    sync.Mutex
 	calls map[string]*journal // by the directory of the record
@@ -33,16 +36,18 @@ func (s *server) handler() http.Handler {
 		w.Header().Set("Content-Security-Policy", page().policy)
 		_, _ = w.Write(page().text) // who asked is gone otherwise
 	})
-	mux.HandleFunc("POST /api/login", answer(func(_ context.Context, q struct{ Code string }) (any, error) {
-		token, err := s.access.redeem(q.Code)
-		return map[string]string{"token": token}, err
-	}))
+	if s.access != nil {
+		mux.HandleFunc("POST /api/login", answer(func(_ context.Context, q struct{ Code string }) (any, error) {
+			token, err := s.access.redeem(q.Code)
+			return map[string]string{"token": token}, err
+		}))
+	}
 	for path, f := range map[string]http.HandlerFunc{
 		"POST /api/places": answer(s.places), "POST /api/do": answer(s.do), "POST /api/calls": answer(s.callsSince), "POST /api/call": answer(s.wholeCall),
 		"POST /api/reads": answer(s.reads), "POST /api/search": answer(s.search), "POST /api/tool": answer(s.tool),
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if !s.access.admits(r) {
+			if s.access != nil && !s.access.admits(r) {
 				http.Error(w, "this needs the code of dynmcp ui", http.StatusUnauthorized)
 				return
 			}
@@ -56,7 +61,11 @@ func (s *server) handler() http.Handler {
 		} {
 			w.Header().Set(name, value)
 		}
-		if why := s.access.refuse(r); why != "" {
+		why := foreign(r)
+		if s.access != nil {
+			why = cmp.Or(s.access.refuse(r), why)
+		}
+		if why != "" {
 			http.Error(w, why, http.StatusForbidden)
 			return
 		}

@@ -59,10 +59,8 @@ ends with the command.`,
 
 // serve serves the page until ctx ends.
 func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.Flags, open bool) error {
-	s := &server{from: from, access: newAccess(ln.Addr().String()), calls: map[string]*journal{}}
-	if program, err := os.Executable(); err == nil {
-		s.program = program
-	}
+	s := newServer()
+	s.from, s.access = from, newAccess(ln.Addr().String())
 	web := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
@@ -85,6 +83,22 @@ func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.
 		return err
 	}
 	return nil
+}
+
+// Operator serves the page of this process alone, below a path: for serve, which decides who
+// may ask. Unless changes is set, the page changes nothing.
+func Operator(changes bool) http.Handler {
+	s := newServer()
+	s.run, s.fixed = os.Getpid(), !changes
+	return s.handler()
+}
+
+func newServer() *server {
+	s := &server{calls: map[string]*journal{}}
+	if program, err := os.Executable(); err == nil {
+		s.program = program
+	}
+	return s
 }
 
 // openBrowser opens an address by way of a file that only this user can read: the arguments of
