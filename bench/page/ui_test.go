@@ -34,6 +34,11 @@ type desk struct {
 	host            *mcptest.Host
 }
 
+// private are the variables of a user who has no other runs and no other state.
+func private(dir string) []string {
+	return []string{"XDG_RUNTIME_DIR=" + dir, "TMPDIR=" + dir, "HOME=" + dir, "XDG_STATE_HOME=" + dir}
+}
+
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ui")
@@ -41,7 +46,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: []string{"XDG_RUNTIME_DIR=" + dir, "HOME=" + dir, "XDG_STATE_HOME=" + dir}}
+	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}
 	text := fmt.Sprintf(`{
   // the servers
   "mcp": {
@@ -339,12 +344,13 @@ func TestUISizes(t *testing.T) {
 				})
 				return err
 			}))
-			for _, view := range []string{"servers", "tools", "calls", "decisions", "reads"} {
+			for _, view := range []string{"servers", "tools", "calls", "decisions", "reads", "add"} {
 				value[bool](p, "(location.hash = "+quote(view)+", true)")
 				p.wait("document.querySelector('nav a[aria-current]')?.hash.startsWith('#" + view + "')")
 				p.wait(map[string]string{
 					"servers": "document.querySelectorAll('.server').length === 4", "tools": "!!document.querySelector('.tool')", "calls": "!!document.querySelector('.call')",
 					"decisions": "document.body.textContent.includes('Findings of doctor')", "reads": "document.querySelectorAll('main pre').length > 1",
+					"add": "!!document.getElementById('find')",
 				}[view])
 				value[bool](p, "(document.querySelectorAll('main details:not([open]) > summary')[0]?.click(), true)")
 				if wide := value[int64](p, "document.documentElement.scrollWidth"); wide > width {

@@ -3,13 +3,14 @@ package ui
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
@@ -21,6 +22,11 @@ type order struct {
 	Place, Act, Server, Tool, Text, Arguments string
 
 	Show bool // what a change of the config would change, and write nothing
+
+	// Of a server of a registry that is added, whose name is Server.
+	Version, Via, As, Secrets string
+	Sandbox                   bool
+	Answers                   map[string]string
 }
 
 // A done is what a command did.
@@ -31,23 +37,48 @@ type done struct {
 	OK      bool   `json:"ok"`
 }
 
-// acts are the commands of what the page does. Texts of the page follow an equals sign, or are
+// An act is a command that the page runs. Texts of the page follow an equals sign, or are
 // names, which do not begin with a hyphen.
-var acts = map[string]func(o order) []string{
-	"start":    func(o order) []string { return []string{"start", o.Server, "--run", o.Place} },
-	"stop":     func(o order) []string { return []string{"stop", o.Server, "--run", o.Place} },
-	"restart":  func(o order) []string { return []string{"restart", o.Server, "--run", o.Place} },
-	"enable":   func(o order) []string { return o.set("--enabled") },
-	"disable":  func(o order) []string { return o.set("--disabled") },
-	"describe": func(o order) []string { return o.set("--description=" + o.Text) },
-	"call": func(o order) []string {
+type act struct {
+	args func(o order) []string
+	in   func(o order) any // what the command reads as JSON from stdin; nil is nothing
+	on   string            // "run", "config", "file" without variables, or "" for neither
+	asks bool              // it changes nothing
+}
+
+var acts = map[string]act{
+	"start":    {on: "run", args: func(o order) []string { return []string{"start", o.Server, "--run", o.Place} }},
+	"stop":     {on: "run", args: func(o order) []string { return []string{"stop", o.Server, "--run", o.Place} }},
+	"restart":  {on: "run", args: func(o order) []string { return []string{"restart", o.Server, "--run", o.Place} }},
+	"enable":   {on: "config", args: func(o order) []string { return o.set("--enabled") }},
+	"disable":  {on: "config", args: func(o order) []string { return o.set("--disabled") }},
+	"describe": {on: "config", args: func(o order) []string { return o.set("--description=" + o.Text) }},
+	"call": {on: "config", args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
-	},
-	"diff":    func(o order) []string { return []string{"diff", o.Server} },
-	"approve": func(o order) []string { return []string{"approve", o.target(), "--all"} },
-	"logins":  func(order) []string { return []string{"ls", "--json"} },
-	"doctor":  func(order) []string { return []string{"doctor", "--json", "--no-start"} },
-	"warm":    func(o order) []string { return []string{"warm", o.Server} },
+	}},
+	"approve": {on: "config", args: func(o order) []string { return []string{"approve", o.target(), "--all"} }},
+	"test":    {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
+	"find":    {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
+	"add":     {on: "file", args: order.add, in: func(o order) any { return o.Answers }},
+	"diff":    {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
+	"logins":  {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
+	"doctor":  {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
+}
+
+// add adds a server of a registry. Answers, of which some are secrets, are no arguments: those
+// can be read by every user of the machine.
+func (o order) add() []string {
+	args := []string{"add", strings.TrimSuffix(o.Server+"@"+o.Version, "@"), "--via=" + o.Via, "--as=" + o.As, "--answers=-", "--yes"}
+	if o.Secrets != "" {
+		args = append(args, "--secrets="+o.Secrets)
+	}
+	if o.Sandbox {
+		args = append(args, "--sandbox")
+	}
+	if o.Show {
+		args = append(args, "--dry-run")
+	}
+	return args
 }
 
 func (o order) set(flag string) []string {
@@ -81,26 +112,37 @@ func shown(args []string) string {
 
 // do runs the command of an order.
 func (s *server) do(ctx context.Context, o order) (*done, error) {
-	act := acts[o.Act]
-	if act == nil || strings.HasPrefix(o.Server, "-") {
+	act, ok := acts[o.Act]
+	switch {
+	case !ok || strings.HasPrefix(o.Server, "-"):
 		return nil, fmt.Errorf("there is no act %q of %q", o.Act, o.Server)
+	case s.fixed && !act.asks:
+		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)
 	}
 	p, from, err := s.at(ctx, o.Place)
 	if err != nil {
 		return nil, err
 	}
-	args := act(o)
-	if !slices.Contains(args, "--run") {
+	args := act.args(o)
+	if act.on == "config" || act.on == "file" {
 		if p.Config == "" {
 			return nil, errors.New("this run has no config: dynmcp add puts its command into one")
 		}
-		if args = append(args, "-c", p.Config); from.EnvFile != "" {
-			args = append(args, "-e", from.EnvFile)
-		}
+		args = append(args, "-c", p.Config)
+	}
+	if act.on == "config" && from.EnvFile != "" {
+		args = append(args, "-e", from.EnvFile)
 	}
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	if p.Config != "" {
 		cmd.Dir = filepath.Dir(p.Config)
+	}
+	if act.in != nil {
+		text, err := json.Marshal(act.in(o))
+		if err != nil {
+			return nil, err
+		}
+		cmd.Stdin = bytes.NewReader(text)
 	}
 	var out, errs bounded
 	cmd.Stdout, cmd.Stderr = &out, &errs

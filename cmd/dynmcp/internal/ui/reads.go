@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,8 @@ import (
 type readsQuery struct {
 	Place, Server string
 	Description   *string // of Server, in the place of that of the config
+	Profile       string  // "" is that of the config
+	Host          string  // as the config's key host names it, "" is one that is not known
 }
 
 // A reading is what a model reads at the beginning of a session.
@@ -27,6 +30,13 @@ type reading struct {
 	Instructions string            `json:"instructions"`
 	Tools        []definition      `json:"tools"`
 	Tokens       *tokenscmd.Counts `json:"tokens"`
+	Profiles     []string          `json:"profiles"` // of the config
+	Hosts        []string          `json:"hosts"`    // that are known to differ
+}
+
+// knownHosts are those that the config's key host may name.
+var knownHosts = []string{
+	schema.HostClaudeCode, schema.HostClaudeDesktop, schema.HostCodex, schema.HostCursor, schema.HostGeminiCLI, schema.HostOpencode, schema.HostVSCode,
 }
 
 type definition struct {
@@ -38,7 +48,7 @@ type definition struct {
 
 // host runs dynmcp on the config of a place, of which it starts no server: what is known comes
 // from stored listings. change may change the config before.
-func (s *server) host(ctx context.Context, id string, change func(*schema.Config)) (*selfhost.Host, error) {
+func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (*selfhost.Host, error) {
 	p, from, err := s.at(ctx, id)
 	if err != nil {
 		return nil, err
@@ -46,6 +56,7 @@ func (s *server) host(ctx context.Context, id string, change func(*schema.Config
 	if p.Config == "" {
 		return nil, errors.New("this run has no config of which listings are stored")
 	}
+	from.Profile = profile
 	cfg, err := from.Load(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +71,8 @@ func (s *server) host(ctx context.Context, id string, change func(*schema.Config
 
 // reads returns what a model reads of a place.
 func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
-	h, err := s.host(ctx, q.Place, func(cfg *schema.Config) {
+	h, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
+		cfg.Host = cmp.Or(q.Host, cfg.Host)
 		for i := range cfg.Servers {
 			if cfg.Servers[i].Name == q.Server && q.Description != nil {
 				cfg.Servers[i].Description = *q.Description
@@ -76,7 +88,14 @@ func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 		return nil, err
 	}
 	instructions := h.Conn.ServerInfo().Instructions
-	r := &reading{Instructions: instructions, Tools: []definition{}, Tokens: tokenscmd.CountDefinitions(h.View(), list, instructions)}
+	_, from, err := s.at(ctx, q.Place)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{
+		Instructions: instructions, Tools: []definition{}, Tokens: tokenscmd.CountDefinitions(h.View(), list, instructions),
+		Profiles: append([]string{}, from.Profiles(ctx)...), Hosts: knownHosts,
+	}
 	for raw := range wire.Elements(wire.Get(list, "tools")) {
 		name, _ := wire.Text(wire.Get(raw, "name"))
 		description, _ := wire.Text(wire.Get(raw, "description"))
@@ -107,7 +126,7 @@ const mostFound = 20
 
 // search answers a search as the tool discover_tool does.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
-	h, err := s.host(ctx, q.Place, nil)
+	h, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +170,7 @@ type toolAnswer struct {
 
 // tool returns the definition of a tool.
 func (s *server) tool(ctx context.Context, q toolQuery) (*toolAnswer, error) {
-	h, err := s.host(ctx, q.Place, nil)
+	h, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,9 @@ const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f
 const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 async function api(name, query = {}) {
-  const resp = await fetch("/api/" + name, {
-    method: "POST", body: JSON.stringify(query), cache: "no-store", credentials: "omit",
-    headers: {"Content-Type": "application/json", Authorization: "Bearer " + (localStorage.getItem(store) || "")},
-  });
+  const token = localStorage.getItem(store), headers = {"Content-Type": "application/json"};
+  if (token) headers.Authorization = "Bearer " + token; // else the browser sends what serve asked for
+  const resp = await fetch("api/" + name, {method: "POST", body: JSON.stringify(query), cache: "no-store", credentials: "same-origin", headers});
   if (resp.ok) return resp.json();
   const why = (await resp.text()).trim();
   if (resp.status === 401) localStorage.removeItem(store);
@@ -88,8 +87,9 @@ const result = d => [
   d.output && diffOf(d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
 ].filter(Boolean);
 
-// act does something at a place. A change of the config is shown before it is made.
-async function act(place, order, changesConfig) {
+// act does something at a place. A change of the config is shown before it is made. then is
+// what can be done when it was made.
+async function act(place, order, changesConfig, then) {
   const title = order.act + " " + order.server;
   ask(title, el("p", {role: "status"}, "Working…"));
   try {
@@ -97,7 +97,10 @@ async function act(place, order, changesConfig) {
     if (!changesConfig || !d.ok) return ask(title, ...result(d));
     const apply = button("Write this change", async () => {
       apply.disabled = true;
-      try { ask(title, ...result(await api("do", {place: place.id, ...order}))); } catch (err) { ask(title, failure(err)); }
+      try {
+        const made = await api("do", {place: place.id, ...order});
+        ask(title, ...result(made), ...(made.ok && then || []));
+      } catch (err) { ask(title, failure(err)); }
       refresh(true);
     }, {className: "main", id: "apply"});
     ask(title, el("p", {}, "The change of the config:"), diffOf(d.output.trimEnd()), el("h3", {}, "The command"),

@@ -33,12 +33,12 @@ function serverRow(place, s) {
 
 function serverInside(place, s, now, calls, cost) {
   const doing = (text, order, edits) => button(text, () => act(place, {act: order, server: s.name}, edits), {"data-focus": order + place.id + s.name, "aria-label": text.replace("…", "") + " " + s.name});
-  const may = place.config && place.id !== "config" && !s.disabled && !s.off && now.name;
+  const may = !place.fixed && place.config && place.id !== "config" && !s.disabled && !s.off && now.name, edits = place.config && !place.fixed;
   return [
     (now.error || s.off) && el("p", {className: "fault"}, now.error || s.off),
     el("div", {className: "bar"}, may && [doing("Start", "start"), doing("Stop", "stop"), doing("Restart", "restart")],
-      place.config && (s.disabled ? doing("Enable…", "enable", true) : doing("Disable…", "disable", true)),
-      place.config && button("Edit description…", () => editDescription(place, s), {"data-focus": "describe" + place.id + s.name, "aria-label": "Edit description of " + s.name})),
+      edits && (s.disabled ? doing("Enable…", "enable", true) : doing("Disable…", "disable", true)),
+      edits && button("Edit description…", () => editDescription(place, s), {"data-focus": "describe" + place.id + s.name, "aria-label": "Edit description of " + s.name})),
     facts([["Description", s.description], ["Transport", s.transport + (now.pid ? ", process " + now.pid : "")], ["Loaded", s.lazy ? "lazily, when it is used" : "eagerly, with the run"],
       ["Protocol", now.protocol && now.protocol + ", " + now.era], ["Starts", now.starts !== undefined ? now.starts + (now.starts_failed ? ", and " + now.starts_failed + " failed" : "") : ""],
       ["In flight", now.in_flight || now.waiting ? now.in_flight + ", " + now.waiting + " waiting" : ""],
@@ -191,6 +191,29 @@ const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool rep
   return el("pre", {}, JSON.stringify(c, null, 2));
 }).flat(), r.structuredContent && el("pre", {}, JSON.stringify(r.structuredContent, null, 2))].filter(Boolean);
 
+// addForm asks for what a server of a registry needs.
+function addForm(place, f, way) {
+  const field = (id, label, input, about) => el("div", {className: "field"}, el("label", {for: id}, label), Object.assign(input, {id}), about && el("div", {className: "soft"}, about));
+  const name = el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*"}), sandbox = el("input", {type: "checkbox"});
+  name.value = f.name.split("/").pop().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
+  const needs = (way.needs || []).map(n => {
+    const input = n.choices ? el("select", {required: n.required}, el("option", {value: ""}, ""), n.choices.map(c => el("option", {value: c}, c)))
+      : el("input", {type: n.secret ? "password" : "text", required: n.required, placeholder: n.placeholder, autocomplete: "off"});
+    input.value = n.default || "";
+    return {name: n.name, input, node: field("need-" + n.name, n.name + (n.required ? " (required)" : "") + (n.secret ? ", secret" : ""), input, n.description)};
+  });
+  const secrets = el("select", {}, [["", "the keyring, or .env where there is none"], ["keyring", "the keyring"], ["env", ".env beside the config"]].map(([v, t]) => el("option", {value: v}, t)));
+  ask("Add " + f.name, el("form", {onsubmit: e => {
+    e.preventDefault();
+    const order = {act: "add", server: f.name, version: f.version, via: way.via, as: name.value, secrets: needs.some(n => n.input.type === "password") ? secrets.value : "", sandbox: sandbox.checked,
+      answers: Object.fromEntries(needs.filter(n => n.input.value !== "").map(n => [n.name, n.input.value]))};
+    act(place, order, true, [el("div", {className: "bar"}, button("Start it…", () => act(place, {act: "test", server: name.value}), {className: "main", id: "start-it"}))]);
+  }}, el("p", {className: "mono"}, way.via + " " + way.what), field("as", "Name of the entry", name), needs.map(n => n.node),
+  needs.some(n => n.input.type === "password") && field("secrets", "Where secrets are kept", secrets), way.via !== "remote" && way.via !== "oci" && field("sandbox", "Limit it to what every sandbox allows", sandbox),
+  el("div", {className: "bar"}, el("button", {className: "main", id: "show-add"}, "Show what will run…"))));
+  name.focus();
+}
+
 const searchBox = (id, label, query) => el("input", {id, type: "search", placeholder: label, "aria-label": label, "data-focus": id, value: query.get("q") || ""});
 
 const views = {
@@ -209,7 +232,7 @@ const views = {
       el("h2", {}, query.get("q") ? a.tools.length + " found of " + a.all + " tools" : a.all + " tools"),
       el("div", {className: "list"}, a.tools.slice(0, 300).map(t => folded("tool" + place.id + t.name, "tool", [el("span", {className: "name"}, t.name), el("span", {className: "soft"}, t.summary)], () => {
         const inside = el("div", {}, "…");
-        api("tool", {place: place.id, name: t.name}).then(d => inside.replaceChildren(el("div", {className: "bar"}, button("Try it…", () => ask("Try " + t.name, tryForm(place, d)), {"aria-label": "Try it… " + t.name})),
+        api("tool", {place: place.id, name: t.name}).then(d => inside.replaceChildren(el("div", {className: "bar"}, !place.fixed && button("Try it…", () => ask("Try " + t.name, tryForm(place, d)), {"aria-label": "Try it… " + t.name})),
           el("h3", {}, "TypeScript" + (d.whole ? "" : ", not all of the schema")), el("pre", {className: "typescript"}, d.typescript), el("h3", {}, "JSON"), el("pre", {}, JSON.stringify(d.definition, null, 2)))).catch(err => inside.replaceChildren(failure(err)));
         return inside;
       }))), a.tools.length === 0 && el("p", {}, a.all ? "Nothing was found." : "No tool is known yet: a server is listed when it is first started."));
@@ -240,18 +263,34 @@ const views = {
     const waiting = parsed(logins, []).filter(s => s.auth.startsWith("oauth") && !/logged in|valid/.test(s.auth));
     const findings = (parsed(doctor, {findings: []}).findings || []).filter(f => f.level === "problem" || f.level === "warning");
     draw(el("h2", {}, "Tools that are not as they were approved"), pinned.length === 0 && el("p", {className: "soft"}, "No server has pins: \"defaults\": {\"pins\": \"warn\"} in the config turns them on."),
-      pinned.map((s, i) => el("section", {}, el("h3", {}, s.name), diffs[i].output || diffs[i].errors ? diffOf((diffs[i].output + diffs[i].errors).trimEnd()) : "", !diffs[i].ok && diffs[i].output &&
+      pinned.map((s, i) => el("section", {}, el("h3", {}, s.name), diffs[i].output || diffs[i].errors ? diffOf((diffs[i].output + diffs[i].errors).trimEnd()) : "", !place.fixed && !diffs[i].ok && diffs[i].output &&
         button("Approve all of " + s.name + "…", () => ask("Approve " + s.name, el("p", {}, "All that is shown of this server is written into dynmcp.lock."), diffOf(diffs[i].output.trimEnd()),
           el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name}), {className: "main", id: "approve"}))), {"aria-label": "Approve all of " + s.name}))),
       el("h2", {}, "Logins"), waiting.length ? waiting.map(s => el("p", {}, s.name + ": " + s.auth + ". ", el("code", {}, "dynmcp login " + s.name))) : el("p", {className: "soft"}, "No login is due."),
       el("h2", {}, "Findings of doctor"), findings.length ? findings.map(f => el("section", {}, el("h3", {className: f.level === "problem" ? "fault" : "waiting"}, f.level + (f.server ? ": " + f.server : "")), el("p", {}, f.message), f.hint && el("pre", {}, f.hint))) : el("p", {className: "soft"}, "Nothing was found."),
       el("p", {className: "soft"}, doctor.command));
   }},
-  reads: {title: "What the model reads", show: async () => {
+  add: {title: "Add a server", show: async query => {
+    const place = placeNow(), box = searchBox("find", "Search registries", query);
+    const form = el("form", {className: "bar", role: "search", onsubmit: e => { e.preventDefault(); go({q: box.value.trim()}); }}, box, el("button", {className: "main"}, "Search"));
+    if (!place.config || place.fixed) return draw(el("p", {}, place.fixed ? "This page changes nothing." : "This run has no config to which a server can be added."));
+    if (!query.get("q")) return draw(form, el("p", {className: "soft"}, "The registries of your own config are asked, or the official one. Nothing runs before you have seen its command."));
+    draw(form, el("p", {role: "status"}, "Asking…"));
+    const d = await api("do", {place: place.id, act: "find", text: query.get("q")});
+    if (!d.ok) return draw(form, ...result(d));
+    const all = JSON.parse(d.output);
+    draw(form, el("p", {className: "soft", role: "status"}, all.length + " found"), d.errors && el("p", {className: "fault"}, d.errors.trim()), el("div", {className: "list"}, all.map(f => folded("found" + f.registry + f.name, "tool",
+      [el("span", {className: "name"}, f.name + " " + f.version), el("span", {className: f.status === "deprecated" ? "fault" : "soft"}, (f.status === "deprecated" ? "deprecated. " : "") + f.description)],
+      () => [facts([["Registry", f.registry], ["Note", f.message]]), el("div", {className: "bar"}, f.ways.map(w => w.missing ? el("p", {className: "soft"}, w.via + " " + w.what + ": " + w.missing)
+        : button("Add by " + w.via + "…", () => addForm(place, f, w), {"aria-label": "Add " + f.name + " by " + w.via})))]))));
+  }},
+  reads: {title: "What the model reads", show: async query => {
     const place = placeNow();
     draw(el("p", {role: "status"}, "…"));
-    const r = await api("reads", {place: place.id}), t = r.tokens;
-    draw(el("h2", {}, t.dynmcp + " tokens at the start of a session, " + t.direct + " directly"), facts((t.servers || []).map(s => [s.name, s.tools + " tools: " + s.direct + " directly, " + s.dynmcp + " through dynmcp"])),
+    const r = await api("reads", {place: place.id, profile: query.get("profile") || "", host: query.get("host") || ""}), t = r.tokens;
+    const choice = (key, label, none, all) => el("select", {"aria-label": label, "data-focus": key, onchange: e => go({[key]: e.target.value})},
+      el("option", {value: ""}, none), all.map(v => el("option", {value: v, selected: v === query.get(key)}, v)));
+    draw(el("div", {className: "bar"}, r.profiles.length > 0 && choice("profile", "Profile", "the config's profile", ["all", ...r.profiles]), choice("host", "Host", "any host", r.hosts)), el("h2", {}, t.dynmcp + " tokens at the start of a session, " + t.direct + " directly"), facts((t.servers || []).map(s => [s.name, s.tools + " tools: " + s.direct + " directly, " + s.dynmcp + " through dynmcp"])),
       el("p", {className: "soft"}, t.tokenizer + "; servers that were never listed are not counted."), r.instructions && [el("h2", {}, "Instructions"), el("pre", {tabindex: 0}, r.instructions)],
       r.tools.map(d => [el("h2", {}, d.name + ": " + d.tokens + " tokens"), el("pre", {tabindex: 0, role: "region", "aria-label": d.name}, d.description), el("details", {}, el("summary", {}, "Definition"), el("pre", {}, JSON.stringify(d.definition, null, 2)))]).flat());
   }},
