@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -47,6 +48,22 @@ func (st Status) Stop(server string) error {
 		if conn := u.Conn(); conn != nil && u.Server.Name == server {
 			u.Retire(conn)
 		}
+	}
+	return nil
+}
+
+// A Question is a call that a person is asked about.
+type Question = permit.Waiting
+
+// Questions returns the calls that the policy has persons asked about, and that no host has
+// answered, the oldest first. Hosts of the stateless era answer with another request: their
+// calls do not wait.
+func (st Status) Questions() []Question { return st.agg.permits.Waiting() }
+
+// Answer answers a question in the place of its host. session allows the tool for the session.
+func (st Status) Answer(id string, yes, session bool) error {
+	if !st.agg.permits.Answer(id, yes, session) {
+		return errors.New("no question waits under this id: it was answered, or withdrawn")
 	}
 	return nil
 }

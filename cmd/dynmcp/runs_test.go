@@ -129,6 +129,57 @@ func TestUseChangesTheProfileOfARun(t *testing.T) {
 	contains(t, said(1, "use", "home", "--run", "1"), "no run 1")
 }
 
+// A call that the policy has a person asked about is allowed, or refused, from a shell while its
+// host still asks. The question is withdrawn from the host then.
+func TestQuestionsAreAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	config := mcptest.Config(t, document([]entry{fake(t, "files")}, `"policy": [{"do": "ask"}]`))
+	open := make(chan struct{})
+	defer close(open)
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Env: u.variables, OnRequest: map[string]func(json.RawMessage) (any, error){
+		"elicitation/create": func(json.RawMessage) (any, error) { <-open; return `{"action":"cancel"}`, nil },
+	}})
+	host.Initialize(handshake, `{"elicitation":{}}`)
+	host.Call("tools/list", nil)
+	asked := 0
+	question := func(input string) (id string, call *mcptest.Pending) {
+		t.Helper()
+		call = host.Go("tools/call", useParams("files/echo", json.RawMessage(input)))
+		asked++
+		host.WaitMethod("elicitation/create", asked)
+		out, _ := u.run("ps", "--json")
+		var runs []struct {
+			Questions []struct{ ID, Tool, Arguments string }
+		}
+		if err := json.Unmarshal([]byte(out), &runs); err != nil || len(runs) != 1 || len(runs[0].Questions) != 1 {
+			t.Fatalf("ps: %v %s", err, out)
+		}
+		q := runs[0].Questions[0]
+		if q.Tool != "files/echo" || q.Arguments != input {
+			t.Errorf("got %+v", q)
+		}
+		return q.ID, call
+	}
+	id, call := question(`{"n":1}`)
+	contains(t, first(u.run("ps")), "asks: may files/echo be called with {\"n\":1}?", "dynmcp answer "+id)
+	contains(t, first(u.run("answer", id, "perhaps")), `"perhaps" is no answer`)
+	if out, code := u.run("answer", id, "once"); code != 0 {
+		t.Errorf("answer: %d %s", code, out)
+	}
+	contains(t, call.Wait().Text(), `{"n":1}`)
+	host.WaitMethod("notifications/cancelled", 1)
+	contains(t, first(u.run("answer", id, "once")), "no run asks "+id)
+
+	id, call = question(`{"n":2}`)
+	u.run("answer", id, "no")
+	contains(t, call.Wait().Text(), "the person who was asked did not allow it", "not_sent")
+	id, call = question(`{"n":3}`)
+	u.run("answer", id, "session")
+	contains(t, call.Wait().Text(), `{"n":3}`)
+	contains(t, use(host, "files/echo", json.RawMessage(`{"n":4}`)).Text(), `{"n":4}`)
+}
+
 // The socket of a run is for its user alone, and goes with the run. What a killed run has left
 // is removed.
 func TestSocketsOfRuns(t *testing.T) {

@@ -69,6 +69,7 @@ var verbs = []cli.Verb{
 	connectVerb,
 	ui.Verb,
 	runs.List,
+	runs.Answer,
 	runs.Start,
 	runs.Stop,
 	runs.Restart,

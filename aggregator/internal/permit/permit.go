@@ -64,6 +64,8 @@ type Permits struct {
 	mu     sync.Mutex
 	lasts  map[any]map[lasting]bool             // by whose they are
 	untold map[any]map[[sha256.Size]byte]answer // for requests that are made again
+
+	waiting []*posed // the oldest first
 }
 
 // A lasting permit is for one tool, as one rule of one config has it asked for.
@@ -128,19 +130,26 @@ func (q *Question) Lacks(capabilities json.RawMessage) string {
 	return ask.Lacks(capabilities, "elicitation/create", q.elicitation())
 }
 
-// Ask asks through a request of the handshake era, and returns nil if the call is allowed.
+// Ask asks through a request of the handshake era, and returns nil if the call is allowed. What
+// Answer says first takes the place of the host's answer.
 func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, ask.InputWait, errors.New("nobody has answered"))
 	defer cancel()
-	said, err := through.Request(ctx, "elicitation/create", q.elicitation())()
-	if ctx.Err() != nil {
+	w, asked := ps.pose(ctx, q)
+	said, err := through.Request(asked, "elicitation/create", q.elicitation())()
+	elsewhere := ps.withdraw(w)
+	switch {
+	case elsewhere != nil:
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("the host did not ask its user: %w", err)
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	if elsewhere != nil {
+		return ps.keepLocked(q, *elsewhere)
+	}
 	return ps.keepLocked(q, read(said))
 }
 
@@ -194,15 +203,20 @@ const mostShown = 2000
 
 // elicitation is what a host is asked: what would run, and for how long that is allowed.
 func (q *Question) elicitation() json.RawMessage {
-	shown := display.JSON(json.RawMessage(q.shown))
-	if cut := display.Prefix(shown, mostShown); len(cut) < len(shown) {
-		shown = fmt.Sprintf("%s… (%d bytes of arguments, of which this is the beginning)", cut, len(q.shown))
-	}
-	text := fmt.Sprintf("Allow a call of %s? It would run with these arguments:\n%s", display.Cut(display.Fold(q.Tool), 200), shown)
+	text := fmt.Sprintf("Allow a call of %s? It would run with these arguments:\n%s", display.Cut(display.Fold(q.Tool), 200), q.visible())
 	choices, titles := `["once"]`, `["Once"]`
 	if q.Lasts {
 		choices, titles = `["once","session"]`, `["Once","For this session, with any arguments"]`
 	}
 	return fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{"allow":{"type":"string","title":"Allow it","enum":%s,"enumNames":%s,"default":"once"}}}}`,
 		wire.Quote(text), choices, titles)
+}
+
+// visible returns the arguments as people are shown them.
+func (q *Question) visible() string {
+	shown := display.JSON(json.RawMessage(q.shown))
+	if cut := display.Prefix(shown, mostShown); len(cut) < len(shown) {
+		return fmt.Sprintf("%s… (%d bytes of arguments, of which this is the beginning)", cut, len(q.shown))
+	}
+	return shown
 }

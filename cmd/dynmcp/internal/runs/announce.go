@@ -38,6 +38,8 @@ type Run struct {
 	Since   time.Time `json:"since"`
 	Hosts   []string  `json:"hosts"` // what they call themselves
 	Servers []Server  `json:"servers"`
+
+	Questions []aggregator.Question `json:"questions"` // calls that persons are asked about
 }
 
 // A Server is how a server of a run is.
@@ -143,28 +145,16 @@ func listen(pid int) (net.Listener, error) {
 }
 
 // handler answers GET /run, GET /messages with a recording of what passes from then on, and
-// POST /servers/NAME/ACT with the acts of the table.
+// POST /servers/NAME/ACT and /questions/ID/ANSWER with what the tables have.
 func (c Control) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
-		now := c.About
-		now.Hosts, now.Servers, now.Profile = hostsOf(c.Aggregator.Status()), serversOf(c.Aggregator.Status()), c.Aggregator.Status().Profile()
+		now, st := c.About, c.Aggregator.Status()
+		now.Hosts, now.Servers, now.Profile, now.Questions = hostsOf(st), serversOf(st), st.Profile(), questionsOf(st)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(now) // who asked is gone otherwise
 	})
-	mux.HandleFunc("GET /messages", func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now().UTC()
-		out := promptWriter{w, http.NewResponseController(w)}
-		if json.NewEncoder(out).Encode(recording.Header{Format: recording.Format, Dynmcp: c.About.Version, Began: began}) != nil {
-			return
-		}
-		recorder := recording.Start(c.Messages, out, began, cli.Secrets.String)
-		select {
-		case <-r.Context().Done():
-		case <-recorder.Done():
-		}
-		_ = recorder.Close() // who asked is gone
-	})
+	mux.HandleFunc("GET /messages", c.messages)
 	mux.HandleFunc("POST /servers/{name}/{act}", func(w http.ResponseWriter, r *http.Request) {
 		act, name := acts[r.PathValue("act")], r.PathValue("name")
 		if act == nil {
@@ -184,7 +174,32 @@ func (c Control) handler() http.Handler {
 			refuse(w, err)
 		}
 	})
+	mux.HandleFunc("POST /questions/{id}/{answer}", func(w http.ResponseWriter, r *http.Request) {
+		said, ok := answers[r.PathValue("answer")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if err := c.Aggregator.Status().Answer(r.PathValue("id"), said.yes, said.session); err != nil {
+			refuse(w, err)
+		}
+	})
 	return mux
+}
+
+// messages sends a recording of what passes from now on.
+func (c Control) messages(w http.ResponseWriter, r *http.Request) {
+	began := time.Now().UTC()
+	out := promptWriter{w, http.NewResponseController(w)}
+	if json.NewEncoder(out).Encode(recording.Header{Format: recording.Format, Dynmcp: c.About.Version, Began: began}) != nil {
+		return
+	}
+	recorder := recording.Start(c.Messages, out, began, cli.Secrets.String)
+	select {
+	case <-r.Context().Done():
+	case <-recorder.Done():
+	}
+	_ = recorder.Close() // who asked is gone
 }
 
 // refuse answers why something was not done.
@@ -216,6 +231,17 @@ func (w promptWriter) Write(text []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(text)
 	return n, cmp.Or(err, w.control.Flush())
 }
+
+func questionsOf(st aggregator.Status) []aggregator.Question {
+	all := st.Questions()
+	for i := range all {
+		all[i].Arguments = cli.Secrets.String(all[i].Arguments)
+	}
+	return all
+}
+
+// answers are how a question is answered.
+var answers = map[string]struct{ yes, session bool }{"once": {yes: true}, "session": {yes: true, session: true}, "no": {}}
 
 // acts are what can be done to a server of a run.
 var acts = map[string]func(context.Context, aggregator.Status, string) error{

@@ -94,6 +94,11 @@ func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
 	return open(ctx, f.socket, http.MethodGet, "/messages")
 }
 
+// Answer answers a question of the run with one of answers.
+func (f Found) Answer(ctx context.Context, id, answer string) error {
+	return request(ctx, f.socket, http.MethodPost, "/questions/"+url.PathEscape(id)+"/"+answer, nil)
+}
+
 // request makes a request of the run at a socket.
 func request(ctx context.Context, socket, method, path string, answer any) error {
 	body, err := open(ctx, socket, method, path)

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -57,7 +59,37 @@ func write(out *terminal.Writer, all []Found) {
 			t.Rows = append(t.Rows, []string{s.Name, s.State, since, fmt.Sprint(s.Tools), fmt.Sprint(s.Starts), display.Fold(s.Error)})
 		}
 		t.Write(out)
+		for _, q := range f.Questions {
+			out.Printf("asks: may %s be called with %s? (dynmcp answer %s)\n", q.Tool, display.Cut(q.Arguments, 200), q.ID)
+		}
 	}
+}
+
+// Answer answers a question of a run.
+var Answer = cli.Verb{
+	Use:   "answer ID once|session|no",
+	Short: "Answer whether a call may be made",
+	Long: `Answer a call that the policy of a config has a person asked about, in the place of the
+host that was asked: allow it once, allow its tool for the session of the host, or
+refuse it. dynmcp ps shows what is asked.`,
+	Example:  "  dynmcp answer 4KQ7ZP2M once",
+	Args:     cobra.ExactArgs(2),
+	Complete: cobra.NoFileCompletions,
+	New: func(*cobra.Command) cli.Run {
+		return func(cmd *cobra.Command, args []string) error {
+			if _, ok := answers[args[1]]; !ok {
+				return hint.With(fmt.Errorf("%q is no answer", args[1]), "once, session or no")
+			}
+			return cli.Interruptibly(cmd, func(ctx context.Context) error {
+				for _, f := range Find(ctx) {
+					if slices.ContainsFunc(f.Questions, func(q aggregator.Question) bool { return q.ID == args[0] }) {
+						return f.Answer(ctx, args[0], args[1])
+					}
+				}
+				return hint.With(fmt.Errorf("no run asks %s", args[0]), "dynmcp ps shows what is asked")
+			})
+		}
+	},
 }
 
 // Start, Stop and Restart steer a server of a run.

@@ -53,6 +53,7 @@ var acts = map[string]act{
 	"enable":   {on: "config", args: func(o order) []string { return o.set("--enabled") }},
 	"disable":  {on: "config", args: func(o order) []string { return o.set("--disabled") }},
 	"describe": {on: "config", args: func(o order) []string { return o.set("--description=" + o.Text) }},
+	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", o.Server, o.Text} }},
 	"call": {on: "config", args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
 	}},

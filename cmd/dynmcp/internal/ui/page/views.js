@@ -49,6 +49,12 @@ function serverInside(place, s, now, calls, cost) {
   ].flat().filter(Boolean);
 }
 
+// questionsOf shows the calls of a run that the policy has persons asked about.
+const questionsOf = place => (place.run?.questions || []).map(q => el("section", {className: "question", "aria-label": "Question about " + q.tool},
+  el("p", {}, el("strong", {}, q.tool), " waits since " + duration(q.since) + ": may it be called with these arguments?"), el("pre", {}, q.arguments),
+  !place.fixed && el("div", {className: "bar"}, [["once", "Allow it once"], q.lasts && ["session", "Allow for this session"], ["no", "Refuse it"]].filter(Boolean)
+    .map(([text, label]) => button(label, () => act(place, {act: "answer", server: q.id, text}), {"data-focus": text + q.id, "aria-label": label + ": " + q.tool})))));
+
 // editDescription shows what the model will read while the text is typed.
 function editDescription(place, s) {
   const text = el("textarea", {id: "description", rows: 4}), preview = el("pre", {"aria-live": "polite"}, "…"), count = el("p", {className: "soft"});
@@ -218,7 +224,7 @@ const searchBox = (id, label, query) => el("input", {id, type: "search", placeho
 
 const views = {
   servers: {title: "Servers", live: true, show: async () => {
-    const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p)), p.error && el("p", {className: "fault"}, p.error),
+    const sections = () => places.map(p => el("section", {}, el("h2", {}, titleOf(p)), p.error && el("p", {className: "fault"}, p.error), questionsOf(p),
       el("div", {className: "list"}, serversOf(p).map(s => serverRow(p, s))), !p.calls && p.config && el("p", {className: "soft"}, "Calls are not recorded: \"activity\": {} in the config does that.")));
     draw(places.length ? sections() : [el("h2", {}, "No run and no config was found"), el("p", {}, "dynmcp init writes a config.")]);
     for (const p of places) if (p.config && !costs.has(p.id)) costOf(p).then(() => { shown = ""; });
@@ -262,7 +268,8 @@ const views = {
     const parsed = (d, or) => { try { return JSON.parse(d.output); } catch { return or; } };
     const waiting = parsed(logins, []).filter(s => s.auth.startsWith("oauth") && !/logged in|valid/.test(s.auth));
     const findings = (parsed(doctor, {findings: []}).findings || []).filter(f => f.level === "problem" || f.level === "warning");
-    draw(el("h2", {}, "Tools that are not as they were approved"), pinned.length === 0 && el("p", {className: "soft"}, "No server has pins: \"defaults\": {\"pins\": \"warn\"} in the config turns them on."),
+    draw(place.run && [el("h2", {}, "Calls that wait for an answer"), questionsOf(place), !place.run.questions.length && el("p", {className: "soft"}, "No call waits.")],
+      el("h2", {}, "Tools that are not as they were approved"), pinned.length === 0 && el("p", {className: "soft"}, "No server has pins: \"defaults\": {\"pins\": \"warn\"} in the config turns them on."),
       pinned.map((s, i) => el("section", {}, el("h3", {}, s.name), diffs[i].output || diffs[i].errors ? diffOf((diffs[i].output + diffs[i].errors).trimEnd()) : "", !place.fixed && !diffs[i].ok && diffs[i].output &&
         button("Approve all of " + s.name + "…", () => ask("Approve " + s.name, el("p", {}, "All that is shown of this server is written into dynmcp.lock."), diffOf(diffs[i].output.trimEnd()),
           el("div", {className: "bar"}, button("Approve", () => act(place, {act: "approve", server: s.name}), {className: "main", id: "approve"}))), {"aria-label": "Approve all of " + s.name}))),
