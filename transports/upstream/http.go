@@ -16,6 +16,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/callheader"
 )
 
 const (
@@ -46,7 +47,7 @@ type httpLink struct {
 
 	mu       sync.Mutex
 	closing  bool
-	bindings map[string][]binding // arguments that go into headers, by tool
+	bindings callheader.Bindings
 }
 
 func newHTTPLink(c *Conn) *httpLink {
@@ -245,7 +246,10 @@ func (l *httpLink) try(ctx context.Context, method, address string, body []byte,
 	}
 	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
 		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
-		l.setCallHeaders(req.Header, call)
+		l.mu.Lock()
+		bindings := l.bindings
+		l.mu.Unlock()
+		bindings.Set(req.Header, call.Method, call.Params)
 	}
 	return l.fetch(req)
 }

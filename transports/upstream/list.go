@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/callheader"
 )
 
 // The most that one list may hold; more is a fault of the upstream, not a
@@ -42,7 +43,9 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
 			if l, ok := c.link.(*httpLink); ok && c.stateless.Load() && method == "tools/list" {
-				l.bindHeaders(entries)
+				l.mu.Lock()
+				l.bindings = callheader.Of(entries)
+				l.mu.Unlock()
 			}
 			return entries, nil
 		}

@@ -1,4 +1,6 @@
-package upstream
+// Package callheader repeats in HTTP headers what a call is about, for proxies on the way (MCP
+// 2026-07-28, "Streamable HTTP", request headers).
+package callheader
 
 import (
 	"encoding/base64"
@@ -10,25 +12,41 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// setCallHeaders repeats in headers what a request is about, for proxies on the
-// way (MCP 2026-07-28, "Streamable HTTP", request headers).
-func (l *httpLink) setCallHeaders(header http.Header, call *Call) {
-	header.Set("Mcp-Method", call.Method)
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
-		"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}[call.Method]
+// named is the member of the params that has the name of what a method is about.
+var named = map[string]string{
+	"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+}
+
+// Bindings are the arguments that go into headers, by tool.
+type Bindings map[string][]binding
+
+// Of returns the bindings of listed tools: what their input schemas mark with x-mcp-header.
+func Of(tools []json.RawMessage) Bindings {
+	all := Bindings{}
+	for _, tool := range tools {
+		name, _ := wire.Text(wire.Get(tool, "name"))
+		if found := unambiguous(bindingsOf(wire.Get(tool, "inputSchema"), nil)); found != nil {
+			all[name] = found
+		}
+	}
+	return all
+}
+
+// Set sets the headers of a call.
+func (all Bindings) Set(header http.Header, method string, params json.RawMessage) {
+	header.Set("Mcp-Method", method)
+	member := named[method]
 	if member == "" {
 		return
 	}
-	name, _ := wire.Text(wire.Get(call.Params, member))
+	name, _ := wire.Text(wire.Get(params, member))
 	header.Set("Mcp-Name", headerValue(name))
-	if call.Method != "tools/call" {
+	if method != "tools/call" {
 		return
 	}
-	l.mu.Lock()
-	bindings := l.bindings[name]
-	l.mu.Unlock()
-	for _, b := range bindings {
-		if value, ok := b.value(wire.Get(call.Params, "arguments")); ok {
+	for _, b := range all[name] {
+		if value, ok := b.value(wire.Get(params, "arguments")); ok {
 			header.Set("Mcp-Param-"+b.header, headerValue(value))
 		}
 	}
@@ -50,20 +68,6 @@ func headerValue(text string) string {
 type binding struct {
 	path   []string
 	header string
-}
-
-// bindHeaders notes which arguments of the listed tools go into headers.
-func (l *httpLink) bindHeaders(tools []json.RawMessage) {
-	bindings := map[string][]binding{}
-	for _, tool := range tools {
-		name, _ := wire.Text(wire.Get(tool, "name"))
-		if found := unambiguous(bindingsOf(wire.Get(tool, "inputSchema"), nil)); found != nil {
-			bindings[name] = found
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bindings = bindings
 }
 
 func bindingsOf(schema []byte, path []string) []binding {
