@@ -95,7 +95,7 @@ func (s *session) replay(unsent []byte) (lines []byte) {
 	}
 	if s.result != nil {
 		s.greeting = restore(s.initialize, nil)
-	} else if r, waits := s.pending[string(s.initialize.ID)]; waits && r.message.Method == "initialize" {
+	} else if r, waits := s.pending[string(s.initialize.ID)]; waits && r.message.Method == "initialize" && !later[string(s.initialize.ID)] {
 		lines = append(append(lines, s.initialize.Raw...), '\n')
 	}
 	if s.initialized {

@@ -96,6 +96,9 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 		}
 	case m.IsRequest():
 		s.addLocked(m, repeatable[m.Method])
+		if m.Method == "initialize" && s.result == nil { // the result may be received before sent is called
+			s.initialize = m.Own()
+		}
 	case m.Method == "notifications/cancelled":
 		delete(s.pending, string(wire.Get(m.Params, "requestId")))
 	case m.Method == "" && m.ID != nil:
@@ -132,10 +135,6 @@ func (s *session) sent(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch m.Method {
-	case "initialize":
-		if s.result == nil {
-			s.initialize = m.Own()
-		}
 	case "notifications/initialized":
 		s.initialized = true
 	case "logging/setLevel":

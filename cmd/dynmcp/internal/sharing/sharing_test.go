@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A host that has said all it had to is served to the end: that the run then closes the
@@ -48,6 +50,33 @@ func TestRelayEndsWithItsHost(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// A run may answer the handshake before the write of it has returned. The next run is told of
+// the host all the same, and once.
+func TestHandshakeAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	message := func(text string) wire.Message {
+		m, err := wire.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	greeting := message(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+	s := newSession()
+	s.sending(greeting.Raw, greeting)
+	if again := s.replay(append(greeting.Raw, '\n')); len(again) > 0 {
+		t.Errorf("what is not sent yet is sent twice: %s", again)
+	}
+	if _, err := s.received(message(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	s.sent(greeting)
+	s.lost(nil)
+	if lines := string(s.replay(nil)); strings.Count(lines, `"initialize"`) != 1 {
+		t.Errorf("the next run is sent %q", lines)
 	}
 }
 
