@@ -103,14 +103,14 @@ func TestLazyServersAreListedInConfigOrder(t *testing.T) {
 	if got, want := block(text, "mcp_servers"), "- zebra: Last letter\n- ant: First letter\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	contains(t, text, "No tools of the servers below are known: call load_mcp with a name", "- now/tool_001: Generated tool 1.")
+	contains(t, text, "No tools of these servers are known: call load_mcp with a name", "- now/tool_001: Generated tool 1.")
 }
 
 func TestOnlyLazyServersMeansNoToolsBlock(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "later", "Later"))
 	text := catalogue(t, host)
-	contains(t, text, "No tools of the servers below are known: call load_mcp")
+	contains(t, text, "No tools of these servers are known: call load_mcp")
 	lacks(t, text, "<tools>", "</tools>")
 }
 
@@ -173,7 +173,7 @@ func TestDescriptionFitsTheHost(t *testing.T) {
 			for _, e := range c.entries {
 				contains(t, text, e.name)
 			}
-			contains(t, text, `{"query": ["`, "discover_tool {") // what is left out is said, and how to see it
+			contains(t, text, `{"query": ["`, `{"server": "name"} shows one whole`) // what is left out is said, and how to see it
 		})
 	}
 }
