@@ -22,8 +22,9 @@ type Budget struct {
 
 // An account is what one holder has of a Budget.
 type account struct {
-	bytes int64
-	holds map[*Hold]struct{} // those with bytes that can be shed
+	bytes     int64
+	sheddable int64              // of them
+	holds     map[*Hold]struct{} // those with bytes that can be shed
 }
 
 // A Hold is an amount of bytes in a Budget. The methods of a nil Hold do nothing.
@@ -83,7 +84,7 @@ func (h *Hold) reserve(n int64) (over []*Hold, ok bool) {
 		own = a.bytes
 	}
 	for n > free {
-		worst, has := b.largestLocked()
+		worst, has := b.largestLocked(n - free)
 		if has <= own+n {
 			return over, false
 		}
@@ -153,6 +154,7 @@ func (h *Hold) changeLocked(n int64) {
 	}
 	if h.shed != nil {
 		a.keep(h, n)
+		a.sheddable += n - h.bytes
 	}
 	b.total += n - h.bytes
 	a.bytes += n - h.bytes
@@ -178,11 +180,12 @@ func (a *account) keep(h *Hold, n int64) {
 }
 
 // worstLocked returns what has to be shed: where all is too much, of the largest holder,
-// and where a holder has more than its share, of that one. nil is nothing.
+// and where a holder has more than its share, of that one, if it is for what can be shed. A
+// small message beside requests and answers of that size makes no difference. nil is nothing.
 func (b *Budget) worstLocked(who string) *Hold {
 	free, a := b.most-b.total, b.of[who]
 	if free >= 0 {
-		if a == nil || a.bytes <= free {
+		if a == nil || a.bytes <= free || 2*a.sheddable <= a.bytes {
 			return nil
 		}
 		if h := a.worst(); h != nil && h.bytes < a.bytes { // one alone may be larger
@@ -190,15 +193,18 @@ func (b *Budget) worstLocked(who string) *Hold {
 		}
 		return nil
 	}
-	worst, _ := b.largestLocked()
+	worst, _ := b.largestLocked(-free)
+	if worst == nil {
+		worst, _ = b.largestLocked(1)
+	}
 	return worst
 }
 
-// largestLocked returns what has to be shed first of the largest holder who can shed
-// something, nil if absent, and how much that one has.
-func (b *Budget) largestLocked() (worst *Hold, largest int64) {
+// largestLocked returns what has to be shed first of the largest holder who can shed so
+// much, nil if absent, and how much that one has.
+func (b *Budget) largestLocked(need int64) (worst *Hold, largest int64) {
 	for _, a := range b.of {
-		if a.bytes > largest {
+		if a.bytes > largest && a.sheddable >= need {
 			if h := a.worst(); h != nil {
 				worst, largest = h, a.bytes
 			}

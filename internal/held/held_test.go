@@ -28,6 +28,22 @@ func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 	}
 }
 
+// Requests and answers that fill the share of their user do not cost the user its session
+// when a small message comes, and nobody's messages go where that does not make room.
+func TestSmallMessagesAreNotShed(t *testing.T) {
+	b := New(100, nil)
+	shed := 0
+	if !b.Hold("ann", nil).Reserve(50) {
+		t.Fatal("ann does not get half of all")
+	}
+	if message := b.Hold("ann", func() { shed++ }); len(message.Set(2)) > 0 {
+		t.Error("a message of 2 bytes is shed for 50 that stay")
+	}
+	if b.Hold("bob", nil).Reserve(60) || shed > 0 {
+		t.Errorf("%d messages were shed for what does not fit", shed)
+	}
+}
+
 // What was unread for the longest goes first, and nobody's but that of the holder with
 // too much.
 func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
