@@ -61,7 +61,7 @@ var (
 		Name: "nobody has a share of what is held, and who holds the least is shed",
 		Edits: []sabotage.Edit{
 			{File: "internal/held/held.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
-			{File: "internal/held/held.go", Old: "		if a.bytes > largest {", New: "		if largest == 0 || a.bytes < largest {"},
+			{File: "internal/held/held.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if largest == 0 || a.bytes < largest {"},
 		},
 		Found: "calls of good hosts", // that failed, or were refused
 	}
