@@ -77,7 +77,7 @@ func edit(file, input string) string {
 // A sandbox is read as it was written.
 func TestSandboxJSON(t *testing.T) {
 	for _, text := range []string{
-		`true`, `{"env": true, "network": "none"}`, `{"read": ["~/a"]}`, `{"read": ["~/a"], "env": true}`, `{"env": ["A"]}`, `{"network": ["a.test"], "best_effort": true}`,
+		`true`, `{"env": true}`, `{"env": true, "best_effort": true}`, `{"env": true, "network": "none"}`, `{"read": ["~/a"]}`, `{"read": ["~/a"], "env": true}`, `{"env": ["A"]}`, `{"network": ["a.test"], "best_effort": true}`,
 	} {
 		read := func(text string) Sandbox {
 			cfg, err := LoadText("mcp.json", []byte(`{"mcp": {"a": {"command": "x", "sandbox": `+text+`}}}`), LoadOptions{})

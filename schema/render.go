@@ -62,7 +62,7 @@ func asWritten(v reflect.Value) reflect.Value {
 		return reflect.ValueOf(p.Names)
 	case Sandbox:
 		switch {
-		case reflect.DeepEqual(p, Sandbox{On: true}) || reflect.DeepEqual(p, Sandbox{On: true, Env: Inherit{None: true}}):
+		case reflect.DeepEqual(p, Boxed(true)):
 			return reflect.ValueOf(true)
 		case p.Env.None: // as where it is left out
 			p.Env = Inherit{}

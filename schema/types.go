@@ -256,6 +256,9 @@ type Sandbox struct {
 	BestEffort bool `json:"best_effort" default:"false" example:"true"`
 }
 
+// Boxed returns the sandbox of "sandbox": true, and where on is not set the zero value.
+func Boxed(on bool) Sandbox { return Sandbox{On: on, Env: Inherit{None: on}} }
+
 // Network is what a program may connect to. The zero value is everything.
 type Network struct {
 	// None is nothing.

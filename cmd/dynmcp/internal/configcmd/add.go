@@ -159,6 +159,7 @@ func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 			return err
 		}
 	}
+	s.Sandbox = schema.Boxed(s.Sandbox.On)
 	return s.Check()
 }
 

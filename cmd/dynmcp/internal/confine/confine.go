@@ -47,7 +47,7 @@ func warning(missing []string, bestEffort bool) string {
 // boxed returns the sandbox of a server, and where there is none that of "sandbox": true.
 func boxed(s schema.Server) schema.Sandbox {
 	if !s.Sandbox.On {
-		return schema.Sandbox{On: true, Env: schema.Inherit{None: true}}
+		return schema.Boxed(true)
 	}
 	return s.Sandbox
 }

@@ -247,8 +247,8 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 		} else {
 			s.NoteSecrets()
 		}
-		if m.sandbox && s.Transport == schema.Stdio {
-			s.Sandbox.On = true
+		if m.sandbox && s.Transport == schema.Stdio && !s.Sandbox.On {
+			s.Sandbox = schema.Boxed(true)
 		}
 		if text, err = schema.SetServer(m.file.Path, text, s.Server); err != nil {
 			return nil, nil, err

@@ -103,7 +103,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	case w.ask && !cli.Confirmed(cmd, fmt.Sprintf("Add it as %q?", a.As)):
 		return s, nil, errors.New("nothing was added")
 	case w.ask && s.Transport == schema.Stdio && option.Via != registry.OCI && !a.Sandbox:
-		s.Sandbox.On = cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?")
+		s.Sandbox = schema.Boxed(cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?"))
 	}
 	return s, hidden.keep, nil
 }
@@ -328,7 +328,7 @@ func about(q registry.Question) string {
 func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server {
 	s.Description = cmp.Or(a.Description, registry.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
 		registry.Literal(found.Description), registry.Literal(found.Title), "The server "+found.Name+".")
-	s.Sandbox.On = a.Sandbox && s.Transport == schema.Stdio
+	s.Sandbox = schema.Boxed(a.Sandbox && s.Transport == schema.Stdio)
 	for name, value := range a.Env {
 		if s.Transport == schema.Stdio {
 			if s.Env == nil {
