@@ -2,6 +2,9 @@ package guard
 
 import "os"
 
+// NoFilter is what a Filter returns on a system that has none. The command gets the other walls.
+var NoFilter = []byte{0}
+
 // Walls are what a command and all that it starts may not pass: see package sandbox, which
 // makes them. They hold on Linux alone.
 type Walls struct {

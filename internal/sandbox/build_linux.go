@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 // The access rights of Landlock: those of its first version, and what came later, by the
@@ -33,7 +36,7 @@ const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_REA
 // begin makes the walls of a policy with an empty ruleset: the guard can be given it already.
 func begin(p Policy) (*Walls, error) {
 	version := landlockVersion()
-	w := &Walls{Missing: missing(version)}
+	w := &Walls{Missing: p.Missing()}
 	if len(w.Missing) > 0 && !p.BestEffort {
 		return nil, &MissingError{w.Missing}
 	}
@@ -57,13 +60,16 @@ func (w *Walls) build(p Policy) (err error) {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
-	w.Filter, err = filter(p.Network, version < withResolveUnix && !namesSocket(p.Write))
+	if w.Filter = guard.NoFilter; hasFilters() {
+		w.Filter, err = filter(p.Network, version < withResolveUnix && !namesSocket(p.Write))
+	}
 	return err
 }
 
-// missing returns what a version of Landlock, 0 is none, cannot limit. TCP it can from 4 on, and
-// before that the gate does so alone.
-func missing(version int) (parts []string) {
+// Missing returns what of the policy this system cannot limit, in words. TCP Landlock can limit
+// from 4 on, and before that the gate does so alone.
+func (p Policy) Missing() (parts []string) {
+	version := landlockVersion()
 	switch {
 	case version == 0:
 		parts = append(parts, "files (the kernel has no Landlock, 5.13 or newer has)")
@@ -73,7 +79,31 @@ func missing(version int) (parts []string) {
 	if version < withScopes {
 		parts = append(parts, "signals and abstract sockets (Linux 6.12 can)")
 	}
+	filters := hasFilters()
+	if !filters {
+		parts = append(parts, "system calls and kinds of sockets (the kernel has no seccomp filters)")
+	}
+	switch {
+	case p.Network == NoNetwork && !filters && version < withTCP:
+		parts = append(parts, "connections (Linux 6.7 can)")
+	case p.Network == OnlyByProxy && !hasQuestions():
+		parts = append(parts, "connections around its proxy (Linux 5.0 can, with seccomp filters)")
+	}
 	return parts
+}
+
+// hasFilters reports whether the kernel takes those of seccomp: it complains that there is none to
+// read.
+func hasFilters() bool {
+	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0)
+	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0
+}
+
+// hasQuestions reports whether a filter can have the kernel ask us.
+func hasQuestions() bool {
+	verdict := uint32(unix.SECCOMP_RET_USER_NOTIF)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))
+	return errno == 0 && hasFilters()
 }
 
 // namesSocket reports whether one of the paths is a socket.
@@ -97,7 +127,7 @@ func handledBy(p Policy, version int) unix.LandlockRulesetAttr {
 			all.Handled_access_fs |= later.right
 		}
 	}
-	if p.Network == OnlyByProxy && version >= withTCP {
+	if p.Network != AllNetwork && version >= withTCP {
 		all.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if version >= withScopes {
@@ -109,7 +139,7 @@ func handledBy(p Policy, version int) unix.LandlockRulesetAttr {
 func addRules(ruleset *os.File, p Policy, all unix.LandlockRulesetAttr) error {
 	fd := int(ruleset.Fd())
 	err := errors.Join(allow(fd, p.Read, readRights), allow(fd, p.Write, all.Handled_access_fs))
-	if err == nil && all.Handled_access_net != 0 {
+	if err == nil && p.Network == OnlyByProxy && all.Handled_access_net != 0 {
 		port := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(p.Proxy)} // struct landlock_net_port_attr
 		err = addRule(fd, ruleNetPort, unsafe.Pointer(&port))
 	}
@@ -158,9 +188,6 @@ func landlockVersion() int {
 	}
 	return version
 }
-
-// Missing returns what of the policy this system cannot limit, in words.
-func (p Policy) Missing() []string { return missing(landlockVersion()) }
 
 func createRuleset(attr *unix.LandlockRulesetAttr, size, flags uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), size, flags)

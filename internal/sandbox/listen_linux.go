@@ -48,7 +48,7 @@ func (b *Sandbox) listen(trace *Trace) error {
 	if b.proxy != nil && !b.learns {
 		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), refuse: b.refuse, write: b.writable}
 	}
-	if trace == nil && l.gate == nil {
+	if trace == nil && (l.gate == nil || !hasQuestions()) {
 		return nil
 	}
 	if err := l.start(); err != nil {

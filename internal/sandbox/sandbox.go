@@ -38,7 +38,7 @@ type Policy struct {
 // rest. They can be put on many commands, until Close.
 type Walls struct {
 	Ruleset *os.File // of Landlock; nil where there is none
-	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter; empty is none
+	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter, or guard.NoFilter
 	Profile string   // for macOS; empty elsewhere
 	Missing []string // what the system cannot limit, in words
 }

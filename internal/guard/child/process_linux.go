@@ -142,7 +142,9 @@ func (g *guard) inherit(rest string) error {
 		if len(filter) == 0 {
 			return syscall.ECANCELED // the walls could not be made, or we are alone
 		}
-		g.walls.filter = filter
+		if len(filter) > 1 { // one byte says that this system has none
+			g.walls.filter = filter
+		}
 	}
 	if has(Asked) {
 		g.walls.listener = fd - 1
