@@ -61,7 +61,7 @@ func (w *Walls) build(p Policy) (err error) {
 		}
 	}
 	if w.Filter = guard.NoFilter; hasFilters() {
-		w.Filter, err = filter(p.Network, version < withResolveUnix && !namesSocket(p.Write))
+		w.Filter, err = filter(p, version < withResolveUnix && !namesSocket(p.Write))
 	}
 	return err
 }

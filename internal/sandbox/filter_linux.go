@@ -51,7 +51,7 @@ var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
 // filter makes a program for seccomp. noUnixSockets keeps it from the sockets of other processes: of those that are files,
 // Landlock cannot say which before its version 9.
-func filter(n Network, noUnixSockets bool) ([]byte, error) {
+func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 	program, err := prologue()
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func filter(n Network, noUnixSockets bool) ([]byte, error) {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 		allowed,
 		bpf.LoadAbsolute{Off: offsetArg, Size: 4}) // the family
-	return assemble(append(program, sockets(n, noUnixSockets)...))
+	return assemble(append(program, sockets(p, noUnixSockets)...))
 }
 
 // prologue begins a program: calls of another architecture do not exist under it, and the
@@ -133,7 +133,7 @@ func assemble(program []bpf.Instruction) ([]byte, error) {
 }
 
 // sockets decides over socket(2), of which the family is loaded.
-func sockets(n Network, noUnix bool) (program []bpf.Instruction) {
+func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
 	verdict := func(family uint32, is bpf.Instruction) {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, is)
 	}
@@ -142,7 +142,12 @@ func sockets(n Network, noUnix bool) (program []bpf.Instruction) {
 	} else {
 		verdict(unix.AF_UNIX, allowed)
 	}
-	switch n {
+	switch p.Network {
+	case NoNetwork:
+		if p.asked {
+			verdict(unix.AF_INET, allowed)
+			verdict(unix.AF_INET6, allowed)
+		}
 	case AllNetwork:
 		verdict(unix.AF_INET, allowed)
 		verdict(unix.AF_INET6, allowed)

@@ -37,18 +37,19 @@ type (
 type listener struct {
 	trace  *Trace   // nil notes nothing
 	gate   *gate    // nil has connect(2) go on
+	alone  bool     // with a trace: sockets of the network are refused
 	theirs *os.File // takes the filter and gives back the file that the kernel asks on
 	ours   *net.UnixConn
 	done   sync.WaitGroup
 }
 
 // listen makes a listener if the server is traced, or its network is a list of hosts.
-func (b *Sandbox) listen(trace *Trace) error {
-	l := &listener{trace: trace}
+func (b *Sandbox) listen(s Server) error {
+	l := &listener{trace: s.Trace, alone: s.Network == NoNetwork && !b.learns}
 	if b.proxy != nil && !b.learns {
 		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), refuse: b.refuse, write: b.writable}
 	}
-	if trace == nil && (l.gate == nil || !hasQuestions()) {
+	if l.trace == nil && (l.gate == nil || !hasQuestions()) {
 		return nil
 	}
 	if err := l.start(); err != nil {
@@ -72,7 +73,18 @@ func (l *listener) filter() ([]byte, error) {
 			calls = append(calls, call.number)
 		}
 	}
-	program = on(program, calls, bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF})
+	ask := bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}
+	program = on(program, calls, ask)
+	if l.alone && l.trace != nil {
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
+			allowed,
+			bpf.LoadAbsolute{Off: offsetArg, Size: 4}, // the family
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
+			allowed,
+			ask)
+	}
 	return assemble(append(program, allowed))
 }
 
@@ -173,10 +185,14 @@ func (l *listener) answer(fd int) {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
 		return // it was killed
 	}
-	if l.trace != nil {
+	reply := answerToNotice{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	switch {
+	case n.number == unix.SYS_SOCKET:
+		l.trace.noteSocket()
+		reply.flags, reply.errno = 0, -int32(unix.EACCES)
+	case l.trace != nil:
 		l.trace.call(&n)
 	}
-	reply := answerToNotice{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	if l.gate != nil && n.number == unix.SYS_CONNECT {
 		reply.flags, reply.errno = 0, -int32(l.gate.connect(fd, &n))
 	}

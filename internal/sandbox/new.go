@@ -57,7 +57,7 @@ func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error)
 		s.Trace.belongs(b.Temp, b.proxy.address())
 	}
 	if err == nil {
-		err = b.listen(s.Trace)
+		err = b.listen(s)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -75,6 +75,7 @@ func (b *Sandbox) build(s Server) error {
 	}
 	s.install()
 	policy := s.Policy()
+	policy.asked = s.Trace != nil
 	policy.Write = append(policy.Write, b.Temp)
 	b.write = resolved(policy.Write)
 	if b.proxy != nil {

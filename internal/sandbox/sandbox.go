@@ -32,6 +32,8 @@ type Policy struct {
 	Proxy   uint16 // port, of OnlyByProxy
 	// BestEffort builds what the system can do. Otherwise a part that is missing is an error.
 	BestEffort bool
+
+	asked bool // the listener refuses sockets of the network, where there is none
 }
 
 // Walls are what a policy is made of: begin makes what does not need its paths, and build the

@@ -50,8 +50,8 @@ func (b *Sandbox) Command(path string, args []string) (string, []string) {
 // A listener is not made here.
 type listener struct{}
 
-func (b *Sandbox) listen(trace *Trace) error {
-	if trace != nil {
+func (b *Sandbox) listen(s Server) error {
+	if s.Trace != nil {
 		return errors.New("a trace needs Linux")
 	}
 	return nil

@@ -165,3 +165,20 @@ func TestTrace(t *testing.T) {
 		})
 	}
 }
+
+// A trace says that a server without a network wanted one, and does not let it have one.
+func TestTraceWithoutANetwork(t *testing.T) {
+	t.Parallel()
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	defer there.Close()
+	for network, wants := range map[string]bool{"get": true, "read_file": false} {
+		server, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
+		trace := &sandbox.Trace{}
+		c := dial(t, server, Options{Trace: trace})
+		text, err := does(t, c, network, there.URL)
+		c.Close()
+		if err == nil || trace.Err() != nil || trace.Socket() != wants {
+			t.Errorf("%s: got %q, %v; a socket was refused: %v, %v", network, text, err, trace.Socket(), trace.Err())
+		}
+	}
+}

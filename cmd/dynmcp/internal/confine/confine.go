@@ -136,13 +136,17 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 	if around := direct(trace); len(around) > 0 && len(s.Sandbox.Network.Hosts) > 0 {
 		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")
 	}
+	box := s.Sandbox
+	if trace.Socket() {
+		all = append(all, `the network (its network is "none"; dynmcp sandbox --learn says which hosts it needs)`)
+		box.Network.None = false
+	}
 	if len(all) == 0 {
 		return ""
 	}
 	if more := len(all) - maxSaid; more > 0 {
 		all = append(all[:maxSaid:maxSaid], fmt.Sprintf("%d more", more))
 	}
-	box := s.Sandbox
 	box.Read, box.Write, box.Network.Hosts = slices.Concat(box.Read, read), slices.Concat(box.Write, write), slices.Concat(box.Network.Hosts, hosts)
 	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(box)
 }
