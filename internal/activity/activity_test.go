@@ -263,6 +263,25 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
+// A line that is written has every member of a Line, as package json would write it.
+func TestLinesAreJSON(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
+	whole := Line{
+		at, "r", "s", `a "host" <é>`, "u", "discover", "a", "get", "m", "done", "ok", 3, 0.071, 12.5, 1, 2, 3, 4, "sha256:00", 5, 6,
+		json.RawMessage(`"q"`), json.RawMessage("{\n\"a\": [1]}"), json.RawMessage(`{}`), 1 << 40,
+	}
+	for _, l := range []Line{whole, {Time: at, Run: "r", Session: "s", Outcome: "done", Kind: "ok"}} {
+		want, err := json.Marshal(&l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := l.append(nil)
+		if strings.ReplaceAll(string(want), `\u003cé\u003e`, "<é>") != string(got) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // What is searched, and what comes of it.
 func TestSummarize(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -4,8 +4,8 @@ package activity
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -77,7 +77,8 @@ const (
 func (e *Entry) finish(keep Keep) {
 	l := &e.Line
 	if e.Input != nil {
-		l.Digest = fmt.Sprintf("sha256:%x", sha256.Sum256(e.Input))
+		sum := sha256.Sum256(e.Input)
+		l.Digest = "sha256:" + hex.EncodeToString(sum[:])
 		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), MostOutput)]), len(e.Input))
 	}
 	if len(e.Output) > 0 {

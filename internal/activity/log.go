@@ -2,7 +2,6 @@ package activity
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync"
@@ -16,6 +15,8 @@ const (
 	// their arguments and results.
 	mostWaiting = 1 << 16
 	mostHeld    = 32 << 20
+	// mostSpare is for how many calls room is kept.
+	mostSpare = 1 << 12
 	// closeWait is how long the end of dynmcp waits for a disk.
 	closeWait = 5 * time.Second
 	// writeSize is how many bytes are written at once, so that a long result does not keep the
@@ -46,8 +47,9 @@ type Log struct {
 	ended chan struct{}
 
 	// Of the writer.
-	lost   int64 // lines that are not in the record, and of which no line says so
-	unsaid int64 // those of which the log of dynmcp does not say so
+	spare  []Entry // that have been written, to be used again
+	lost   int64   // lines that are not in the record, and of which no line says so
+	unsaid int64   // those of which the log of dynmcp does not say so
 	said   time.Time
 
 	mu      sync.Mutex
@@ -138,7 +140,7 @@ func (l *Log) write() {
 func (l *Log) flush() {
 	l.mu.Lock()
 	batch, dropped := l.waiting, l.dropped
-	l.waiting, l.held, l.dropped = nil, 0, 0
+	l.waiting, l.held, l.dropped = l.spare, 0, 0
 	l.mu.Unlock()
 	l.lose(dropped, nil)
 	var lines []byte
@@ -149,15 +151,15 @@ func (l *Log) flush() {
 			e.Dropped = l.lost
 		}
 		e.finish(l.keep)
-		if line, err := json.Marshal(&e.Line); err != nil {
-			l.log.Warn("a call was not recorded", "tool", e.Name(), "err", err)
-		} else {
-			lines, n = append(append(lines, line...), '\n'), n+1
-		}
-		if n > 0 && (len(lines) >= writeSize || i == len(batch)-1) {
+		lines, n = append(e.append(lines), '\n'), n+1
+		if len(lines) >= writeSize || i == len(batch)-1 {
 			l.put(lines, n)
 			lines, n = lines[:0], 0
 		}
+	}
+	clear(batch)
+	if l.spare = nil; cap(batch) <= mostSpare {
+		l.spare = batch[:0]
 	}
 }
 

@@ -44,8 +44,11 @@ func Count(text string) int {
 // Latin, h those of which few make a word, as in Chinese, d digits, p punctuation, s
 // space, b data in base64.
 func piece(text string) (kind byte, size int) {
-	if size := run(text, isBase64); size >= 80 {
-		return 'b', size
+	const long = 80
+	if len(text) >= long && isBase64(rune(text[long-1])) {
+		if size := run(text, isBase64); size >= long {
+			return 'b', size
+		}
 	}
 	first, n := utf8.DecodeRuneInString(text)
 	next, m := utf8.DecodeRuneInString(text[n:])
@@ -72,6 +75,16 @@ func word(text string, start int) (kind byte, size int) {
 	small := false
 	kind, size = 'c', len(text)
 	for i, r := range text[start:] {
+		switch { // most letters are these
+		case 'a' <= r && r <= 'z':
+			small = true
+			if kind == 'c' {
+				kind = 'w'
+			}
+			continue
+		case r < utf8.RuneSelf && (r < 'A' || r > 'Z' || small):
+			return kind, start + i
+		}
 		if !unicode.IsLetter(r) && !unicode.IsMark(r) || small && unicode.IsUpper(r) {
 			size = start + i
 			break
