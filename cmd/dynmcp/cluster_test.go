@@ -36,16 +36,18 @@ type testCluster struct {
 // heartbeat for some seconds, which they log: then the test proves nothing, and is run again.
 func inACluster(t *testing.T, test func(*testCluster)) {
 	t.Helper()
+	var c *testCluster
 	for tries := 1; ; tries++ {
-		var c *testCluster
+		ran := false // not where -run names another try
 		t.Run(fmt.Sprint("try ", tries), func(t *testing.T) {
+			ran = true
 			c = newCluster(t)
 			test(c)
 		})
 		switch {
-		case t.Failed() || len(c.failures) == 0:
+		case t.Failed() || c == nil || len(c.failures) == 0:
 			return
-		case tries == 5 || !c.late():
+		case !ran || tries == 5 || !c.late():
 			t.Errorf("%s", strings.Join(c.failures, "\n"))
 			return
 		}
