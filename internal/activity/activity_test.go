@@ -61,6 +61,27 @@ func TestLinesAreWrittenSoon(t *testing.T) {
 	})
 }
 
+// A file takes the calls of a day.
+func TestAFileTakesADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l := open(t, options(dir, &bytes.Buffer{}))
+		defer l.Close()
+		for n, step := range []struct {
+			wait  time.Duration
+			files int
+		}{{0, 1}, {fullAge - time.Minute, 1}, {2 * time.Minute, 2}, {fullAge - time.Minute, 2}} {
+			time.Sleep(step.wait)
+			l.Add(call(fmt.Sprint(n)))
+			time.Sleep(2 * writeEvery)
+			synctest.Wait()
+			if got := len(list(dir)); got != step.files || len(all(t, dir)) != n+1 {
+				t.Errorf("after call %d: %d files of %d lines, want %d files", n, got, len(all(t, dir)), step.files)
+			}
+		}
+	})
+}
+
 // The end of a run writes what waits, for everybody else nobody may read it.
 func TestCloseWritesAll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "below")
