@@ -517,3 +517,24 @@ func TestNothingStartsWithoutItsWalls(t *testing.T) {
 		t.Errorf("the command was started: %v", err)
 	}
 }
+
+// What a host has left open in us leads around walls: within them a command has its streams alone.
+func TestNothingIsInheritedWithinWalls(t *testing.T) {
+	const high = 1600
+	null, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
+	if err = errors.Join(err, syscall.Dup3(null, high, 0)); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(null)
+	defer syscall.Close(high)
+	for name, walls := range map[string]*guard.Walls{"has": nil, "has not": {Filter: func() ([]byte, error) { return guard.NoFilter, nil }}} {
+		tree, err := guard.Start(command(t, "test", "-e", fmt.Sprint("/proc/self/fd/", high)), nil, walls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tree.Wait(), map[string]string{"has": "status 0", "has not": "status 1"}[name]; !strings.Contains(got.Error(), want) {
+			t.Errorf("it %s the file: got %v", name, got)
+		}
+		tree.Reap()
+	}
+}

@@ -130,9 +130,13 @@ func (g *guard) inherit(rest string) error {
 			return err
 		}
 	}
+	if rest != "" { // walls: what a host has left open leads around them
+		if err := closeAllOnExec(); err != nil {
+			return err
+		}
+	}
 	if has(Landlock) {
 		g.walls.ruleset = fd - 1
-		syscall.CloseOnExec(fd - 1)
 	}
 	if has(Seccomp) {
 		filter, err := readAll(fd - 1)
@@ -148,7 +152,6 @@ func (g *guard) inherit(rest string) error {
 	}
 	if has(Asked) {
 		g.walls.listener = fd - 1
-		syscall.CloseOnExec(fd - 1)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package child
 
 import (
 	"encoding/binary"
+	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -175,6 +177,22 @@ func sysSeccomp() uintptr {
 		return 317
 	}
 	return 277
+}
+
+// closeAllOnExec has the command inherit nothing but its streams.
+func closeAllOnExec() error {
+	const sysCloseRange, onExec = 436, 1 << 2 // of every architecture
+	_, _, errno := syscall.RawSyscall(sysCloseRange, 3, 1<<32-1, onExec)
+	if errno != syscall.ENOSYS && errno != syscall.EINVAL {
+		return errorOf(errno)
+	}
+	files, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	for _, file := range files {
+		if fd, err := strconv.Atoi(file.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // readAll reads a file to its end and closes it.

@@ -22,7 +22,6 @@ func input() *os.File {
 // limit sets the limits that hold for as long as the process does. Those of files hold where
 // there is no Landlock, too: nothing can be opened, nor a socket be made.
 func limit() error {
-	closeInherited()
 	// The runtime opens a file of its own for the first timer.
 	time.Sleep(time.Microsecond)
 	limits := []struct {
@@ -38,17 +37,6 @@ func limit() error {
 		}
 	}
 	return defaultAction(syscall.SIGXCPU)
-}
-
-// closeInherited closes the files and sockets that a host has left open in dynmcp for its
-// children. The pipes to the guard stay.
-func closeInherited() {
-	for fd := 3; fd < 1024; fd++ {
-		var stat syscall.Stat_t
-		if syscall.Fstat(fd, &stat) == nil && stat.Mode&syscall.S_IFMT != syscall.S_IFIFO && stat.Mode&syscall.S_IFMT != 0 { // which is the poller
-			syscall.Close(fd)
-		}
-	}
 }
 
 // raced reports whether this program was built with the race detector.
