@@ -101,11 +101,11 @@ func (r *Recorder) Observer() *aggregator.Observer {
 }
 
 // add records a call, where calls are recorded. The record is not closed meanwhile.
-func (r *Recorder) add(entry func() activity.Entry) {
+func (r *Recorder) add(of func() activity.Entry) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.to != nil {
-		r.to.Add(entry())
+		r.to.Add(of())
 	}
 }
 
@@ -120,7 +120,7 @@ func redacted(text string, whole bool) string {
 
 // entryOf is a call of a server as it is recorded.
 func entryOf(end aggregator.CallEnd) activity.Entry {
-	e := activity.Entry{Line: lineOf(end.From, end.Began, end.End)}
+	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Server, e.Tool, e.Kind, e.Outcome, e.Rule = end.Surface, end.Upstream, end.Tool, end.Kind, string(end.Outcome), end.Rule
 	e.BytesIn, e.BytesOut = end.Asked, end.Answered
 	if wait := end.Sent.Sub(end.Began); !end.Sent.IsZero() && wait >= time.Millisecond {
@@ -130,27 +130,28 @@ func entryOf(end aggregator.CallEnd) activity.Entry {
 		e.Method = end.Method
 	}
 	e.Input = wire.Get(end.Params, "arguments")
-	e.Output = bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)])
 	return e
 }
 
 // ownEntry is a call of a tool of ours as it is recorded.
 func ownEntry(end aggregator.OwnEnd) activity.Entry {
-	e := activity.Entry{Line: lineOf(end.From, end.Began, end.End)}
+	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
 	if end.Failed {
 		e.Kind = "tool_error"
 	}
 	e.BytesIn, e.BytesOut = len(end.Arguments), len(end.Result)
 	e.Input = end.Arguments
-	e.Output = bytes.Clone(end.Result[:min(len(end.Result), activity.MostOutput)])
 	return e
 }
 
-func lineOf(from aggregator.SessionInfo, began, end time.Time) activity.Line {
-	return activity.Line{
-		Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,
-		MS: float64(end.Sub(began).Microseconds()) / 1000,
+func entry(from aggregator.SessionInfo, began, end time.Time, result []byte) activity.Entry {
+	return activity.Entry{
+		Line: activity.Line{
+			Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,
+			MS: float64(end.Sub(began).Microseconds()) / 1000,
+		},
+		Output: bytes.Clone(result[:min(len(result), activity.MostOutput)]),
 	}
 }
 

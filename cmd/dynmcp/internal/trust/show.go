@@ -120,13 +120,8 @@ func compareValues(path string, before, now any, say func(string)) {
 	a, isObject := before.(map[string]any)
 	b, both := now.(map[string]any)
 	if isObject && both {
-		names := map[string]bool{}
-		for name := range a {
-			names[name] = true
-		}
-		for name := range b {
-			names[name] = true
-		}
+		names := maps.Clone(a)
+		maps.Copy(names, b)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			at := strings.TrimPrefix(path+"."+name, ".")
 			was, had := a[name]
