@@ -61,15 +61,7 @@ func Digest(definition json.RawMessage) string {
 
 func isDigest(text string) bool {
 	sum, ok := strings.CutPrefix(text, digestPrefix)
-	if !ok || len(sum) != 2*sha256.Size {
-		return false
-	}
-	for _, c := range []byte(sum) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
 // renamed returns the digest that a tool would have under another name.

@@ -37,3 +37,14 @@ func (b *Sandbox) Status() *Status { return nil }
 
 // Close has nothing to give back.
 func (b *Sandbox) Close() error { return nil }
+
+// Missing returns what of the policy this system cannot limit: all of it.
+func (p Policy) Missing() []string { return []string{"anything: " + ErrUnsupported.Error()} }
+
+// Build makes the walls of a policy.
+func Build(p Policy) (*Walls, error) {
+	if p.BestEffort {
+		return &Walls{Missing: p.Missing()}, nil
+	}
+	return nil, ErrUnsupported
+}
