@@ -188,7 +188,7 @@ func (l *listener) answer(fd int) {
 	reply := answerToNotice{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	switch {
 	case n.number == unix.SYS_SOCKET:
-		l.trace.noteSocket()
+		l.trace.Socket.Store(true)
 		reply.flags, reply.errno = 0, -int32(unix.EACCES)
 	case l.trace != nil:
 		l.trace.call(&n)

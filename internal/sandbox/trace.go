@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // A Need is what an access asks for.
@@ -33,13 +34,14 @@ type Trace struct {
 	// Learn has nothing limited. Otherwise the sandbox holds, and what it refuses is noted
 	// as well.
 	Learn bool
+	// Socket is set when one of the network was refused, because the network is none.
+	Socket atomic.Bool
 
 	mu        sync.Mutex
 	files     map[string]Need
 	hosts     map[string]bool // as host:port, asked for at the proxy
 	refused   map[string]bool // of those, as an entry is to name them
 	addresses map[string]bool // as address:port, connected to around it
-	socket    bool            // one of the network was refused
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
 	err       error
@@ -103,19 +105,6 @@ func (t *Trace) Addresses() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.addresses)), func(address string) bool { return address == t.proxy })
-}
-
-// Socket reports whether a socket of the network was refused, because the network is none.
-func (t *Trace) Socket() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.socket
-}
-
-func (t *Trace) noteSocket() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.socket = true
 }
 
 // belongs leaves out what belongs to the sandbox.

@@ -177,8 +177,8 @@ func TestTraceWithoutANetwork(t *testing.T) {
 		c := dial(t, server, Options{Trace: trace})
 		text, err := does(t, c, network, there.URL)
 		c.Close()
-		if err == nil || trace.Err() != nil || trace.Socket() != wants {
-			t.Errorf("%s: got %q, %v; a socket was refused: %v, %v", network, text, err, trace.Socket(), trace.Err())
+		if err == nil || trace.Err() != nil || trace.Socket.Load() != wants {
+			t.Errorf("%s: got %q, %v; a socket was refused: %v, %v", network, text, err, trace.Socket.Load(), trace.Err())
 		}
 	}
 }

@@ -137,7 +137,7 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")
 	}
 	box := s.Sandbox
-	if trace.Socket() {
+	if trace.Socket.Load() {
 		all = append(all, `the network (its network is "none"; dynmcp sandbox --learn says which hosts it needs)`)
 		box.Network.None = false
 	}

@@ -169,16 +169,10 @@ func Dir(cfg *schema.Config) (string, error) {
 
 // LastSession says what the last session that was recorded read, nil where none was.
 func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
-	if cfg.Activity == nil {
-		return nil
-	}
 	dir, err := Dir(cfg)
 	if err != nil {
 		return nil
 	}
-	lines, err := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{})
-	if err != nil {
-		return nil
-	}
+	lines, _ := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{}) // none are read where there is none
 	return history.LastSession(lines)
 }

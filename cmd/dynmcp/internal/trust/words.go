@@ -1,6 +1,9 @@
 package trust
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // mostWords bounds the texts that are compared word by word: the time is their product.
 const mostWords = 4000
@@ -34,25 +37,17 @@ func compareWords(before, now string) string {
 
 // nextToChange shortens words that are the same to those next to a change.
 func nextToChange(words []string, behind, before bool) string {
-	keep := 0
+	first, last := 0, 0
 	if behind {
-		keep += around
+		first = around
 	}
 	if before {
-		keep += around
+		last = around
 	}
-	if len(words) <= keep+1 {
-		return strings.Join(words, " ")
+	if len(words) > first+last+1 {
+		words = slices.Concat(words[:first], []string{"…"}, words[len(words)-last:])
 	}
-	var parts []string
-	if behind {
-		parts = append(parts, words[:around]...)
-	}
-	parts = append(parts, "…")
-	if before {
-		parts = append(parts, words[len(words)-around:]...)
-	}
-	return strings.Join(parts, " ")
+	return strings.Join(words, " ")
 }
 
 const (
