@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
@@ -160,6 +163,29 @@ func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
 	last.Initialize(handshake, `{"roots":{}}`)
 	_, m = asking(t, last, 51, "files/pid", `{}`, roots("/rc"), nil)
 	contains(t, m.Text(), "each set of roots has a server of its own, and there are 3", "not_sent", "max_sessions")
+}
+
+// The host of an SDK answers as well: go-sdk v1.8.0 fails on questions without params.
+func TestTypedHostIsAskedForItsRoots(t *testing.T) {
+	t.Parallel()
+	command := exec.Command(mcptest.Dynmcp(t), "--log-level", "error", "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
+	command.Env = mcptest.Environ(t)
+	client := mcp.NewClient(&mcp.Implementation{Name: "typed", Version: "1"}, nil)
+	client.AddRoots(&mcp.Root{URI: "file:///of/the/host"})
+	host, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command}, &mcp.ClientSessionOptions{ProtocolVersion: stateless})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	result, err := host.CallTool(t.Context(), &mcp.CallToolParams{Name: "use_tool", Arguments: json.RawMessage(`{"tool_name":"alpha/ask","tool_input":{"method":"roots/list"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(text), "file:///of/the/host")
 }
 
 // While hosts of one user have calls in flight, a question goes to the one that can

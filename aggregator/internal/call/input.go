@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,11 +93,9 @@ func (f *Flight) askHost() {
 		f.lastKey++
 		key := fmt.Sprintf("question-%d", f.lastKey)
 		f.asked[key] = q
-		asks = fmt.Appendf(asks, `%q:{"method":%s`, key, wire.Quote(q.Method))
-		if q.Params != nil {
-			asks = append(append(asks, `,"params":`...), q.Params...)
-		}
-		asks = append(asks, '}')
+		// Hosts on go-sdk v1.8.0 fail on a question without params, which roots/list need not have.
+		params := cmp.Or(string(q.Params), "{}")
+		asks = fmt.Appendf(asks, `%q:{"method":%s,"params":%s}`, key, wire.Quote(q.Method), params)
 	}
 	asks = append(asks, '}')
 	r := f.request
