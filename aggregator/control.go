@@ -179,7 +179,11 @@ func (q *controlRequest) introduction() []byte {
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
 	capabilities, text := q.withTasks(view.Capabilities(!view.Complete())), ""
 	if instructions := q.surface().Instructions; instructions != nil {
-		text = instructions(view)
+		shown := view
+		if wordingOf(q.session).Told { // as the list of tools, which stays
+			shown = q.worded(q.agg.catalog.Unloaded(q.In))[catalog.NoTasks]
+		}
+		text = instructions(shown)
 	}
 	var rest json.RawMessage
 	if u := q.single(); u != nil {

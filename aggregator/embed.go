@@ -98,7 +98,7 @@ func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.
 func (a *Aggregator) View() *catalog.View {
 	views := a.catalog.Views()
 	if a.config().UseTool == schema.UseToolSplit {
-		views = views.Split()
+		views = views.Worded(catalog.Wording{Split: true})
 	}
 	return views[catalog.NoTasks]
 }

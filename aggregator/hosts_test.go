@@ -2,7 +2,9 @@ package aggregator
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,7 +56,12 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 // withConfig returns an aggregator of one server whose config has these members besides.
 func withConfig(t *testing.T, members string) *Aggregator {
 	t.Helper()
-	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}}`+members+`}`)}, schema.LoadOptions{}).Load()
+	return withDocument(t, `{"mcp":{"a":{"command":"none"}}`+members+`}`)
+}
+
+func withDocument(t *testing.T, document string) *Aggregator {
+	t.Helper()
+	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, document)}, schema.LoadOptions{}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +111,51 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", client, name, tool)
 		}
 	}
-	claude, desktop := agg.openSession(""), agg.openSession("")
-	claude.Introduce(wire.Quote("claude-code"))
+	code, desktop := agg.openSession(""), agg.openSession("")
+	code.Introduce(wire.Quote("visual studio code"))
 	desktop.Introduce(wire.Quote("claude-ai"))
-	if claude.snapshot() != desktop.snapshot() {
+	if code.snapshot() != desktop.snapshot() {
 		t.Error("two hosts that see the same have a list each")
+	}
+}
+
+// Servers of which the description has no words are in the instructions for hosts that show
+// these and keep their list of tools, and for no others.
+func TestInstructionsHaveServersWhereTheyAreRead(t *testing.T) {
+	var servers []string
+	for i := range 150 {
+		servers = append(servers, fmt.Sprintf(`"server-%d":{"command":"none","description":"Number %d of many."}`, i, i))
+	}
+	all := `"mcp":{` + strings.Join(servers, ",") + `}`
+	for _, tt := range []struct {
+		config, client string
+		told           bool
+	}{
+		{``, "claude-code", true},
+		{``, "codex-mcp-client", true},
+		{`,"use_tool":"auto"`, "claude-code", true},
+		{`,"host":"claude-code"`, "something", true},
+		{``, "gemini-cli", false},
+		{``, "", false},
+		{`,"host":"other"`, "claude-code", false},
+		{`,"catalog":{"stable":"off"}`, "claude-code", false},
+		{`,"catalog":{"max_chars":0}`, "claude-code", false},
+		{`,"expose":["direct"]`, "claude-code", false},
+	} {
+		s := withDocument(t, `{`+all+tt.config+`}`).openSession("")
+		s.Introduce(wire.Quote(tt.client))
+		q := controlRequest{session: s}
+		instructions, _ := wire.Text(wire.Get([]byte(`{`+string(q.introduction())+`}`), "instructions"))
+		now := s.snapshot()
+		description := ""
+		for _, tool := range now.Unloaded().Entries(listing.Lists[0], now.Views[0]) {
+			text, _ := wire.Text(wire.Get(tool, "description"))
+			description += text
+		}
+		for text, told := range map[string]bool{instructions: tt.told, description: !tt.told && tt.config != `,"expose":["direct"]`} {
+			if got := strings.Contains(text, "\n- server-85"); got != told {
+				t.Errorf("%s, %q: server-85 is there: %t\n%s", tt.config, tt.client, got, text)
+			}
+		}
 	}
 }

@@ -12,11 +12,13 @@ import (
 func (s session) views() *catalog.Views { return s.worded(s.agg.fleet.Views(s.Session)) }
 
 // worded returns views as their texts are for a session's host.
-func (s session) worded(views *catalog.Views) *catalog.Views {
-	if exposedTo(s).Splits(s.hostProfile()) {
-		return views.Split()
-	}
-	return views
+func (s session) worded(views *catalog.Views) *catalog.Views { return views.Worded(wordingOf(s)) }
+
+// wordingOf is how texts are for a session's host. Instructions are read once: they have
+// servers of their own only where the list of tools stays as well.
+func wordingOf(s session) catalog.Wording {
+	p := s.hostProfile()
+	return catalog.Wording{Split: exposedTo(s).Splits(p), Told: p.Instructs && s.isStable()}
 }
 
 // single returns the one upstream that a session is about, nil if there are many.
@@ -32,13 +34,13 @@ type listKey struct {
 	only, in string // see sessions.Session
 	tree     bool
 	searches bool // and that counts
-	splits   bool // use_tool
-	longest  int  // name of a tool
+	wording  catalog.Wording
+	longest  int // name of a tool
 }
 
 func listKeyOf(s session) listKey {
 	sees, set, p := s.surface(), exposedTo(s), s.hostProfile()
-	key := listKey{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), splits: set.Splits(p), longest: catalog.MaxDirect}
+	key := listKey{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), wording: wordingOf(s), longest: catalog.MaxDirect}
 	if sees.Direct || len(set.Config.Pin) > 0 {
 		key.longest = p.Longest()
 	}

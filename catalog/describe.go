@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/fit"
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
@@ -19,6 +20,7 @@ const (
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
+	toldNote      = `%s more: see the instructions of dynmcp.`
 	cutNote       = `Shortened: {"server": "name"} shows one whole.`
 	cutNoteSingle = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
 	packedNote    = `The names after a server are its tools: call them server/tool.`
@@ -37,19 +39,18 @@ func (v *View) Texts() Texts { return Texts{v} }
 // more than it must be, and the text says so: first the lines of tools, which
 // then become names; then names are counted; then the words of all servers get
 // shorter; in the end servers are counted.
+// Servers that a host reads of in the instructions are not here.
 func (v Texts) Describe(maxChars int) string {
-	return v.fit(v.useTools(preambleText), maxChars)
+	described, _ := v.divide(maxChars)
+	return described.fit(v.useTools(preambleText), maxChars)
 }
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
 func (v Texts) fit(preamble string, limit int) string {
-	d := draft{v: v, preamble: preamble, named: len(v.parts), place: make(map[*serverView]int, len(v.parts))}
-	for i, p := range v.parts {
-		d.place[p] = i
-	}
-	d.words, d.width = all, func(int) int { return display.LineWidth }
+	d := v.draft(preamble)
+	d.words, d.width = fit.All, func(int) int { return display.LineWidth }
 	tools := v.toolsLoaded()
-	d.names, d.lines = all, tools
+	d.names, d.lines = fit.All, tools
 	if limit <= 0 || shortestLine*tools <= limit && display.Units(d.text()) <= limit {
 		return d.text()
 	}
@@ -95,6 +96,15 @@ type draft struct {
 	enough int // bytes of servers after which text may stop, 0 for never
 }
 
+// draft returns a text that names all servers, and says no more.
+func (v Texts) draft(preamble string) *draft {
+	d := &draft{v: v, preamble: preamble, named: len(v.parts), words: fit.None, names: fit.None, place: make(map[*serverView]int, len(v.parts))}
+	for i, p := range v.parts {
+		d.place[p] = i
+	}
+	return d
+}
+
 // fill raises what the draft shows to the highest level that fits: what comes
 // first here is the last to be cut. It reports false if nothing fits.
 func (d *draft) fill(limit int) bool {
@@ -105,22 +115,22 @@ func (d *draft) fill(limit int) bool {
 
 	tools := v.toolsLoaded()
 	if n := tools; n > 0 && shortestLine*n <= limit {
-		widths := func(l level) bool {
-			d.width = func(i int) int { return leastLine + l.raised(i, n) }
+		widths := func(l fit.Level) bool {
+			d.width = func(i int) int { return fit.LeastLine + l.Raised(i, n) }
 			return fits()
 		}
-		if best := highest(n, display.LineWidth-leastLine, widths); best >= 0 {
+		if best := fit.Highest(n, display.LineWidth-fit.LeastLine, widths); best >= 0 {
 			return widths(best)
 		}
 	}
 
-	d.lines, d.width, d.names = 0, func(int) int { return leastLine }, none
+	d.lines, d.width, d.names = 0, func(int) int { return fit.LeastLine }, fit.None
 	longest := 0
 	for _, p := range v.parts {
 		longest = max(longest, display.Units(p.intro))
 	}
 	whole := false
-	d.named, d.words, whole = shorten(len(v.parts), longest, func(named int, words func(int) int) bool {
+	d.named, d.words, whole = fit.Shorten(len(v.parts), longest, func(named int, words func(int) int) bool {
 		d.named, d.words = named, words
 		return fits()
 	})
@@ -132,15 +142,15 @@ func (d *draft) fill(limit int) bool {
 	for _, p := range v.loaded {
 		most = max(most, len(p.tools))
 	}
-	names := func(l level) bool {
-		d.names = func(i int) int { return l.raised(i, loaded) }
+	names := func(l fit.Level) bool {
+		d.names = func(i int) int { return l.Raised(i, loaded) }
 		return fits()
 	}
-	if best := highest(loaded, min(most, limit), names); int(best) < loaded*most {
+	if best := fit.Highest(loaded, min(most, limit), names); int(best) < loaded*most {
 		return names(best)
 	}
-	lines := func(n level) bool { d.lines = int(n); return fits() }
-	return lines(highest(1, tools, lines))
+	lines := func(n fit.Level) bool { d.lines = int(n); return fits() }
+	return lines(fit.Highest(1, tools, lines))
 }
 
 // text renders the draft.
@@ -226,6 +236,9 @@ func (d *draft) notes() []string {
 	}
 	if more := len(v.parts) - d.named; more > 0 {
 		notes = append(notes, fmt.Sprintf(moreServers, display.Plural(more, "server")))
+	}
+	if v.told > 0 {
+		notes = append(notes, fmt.Sprintf(toldNote, display.Plural(v.told, "server")))
 	}
 	if len(v.parts) == 0 {
 		notes = append(notes, noServers)

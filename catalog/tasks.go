@@ -40,7 +40,7 @@ func viewsOf(parts []*serverView) *Views {
 			views[follows] = newView(own)
 		}
 	}
-	views[NoTasks].split = splitOf(&views)
+	views[NoTasks].worded = wordingsOf(&views)
 	return &views
 }
 

@@ -11,28 +11,42 @@ const useTool = "use_tool"
 // calls. It calls those that may do less, too.
 var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
 
-// Split returns the views for hosts that see [UseTools] in the place of use_tool. They are
-// the same views but for what their texts call it, and the same for each call.
-func (vs *Views) Split() *Views { return vs[NoTasks].split() }
+// A Wording is how the texts of views are for a host.
+type Wording struct {
+	Split bool // it sees [UseTools] in the place of use_tool
+	Told  bool // its models read the instructions: servers may be in these alone
+}
 
-// splitOf returns a function that makes the split views of views, once.
-func splitOf(views *Views) func() *Views {
-	return sync.OnceValue(func() *Views {
-		var split Views
-		for i, v := range views {
-			if i > 0 && v == views[NoTasks] {
-				split[i] = split[NoTasks]
-				continue
+// Worded returns the views with the texts for a host. They are the same views for each call.
+func (vs *Views) Worded(w Wording) *Views {
+	if w == (Wording{}) {
+		return vs
+	}
+	return vs[NoTasks].worded[w]()
+}
+
+// wordingsOf returns functions that make the views of other wordings, once each.
+func wordingsOf(views *Views) map[Wording]func() *Views {
+	all := map[Wording]func() *Views{}
+	for _, w := range []Wording{{Split: true}, {Told: true}, {Split: true, Told: true}} {
+		all[w] = sync.OnceValue(func() *Views {
+			var worded Views
+			for i, v := range views {
+				if i > 0 && v == views[NoTasks] {
+					worded[i] = worded[NoTasks]
+					continue
+				}
+				worded[i] = &View{content: v.content, wording: w}
 			}
-			split[i] = &View{content: v.content, isSplit: true}
-		}
-		return &split
-	})
+			return &worded
+		})
+	}
+	return all
 }
 
 // useTools has a text that says use_tool name the tools that there are.
 func (v Texts) useTools(text string) string {
-	if !v.isSplit {
+	if !v.wording.Split {
 		return text
 	}
 	return strings.ReplaceAll(text, useTool, "use_tool_*")
@@ -40,7 +54,7 @@ func (v Texts) useTools(text string) string {
 
 // UseTool returns the name of the tool of ours through which discover calls t.
 func (v *View) UseTool(t *Tool) string {
-	if !v.isSplit {
+	if !v.wording.Split {
 		return useTool
 	}
 	return UseTools[t.Access]

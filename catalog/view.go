@@ -15,7 +15,7 @@ import (
 // filters, aliases and overrides applied.
 type View struct {
 	*content
-	isSplit bool // its hosts see UseTools
+	wording Wording
 }
 
 // content is what a view shows.
@@ -30,7 +30,9 @@ type content struct {
 	merge  sync.Once
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
-	split func() *Views // see Views.Split; of the view of hosts that follow no tasks
+	worded map[Wording]func() *Views // see Views.Worded; of the view of hosts that follow no tasks
+
+	told int // servers that are in the instructions, see divide
 }
 
 // newView merges parts, given in config order. Where tools have yet to be read, those
@@ -176,7 +178,7 @@ func (v *View) Warnings() []string {
 // the order of their tools; to be loaded by the host; not there yet. The last
 // two keep config order. A server that starts by itself counts as loaded if it is
 // known from an earlier run.
-func (v *View) sort() {
+func (v *content) sort() {
 	for _, p := range v.parts {
 		switch {
 		case p.info.Loaded || p.info.Stored && !p.server.Lazy:

@@ -14,14 +14,17 @@ func TestHostsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, p := range hostProfiles {
-		list, auto := "changes", "discover"
+		list, auto, instructions := "changes", "discover", "–"
+		if p.Instructs {
+			instructions = "read"
+		}
 		if p.Freezes {
 			list = "stays"
 		}
 		if p.Searches {
 			auto = "direct"
 		}
-		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.StartupWait, list, auto, p.Longest())
+		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d | %s |", name, p.client, p.StartupWait, list, auto, p.Longest(), instructions)
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/config.md has no row %q", row)
 		}
