@@ -22,8 +22,8 @@ type host struct {
 	instructions string
 }
 
-// start runs dynmcp with a config.
-func start(program, config string) (*host, error) {
+// start runs dynmcp with a config, for a host of a name.
+func start(program, config, client string) (*host, error) {
 	h := &host{cmd: exec.Command(program, "-c", config, "--log-level", "error")}
 	h.cmd.Stderr = os.Stderr
 	var err error
@@ -39,7 +39,7 @@ func start(program, config string) (*host, error) {
 		return nil, err
 	}
 	var result struct{ Instructions string }
-	err = h.ask("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "finding", "version": "1"}}, &result)
+	err = h.ask("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": client, "version": "1"}}, &result)
 	if err == nil {
 		_, err = io.WriteString(h.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}

@@ -89,7 +89,11 @@ func (b *bench) wordsWhole(config string) (map[string]string, error) {
 
 // print prints the texts of servers, and answers.
 func (b *bench) print(n int) error {
-	return b.running("print", b.some(n), b.written, func(h *host) error {
+	file, err := b.config("print", b.some(n), b.written)
+	if err != nil {
+		return err
+	}
+	return b.talking(file, instructs, func(h *host) error {
 		tools, err := h.tools()
 		if err != nil {
 			return err
