@@ -234,10 +234,13 @@ func JSON(raw json.RawMessage) string {
 	return b.String()
 }
 
-// Plural counts things: "1 tool", "2 tools".
+// Plural counts things: "1 tool", "2 tools", "2 queries".
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
+	}
+	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+		thing = stem + "ie"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }

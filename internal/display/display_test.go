@@ -90,3 +90,11 @@ func TestSentenceOfHugeTextIsBounded(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for want, got := range map[string]string{"0 tools": Plural(0, "tool"), "1 query": Plural(1, "query"), "4 queries": Plural(4, "query")} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
