@@ -134,9 +134,7 @@ func (w *wizard) read(q registry.Question, prompt string) (string, error) {
 	if !q.Secret || !ok {
 		return w.line(prompt)
 	}
-	w.errOut.Printf("%s", prompt)
-	text, err := secret.ReadUnseen(w.cmd.Context(), int(in.Fd()))
-	w.errOut.Printf("\n")
+	text, err := secret.ReadUnseen(w.cmd.Context(), int(in.Fd()), w.errOut, prompt)
 	cli.Secrets.Add(string(text))
 	return strings.TrimSpace(string(text)), err
 }

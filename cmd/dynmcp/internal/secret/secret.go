@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/secretref"
@@ -120,9 +121,7 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	var text []byte
 	var err error
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
-		cli.Stderr(cmd).Printf("The secret %s: ", name)
-		text, err = ReadUnseen(cmd.Context(), int(in.Fd()))
-		cli.Stderr(cmd).Printf("\n")
+		text, err = ReadUnseen(cmd.Context(), int(in.Fd()), cli.Stderr(cmd), "The secret "+name+": ")
 	} else {
 		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecretBytes+1))
 	}
@@ -139,20 +138,26 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	return value, nil
 }
 
-// ReadUnseen reads a line of a terminal without echo. An interrupt ends dynmcp, and gives
-// the terminal its echo back.
-func ReadUnseen(ctx context.Context, terminal int) ([]byte, error) {
-	before, err := term.GetState(terminal)
+// ReadUnseen prompts for a line of a terminal, and reads it without echo, which is off before
+// the prompt is shown. An interrupt ends dynmcp, and gives the terminal its echo back.
+func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string) ([]byte, error) {
+	before, err := term.GetState(fd)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		_ = term.Restore(terminal, before)
+		_ = term.Restore(fd, before)
 		os.Exit(130)
 	})()
-	return term.ReadPassword(terminal)
+	if err := echoOff(fd); err != nil {
+		return nil, err
+	}
+	defer term.Restore(fd, before)
+	out.Printf("%s", prompt)
+	defer out.Printf("\n")
+	return term.ReadPassword(fd)
 }
 
 // Set keeps a secret. Its name is listed first: a name without a secret is seen, a
