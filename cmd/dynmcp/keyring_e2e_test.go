@@ -15,7 +15,8 @@ import (
 
 // TestARealKeyring keeps secrets in GNOME's keyring on a session bus of its own: they are
 // set, listed, found by a server, moved there by import and removed. Without those programs it
-// fails, and says what to install: nothing else shows that the keyring is spoken to.
+// fails, and says what to install: nothing else shows that the keyring is spoken to. .ci/e2e
+// installs them, or leaves it out aloud.
 func TestARealKeyring(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dbus-run-session", "gnome-keyring-daemon", "secret-tool"} {
