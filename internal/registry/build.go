@@ -59,8 +59,11 @@ func (o *Option) resolve(r *resolver) (s schema.Server) {
 
 // command sets what runs a package, up to the arguments of its own.
 func (o *Option) command(r *resolver, s *schema.Server) {
-	runs := runners[o.pkg.RegistryType]
 	p := o.pkg
+	runs, known := runners[p.RegistryType]
+	if !known {
+		return // what is missing was said
+	}
 	given, err := runs.permit(r.arguments(p.RuntimeArguments), o.spec, p.Identifier, p.Identifier+"@"+p.Version, p.Identifier+":"+p.Version)
 	if err != nil && r.answers != nil {
 		r.fail(err)
@@ -72,10 +75,7 @@ func (o *Option) command(r *resolver, s *schema.Server) {
 		}
 	}
 	s.Command = o.run
-	s.Args = slices.Concat(runs.before, given, []string{o.spec}, runs.after)
-	if p.RegistryType == NuGet && len(p.PackageArguments) == 0 {
-		s.Args = s.Args[:len(s.Args)-1] // no -- where nothing follows
-	}
+	s.Args = slices.Concat(runs.before, given, []string{o.spec})
 }
 
 // container passes the variables of the entry into the container by their names, so that

@@ -65,14 +65,12 @@ func TestEntries(t *testing.T) {
 		"npm hint": {pkg("npm", "server", "1.0.2-beta.1", `"runtimeHint":"npx"`), nil, "npx -y server@1.0.2-beta.1"},
 		"npm runtime": {pkg("npm", "server", "1.0.2", `"runtimeHint":"npx","runtimeArguments":[{"type":"named","name":"-y"},{"type":"positional","value":"--quiet"},{"type":"positional","value":"server@1.0.2"}]`), nil,
 			"npx -y --quiet server@1.0.2"},
-		"pypi":        {pkg("pypi", "weather-mcp", "0.5.0", `"runtimeHint":"uvx","runtimeArguments":[{"type":"named","name":"--python","value":"3.12"}]`), nil, "uvx --python=3.12 weather-mcp@0.5.0"},
-		"pypi hint":   {pkg("pypi", "weather.mcp", "1!0.5.0rc1.post2", `"runtimeHint":"python"`), nil, "uvx weather.mcp@1!0.5.0rc1.post2"},
-		"nuget":       {pkg("nuget", "Some.Server", "0.4.0-beta", `"packageArguments":[{"type":"positional","value":"mcp"},{"type":"positional","value":"start"}]`), nil, "dnx Some.Server@0.4.0-beta --yes -- mcp start"},
-		"nuget plain": {pkg("nuget", "Some.Server", "0.4.0"), nil, "dnx Some.Server@0.4.0 --yes"},
-		"oci":         {pkg("oci", "docker.io/mcp/files:1.0.2", ""), nil, "docker run -i --rm docker.io/mcp/files:1.0.2"},
-		"oci old":     {pkg("oci", "mcp/files", "1.0.2", `"registryBaseUrl":"https://docker.io"`), nil, "docker run -i --rm mcp/files:1.0.2"},
-		"oci base":    {pkg("oci", "mcp/files", "1.0.2", `"registryBaseUrl":"https://ghcr.io","runtimeHint":"podman"`), nil, "podman run -i --rm ghcr.io/mcp/files:1.0.2"},
-		"oci digest":  {pkg("oci", "ghcr.io/a/b@sha256:"+strings.Repeat("ab", 32), "1.0.0"), nil, "docker run -i --rm ghcr.io/a/b@sha256:" + strings.Repeat("ab", 32)},
+		"pypi":       {pkg("pypi", "weather-mcp", "0.5.0", `"runtimeHint":"uvx","runtimeArguments":[{"type":"named","name":"--python","value":"3.12"}]`), nil, "uvx --python=3.12 weather-mcp@0.5.0"},
+		"pypi hint":  {pkg("pypi", "weather.mcp", "1!0.5.0rc1.post2", `"runtimeHint":"python"`), nil, "uvx weather.mcp@1!0.5.0rc1.post2"},
+		"oci":        {pkg("oci", "docker.io/mcp/files:1.0.2", ""), nil, "docker run -i --rm docker.io/mcp/files:1.0.2"},
+		"oci old":    {pkg("oci", "mcp/files", "1.0.2", `"registryBaseUrl":"https://docker.io"`), nil, "docker run -i --rm mcp/files:1.0.2"},
+		"oci base":   {pkg("oci", "mcp/files", "1.0.2", `"registryBaseUrl":"https://ghcr.io","runtimeHint":"podman"`), nil, "podman run -i --rm ghcr.io/mcp/files:1.0.2"},
+		"oci digest": {pkg("oci", "ghcr.io/a/b@sha256:"+strings.Repeat("ab", 32), "1.0.0"), nil, "docker run -i --rm ghcr.io/a/b@sha256:" + strings.Repeat("ab", 32)},
 		"oci variables": {pkg("oci", "a/b", "1.0.0", `"runtimeArguments":[{"type":"positional","value":"run"},{"type":"named","name":"-i"},{"type":"named","name":"-e","value":"TOKEN={token}","variables":{"token":{"isSecret":true}}},{"type":"named","name":"-e","value":"KIND=x"}],"environmentVariables":[{"name":"LEVEL","default":"info"}]`),
 			registry.Answers{"token": {"${T}"}}, "docker run -i --rm -e TOKEN -e KIND=x -e LEVEL a/b:1.0.0 LEVEL=info TOKEN=${T}"},
 		"oci mounts": {pkg("oci", "a/b", "1.0.0", `"runtimeArguments":[{"type":"named","name":"--mount","value":"type=bind,src={source},dst={target}","isRequired":true,"isRepeated":true,"variables":{"source":{"format":"filepath","isRequired":true},"target":{"default":"/project"}}}],"packageArguments":[{"type":"positional","valueHint":"dir","value":"/project"}]`),
@@ -163,6 +161,7 @@ func TestHostileServers(t *testing.T) {
 		"a user's address":   {`"remotes":[{"type":"sse","url":"https://a:b@x.example/"}]`, "there is a user"},
 		"a transport":        {`"remotes":[{"type":"stdio","url":"https://x.example/"}]`, "does not speak"},
 		"a kind":             {pkg("cargo", "x", "1.0.0"), "runs no packages of"},
+		"a kind with hints":  {pkg("nuget", "Some.Server", "0.4.0", `"runtimeHint":"dnx","runtimeArguments":[{"type":"positional","value":"--yes"}]`), "runs no packages of"},
 		"a kind that acts":   {pkg(`\u001b[2Jsh`, "x", "1.0.0"), "runs no packages of"},
 		"serves http":        {pkg("npm", "x", "1.0.0", `"transport":{"type":"streamable-http","url":"http://localhost:{port}/mcp"}`), "not spoken to by stdio"},
 		"a default's choice": {pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"A","choices":["a"],"default":"b"}]`), "none of its choices"},
@@ -173,6 +172,7 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.members)[0]
+			_, _ = o.Questions() // search asks for them also where it cannot be run
 			got := o.Missing
 			if got == "" {
 				s, err := o.Build("thing", nil)

@@ -13,13 +13,12 @@ const (
 	NPM    = "npm"
 	PyPI   = "pypi"
 	OCI    = "oci"
-	NuGet  = "nuget"
 	MCPB   = "mcpb"
 	Remote = "remote"
 )
 
 // Ways are the ways to run a server, the first of which is preferred.
-var Ways = []string{NPM, PyPI, MCPB, OCI, NuGet, Remote}
+var Ways = []string{NPM, PyPI, MCPB, OCI, Remote}
 
 // A runner is a program that fetches a package and runs it. What a registry may put before
 // the package is limited to flags that neither run nor fetch anything else.
@@ -28,7 +27,6 @@ type runner struct {
 	before   []string // words before all flags
 	flags    []string // permitted flags without a value
 	valued   []string // permitted flags with one
-	after    []string // words after the package
 }
 
 var runners = map[string]runner{
@@ -48,10 +46,6 @@ var runners = map[string]runner{
 			"-e", "--env", "-v", "--volume", "--mount", "-p", "--publish", "--network", "--net", "--name", "-u", "--user", "-w", "--workdir", "--platform",
 			"--add-host", "--tmpfs", "-m", "--memory", "--cpus", "--shm-size", "--pull", "-l", "--label", "--log-driver", "--dns", "-h", "--hostname",
 		},
-	},
-	NuGet: {
-		programs: []string{"dnx"}, flags: []string{"--yes", "-y", "--prerelease"},
-		valued: []string{"--verbosity", "-v"}, after: []string{"--yes", "--"},
 	},
 }
 
@@ -82,7 +76,7 @@ func (p Package) spec() (string, error) {
 		}
 	default:
 		switch {
-		case !npmName().MatchString(name) || p.RegistryType == NuGet && strings.ContainsAny(name, "@/~"):
+		case !npmName().MatchString(name):
 			return "", malformed
 		case !semver().MatchString(version):
 			return "", loose
@@ -144,7 +138,7 @@ func (r runner) permit(words []string, own ...string) (kept []string, err error)
 		word := words[i]
 		flag, _, joined := strings.Cut(word, "=")
 		switch {
-		case slices.Contains(r.before, word) || slices.Contains(own, word) || slices.Contains(r.after, word):
+		case slices.Contains(r.before, word) || slices.Contains(own, word):
 		case slices.Contains(r.flags, word), joined && slices.Contains(r.valued, flag):
 			kept = append(kept, word)
 		case slices.Contains(r.valued, word) && i+1 < len(words):
