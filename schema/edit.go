@@ -53,7 +53,7 @@ func findEntry(root *syntax.Node, name string) *Entry {
 
 func entriesOf(root *syntax.Node) []Entry {
 	var all []Entry
-	for _, list := range serverLists {
+	for _, list := range ServerLists {
 		for _, m := range root.MembersOf(list) {
 			e := Entry{Name: m.Key, Key: m.Key, Line: m.At.Line, list: list}
 			if list != "mcp" && !serverName().MatchString(m.Key) {
@@ -66,8 +66,8 @@ func entriesOf(root *syntax.Node) []Entry {
 	return all
 }
 
-// serverLists are the keys that hold servers by name, our own first.
-var serverLists = []string{"mcp", "mcpServers", "servers"}
+// ServerLists are the keys that hold servers by name, our own first.
+var ServerLists = []string{"mcp", "mcpServers", "servers"}
 
 // SetServer returns data, a config, with the server in it: in place of the entry
 // of its name, or after the other servers. Comments, layout and all other entries
@@ -79,9 +79,9 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 		return nil, err
 	}
 	value := entryNode(s)
-	path := []string{serverLists[0], s.Name}
-	if i := slices.IndexFunc(serverLists, root.Has); i >= 0 {
-		path[0] = serverLists[i]
+	path := []string{ServerLists[0], s.Name}
+	if i := slices.IndexFunc(ServerLists, root.Has); i >= 0 {
+		path[0] = ServerLists[i]
 	}
 	if e := findEntry(root, s.Name); e != nil {
 		path = []string{e.list, e.Key}

@@ -27,7 +27,7 @@ func (r hostReader) document(root *syntax.Node) {
 	}
 	r.renameHostServers(root)
 	lists := 0
-	for _, key := range serverLists[1:] {
+	for _, key := range ServerLists[1:] {
 		n := root.Get(key)
 		if n == nil || n.Kind != syntax.Object {
 			continue

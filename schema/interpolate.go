@@ -28,7 +28,7 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 	e := expander{report: &r.report, variables: variables, found: r.findSecrets(root), off: r.off}
 	for _, m := range root.Members {
 		switch {
-		case slices.Contains(serverLists, m.Key) && m.Value.Kind == syntax.Object:
+		case slices.Contains(ServerLists, m.Key) && m.Value.Kind == syntax.Object:
 			for _, entry := range m.Value.Members {
 				if path := syntax.Below(m.Key, entry.Key); r.files.opts.Strict && !r.needless[entry.At] {
 					e.below(path, entry.Value)

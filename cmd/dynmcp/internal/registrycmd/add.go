@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -329,22 +330,14 @@ func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server
 	s.Description = cmp.Or(a.Description, registry.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
 		registry.Literal(found.Description), registry.Literal(found.Title), "The server "+found.Name+".")
 	s.Sandbox = schema.Boxed(a.Sandbox && s.Transport == schema.Stdio)
-	for name, value := range a.Env {
-		if s.Transport == schema.Stdio {
-			if s.Env == nil {
-				s.Env = map[string]string{}
-			}
-			s.Env[name] = value
-		}
+	more, into := a.Headers, &s.Headers
+	if s.Transport == schema.Stdio {
+		more, into = a.Env, &s.Env
 	}
-	for name, value := range a.Headers {
-		if s.Transport != schema.Stdio {
-			if s.Headers == nil {
-				s.Headers = map[string]string{}
-			}
-			s.Headers[name] = value
-		}
+	if *into == nil && len(more) > 0 {
+		*into = map[string]string{}
 	}
+	maps.Copy(*into, more)
 	return s
 }
 

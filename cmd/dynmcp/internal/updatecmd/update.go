@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -181,65 +180,29 @@ func (u *updater) write(up registrycmd.Upgrade) error {
 	return nil
 }
 
-// replace replaces the words of an entry in which the versions differ. In YAML the entry is
-// written again.
+// replace replaces the words of an entry in which the versions differ.
 func replace(name string, data []byte, up registrycmd.Upgrade) ([]byte, error) {
-	for _, list := range []string{"mcp", "mcpServers", "servers"} {
-		root, err := (&syntax.Source{Name: name, Data: data}).Parse()
-		if err != nil {
-			return nil, err
-		}
+	root, err := (&syntax.Source{Name: name, Data: data}).Parse()
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range schema.ServerLists {
 		entry := root.Get(list).Get(up.Server)
 		if entry == nil {
 			continue
 		}
-		changed := *entry
-		changed.Members = slices.Clone(entry.Members)
-		for i, m := range changed.Members {
-			changed.Members[i].Value = member(m, up)
+		to := map[*syntax.Node]string{}
+		if written := entry.Get("registry"); written != nil {
+			to[written] = up.Registry
 		}
-		if syntax.IsYAML(name, data) {
-			return syntax.Edit(name, data, root, []string{list, up.Server}, &changed)
-		}
-		for i, m := range changed.Members {
-			if m.Value == entry.Members[i].Value {
-				continue
-			}
-			if data, err = syntax.Edit(name, data, root, []string{list, up.Server, m.Key}, m.Value); err != nil {
-				return nil, err
-			}
-			if root, err = (&syntax.Source{Name: name, Data: data}).Parse(); err != nil {
-				return nil, err
+		if words := entry.ItemsOf("args"); len(words) == len(up.Args) {
+			for i, word := range words {
+				if word.Scalar == up.Before[i] && word.Scalar != up.Args[i] {
+					to[word] = up.Args[i]
+				}
 			}
 		}
-		return data, nil
+		return syntax.SetTexts(name, data, root, to)
 	}
 	return nil, fmt.Errorf("%s has no entry %q", name, up.Server)
-}
-
-// member returns the value of a member of the entry with the newest version, or the same one.
-func member(m syntax.Member, up registrycmd.Upgrade) *syntax.Node {
-	value := *m.Value
-	switch {
-	case m.Key == "registry":
-		value.Scalar = up.Registry
-	case m.Key == "args" && len(value.Items) == len(up.Args):
-		value.Items = versions(value.Items, up)
-	default:
-		return m.Value
-	}
-	return &value
-}
-
-// versions returns the words of an entry as they are written, with the newest version.
-func versions(items []*syntax.Node, up registrycmd.Upgrade) []*syntax.Node {
-	items = slices.Clone(items)
-	for i, item := range items {
-		if item.Scalar != up.Args[i] && item.Scalar == up.Before[i] {
-			word := *item
-			word.Scalar = up.Args[i]
-			items[i] = &word
-		}
-	}
-	return items
 }
