@@ -91,6 +91,20 @@ func TestSecretsInTheKeyring(t *testing.T) {
 		t.Errorf("loaded: %v, %v", cfg.Servers, err)
 	}
 
+	if err := os.WriteFile("plain.json", []byte(`{"mcp": {"a": {"command": "x", "env": {"TOKEN": "CANARY three"}}}} // mine
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := run("", "secret", "move", "-c", "plain.json", "--yes"); !strings.Contains(got, "Put 1 secret into the keyring: A_TOKEN") {
+		t.Errorf("secret move says: %s", got)
+	}
+	keeps("A_TOKEN", "CANARY three")
+	if text, err := os.ReadFile("plain.json"); string(text) != `{"mcp": {"a": {"command": "x", "env": {"TOKEN": "${keyring:A_TOKEN}"}}}} // mine
+` {
+		t.Errorf("the config: %s, %v", text, err)
+	}
+	run("", "secret", "rm", "A_TOKEN")
+
 	run("", "secret", "rm", "one")
 	keeps("one", "")
 	if got := run("", "secret", "ls"); got != "GITHUB_TOKEN\ntwo\n" {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/call"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/clustercmd"
@@ -64,7 +66,7 @@ var verbs = []cli.Verb{
 	install.Verb,
 	login.Login,
 	login.Logout,
-	secret.Verb,
+	secretVerb(),
 	serve.Verb,
 	connectVerb,
 	ui.Verb,
@@ -75,4 +77,11 @@ var verbs = []cli.Verb{
 	runs.Restart,
 	runs.Use,
 	clustercmd.Verb,
+}
+
+// secretVerb returns the verb secret with one that needs more than the keyring.
+func secretVerb() cli.Verb {
+	v := secret.Verb
+	v.Verbs = append(slices.Clone(v.Verbs), importcmd.Move)
+	return v
 }

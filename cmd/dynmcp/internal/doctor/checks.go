@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"al.essio.dev/pkg/shellescape"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
@@ -87,9 +88,9 @@ func (d *doctor) inventory() (text string, off int) {
 
 // checkPlainSecrets names what may be a secret in the config's files, and how it is moved.
 func (d *doctor) checkPlainSecrets() {
-	how := "dynmcp secret set %[1]s keeps it in the keyring; write ${keyring:%[1]s} in its place"
+	where := "the keyring"
 	if keyring.Offered() != nil {
-		how = "put %[1]s=… into .env, and write ${%[1]s} in its place"
+		where = "the .env beside the config"
 	}
 	for _, file := range d.Cfg.Sources {
 		servers, err := conf.Written(file)
@@ -101,7 +102,7 @@ func (d *doctor) checkPlainSecrets() {
 			s.ReplaceSecrets(func(found schema.SecretUse) string {
 				if !noted[found.Where] {
 					d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: found.Where + " may hold a secret in plain text",
-						Hint: fmt.Sprintf(how, cmp.Or(schema.VariableName(found.Name), schema.VariableName(s.Name)))})
+						Hint: fmt.Sprintf("dynmcp secret move %s -c %s moves it into %s", s.Name, shellescape.Quote(conf.Relative(file)), where)})
 				}
 				noted[found.Where] = true
 				return found.Value

@@ -52,7 +52,7 @@ var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 // What reference returns for a name takes the place of the secret.
 func (s *Server) MoveSecrets(v *Variables, reference func(name string) string) {
 	s.Server = s.ReplaceSecrets(func(found schema.SecretUse) string {
-		name := v.put(s.Name, found.Name, found.Value)
+		name := v.Put(s.Name, found.Name, found.Value)
 		s.note("%s is taken from %s", found.Where, reference(name))
 		return reference(name)
 	})
@@ -61,8 +61,8 @@ func (s *Server) MoveSecrets(v *Variables, reference func(name string) string) {
 // variableKey matches names that are those of variables already.
 var variableKey = lazyregexp.New(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
 
-// put returns the variable for a secret of a server.
-func (v *Variables) put(server, name, value string) string {
+// Put returns the variable for a secret of a server.
+func (v *Variables) Put(server, name, value string) string {
 	prefix := schema.VariableName(server)
 	base := schema.VariableName(camelCase().ReplaceAllString(name, "${1}_${2}"))
 	if base == "" {

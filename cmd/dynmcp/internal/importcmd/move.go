@@ -1,0 +1,139 @@
+package importcmd
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/keyring"
+	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/mask"
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
+
+// Move is the verb "secret move".
+var Move = cli.Verb{
+	Use:   "move [flags] [server]",
+	Short: "Move secrets out of a config",
+	Long: `Move what may be a secret in the entry of a server, or in all entries, out of the config:
+into the keyring, or where there is none into the .env beside it. A reference takes its
+place, and all else of the file stays as it is. It is shown what changes, and you are
+asked, unless --yes is given. No copy of the old file is kept.`,
+	Example: `  dynmcp secret move github
+  dynmcp secret move --secrets env --yes`,
+	Args: cli.AtMost(1),
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		var place string
+		var yes bool
+		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "the config `file` (default: the one in the working directory)")
+		cmd.Flags().StringVar(&place, "secrets", "", "where they go: keyring, or env for the .env beside the config")
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
+		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
+		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
+		return func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"", secret.InKeyring, secret.InEnv}, place) {
+				return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
+			}
+			inKeyring := place == secret.InKeyring || place == "" && keyring.Offered() == nil
+			return moveSecrets(cmd, from.Config, inKeyring, yes, strings.Join(args, ""))
+		}
+	},
+}
+
+// moveSecrets moves the secrets of a server, "" for all of them.
+func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server string) error {
+	file, unlock, err := editfile.LockConfig(config)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	env, err := openVariables(file, nil, true, inKeyring)
+	switch {
+	case err != nil:
+		return err
+	case !inKeyring && env.file == nil:
+		return hint.With(fmt.Errorf(`%s takes variables from the environment alone ("env": %q)`, file.Name(), env.mode), "set them there, and write ${NAME} in their place")
+	}
+	text, err := moved(file, env, server)
+	if err != nil {
+		return err
+	}
+	out := cli.Stdout(cmd)
+	if bytes.Equal(text, file.Old) {
+		out.Printf("No secret is in plain text in %s\n", file.Name())
+		return out.Err
+	}
+	editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
+	if !yes && !cli.Confirmed(cmd, "Move "+env.names()+" out of "+file.Name()+"?") {
+		out.Printf("Nothing was written; --yes writes it.\n")
+		return out.Err
+	}
+	if err := env.write(); err != nil { // first: the config needs them
+		return err
+	}
+	if err := atomicfile.Replace(file.Path, text, file.Mode); err != nil {
+		return err
+	}
+	env.report(cli.Stderr(cmd))
+	return out.Err
+}
+
+// movable are the keys of entries that the secrets of servers are in.
+var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
+
+// moved returns a config with references in the place of secrets.
+func moved(file *editfile.File, env *variablesFile, server string) ([]byte, error) {
+	root, err := (&syntax.Source{Name: file.Path, Data: file.Old}).Parse()
+	if err != nil {
+		return nil, err
+	}
+	to := map[*syntax.Node]string{}
+	found := server == ""
+	for _, list := range schema.ServerLists {
+		for _, entry := range root.MembersOf(list) {
+			if server == "" || entry.Key == server {
+				found = true
+				env.moveOut(entry, to)
+			}
+		}
+	}
+	if !found {
+		return nil, hint.With(fmt.Errorf("%s has no server %q", file.Name(), server), "dynmcp ls lists them")
+	}
+	return syntax.SetTexts(file.Path, file.Old, root, to)
+}
+
+// moveOut adds the texts of an entry that have secrets in them, as they are without.
+func (v *variablesFile) moveOut(entry syntax.Member, to map[*syntax.Node]string) {
+	for _, m := range entry.Value.Members {
+		if !slices.Contains(movable, m.Key) {
+			continue
+		}
+		mask.Walk("", m.Key, m.Value, func(within, key string, n *syntax.Node) {
+			all := secrets.Find(within, key, n.Scalar)
+			if n.Kind != syntax.Text || within+key == "" || len(all) == 0 {
+				return
+			}
+			if within == "env" { // as a whole
+				all = []secrets.Secret{{To: len(n.Scalar), Name: key}}
+			}
+			text := n.Scalar
+			for _, found := range slices.Backward(all) {
+				name := v.Put(entry.Key, found.Name, n.Scalar[found.From:found.To])
+				text = text[:found.From] + v.reference(name) + text[found.To:]
+			}
+			to[n] = text
+		})
+	}
+}
