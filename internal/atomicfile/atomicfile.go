@@ -8,6 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// patience is how long Rename waits: more than a reader of a file of ours takes.
+	patience = 2 * time.Second
+	// inUse is ERROR_SHARING_VIOLATION of Windows.
+	inUse = syscall.Errno(32)
 )
 
 // Replace writes a temporary file and renames it to path. Readers see the old text or the
@@ -17,13 +26,24 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
 	err := writeSynced(temporary, text, mode)
 	if err == nil {
-		err = os.Rename(temporary, path)
+		err = Rename(temporary, path)
 	}
 	if err != nil {
 		_ = os.Remove(temporary)
 		return err
 	}
 	return syncDir(dir)
+}
+
+// Rename is os.Rename that waits while another process has one of the files open, which
+// Windows refuses.
+func Rename(from, to string) error {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		err := os.Rename(from, to)
+		if runtime.GOOS != "windows" || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, inUse) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func writeSynced(path string, text []byte, mode fs.FileMode) error {

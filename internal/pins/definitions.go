@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
@@ -49,7 +50,7 @@ func (f Files) write(digest string, definition json.RawMessage) error {
 	}
 	_, err = temporary.Write(definition)
 	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), f.path(digest))
+		err = atomicfile.Rename(temporary.Name(), f.path(digest))
 	}
 	if err != nil {
 		_ = os.Remove(temporary.Name())

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -152,7 +153,7 @@ func unpack(packed []byte, dir string) error {
 	if err := unpackInto(partial, archive); err != nil {
 		return err
 	}
-	return os.Rename(partial, dir)
+	return atomicfile.Rename(partial, dir)
 }
 
 // unpackInto unpacks an archive into a directory, which Windows renames when it is closed.

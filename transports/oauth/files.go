@@ -172,7 +172,7 @@ func (f *files) moveOld(key Key) error {
 	if _, err := os.Lstat(path); err == nil {
 		return os.Remove(old)
 	}
-	return os.Rename(old, path)
+	return atomicfile.Rename(old, path)
 }
 
 // sealing returns the key that seals, and makes one if the keyring has none: one
