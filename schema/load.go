@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -148,12 +149,13 @@ func (r *reading) resolve(root *syntax.Node) error {
 func (c *Config) Secrets() []string { return c.secrets }
 
 // Single returns the config of a run without a file: one eager stdio server with
-// every default, named after the program.
+// every default, named after the program, without what Windows adds to it.
 func Single(command string, args []string) *Config {
 	var doc Document
 	setDefaults(reflect.ValueOf(&doc).Elem())
 	s := doc.Defaults
-	s.Name = ServerName(filepath.Base(command))
+	name := ServerName(filepath.Base(command))
+	s.Name = strings.TrimSuffix(strings.TrimSuffix(name, "-exe"), "-cmd")
 	if s.Name == "" {
 		s.Name = "server"
 	}

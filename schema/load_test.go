@@ -224,6 +224,11 @@ func TestSingle(t *testing.T) {
 	if cfg.Catalog.MaxChars != 2048 || cfg.Catalog.Dir != nil || cfg.StartupWait != 2*time.Second {
 		t.Errorf("got catalog %+v, startup wait %v, want the defaults", cfg.Catalog, cfg.StartupWait)
 	}
+	for _, command := range []string{"server.exe", "Server.CMD", "server"} {
+		if got := Single(command, nil).Servers[0].Name; got != "server" {
+			t.Errorf("%s: the name is %q", command, got)
+		}
+	}
 	if got := Single("...", nil).Servers[0].Name; got != "server" {
 		t.Errorf("got name %q for a command without letters, want server", got)
 	}
