@@ -192,12 +192,13 @@ func TestWriterBreaksOnStalledPipe(t *testing.T) {
 
 // A reader that takes less than a part within the stall time is slow, not dead.
 func TestWriterKeepsSlowReader(t *testing.T) {
+	t.Parallel()
 	r, pipe, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	w := NewWriter(pipe, 100*time.Millisecond)
+	w := NewWriter(pipe, 500*time.Millisecond)
 	const size = 256 << 10
 	w.Send(bytes.Repeat([]byte("x"), size))
 	read := make(chan int)
@@ -210,7 +211,7 @@ func TestWriterKeepsSlowReader(t *testing.T) {
 				read <- total
 				return
 			}
-			time.Sleep(15 * time.Millisecond) // a part of 64 KiB takes longer than the stall time
+			time.Sleep(75 * time.Millisecond) // a part of 64 KiB takes longer than the stall time
 		}
 	}()
 	if err := w.Close(); err != nil {
