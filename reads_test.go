@@ -21,6 +21,7 @@ var readers = map[string][]string{
 	"io/ioutil":                  {"ReadFile"},
 	"syscall":                    {"Open", "Openat"},
 	"golang.org/x/sys/unix":      {"Open", "Openat", "Openat2"},
+	"golang.org/x/sys/windows":   {"CreateFile"},
 	"crypto/tls":                 {"LoadX509KeyPair"},
 	"net/http":                   {"ServeFile", "FileServer", "FileServerFS", "Dir"},
 	"text/template":              {"ParseFiles", "ParseGlob", "ParseFS"},

@@ -12,12 +12,8 @@ import (
 	"time"
 )
 
-const (
-	// patience is how long Rename waits: more than a reader of a file of ours takes.
-	patience = 2 * time.Second
-	// inUse is ERROR_SHARING_VIOLATION of Windows.
-	inUse = syscall.Errno(32)
-)
+// inUse is ERROR_SHARING_VIOLATION of Windows.
+const inUse = syscall.Errno(32)
 
 // Replace writes a temporary file and renames it to path. Readers see the old text or the
 // new one, never a part, also after a crash or a loss of power. A mode of 0 is left to the user's umask.
@@ -35,10 +31,10 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	return syncDir(dir)
 }
 
-// Rename is os.Rename that waits while another process has one of the files open, which
-// Windows refuses.
+// Rename is os.Rename that waits for a moment while another process has one of the files open,
+// which Windows refuses.
 func Rename(from, to string) error {
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(time.Millisecond) {
 		err := os.Rename(from, to)
 		if runtime.GOOS != "windows" || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, inUse) || time.Now().After(end) {
 			return err
