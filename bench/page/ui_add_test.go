@@ -219,3 +219,31 @@ func TestUILarge(t *testing.T) {
 		t.Errorf("there are %d elements", n)
 	}
 }
+
+// A call that waits for a person's answer is shown, and allowed on the page.
+func TestUIAnswersQuestions(t *testing.T) {
+	dir := t.TempDir()
+	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}
+	text := fmt.Sprintf(`{"mcp": {"notes": {"command": %s, "args": ["-name", "notes"], "description": "Keeps notes."}}, "policy": [{"do": "ask"}]}`, quote(mcptest.Fake(t)))
+	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := make(chan struct{})
+	defer close(open)
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", d.config}, Env: d.variables, OnRequest: map[string]func(json.RawMessage) (any, error){
+		"elicitation/create": func(json.RawMessage) (any, error) { <-open; return `{"action":"cancel"}`, nil },
+	}})
+	host.Initialize("2025-11-25", `{"elicitation":{}}`)
+	call := host.Go("tools/call", json.RawMessage(`{"name":"use_tool","arguments":{"tool_name":"notes/echo","tool_input":{"n":7}}}`))
+	p := openTab(t, d.serve())
+	p.has(".question", "notes/echo")
+	p.has(".question pre", `{"n":7}`)
+	p.press(".question button", "Allow it once")
+	p.has("dialog", "Done")
+	p.has("dialog .command", "dynmcp answer ")
+	if m := call.Wait(); !strings.Contains(m.Text(), `{"n":7}`) {
+		t.Errorf("the call: %s", m.Raw)
+	}
+	p.press("dialog button", "Close")
+	p.wait("!document.querySelector('.question')")
+}
