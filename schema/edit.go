@@ -115,6 +115,9 @@ func SetKey(name string, data []byte, server, key string, to any) ([]byte, error
 	if !syntax.IsYAML(name, data) {
 		return syntax.Edit(name, data, root, path, value)
 	}
+	if out, err := syntax.SetLine(name, data, root, path, value); err == nil {
+		return out, nil
+	}
 	entry := *root.Get(e.list).Get(e.Key)
 	entry.Members = slices.DeleteFunc(slices.Clone(entry.Members), func(m syntax.Member) bool { return m.Key == key })
 	if value != nil {

@@ -132,3 +132,24 @@ func validText(texts ...string) bool {
 		return !utf8.ValidString(s) || strings.Contains(s, "\x00") || strings.Count(s, "[")+strings.Count(s, "{") > 40
 	})
 }
+
+// A key of an entry in YAML is one line: the comments of the entry stay.
+func TestSetKeyKeepsComments(t *testing.T) {
+	const before = "mcp:\n  # of git\n  git:\n    command: x # runs it\n    # more\n    description: Old. # that\n    args: [-y]\n\n  flow: {command: zed}\n"
+	for _, test := range []struct {
+		server, key string
+		to          any
+		want        string
+	}{
+		{"git", "description", "New: it is.", strings.Replace(before, "description: Old. # that", `description: "New: it is."`, 1)},
+		{"git", "description", "", strings.Replace(before, "    description: Old. # that\n", "", 1)},
+		{"git", "disabled", true, strings.Replace(before, "    command: x", "    disabled: true\n    command: x", 1)},
+		{"git", "disabled", false, before},
+		{"flow", "disabled", true, strings.Replace(before, "  flow: {command: zed}", "  flow:\n    command: zed\n    disabled: true", 1)},
+	} {
+		got, err := SetKey("c.yaml", []byte(before), test.server, test.key, test.to)
+		if err != nil || string(got) != test.want {
+			t.Errorf("%s of %s: %v\n%s\nwant\n%s", test.key, test.server, err, got, test.want)
+		}
+	}
+}

@@ -37,3 +37,42 @@ func SetTexts(name string, data []byte, root *Node, to map[*Node]string) ([]byte
 	}
 	return out, nil
 }
+
+// SetLine returns data, a file of YAML whose tree is root, with value at path, or without what
+// is there if value is nil, as one line of a block mapping: a new one comes first. Every other
+// line stays as it is. It is an error where that cannot be done.
+func SetLine(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
+	above, key := path[:len(path)-1], path[len(path)-1]
+	of := root
+	for _, step := range above {
+		of = of.Get(step)
+	}
+	out, after := withLine(data, of, key, value)
+	now, err := (&Source{Name: name, Data: out}).Parse()
+	if after == nil || err != nil || !bytes.Equal(now.Compact(), withValue(root, above, after).Compact()) {
+		return nil, fmt.Errorf("%s is not written in lines that can be replaced", name)
+	}
+	return out, nil
+}
+
+// withLine replaces, adds or removes the line of a key of an object, and returns the object
+// that should come of it, nil where there is no such line.
+func withLine(data []byte, of *Node, key string, value *Node) ([]byte, *Node) {
+	if len(of.Members) == 0 || value != nil && (value.Kind == Object || value.Kind == List) {
+		return nil, nil
+	}
+	after := &Node{Kind: Object, Members: slices.Clone(of.Members)}
+	at, replaced := of.Members[0].At, 0
+	i := slices.IndexFunc(of.Members, func(m Member) bool { return m.Key == key })
+	if i >= 0 {
+		at, replaced = of.Members[i].At, 1
+		after.Members = slices.Delete(after.Members, i, i+1)
+	}
+	var line []string
+	if value != nil {
+		line = []string{strings.Repeat(" ", at.Col-1) + key + ": " + value.Inline() + "\n"}
+		after.Members = slices.Insert(after.Members, max(i, 0), Member{Key: key, Value: value})
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	return []byte(strings.Join(slices.Replace(lines, at.Line-1, at.Line-1+replaced, line...), "")), after
+}
