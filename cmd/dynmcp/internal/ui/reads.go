@@ -47,31 +47,32 @@ type definition struct {
 }
 
 // host runs dynmcp on the config of a place, of which it starts no server: what is known comes
-// from stored listings. change may change the config before.
-func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (*selfhost.Host, error) {
+// from stored listings. change may change the config before. from is where it was loaded from.
+func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (h *selfhost.Host, from *conf.Flags, err error) {
 	p, from, err := s.at(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if p.Config == "" {
-		return nil, errors.New("this run has no config of which listings are stored")
+		return nil, nil, errors.New("this run has no config of which listings are stored")
 	}
 	from.Profile = profile
 	cfg, err := from.Load(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cfg.Activity = nil // what the page asks is no call of a host
 	cfg = selfhost.OnlyServers(cfg, conf.Names(conf.Enabled(cfg))...)
 	if change != nil {
 		change(cfg)
 	}
-	return selfhost.Start(ctx, cfg, nil)
+	h, err = selfhost.Start(ctx, cfg, nil)
+	return h, from, err
 }
 
 // reads returns what a model reads of a place.
 func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
-	h, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
+	h, from, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
 		cfg.Host = cmp.Or(q.Host, cfg.Host)
 		for i := range cfg.Servers {
 			if cfg.Servers[i].Name == q.Server && q.Description != nil {
@@ -88,10 +89,6 @@ func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 		return nil, err
 	}
 	instructions := h.Conn.ServerInfo().Instructions
-	_, from, err := s.at(ctx, q.Place)
-	if err != nil {
-		return nil, err
-	}
 	r := &reading{
 		Instructions: instructions, Tools: []definition{}, Tokens: tokenscmd.CountDefinitions(h.View(), list, instructions),
 		Profiles: append([]string{}, from.Profiles(ctx)...), Hosts: knownHosts,
@@ -126,7 +123,7 @@ const mostFound = 20
 
 // search answers a search as the tool discover_tool does.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
-	h, err := s.host(ctx, q.Place, "", nil)
+	h, _, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +167,7 @@ type toolAnswer struct {
 
 // tool returns the definition of a tool.
 func (s *server) tool(ctx context.Context, q toolQuery) (*toolAnswer, error) {
-	h, err := s.host(ctx, q.Place, "", nil)
+	h, _, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {
 		return nil, err
 	}
