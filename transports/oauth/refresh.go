@@ -12,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -58,9 +59,9 @@ func (s *Session) shared(ctx context.Context, refused string, get func(context.C
 }
 
 func (s *Session) renewOnce(ctx context.Context, refused string) (string, error) {
-	l, err := s.load()
+	l, err := s.loadSoon(ctx)
 	if err != nil {
-		return "", s.failure(transports.CodeAuthRequired, "", err)
+		return "", s.unread(err)
 	}
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
@@ -81,7 +82,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	}
 	defer unlock()
 	if l, err = s.load(); err != nil {
-		return "", s.failure(transports.CodeAuthRequired, "", err)
+		return "", s.unread(err)
 	}
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
@@ -116,9 +117,44 @@ func (s *Session) load() (*Login, error) {
 		s.Hide(s.slot(), l.Secrets.all()...)
 	}
 	s.mu.Lock()
-	s.read, s.login = true, l
+	s.read, s.login, s.unreadSince = true, l, time.Time{}
 	s.mu.Unlock()
 	return l, nil
+}
+
+// loadSoon is load, and tries again while the state of the cluster cannot be reached, until
+// that has lasted for storeTime: an election of NATS fails no request, and a longer outage
+// delays only the first.
+func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
+	for {
+		l, err := s.load()
+		if !errors.Is(err, kv.ErrUnavailable) {
+			return l, err
+		}
+		s.mu.Lock()
+		if s.unreadSince.IsZero() {
+			s.unreadSince = time.Now()
+		}
+		lasted := time.Since(s.unreadSince)
+		s.mu.Unlock()
+		if lasted >= storeTime {
+			return nil, err
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// unread returns the failure of a request whose login cannot be read. The state of the
+// cluster is no fault of the server's: the retry budget does not count that.
+func (s *Session) unread(err error) error {
+	if errors.Is(err, kv.ErrUnavailable) {
+		return s.failure(transports.CodeNotPlaced, "call again: the state of the cluster, which has its login, cannot be reached now", err)
+	}
+	return s.failure(transports.CodeAuthRequired, "", err)
 }
 
 func (s *Session) slot() string { return "login of " + s.key.Server }

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -87,13 +88,14 @@ type Session struct {
 	group  singleflight.Group // of what changes login
 	proofs proofs             // where its tokens are bound to a key
 
-	mu        sync.Mutex
-	read      bool      // whether the store was asked
-	login     *Login    // nil if absent; it is never changed, only replaced
-	renewedAt time.Time // the last refresh, or login of a machine, by this process
-	issuer    string    // that the secret of a machine went to, "" before; no other gets it
-	retryAt   time.Time // no refresh before, the last one failed
-	failures  int
+	mu          sync.Mutex
+	read        bool      // whether the store was asked
+	unreadSince time.Time // when the state of the cluster was lost, zero where it is there
+	login       *Login    // nil if absent; it is never changed, only replaced
+	renewedAt   time.Time // the last refresh, or login of a machine, by this process
+	issuer      string    // that the secret of a machine went to, "" before; no other gets it
+	retryAt     time.Time // no refresh before, the last one failed
+	failures    int
 }
 
 // machine reports whether the login needs no person.
@@ -139,7 +141,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case resp.StatusCode == http.StatusForbidden && token != "":
 		newer, err = t.session.stepUp(ctx, token, missingScopes(resp))
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, kv.ErrUnavailable):
+		drain(resp)
+		return nil, err
+	case err != nil:
 		t.session.Logger.Warn("no other token", "upstream", t.session.key.Server, "err", err)
 	}
 	if newer == "" || newer == token {
@@ -213,7 +219,11 @@ func (s *Session) token(ctx context.Context) (string, error) {
 	s.mu.Unlock()
 	switch {
 	case !read:
-		return s.renew(ctx, "")
+		token, err := s.renew(ctx, "")
+		if errors.Is(err, kv.ErrUnavailable) && s.server.Auth == nil {
+			return "", nil // it may need no login; its 401 would say that it does
+		}
+		return token, err
 	case l == nil || l.AccessToken == "" && l.RefreshToken == "":
 		return "", nil // the 401 will have the store asked again
 	case l.fresh(time.Now()) || l.RefreshToken == "" && l.valid(time.Now()):

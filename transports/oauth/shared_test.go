@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A replica is a connection to the state, and the store of logins in it.
@@ -149,6 +153,39 @@ func TestSaveOutlastsACut(t *testing.T) {
 			t.Errorf("got %+v, %v", l, err)
 		}
 	})
+}
+
+// While NATS elects a leader a server without a login is used as ever, one with a login
+// waits for it, and neither is said to want a login.
+func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	locked := serverOf(as, nil)
+	free := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	t.Cleanup(free.Close)
+	open := schema.Server{Name: "open", Transport: schema.StreamableHTTP, URL: free.URL}
+	memory, keys := memkv.New(), seal.Random()
+	a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
+	if _, err := flowFor(t, a.store, locked).Run(deadline(t)); err != nil {
+		t.Fatalf("login: %v", err)
+	}
+
+	b.Cut()
+	client, session := clientFor(t, b.store, open)
+	session.unreadSince = time.Now().Add(-storeTime) // as after so long
+	wantStatus(t, client, open, "{}", http.StatusOK)
+
+	client, session = clientFor(t, b.store, locked)
+	session.unreadSince = time.Now().Add(-storeTime)
+	_, err := client.Post(locked.URL, "application/json", strings.NewReader("{}"))
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if !ok || failure.Code != transports.CodeNotPlaced || failure.Outcome != transports.NotSent || failure.Login {
+		t.Errorf("a server with a login: %v", err)
+	}
+
+	client, _ = clientFor(t, b.store, locked)
+	time.AfterFunc(storeTime/10, b.Heal)
+	wantStatus(t, client, locked, "{}", http.StatusOK)
 }
 
 // Replicas that wait for the lock of one that has died get it one after the other.

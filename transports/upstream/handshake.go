@@ -188,7 +188,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
-	case errors.As(err, &failure) && slices.Contains([]int64{transports.CodeAuthRequired, transports.CodeRateLimited, transports.CodeNoResources}, failure.Code):
+	case errors.As(err, &failure) && slices.Contains([]int64{transports.CodeAuthRequired, transports.CodeNotPlaced, transports.CodeRateLimited, transports.CodeNoResources}, failure.Code):
 		return false, "", failure
 	}
 	c.log.Debug("no stateless protocol", "err", err)
