@@ -60,8 +60,10 @@ var (
 	leastFirst = sabotage.Fault{
 		Name: "nobody has a share of what is held, and who holds the least is shed",
 		Edits: []sabotage.Edit{
+			// The attack fills half of the budget on any machine, and that is not shed.
+			{File: "internal/held/held.go", Old: "	free, a := b.most-b.total, b.of[who]", New: "	free, a := b.most/2-b.total, b.of[who]"},
 			{File: "internal/held/held.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
-			{File: "internal/held/held.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if largest == 0 || a.bytes < largest {"},
+			{File: "internal/held/held.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if a.bytes < 1<<20 && (largest == 0 || a.bytes < largest) {"},
 		},
 		Found: "calls of good hosts", // that failed, or were refused
 	}

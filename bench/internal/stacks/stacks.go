@@ -47,6 +47,9 @@ func (c Count) add(stack []string) {
 		return
 	}
 	stack = slices.DeleteFunc(stack, func(f string) bool { return strings.HasPrefix(f, "runtime.") })
+	if len(stack) == 1 && stack[0] == "created by time.goFunc" {
+		return // the function of a timer, which has not begun or has returned
+	}
 	c[strings.Join(stack[max(0, len(stack)-outermost):], " < ")]++
 }
 

@@ -87,3 +87,13 @@ func TestGoroutinesOfAProcessAreCounted(t *testing.T) {
 		t.Errorf("got a difference of equal processes:\n%s", got)
 	}
 }
+
+// A timer that fires at the moment of the dump is no goroutine that was left; one whose
+// function hangs is.
+func TestTimersThatFire(t *testing.T) {
+	const begins = "goroutine 7 [runnable]:\nruntime.goexit({})\n\t/asm.s:1\ncreated by time.goFunc in goroutine 1\n\t/sleep.go:1\n"
+	const hangs = "goroutine 8 [chan receive]:\nmain.late()\n\t/main.go:1\ncreated by time.goFunc in goroutine 1\n\t/sleep.go:1\n"
+	if c := Parse(begins + "\n" + hangs); c.Total() != 1 {
+		t.Errorf("counted %v", c)
+	}
+}
