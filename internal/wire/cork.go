@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// A Cork holds back what Writers are given while Readers handle the messages
-// that one read brought, so that many small messages leave in one write as
-// they came in one (compare TCP_CORK). One Cork serves all the Readers and
-// Writers that messages pass between. The zero value is ready to use; a nil
-// *Cork holds nothing back.
+// A Cork holds back messages given to Writers while Readers handle the messages
+// that one read brought, so that many small messages leave in one write, as they
+// arrived in one read (compare TCP_CORK). All the Readers and Writers that messages
+// pass between share one Cork. The zero value is ready to use; a nil *Cork holds
+// nothing back.
 type Cork struct {
 	held atomic.Int32 // Holds that are not released; decreases only under mu
 
@@ -17,9 +17,9 @@ type Cork struct {
 	dirty *Writer // the Writers that hold something back, linked by nextDirty
 }
 
-// Hold has Writers keep small messages until Release. Holds may nest and
-// overlap. A goroutine that holds must not block: others' messages wait for it
-// too. Before it blocks it calls Release, and Hold again afterwards.
+// Hold makes Writers keep small messages until Release. Holds may nest and
+// overlap. A goroutine that holds must not block, because the messages of others wait
+// for it too. Before it blocks it calls Release, and Hold again afterwards.
 //
 // Readers with a Cork do all this by themselves; see Reader.Uncork.
 func (c *Cork) Hold() {
@@ -28,12 +28,11 @@ func (c *Cork) Hold() {
 	}
 }
 
-// Release ends one Hold and writes everything that was held back, whoever sent
-// it, but for what was given to own, nil for none, while others hold: then that is
-// theirs to write. A Reader leaves to them the Writer of its own connection. What is
-// sent there comes from others, and sending what they have collected so far
-// would cost a write more and wake the peer for half of it. Release does not wait
-// for a peer that does not read.
+// Release ends one Hold and writes everything that was held back by any Writer. If
+// others still hold, messages given to own, which may be nil, are left for them to write:
+// a Reader passes the Writer of its own connection. Messages to that connection come
+// from the other holders, and sending those collected so far would cost an extra write and
+// wake the peer for half of them. Release does not wait for a peer that does not read.
 func (c *Cork) Release(own *Writer) {
 	if c == nil {
 		return
@@ -58,8 +57,8 @@ func (c *Cork) Release(own *Writer) {
 	}
 }
 
-// add reports whether w may hold messages back: a Release is to come then that
-// writes them. The caller holds w.mu; Release takes it only without c.mu.
+// add reports whether w may hold messages back; a later Release then writes them.
+// The caller holds w.mu; Release takes w.mu only without c.mu.
 func (c *Cork) add(w *Writer) bool {
 	if c == nil || c.held.Load() == 0 {
 		return false

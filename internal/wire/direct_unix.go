@@ -43,9 +43,9 @@ func newDirect(dst io.Writer) *direct {
 	return d
 }
 
-// write writes a queue, the parts behind it and what ends them, and returns how many
-// bytes were taken. An error is left to be met again when the rest is written. A pipe
-// that does not take all of it is busy.
+// write writes a queue, the parts behind it and end, and returns the number of bytes
+// written. An error is not returned: writing the rest meets it again. A pipe that does not
+// take everything is busy.
 func (d *direct) write(q *queue, parts [][]byte, end []byte) int {
 	d.parts = append(q.appendTo(d.parts[:0]), parts...)
 	if len(end) > 0 {

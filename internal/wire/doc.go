@@ -9,10 +9,9 @@
 // It is not a JSON-RPC library: it knows nothing of calls, timeouts or sessions.
 // Those are in the transports packages.
 //
-// reader.go and writer.go are the two ends of a connection, and cork.go has the
-// writes that one read leads to leave together. A message that a Reader returns is lent
-// until the next one, what a Writer is given is the caller's again when the call
-// returns, and in between nothing large is copied. message.go, json.go and strings.go
-// check what comes in; members.go finds and edits parts of what was checked, trusted.go is
-// its walker.
+// reader.go and writer.go are the two ends of a connection. cork.go combines the
+// writes that one read causes. A message returned by a Reader is valid until the next one
+// is read, a Writer does not keep its arguments, and nothing large is copied in between.
+// message.go, json.go and strings.go check input; members.go finds and edits parts of
+// checked input, and trusted.go walks it.
 package wire

@@ -14,8 +14,8 @@ const (
 	CodeInternal       = -32603
 )
 
-// An Error is a JSON-RPC error object. One from a peer keeps its bytes in Raw and is
-// passed on as those bytes; in one of ours Raw is nil.
+// An Error is a JSON-RPC error object. Raw holds the bytes of an error that a peer sent,
+// which are forwarded unchanged; it is nil in an error of our own.
 type Error struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
@@ -38,8 +38,8 @@ func (e *Error) JSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// ParseError reads a peer's error object and keeps its bytes. Hosts could not read
-// anything else than an error object of JSON-RPC: it becomes the data of one.
+// ParseError reads a peer's error object and keeps its bytes. Hosts read only error
+// objects of JSON-RPC, so that any other value becomes the data of one.
 func ParseError(raw json.RawMessage) *Error {
 	message, isText := Text(Get(raw, "message"))
 	code, isNumber := number(Get(raw, "code"))

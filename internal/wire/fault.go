@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// kept is how much of either end of a line is kept that is not a message.
+// kept is how many bytes of either end of a line that is not a message are kept.
 const kept = 4 << 10
 
 // A Fault is a line that is not a message. The stream goes on behind it.
@@ -37,11 +37,10 @@ func (f *Fault) Asks() []byte {
 	return nil
 }
 
-// Answers returns the id of the request that the line was meant to answer, as raw
-// JSON, so that it can be failed; none if it was not a response or the id cannot be
-// found. Of a line with several ids it returns all, the last first, as that is the
-// one that most readers take. A log line in JSON, which may well have an "id", is
-// not a response.
+// Answers returns the ids of the requests that the line was meant to answer, as raw
+// JSON, so that they can be failed. It returns nil if the line was not a response or has no
+// readable id. The last of several ids comes first, because most readers take that one. A
+// log line in JSON is not a response, even if it has an "id".
 func (f *Fault) Answers() [][]byte {
 	g := f.guess()
 	if !g.rpc || g.call {
@@ -51,7 +50,7 @@ func (f *Fault) Answers() [][]byte {
 	return g.ids
 }
 
-// A guess is what the two ends of a line tell about its envelope.
+// A guess is what the two ends of a line reveal about its envelope.
 type guess struct {
 	ids  [][]byte
 	call bool // it has a method or params
@@ -65,8 +64,8 @@ func (f *Fault) guess() guess {
 	return g
 }
 
-// read notes the members of an object that may break off, and the name of the one
-// at which it does. The text begins with a brace or a comma.
+// read notes the members of an object that may be truncated, and the name of the member
+// at which it is. The text begins with a brace or a comma.
 func (g *guess) read(text []byte) {
 	i := space(text, 0)
 	for i < len(text) && (text[i] == '{' || text[i] == ',') {
@@ -92,10 +91,10 @@ func (g *guess) note(key, value []byte) {
 	}
 }
 
-// lastMembers returns the members of an envelope that are whole at the end of its
-// line, beginning with a comma: most servers write the id last. It goes backwards
-// from the line's last brace: what is between two commas of that level, and not in
-// a string or a nested value, is a member, or what is before it is not whole.
+// lastMembers returns the complete members at the end of a line, beginning with a
+// comma: most servers write the id last. It scans backwards from the line's last brace. The
+// text between two commas of that level, outside strings and nested values, is a member,
+// unless the member before it is incomplete.
 func lastMembers(end []byte) []byte {
 	stop := len(bytes.TrimRight(end, " \t\r\n")) - 1 // the end of the member, at first of the object
 	if stop < 0 || end[stop] != '}' {
@@ -125,7 +124,7 @@ func lastMembers(end []byte) []byte {
 }
 
 // stringStart returns the offset of the quote that opens the string which ends at
-// text[i], -1 if that is not in the text: the next one that is not escaped.
+// text[i]: the nearest one before it that is not escaped. It returns -1 if there is none.
 func stringStart(text []byte, i int) int {
 	for i > 0 {
 		if i = bytes.LastIndexByte(text[:i], '"'); i < 0 {

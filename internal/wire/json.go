@@ -69,7 +69,7 @@ func skip(b []byte, i, depth int) (int, error) {
 	return i, syntax(b, i, "a value cannot start here")
 }
 
-// skipObject is eachMember for values that nobody wants to see.
+// skipObject is eachMember without a callback.
 func skipObject(b []byte, i, depth int) (int, error) {
 	if depth > maxDepth {
 		return i, ErrTooDeep
@@ -99,9 +99,9 @@ func skipObject(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// eachMember checks the object at b[i] but for the values of its members: for each it
-// calls value with the name in its quotes and where the value is, which checks that and
-// returns the offset behind it. It returns the offset behind the object.
+// eachMember checks the object at b[i] except for the values of its members. It calls
+// value with each quoted name and the offset of its value; value checks that and returns the
+// offset behind it. eachMember returns the offset behind the object.
 func eachMember(b []byte, i, depth int, value func(key []byte, i int) (end int, err error)) (int, error) {
 	if depth > maxDepth {
 		return i, ErrTooDeep
@@ -131,8 +131,8 @@ func eachMember(b []byte, i, depth int, value func(key []byte, i int) (end int, 
 	}
 }
 
-// memberName reads `"key":` at b[i] and returns the key with its quotes and where the
-// value is to begin. If there is no colon the key is returned with the error.
+// memberName reads `"key":` at b[i] and returns the quoted key and the offset of the
+// value. If the colon is missing, the key is returned with the error.
 func memberName(b []byte, i int) (key []byte, at int, err error) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, i, syntax(b, i, "a member's name wanted")
@@ -148,7 +148,7 @@ func memberName(b []byte, i int) (key []byte, at int, err error) {
 	return key, space(b, i+1), nil
 }
 
-// member reads `"key": value` at b[i]; key keeps its quotes. If the value is broken
+// member reads `"key": value` at b[i]; key keeps its quotes. If the value is invalid,
 // the key is returned with the error.
 func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 	key, at, err := memberName(b, i)
@@ -221,7 +221,7 @@ func skipNumber(b []byte, i int) (int, error) {
 	return i, nil
 }
 
-// digits returns the offset of the first byte at or after i that is no digit.
+// digits returns the offset of the first byte at or after i that is not a digit.
 func digits(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		v := binary.LittleEndian.Uint64(b[i:]) ^ ones*'0' // a digit is 0 to 9 now

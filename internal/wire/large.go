@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// largeBuffers are those that no Reader uses: as many are in memory as large lines are
-// being read.
+// largeBuffers are the large buffers that no Reader uses. There are as many in use as
+// large lines are being read.
 var largeBuffers sync.Pool
 
 // largeBuffer returns a buffer of at least size bytes.
@@ -23,21 +23,21 @@ func largeBuffer(size int) []byte {
 
 func giveBack(buf []byte) { largeBuffers.Put(&buf) }
 
-// largeInUse is the sum of what all Helds hold.
+// largeInUse is the sum of all Helds.
 var largeInUse atomic.Int64
 
-// LargeInUse returns how many bytes of memory the large messages take that are being
-// read or handled, in this process.
+// LargeInUse returns the number of bytes of memory taken by the large messages that this
+// process is reading or handling.
 func LargeInUse() int64 { return largeInUse.Load() }
 
-// Held counts the memory of the message that one connection brings, for LargeInUse.
-// What fits into a Reader's own buffer does not count.
+// Held counts the memory of a connection's current message, for LargeInUse. A message
+// that fits into a Reader's own buffer does not count.
 type Held struct{ size atomic.Int64 }
 
-// Set notes that the message takes size bytes now; 0 is that it was handled.
+// Set records that the message now takes size bytes; 0 means that it was handled.
 func (h *Held) Set(size int) { recount(h.size.Swap(int64(size)), int64(size)) }
 
-// Add notes that the message takes n bytes more.
+// Add records that the message takes n bytes more.
 func (h *Held) Add(n int) {
 	after := h.size.Add(int64(n))
 	recount(after-int64(n), after)
@@ -55,8 +55,8 @@ func recount(before, after int64) {
 	}
 }
 
-// quietAfter is how long no large line must have come for the memory that such lines
-// took to be given back to the system.
+// quietAfter is the time without large lines after which their memory is returned to the
+// system.
 const quietAfter = 2 * time.Second
 
 var (
@@ -64,10 +64,10 @@ var (
 	waiting atomic.Bool // the timer is armed
 )
 
-// ExpectQuiet has the memory of what is garbage given back soon. It is called when a
-// large line comes, and by who makes much garbage at once. By itself the runtime
-// collects it when as much again is allocated, or after two minutes: a process that
-// rests after a burst would keep all of it.
+// ExpectQuiet arranges for garbage to be returned to the system soon. It is called when a
+// large line arrives, and after other work that leaves much garbage. Otherwise the runtime
+// would collect it once as much again was allocated, or after two minutes: a process that
+// is idle after a burst would keep all of it.
 func ExpectQuiet() {
 	busy.Store(true)
 	if !waiting.Load() && waiting.CompareAndSwap(false, true) {
@@ -83,7 +83,7 @@ func arm() {
 			return
 		}
 		waiting.Store(false)
-		runtime.GC() // what is in a pool goes with the second collection
+		runtime.GC() // a pool is emptied by the second collection
 		debug.FreeOSMemory()
 	})
 }

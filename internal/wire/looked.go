@@ -2,6 +2,6 @@
 
 package wire
 
-// looked counts bytes of values that are read after the message was checked, in
+// looked counts the bytes of values that are read after the message was checked, in
 // programs built with the tag wirecount.
 func looked(int) {}

@@ -4,7 +4,7 @@ package wire
 
 import "sync/atomic"
 
-// Looked is how many bytes of values were read after their message was checked.
+// Looked is the number of bytes of values that were read after their message was checked.
 var Looked atomic.Int64
 
 func looked(n int) { Looked.Add(int64(n)) }

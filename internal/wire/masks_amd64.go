@@ -2,7 +2,7 @@ package wire
 
 import "golang.org/x/sys/cpu"
 
-// vectors says that the processor compares 32 bytes at a time.
+// vectors reports whether the processor compares 32 bytes at a time.
 var vectors = cpu.X86.HasAVX2
 
 // maskVectors is maskWords for processors with AVX2; n is not 0.

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// A Span is where a part of a text is. The zero Span is no part.
+// A Span is the position of a part of a text. The zero Span is no part.
 type Span struct{ Off, Len int }
 
 // In returns the part of text, nil for the zero Span.
@@ -23,9 +23,9 @@ func (s Span) In(text []byte) []byte {
 	return text[s.Off:end:end]
 }
 
-// Spans yields where the members of the object obj are, a text known to be JSON,
-// in order: the name with its quotes and the value. It ends early where obj is
-// not an object.
+// Spans yields the positions of the members of the object obj, a text known to be JSON,
+// in order: the name with its quotes, and the value. If obj is not an object, it
+// yields none.
 func Spans(obj []byte) iter.Seq2[Span, Span] {
 	return func(yield func(name, value Span) bool) { spans(obj, yield) }
 }
@@ -88,10 +88,10 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Find returns where the value at the end of a path of names is, the zero Span if
-// there is none: the first name is that of a member of obj, the next one of a
-// member of that member's value. Of several members with one name it takes the
-// last, as encoding/json does.
+// Find returns the position of the value at the end of a path of names: the first names
+// a member of obj, the next a member of that member's value. It returns the zero Span if
+// there is no such value. Of several members with one name it takes the last, as
+// encoding/json does.
 func Find(obj []byte, path ...string) Span {
 	found := Span{0, len(obj)}
 	for _, name := range path {
@@ -124,20 +124,20 @@ func (o *Outline) Get(obj []byte, path ...string) []byte {
 }
 
 // GetStrict returns the values of two members of obj, nil for an absent one. It is
-// an error if obj is not an object, has one of the names twice, or has a name that
-// some readers take for one of them: which of two "name" members counts must not
-// depend on the reader.
+// an error if obj is not an object, has one of the names twice, or has a name that some
+// readers confuse with one of them: the choice between two "name" members must not depend
+// on the reader.
 func GetStrict(obj []byte, first, second string) (a, b []byte, err error) {
 	at, bt, err := FindStrict(obj, first, second)
 	return at.In(obj), bt.In(obj), err
 }
 
-// FindStrict returns where the values are that GetStrict returns.
+// FindStrict returns the positions of the values that GetStrict returns.
 func FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 	return (*Outline)(nil).FindStrict(obj, first, second)
 }
 
-// FindStrict returns where two members of obj are. See the function FindStrict.
+// FindStrict returns the positions of two members of obj. See the function FindStrict.
 func (o *Outline) FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 	if !IsObject(obj) {
 		return a, b, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
@@ -159,9 +159,9 @@ func (o *Outline) FindStrict(obj []byte, first, second string) (a, b Span, err e
 	return a, b, nil
 }
 
-// resembles reports whether a lax reader takes a member's name, given with its
-// quotes, for another: one that ignores case, like Go's encoding/json, or for which
-// a string ends at a NUL.
+// resembles reports whether a lax reader confuses a member's name, given with its
+// quotes, with another: a reader that ignores case, like Go's encoding/json, or one whose
+// strings end at a NUL.
 func resembles(key []byte, name string) bool {
 	if len(key) < len(name)+2 || key[1]|0x20 != name[0]|0x20 && key[1] != '\\' && key[1] < 0x80 {
 		return false // decides for most names at no cost
@@ -171,14 +171,14 @@ func resembles(key []byte, name string) bool {
 	return strings.EqualFold(text, name)
 }
 
-// An Edit puts another text in the place of a part.
+// An Edit replaces a part of a text.
 type Edit struct {
 	Span
 	With []byte
 }
 
-// Replace returns a copy of text with edits made, which must not overlap; it sorts
-// them.
+// Replace returns a copy of text with edits made. It sorts the edits, which must not
+// overlap.
 func Replace(text []byte, edits ...Edit) []byte {
 	size := len(text)
 	for i, e := range edits {
@@ -195,9 +195,9 @@ func Replace(text []byte, edits ...Edit) []byte {
 	return append(out, text[from:]...)
 }
 
-// Set returns a copy of obj in which the member name has the given value, added at
-// the end if absent; every other byte stays. name needs no escapes.
-// Anything but an object is returned as it is.
+// Set returns a copy of obj in which the member name has the given value. An absent
+// member is added at the end; every other byte stays. name needs no escapes. A value that
+// is not an object is returned unchanged.
 func Set(obj []byte, name string, value []byte) []byte {
 	if old := Find(obj, name); old.Len > 0 {
 		return Replace(obj, Edit{old, value})
@@ -219,7 +219,7 @@ func Set(obj []byte, name string, value []byte) []byte {
 // commas that are no longer needed; every other byte stays.
 func Delete(obj []byte, names ...string) []byte {
 	out := make([]byte, 0, len(obj))
-	kept, from := false, 0 // whether a member stays; what is before from is done
+	kept, from := false, 0 // whether a member stays; the text before from is done
 	for key, value := range Spans(obj) {
 		start, end := key.Off, value.Off+value.Len
 		if !slices.ContainsFunc(names, func(name string) bool { return EqualString(key.In(obj), name) }) {
@@ -269,7 +269,7 @@ func TypeName(value []byte) string {
 }
 
 // Text returns the content of a JSON string and whether value is one. Bytes that
-// are not UTF-8 become U+FFFD, as encoding/json has them.
+// are not UTF-8 become U+FFFD, as in encoding/json.
 func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -283,7 +283,7 @@ func Text(value []byte) (string, bool) {
 	return s, err == nil
 }
 
-// Quote returns s as a JSON string and escapes only what must be escaped.
+// Quote returns s as a JSON string. It escapes only where JSON requires it.
 func Quote(s string) []byte { return AppendQuote(make([]byte, 0, len(s)+2), s) }
 
 // AppendQuote appends what Quote returns to dst.
@@ -329,7 +329,7 @@ func JoinLines(text []byte) []byte {
 }
 
 // EqualString reports whether a JSON value, such as a member's name with its quotes,
-// is the string that text is.
+// is the string text.
 func EqualString(value []byte, text string) bool {
 	switch n := len(value) - 2; {
 	case n < len(text) || value[0] != '"':
@@ -347,8 +347,8 @@ func hasBreaks(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
-// Locate returns where part lies in text, the zero Span if it is no slice of that or
-// empty.
+// Locate returns the position of part in text, the zero Span if part is empty or not a
+// slice of text.
 func Locate(text, part []byte) Span {
 	if len(text) == 0 || len(part) == 0 {
 		return Span{}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// A Message is one JSON-RPC 2.0 message: slices of the bytes it came in.
-// An absent member is nil.
+// A Message is one JSON-RPC 2.0 message. Its fields are slices of the bytes it was read
+// from; an absent member is nil.
 type Message struct {
 	Raw    []byte          // the whole object
 	ID     []byte          // raw value
@@ -18,10 +18,10 @@ type Message struct {
 	Result json.RawMessage
 	Error  json.RawMessage
 
-	Outline *Outline // of a large message; lent as the message is
+	Outline *Outline // of a large message; valid as long as the message
 }
 
-// Own returns the message in memory of its own.
+// Own returns a copy of the message.
 func (m Message) Own() Message {
 	raw := bytes.Clone(m.Raw)
 	raw = raw[:len(raw):len(raw)]
@@ -36,10 +36,10 @@ func (m Message) Own() Message {
 	return Message{Raw: raw, ID: own(m.ID), Method: m.Method, Params: own(m.Params), Result: own(m.Result), Error: own(m.Error)}
 }
 
-// IsRequest reports whether the message asks for an answer.
+// IsRequest reports whether the message expects an answer.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether the message wants no answer.
+// IsNotification reports whether the message expects no answer.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
 // ErrEnvelope means that a text is JSON but not a JSON-RPC 2.0 message.
@@ -47,11 +47,11 @@ var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 
 // Parse checks all of b, one JSON value with space around it allowed, and finds
 // the members of the envelope. Its errors wrap ErrEnvelope, ErrUnexpectedEnd or
-// ErrTooDeep, or are a *SyntaxError; with ErrEnvelope the message holds what was
-// found, so that an error can be sent under its id.
+// ErrTooDeep, or are a *SyntaxError. With ErrEnvelope the message holds the members that
+// were found, so that an error can be sent under its id.
 func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
 
-// ParseOutlined is Parse for a message that is searched: a large one has an outline.
+// ParseOutlined is Parse with an outline if the message is large, for one that is searched.
 func ParseOutlined(b []byte) (Message, error) {
 	if len(b) < outlined {
 		return Parse(b)
@@ -77,9 +77,9 @@ func parse(b []byte, depth int, o *Outline) (Message, error) {
 	return m, err
 }
 
-// envelope reads the message at b[i], of at most depth levels, and returns the
-// offset behind it, also with ErrEnvelope: the value is JSON then. The members of
-// params and of result are noted in o, if that is not nil.
+// envelope reads the message at b[i], of at most depth levels, and returns the offset
+// behind it, also with ErrEnvelope, as the value is JSON then. The members of params and of
+// result are noted in o, if it is not nil.
 func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
@@ -117,7 +117,7 @@ func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error
 	return m, end, m.check(version, method, twice)
 }
 
-// slot returns where a member of the envelope is stored, nil for other members.
+// slot returns the field for a member of the envelope, nil for other members.
 func (m *Message) slot(key []byte, version, method *[]byte) *[]byte {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		text, _ := Text(key)
@@ -140,7 +140,7 @@ func (m *Message) slot(key []byte, version, method *[]byte) *[]byte {
 	return nil
 }
 
-// check decodes the method and returns what is wrong with the envelope.
+// check decodes the method and returns an error if the envelope is invalid.
 func (m *Message) check(version, method, twice []byte) error {
 	var ok bool
 	switch {
@@ -186,8 +186,8 @@ func ValidID(id []byte) bool {
 	return (id[0] == '-' || '0' <= id[0] && id[0] <= '9') && !bytes.ContainsAny(id, ".eE")
 }
 
-// The fixed parts of messages, for Writer.Send: a message is sent in the pieces it
-// is made of, so that what passes through is copied only once, into the queue.
+// The fixed parts of messages, for Writer.Send. A message is sent in pieces, so that
+// forwarded text is copied only once, into the queue.
 var (
 	requestHead  = []byte(`{"jsonrpc":"2.0","id":`)
 	methodHead   = []byte(`,"method":`)
@@ -209,8 +209,8 @@ func appendRequest(dst []byte, id int64, method string, params bool) []byte {
 	return append(dst, messageClose...)
 }
 
-// Request returns the pieces of a request. Its params are themselves given in
-// pieces and may be left out.
+// Request returns the pieces of a request. Its params are given in pieces and may be
+// left out.
 func Request(id int64, method string, params ...[]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2+len(params)), appendRequest(nil, id, method, hasParams(params)))
 	if hasParams(params) {
@@ -239,7 +239,7 @@ func Result(id, result []byte) [][]byte {
 	return [][]byte{requestHead, id, resultHead, result, messageClose}
 }
 
-// ResultPieces is how many pieces a successful response has with a result of two.
+// ResultPieces is the number of pieces of a successful response whose result has two.
 const ResultPieces = 6
 
 // AppendResult appends the pieces of a successful response to parts.

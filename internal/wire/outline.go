@@ -2,18 +2,18 @@ package wire
 
 import "iter"
 
-// outlined is the size from which a Reader notes where the members of a message are.
+// outlined is the size from which a Reader notes the positions of a message's members.
 const outlined = 2 << 10
 
-// An Outline is where the members of a message's params, of their arguments, of the
-// tool_input among those, and of a result are, noted when the message was checked: nobody
-// has to go over a long value again to find the one behind it. Its methods are those of the package by the
-// same names; they search objects that are not noted, and so does a nil Outline all.
+// An Outline holds the positions of the members of a message's params, their arguments, the
+// tool_input in those, and a result. They are noted while the message is checked, so that a
+// long value need not be scanned again to find the one behind it. Its methods are the
+// package's functions of the same names. Objects that are not noted are searched.
 type Outline struct {
-	text    []byte // that the offsets are in
+	text    []byte // the offsets refer to it
 	objects [4]struct {
 		at, size int  // offset and length of the object
-		complete bool // its members are all noted
+		complete bool // all its members are noted
 	}
 	count   int // of objects
 	members [32]struct {
@@ -23,15 +23,15 @@ type Outline struct {
 	used int // of members
 }
 
-// nestedKeys are the members whose own members are noted, each within the one before,
+// nestedKeys are the members whose own members are noted. Each is within the one before it,
 // the first within params.
 var nestedKeys = []string{`"arguments"`, `"tool_input"`}
 
-// spared is how many places an object leaves for the members of each one around it.
+// spared is the number of slots that an object leaves free for each object around it.
 const spared = 8
 
-// skip is the function skip for a value whose members are noted, if it is an object,
-// and so are those of its member nested[0], and so on.
+// skip is the function skip for a value whose members are noted if it is an object, as are
+// those of its member nested[0], and so on.
 func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	if i >= len(b) || b[i] != '{' || o.count == len(o.objects) {
 		return skip(b, i, depth)
@@ -59,7 +59,7 @@ func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	return end, err
 }
 
-// Spans yields where the members of obj are. See the function Spans.
+// Spans yields the positions of the members of obj. See the function Spans.
 func (o *Outline) Spans(obj []byte) iter.Seq2[Span, Span] {
 	return func(yield func(name, value Span) bool) {
 		object := o.find(obj)
@@ -77,7 +77,7 @@ func (o *Outline) Spans(obj []byte) iter.Seq2[Span, Span] {
 	}
 }
 
-// find returns which object obj is, -1 where its members are not all noted.
+// find returns the index of obj in o.objects, -1 if its members are not all noted.
 func (o *Outline) find(obj []byte) int {
 	if o == nil || len(obj) == 0 {
 		return -1

@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// busyRead is how much a read brings that shows a busy pipe.
+// busyRead is the size of a read from which a pipe counts as busy.
 const busyRead = 32 << 10
 
-// The sizes that a pipe is widened to, of which 64 KB is what it has at first. A
-// megabyte is what Linux allows any user.
+// The sizes that a pipe is widened to. It has 64 KB at first; Linux allows any user one
+// megabyte.
 const (
 	widest    = 1 << 20
 	narrowest = 128 << 10
 )
 
-// widened is by how many bytes all pipes together were.
+// widened is the number of bytes by which all pipes together were widened.
 var widened atomic.Int64
 
-// allowance is how many bytes that may be: half of what Linux lets the pipes of one
-// user have in all (pipe(7), pipe-user-pages-soft). When those are used up, new pipes
-// of other programs get two pages.
+// allowance is the limit of widened: half of the memory that Linux allows all pipes of one
+// user (pipe(7), pipe-user-pages-soft). Once that memory is used up, new pipes of other
+// programs get only two pages.
 var allowance = sync.OnceValue(func() int64 {
 	text, _ := os.ReadFile("/proc/sys/fs/pipe-user-pages-soft")
 	pages, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
@@ -39,12 +39,12 @@ var allowance = sync.OnceValue(func() int64 {
 	return pages * int64(os.Getpagesize()) / 2
 })
 
-// A pipeEnd is an end of a pipe, which is widened when it turns out to be busy: then a
-// message of a megabyte needs a few changes between processes and not sixteen. An idle
-// one stays as it is.
+// A pipeEnd is an end of a pipe. The pipe is widened when it turns out to be busy: a message
+// of a megabyte then needs a few context switches instead of sixteen. An idle pipe keeps its
+// size.
 type pipeEnd struct {
-	raw   syscall.RawConn // nil if it is no pipe, or was widened
-	extra int64           // by how much it was
+	raw   syscall.RawConn // nil if it is not a pipe, or was widened
+	extra int64           // bytes by which it was widened
 }
 
 func newPipeEnd(file any) pipeEnd {
@@ -56,8 +56,7 @@ func newPipeEnd(file any) pipeEnd {
 	return pipeEnd{}
 }
 
-// widen widens a pipe once, by less where many are wide already, and reports whether
-// it did.
+// widen widens a pipe once, by less if many are wide already, and reports whether it did.
 func (p *pipeEnd) widen() bool {
 	if p.raw == nil {
 		return false
@@ -83,7 +82,7 @@ func (p *pipeEnd) widen() bool {
 	return p.extra > 0
 }
 
-// release says that the pipe is not used any more.
+// release reports that the pipe is no longer used.
 func (p *pipeEnd) release() {
 	widened.Add(-p.extra)
 	*p = pipeEnd{}

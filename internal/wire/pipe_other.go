@@ -4,7 +4,7 @@ package wire
 
 const busyRead = 32 << 10
 
-// A pipeEnd would be widened when its pipe it is busy; only Linux can do that.
+// A pipeEnd widens a busy pipe, which only Linux can do.
 type pipeEnd struct{}
 
 func newPipeEnd(any) pipeEnd { return pipeEnd{} }

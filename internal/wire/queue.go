@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// blockSize is the size of the blocks in which messages wait to be written: what a
-// pipe takes at a time, unless it was widened.
+// blockSize is the size of the blocks in which messages wait to be written: the capacity
+// of a pipe that was not widened.
 const blockSize = 64 << 10
 
 type block [blockSize]byte
 
-// blocks are those that no queue uses.
+// blocks are the blocks that no queue uses.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// A queue holds bytes that wait to be written. Its memory is blocks of the pool, which
-// get back there as soon as they are written: a burst leaves no buffers behind.
+// A queue holds bytes that wait to be written, in blocks of the pool. A block returns to the
+// pool as soon as it is written: a burst leaves no buffers behind.
 type queue struct {
 	blocks []*block
-	start  int // that many bytes of the first block are written
-	end    int // that many of the last one are used
+	start  int // number of bytes of the first block that are written
+	end    int // number of bytes of the last block that are used
 	size   int // bytes that wait
 }
 
@@ -55,7 +55,7 @@ func (q *queue) appendTo(parts [][]byte) [][]byte {
 	return parts
 }
 
-// first returns the part that is to be written next, nil if absent.
+// first returns the part that is written next, nil if the queue is empty.
 func (q *queue) first() []byte {
 	switch len(q.blocks) {
 	case 0:

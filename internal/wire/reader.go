@@ -14,58 +14,58 @@ const (
 	joinLimit = 64 << 10 // longest message that is put together from several lines
 )
 
-// A Reader reads messages, one per line, from what real programs print: it skips
-// a byte order mark and empty lines, accepts "\r\n", joins a message printed over
-// several lines, separates two on one line, and reports lines that are not a
-// message or too long and goes on behind them. A message lies in the Reader's own
-// buffer, which is used for the next one again.
+// A Reader reads messages, one per line, from the output of real programs: it skips a
+// byte order mark and empty lines, accepts "\r\n", joins a message printed over several
+// lines, and separates two on one line. It reports a line that is not a message or is too
+// long, and continues behind it. A message lies in the Reader's own buffer, which the next
+// message reuses.
 type Reader struct {
-	// Idle, if not nil, is called before the source is read, which may take long:
-	// every message that has arrived whole was returned. It may block.
+	// Idle, if not nil, is called before a read of the source, which may take long: every
+	// message that has arrived whole was returned. It may block.
 	Idle func()
 
-	// Cork, if not nil, is held from a read that brought something until Idle is
-	// called, that is while the caller of Next handles messages. That goroutine
-	// must not block in between without calling Uncork first.
+	// Cork, if not nil, is held from a read that brought something until Idle is called,
+	// that is while the caller of Next handles messages. In between, that goroutine must call
+	// Uncork before it blocks.
 	Cork *Cork
 
-	// Back is the Writer to where src comes from, nil if absent that Cork
-	// holds back.
+	// Back is the Writer to the peer that src reads from, if Cork holds that Writer back;
+	// otherwise nil.
 	Back *Writer
 
-	// MaxDepth is how many levels a message that is no batch may nest; 0 is 10,000.
+	// MaxDepth is how many levels a message may nest, unless it is a batch; 0 is 10,000.
 	MaxDepth int
 
 	src      io.Reader
 	pipe     pipeEnd
 	max      int
 	small    []byte // a buffer for lines that fit
-	buf      []byte // buf[start:end] is read and not yet used; small, or a large buffer
+	buf      []byte // buf[start:end] was read and is not yet used; small, or a large buffer
 	start    int
 	end      int
-	searched int  // that many bytes behind start hold no newline
-	expected int  // size that a long line is expected to have
+	searched int  // that many bytes after start hold no newline
+	expected int  // expected size of a long line
 	begun    bool // the first line was seen
 	outline  Outline
 	lent     []byte // the message that Next returned last
 	rest     []byte // text that comes before the next line
-	pending  error  // what comes in the place of the next line
+	pending  error  // error returned in place of the next line
 	holding  bool   // Cork is held on behalf of this Reader
 	held     Held   // counts buf
 }
 
-// lent is "overwritten" in the programs that tests build: the linker sets it. See
+// lent is set to "overwritten" by the linker in programs that tests build. See
 // OverwriteLent.
 var lent string
 
 var overwriteLent = lent == "overwritten"
 
-// OverwriteLent has every Reader overwrite what it has lent when that is over. Tests
-// call it first of all, so that the use of a message that was not kept fails them.
+// OverwriteLent makes every Reader overwrite a message once it is no longer valid. Tests
+// call it first, so that the use of a message that was not copied fails them.
 func OverwriteLent() { overwriteLent = true }
 
-// scanned is told how many bytes each scan goes over. Tests put a counter here: what
-// a peer sends, however broken, may cost no more than its length.
+// scanned is called with the number of bytes of each scan. Tests count them: the cost of
+// input, however broken, must be proportional to its length.
 var scanned = func(int) {}
 
 // NewReader returns a Reader on src for lines of at most max bytes.
@@ -73,13 +73,12 @@ func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, pipe: newPipeEnd(src), max: max}
 }
 
-// Next returns the next message. Its bytes are lent: they are what they are until Next
-// is called again, and what is kept longer is made by Message.Own. The error is
-// a *Fault, whose bytes may be kept, if a line was not a message (call Next again for what follows), or the
-// error of the source, io.EOF at its end.
+// Next returns the next message. Its bytes are valid until the next call of Next; use
+// Message.Own to keep it longer. The error is a *Fault, whose bytes may be kept, if a line
+// was not a message: call Next again for the messages after it. Otherwise it is the error
+// of the source, io.EOF at its end.
 //
-// A JSON-RPC batch is returned whole: a Message with only Raw, which begins
-// with '['.
+// A JSON-RPC batch is returned whole: a Message with only Raw, which begins with '['.
 func (r *Reader) Next() (Message, error) {
 	if overwriteLent {
 		for i := range r.lent {
@@ -92,20 +91,20 @@ func (r *Reader) Next() (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		// Space behind the text may belong to a value that is not closed yet.
+		// Space after the text may belong to a value that is not closed yet.
 		if text = text[space(text, 0):]; len(text) > 0 {
 			return r.message(text)
 		}
 	}
 }
 
-// longMessage is the size of a message that is handled without holding Cork: what
-// others send would wait while it is checked.
+// longMessage is the size from which a message is handled without holding Cork: the
+// messages of others would wait while it is checked.
 const longMessage = 128 << 10
 
 // Uncork releases Cork until the next read. The goroutine that calls Next calls it
-// before it blocks, and when it stops calling Next before that has returned an
-// error of the source.
+// before it blocks, and when it stops calling Next before an error of the source was
+// returned.
 func (r *Reader) Uncork() {
 	if r.holding {
 		r.holding = false
@@ -172,7 +171,7 @@ func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 // attempt and is kept for the next call.
 func (r *Reader) join(text []byte) []byte {
 	scanned(len(text))
-	text = bytes.Clone(text) // the next line takes its place
+	text = bytes.Clone(text) // the next line overwrites it
 	open, ok := brackets(text)
 	for checked := len(text); ok && open > 0 && len(text) < joinLimit; {
 		next, err := r.line()
@@ -190,7 +189,7 @@ func (r *Reader) join(text []byte) []byte {
 		open += more
 		text = append(append(text, ' '), next...)
 		if len(text) < 2*checked {
-			continue // checked only when it has doubled, so that the work stays linear
+			continue // checked only when its length has doubled, so that the work stays linear
 		}
 		scanned(len(text))
 		if _, err := Skip(text, 0); !errors.Is(err, ErrUnexpectedEnd) {
@@ -232,14 +231,14 @@ func isMessage(line []byte) bool {
 		return err == nil
 	}
 	if i = space(line, i+1); i == len(line) || line[i] != '{' {
-		return false // not one level further, which would cost the line again for each
+		return false // not one level further, which would scan the line again for each level
 	}
 	scanned(len(line))
 	_, _, err := envelope(line, i, maxDepth, nil)
 	return err == nil && Valid(line)
 }
 
-// line returns the next line without its newline, where it lies in the buffer.
+// line returns the next line without its newline, as a slice of the buffer.
 func (r *Reader) line() ([]byte, error) {
 	if err := r.pending; err != nil {
 		r.pending = nil
@@ -271,8 +270,8 @@ func (r *Reader) line() ([]byte, error) {
 	return r.trim(line), nil
 }
 
-// whole reports whether the next line is complete in the buffer: its newline is
-// searched bytes behind start then.
+// whole reports whether the next line is complete in the buffer. Its newline is then
+// searched bytes after start.
 func (r *Reader) whole() bool {
 	at := r.start + r.searched
 	if at < r.end && r.buf[at] == '\n' {
@@ -298,7 +297,7 @@ func (r *Reader) trim(line []byte) []byte {
 		if i < 0 {
 			return line
 		}
-		rest[i] = ' ' // JSON has no CR but between tokens
+		rest[i] = ' ' // JSON has no CR except between tokens
 		rest = rest[i+1:]
 	}
 }
@@ -334,8 +333,8 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// reset empties the buffer, and gives it back if it is large: what waits for a line
-// needs no more than the small one.
+// reset empties the buffer, and returns it to the pool if it is large: waiting for a
+// line needs only the small one.
 func (r *Reader) reset() {
 	if r.small == nil {
 		r.small = make([]byte, readChunk)
@@ -347,10 +346,10 @@ func (r *Reader) reset() {
 	r.held.Set(0)
 }
 
-// grow makes room behind what was read: by moving it to the front if that frees
-// half the buffer, otherwise by a buffer twice as large, or one byte more than
-// the longest line. Long lines tend to be followed by others as long: the size of
-// the last one saves growing step by step.
+// grow makes room after the bytes that were read. It moves them to the front if that
+// frees half the buffer. Otherwise it takes a buffer twice as large, at most one byte more
+// than the longest line. Long lines tend to be followed by others as long: starting at the
+// size of the last one saves growing step by step.
 func (r *Reader) grow() {
 	old := r.buf
 	if used := r.end - r.start; used > len(old)/2 {

@@ -2,12 +2,11 @@ package wire
 
 import "bytes"
 
-// The functions in this file walk texts that were checked when they came in. They
-// only look for the ends of values, many bytes at a time, so that finding a member
-// behind a long text costs little. In a text that is not JSON they end somewhere.
+// The functions in this file walk texts that were checked when they arrived. They only
+// look for the ends of values, many bytes at a time, so that finding a member after a long
+// text costs little. In a text that is not JSON their result is arbitrary.
 
-// valueEnd returns the offset behind the value at b[i], -1 if the text ends inside
-// it.
+// valueEnd returns the offset after the value at b[i], -1 if the text ends inside it.
 func valueEnd(b []byte, i int) int {
 	if i >= len(b) {
 		return -1

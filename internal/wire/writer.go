@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// ErrFull means that the peer does not read what is sent to it: the message was
-// not queued.
+// ErrFull means that the peer does not read its messages: the message was not queued.
 var ErrFull = errors.New("the peer does not read: its queue is full")
 
 // ErrClosed means that the writer was closed: the message was not queued.
@@ -19,15 +18,15 @@ var ErrClosed = errors.New("connection closed")
 // ErrStalled means that the peer read nothing for too long.
 var ErrStalled = errors.New("the peer does not read")
 
-// A Writer sends messages, one per line, in the order of the calls; they hold no line
-// breaks. Sending never blocks, and what is sent is the caller's again when the call
-// returns. If the destination can be written to without blocking, the sender
-// writes as much as it takes, which saves waking another goroutine, half of what
-// a message costs, and a large message is written from where it lies. One goroutine
-// writes the rest, which was copied into the queue.
+// A Writer sends messages, one per line, in the order of the calls; they contain no line
+// breaks. Sending never blocks, and the arguments may be reused when the call returns. If
+// the destination can be written to without blocking, the sender writes as much as it
+// takes, and a large message without copying it. This saves waking another goroutine,
+// which is half of the cost of a message. One goroutine writes the rest, which was copied
+// into the queue.
 type Writer struct {
-	// Cork, if not nil, holds messages back while it is held. It is set before
-	// the first message is sent.
+	// Cork, if not nil, holds messages back while it is held. It is set before the first
+	// message is sent.
 	Cork *Cork
 
 	dst    io.Writer
@@ -43,9 +42,9 @@ type Writer struct {
 	queue     queue
 	spare     queue         // empty; becomes the queue when that is taken
 	current   queue         // being written by the goroutine that set writing
-	through   int           // bytes of a message that is being written from where it lies
+	through   int           // bytes of a message that is being written without a copy
 	writing   bool          // someone owns dst and current
-	directing bool          // that is a sender, who owns direct as well
+	directing bool          // that is a sender, which owns direct as well
 	head      []byte        // scratch
 	left      bool          // a sender left the rest of current to the goroutine
 	corked    bool          // in the list of Cork: its next Release writes the queue
@@ -67,8 +66,8 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 		done:   make(chan struct{}),
 	}
 	if !w.deadline(time.Time{}) {
-		// Nothing tells how much of a write the peer has read: what counts as progress
-		// must be small for one that is slow. Pipes of Windows hold no more at a time.
+		// The progress of a write cannot be observed, so that for a slow peer each write must
+		// be small. Pipes of Windows hold no more at a time.
 		w.most = 4 << 10
 	}
 	go w.run()
@@ -78,9 +77,8 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 // Send queues one message made of the given pieces.
 func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(0, parts...) }
 
-// SendWithin queues one message unless more than limit bytes are already
-// waiting; 0 is no limit. It returns ErrFull, ErrClosed, or what broke the
-// writer.
+// SendWithin queues one message unless more than limit bytes are already waiting; 0 is no
+// limit. It returns ErrFull, ErrClosed, or the error that broke the writer.
 func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,8 +124,8 @@ func (w *Writer) waitingLocked() int { return w.queue.size + w.current.size + w.
 
 var newline, requestEnd = []byte("\n"), []byte("}\n")
 
-// sendLocked has the rest of a message written behind what is queued: now, by the
-// goroutine, or by the next Release of Cork.
+// sendLocked arranges for the rest of a message to be written after the queue: now, by
+// the goroutine, or by the next Release of Cork.
 func (w *Writer) sendLocked(parts [][]byte, end []byte) {
 	size := len(end)
 	for _, part := range parts {
@@ -144,7 +142,7 @@ func (w *Writer) sendLocked(parts [][]byte, end []byte) {
 	switch {
 	case w.direct == nil || w.writing:
 		w.wakeLocked()
-	case w.queue.size >= blockSize: // more than that a pipe does not take
+	case w.queue.size >= blockSize: // a pipe takes no more than that
 		w.writeLocked(nil, nil, 0)
 	case w.corked:
 	case w.Cork.add(w):
@@ -154,8 +152,8 @@ func (w *Writer) sendLocked(parts [][]byte, end []byte) {
 	}
 }
 
-// uncork writes what was held back, unless a write is under way: the queue comes
-// next then.
+// uncork writes the messages that were held back. If a write is under way, the queue is
+// written after it.
 func (w *Writer) uncork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,9 +164,9 @@ func (w *Writer) uncork() {
 }
 
 // writeLocked writes as much of the queue, and of a message behind it, as is possible
-// without blocking, and queues a copy of the rest of that. size is that of the message,
-// which may be none. The lock is not held over the write; the flag writing keeps
-// others from dst.
+// without blocking, and queues a copy of the rest of the message. size is the size of the
+// message, which may be empty. The lock is not held during the write; the flag writing
+// keeps others from dst.
 func (w *Writer) writeLocked(parts [][]byte, end []byte, size int) {
 	w.takeLocked()
 	w.directing, w.through = true, size
@@ -255,7 +253,7 @@ func (w *Writer) Close() error {
 	return w.Err()
 }
 
-// Break drops what is not yet written: from now on every method returns err. A
+// Break drops everything not yet written; from now on every method returns err. A
 // write in progress is interrupted if dst has SetWriteDeadline.
 func (w *Writer) Break(err error) {
 	w.mu.Lock()
@@ -297,7 +295,7 @@ func (w *Writer) run() {
 			if !work {
 				break
 			}
-			// A part is given back when it is written; nobody else has current.
+			// A part is released when it is written; nobody else uses current.
 			for part := w.current.first(); part != nil; part = w.current.first() {
 				if err := w.write(part); err != nil {
 					w.end(err)
@@ -312,9 +310,9 @@ func (w *Writer) run() {
 	}
 }
 
-// take reports whether there is something to write, which is in current then.
-// While a sender writes there is not: it wakes the goroutine when it is done.
-// last reports that nothing will follow.
+// take reports whether there is something to write, which is then in current. While a
+// sender writes, there is nothing: it wakes the goroutine when it is done. last reports that
+// nothing will follow.
 func (w *Writer) take() (work, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
