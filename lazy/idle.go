@@ -6,7 +6,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// useLocked counts a user of the connection, whom the idle timer waits for.
+// useLocked counts a user of the connection, which stops the idle timer.
 func (u *Upstream) useLocked() *upstream.Conn {
 	u.users++
 	if u.idle != nil {
@@ -27,7 +27,7 @@ func (u *Upstream) release() {
 	u.armIdleTimerLocked()
 }
 
-// armIdleTimerLocked starts the timer that unloads an upstream nobody uses.
+// armIdleTimerLocked starts the timer that unloads an unused upstream.
 func (u *Upstream) armIdleTimerLocked() {
 	after := u.Server.IdleTimeout
 	if u.users > 0 || u.state != Ready || after <= 0 {

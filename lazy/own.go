@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A TooManyError says that as many have a server to themselves as may.
+// A TooManyError means that a server already has its maximum of owners.
 type TooManyError struct {
 	Upstream string
 	Most     int // Server.MaxSessions
@@ -16,14 +16,13 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%s: %d have it to themselves already", e.Upstream, e.Most)
 }
 
-// Own returns the upstream that has the server of u for one owner alone. It is made if
-// there is none; then it takes the place of another owner's which is not connected, gone,
-// if there may be no more: what was started for one owner never becomes another's. If
-// its entry does not say after how long without use it is unloaded, idle does; 0 is
-// never. The error is a *TooManyError, or ErrClosed.
+// Own returns the upstream that runs the server of u for one owner alone, and creates it if
+// necessary. If the maximum is reached, the new upstream replaces another owner's that is not
+// connected, which is returned as gone: an upstream never changes its owner. If the entry sets
+// no idle timeout, idle is used; 0 is never. The error is a *TooManyError, or ErrClosed.
 func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
 	defer func() {
-		if gone != nil { // s.mu is not held any more
+		if gone != nil { // s.mu is no longer held
 			s.retire(gone)
 		}
 	}()
@@ -62,15 +61,15 @@ func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Ups
 	return own, gone, nil
 }
 
-// Owned is Own of what there is already, nil if there is nothing.
+// Owned returns the existing upstream of an owner, nil if there is none.
 func (s *Set) Owned(server, owner string) *Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.owned[ownKey{server, owner}]
 }
 
-// Disown ends what an owner had to himself, which it returns, when the calls in flight
-// there have ended.
+// Disown removes and returns the upstreams of an owner. Each ends when its calls in flight
+// have ended.
 func (s *Set) Disown(owner string) (gone []*Upstream) {
 	s.mu.Lock()
 	for key, u := range s.owned {
@@ -96,7 +95,7 @@ func (s *Set) Has(u *Upstream) bool {
 	return s.byName[u.Server.Name] == u
 }
 
-// isAsleep reports whether nothing runs for an upstream, nor is about to.
+// isAsleep reports whether nothing runs, or is about to run, for an upstream.
 func (u *Upstream) isAsleep() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

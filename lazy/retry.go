@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// An EvictedError says that an upstream used up its load budget.
+// An EvictedError means that an upstream used up its load budget.
 type EvictedError struct {
 	Upstream string
 	Attempts int   // failed loads
-	Err      error // the failure that used the budget up; nil if that was an earlier load's
+	Err      error // the failure that used the budget up; nil if an earlier load did
 }
 
 func (e *EvictedError) Error() string {
@@ -22,28 +22,27 @@ func (e *EvictedError) Error() string {
 
 func (e *EvictedError) Unwrap() error { return e.Err }
 
-// The pauses between attempts to start what failed, or ended soon, again and
-// again.
+// The pauses between attempts to start a server that failed, or ended soon, repeatedly.
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 30 * time.Second
-	shortPause = 2 * time.Second // what is left of a pause is waited out if it is no longer
-	soon       = time.Minute     // a connection that was lost sooner is a failure
+	shortPause = 2 * time.Second // the rest of a pause is waited out if it is no longer than this
+	soon       = time.Minute     // the loss of a younger connection is a failure
 
-	readmitPause = 10 * time.Minute // between two attempts of what was evicted
+	readmitPause = 10 * time.Minute // between two attempts of an evicted server
 )
 
-// A backoff counts failures in a row and says when the next attempt is due. The lock of
+// A backoff counts failures in a row and computes when the next attempt is due. The lock of
 // its upstream guards it.
 type backoff struct {
-	failures  int         // loads that failed since the last that did not
-	shortages int         // loads since then that we had no resources for
+	failures  int         // failed loads since the last success
+	shortages int         // loads since then that failed for lack of our own resources
 	losses    int         // connections in a row that were lost soon
 	due       time.Time   // of the next attempt
-	pause     *time.Timer // fires when a load has waited for that; nil while none waits
+	pause     *time.Timer // fires when a load has waited for due; nil while none waits
 
-	failedAt time.Time // when the first load failed since the last that did not; zero where none did
-	failed   int64     // loads that failed, ever
+	failedAt time.Time // when the first load failed since the last success; zero if none did
+	failed   int64     // failed loads in total
 }
 
 // loaded forgets failed loads.
@@ -51,15 +50,15 @@ func (b *backoff) loaded() {
 	b.failures, b.shortages, b.due, b.failedAt = 0, 0, time.Time{}, time.Time{}
 }
 
-// count counts a load that failed, whatever the reason.
+// count counts a failed load, whatever the reason.
 func (b *backoff) count() {
 	if b.failed++; b.failedAt.IsZero() {
 		b.failedAt = time.Now()
 	}
 }
 
-// ended notes that a connection ended. One that was there for long makes earlier losses
-// forgotten; of another the loss counts, if it is one, from the second on.
+// ended records the end of a connection. A long one resets the count of losses; after a short
+// one the loss counts, if it is one, from the second on.
 func (b *backoff) ended(readyAt time.Time, loss bool) {
 	switch {
 	case time.Since(readyAt) >= soon:
@@ -71,8 +70,8 @@ func (b *backoff) ended(readyAt time.Time, loss bool) {
 	}
 }
 
-// backOff has the next attempt wait, twice as long for each failure; the first loss
-// does not count yet.
+// backOff delays the next attempt, twice as long for each failure; the first loss does not
+// count yet.
 func (b *backoff) backOff() {
 	b.due = time.Now().Add(pauseAfter(b.failures + b.shortages + max(b.losses-1, 0)))
 }
@@ -83,7 +82,7 @@ func (b *backoff) restart() {
 	b.endPause()
 }
 
-// endPause has the next attempt be due now.
+// endPause makes the next attempt due now.
 func (b *backoff) endPause() {
 	b.due = time.Time{}
 	if b.pause != nil {
@@ -94,12 +93,11 @@ func (b *backoff) endPause() {
 // left is the time until the next attempt.
 func (b *backoff) left() time.Duration { return time.Until(b.due) }
 
-// inARow is how often the upstream failed in a row, in any way.
+// inARow returns the number of consecutive failures of any kind.
 func (b *backoff) inARow() int { return b.failures + b.shortages + b.losses }
 
-// pauseAfter returns the pause after so many failures in a row: a fifth more or
-// less than its length, so that many servers that fell together do not rise
-// together.
+// pauseAfter returns the pause after so many failures in a row. It varies by a fifth, so
+// that servers that failed together are not restarted together.
 func pauseAfter(failures int) time.Duration {
 	pause := min(firstPause<<min(failures-1, 10), longPause)
 	return pause - pause/5 + rand.N(2*pause/5)

@@ -12,11 +12,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Options say what a load is.
+// Options configure a Set.
 type Options struct {
-	// Load connects an upstream and lists what it has. Either all of it works
-	// or it leaves nothing behind and returns an error. ctx ends when the
-	// upstream is replaced or the set is closed. It must not be nil.
+	// Load connects an upstream and lists its tools and the like. Either it succeeds
+	// as a whole, or it leaves nothing behind and returns an error. ctx ends when the
+	// upstream is replaced or the set is closed. Load must not be nil.
 	Load func(ctx context.Context, u *Upstream) (*upstream.Conn, error)
 	// Changed is called, without locks, when an upstream's state has changed. It
 	// must not be nil.
@@ -34,11 +34,11 @@ type Set struct {
 	mu     sync.Mutex
 	byName map[string]*Upstream
 	order  []*Upstream
-	owned  map[ownKey]*Upstream // what sessions and principals have to themselves
+	owned  map[ownKey]*Upstream // upstreams of single sessions and principals
 	closed bool
 }
 
-// An ownKey names what one owner has of a server for himself.
+// An ownKey identifies an owner's upstream for a server.
 type ownKey struct{ server, owner string }
 
 // NewSet returns an empty set. Close must be called.
@@ -51,15 +51,15 @@ func NewSet(opts Options) *Set {
 	return s
 }
 
-// drainTime is how long the calls in flight on an upstream that a new config
-// replaces or leaves out have to end.
+// drainTime limits how long calls in flight may run on an upstream that a new config
+// replaces or leaves out.
 const drainTime = 30 * time.Second
 
 // Apply makes the set hold these servers, in this order; disabled ones are left
-// out. An upstream whose entry is unchanged stays, with its connection, its
-// calls in flight and a fresh budget. Others, which it returns, take no more
-// calls and are closed when those in flight have ended, with what sessions and
-// principals had of them to themselves. Nothing is started.
+// out. An upstream whose entry is unchanged stays, with its connection, its calls in
+// flight and a fresh budget. The others are returned. They take no more calls, and are
+// closed when those in flight have ended, together with the upstreams of their owners.
+// Nothing is started.
 func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Lock()
 	old := s.byName
@@ -99,7 +99,7 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	return gone
 }
 
-// retire ends an upstream that is not in the set any more.
+// retire closes an upstream that is no longer in the set.
 func (s *Set) retire(u *Upstream) {
 	conn, unused := u.close()
 	if conn == nil {
@@ -113,8 +113,8 @@ func (s *Set) retire(u *Upstream) {
 	s.spawn(func() { s.drain(conn, unused) })
 }
 
-// drain closes a connection when it is not used any more, or after drainTime,
-// or with the set.
+// drain closes a connection when it is no longer used, after drainTime, or with the
+// set.
 func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
 	select {
 	case <-unused:
@@ -139,8 +139,8 @@ func (s *Set) All() []*Upstream {
 	return s.order
 }
 
-// Everything returns the upstreams in config order, and those that are somebody's own
-// in no order.
+// Everything returns the upstreams in config order, followed by those of single owners in
+// no order.
 func (s *Set) Everything() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,9 +182,9 @@ func (s *Set) enter() bool {
 	return true
 }
 
-// watch notes when a connection ends, and frees what it held. The load
-// that calls it is counted, so Close waits for the watcher too. A connection that
-// has been replaced but still answers calls is closed with the set only here.
+// watch records the end of a connection, and frees its resources. The load that calls
+// it is counted, so that Close waits for the watcher too. A connection that has been
+// replaced but still answers calls is closed here only when the set is.
 func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	s.spawn(func() {
 		select {
@@ -196,8 +196,8 @@ func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	})
 }
 
-// goClose closes a connection without making the caller wait; Set.Close does.
-// The caller is counted, or the connection's watcher is.
+// goClose closes a connection in the background; Set.Close waits for it. The caller, or the
+// connection's watcher, is counted.
 func (s *Set) goClose(conn *upstream.Conn) { s.spawn(conn.Close) }
 
 // spawn runs f on a goroutine that Close waits for; the caller is counted.
@@ -205,7 +205,7 @@ func (s *Set) spawn(f func()) { s.wg.Go(func() { s.guarded(f) }) }
 
 func (s *Set) changed(u *Upstream) { s.guarded(func() { s.opts.Changed(u) }) }
 
-// guarded runs f; a panic is logged, and costs what f was for.
+// guarded runs f and logs a panic, which ends only f.
 func (s *Set) guarded(f func()) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A State is where an upstream is in its life.
+// A State is a stage in the life of an upstream.
 type State string
 
 // The states of an upstream.
@@ -25,13 +25,13 @@ const (
 	closed  State = "closed"  // the set is closed, or the entry was replaced
 )
 
-// ErrClosed says that the set was closed, or that the upstream is no longer in it.
+// ErrClosed means that the set was closed, or that the upstream is no longer in it.
 var ErrClosed = errors.New("shutting down")
 
 // An Upstream is one configured server and, at times, a connection to it.
 type Upstream struct {
 	Server schema.Server
-	Owner  string // who has it to himself, "" if it is for all; see Set.Own
+	Owner  string // the only user of the upstream, "" if it is shared; see Set.Own
 
 	set    *Set
 	loads  singleflight.Group // of one key: this upstream
@@ -44,22 +44,22 @@ type Upstream struct {
 	users      int            // of conn
 	unused     chan struct{}  // not nil while someone waits for users to be 0
 	readmitted time.Time      // when it was last tried again after an eviction
-	readyAt    time.Time      // when conn was; zero where none ever was
+	readyAt    time.Time      // when conn became ready; zero if none ever did
 	retry      backoff
 	lastErr    error
 	idle       *time.Timer // runs while Ready without users
 	releaser   func()      // release, made once: every call gets it
 }
 
-// A Status is what can be said of an upstream at one moment.
+// A Status describes an upstream at one moment.
 type Status struct {
 	Name     string
 	State    State
 	Err      error // why the last load failed or the connection was lost
 	Failures int   // consecutive failed loads
 
-	FailedAt time.Time // when the first load failed since the last that did not; zero where none did
-	Failed   int64     // loads that failed since the upstream is in the set
+	FailedAt time.Time // when the first load failed since the last success; zero if none did
+	Failed   int64     // failed loads since the upstream was added to the set
 }
 
 // Status returns the upstream's state.

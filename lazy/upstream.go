@@ -18,16 +18,15 @@ func newUpstream(set *Set, server schema.Server) *Upstream {
 	return u
 }
 
-// Conn returns the connection, nil if absent, without using it. It is for
-// broadcasts, which must start nothing.
+// Conn returns the connection, nil if there is none, without counting a use. It is for
+// broadcasts, which must not start a server.
 func (u *Upstream) Conn() *upstream.Conn {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.conn
 }
 
-// Ready is Acquire without waiting: ok is false if the upstream would have to be
-// started.
+// Ready is Acquire without waiting: ok is false if the upstream must be started first.
 func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -37,17 +36,17 @@ func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 	return u.useLocked(), u.releaser, true
 }
 
-// Acquire returns a connection that stays until release is called, starting
-// the upstream if need be, at the end of its pause if that is near. Callers share
-// one start. The error is ctx's if ctx ends first (the start goes on), an
-// *EvictedError, ErrClosed, a *transports.Failure if the upstream backs off for
-// longer, or that of the load.
+// Acquire returns a connection that stays open until release is called. If necessary it
+// starts the upstream, at the end of its pause if that is near. Callers share one start.
+// The error is ctx's if ctx ends first (the start continues), an *EvictedError,
+// ErrClosed, a *transports.Failure if the upstream backs off for longer, or that of the
+// load.
 func (u *Upstream) Acquire(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, false)
 }
 
-// Load is Acquire that does not wait for the end of a pause: someone asked for
-// this very server.
+// Load is Acquire without waiting for the end of a pause: the caller asked for this
+// server in particular.
 func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, true)
 }
@@ -83,8 +82,8 @@ func (u *Upstream) failure(code int64, cause error) error {
 	return &transports.Failure{Upstream: u.Server.Name, Code: code, Outcome: transports.NotSent, Cause: cause}
 }
 
-// load starts the upstream, if that is still wanted. It runs on a goroutine of
-// singleflight's.
+// load starts the upstream, if it is still wanted. It runs on a goroutine of
+// singleflight.
 func (u *Upstream) load() (any, error) {
 	if !u.set.enter() {
 		return nil, ErrClosed
@@ -101,8 +100,8 @@ func (u *Upstream) load() (any, error) {
 	return nil, err
 }
 
-// begin notes that the upstream is being started, unless it is ready already or
-// must not be. Only here is that decided: what a caller saw earlier may be over.
+// begin marks the upstream as being started, unless it is already ready or must not be
+// started. Only begin decides that: the state may have changed since a caller saw it.
 func (u *Upstream) begin() (over bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -132,7 +131,7 @@ func (u *Upstream) tryLoad() (conn *upstream.Conn, err error) {
 	return u.set.opts.Load(u.ctx, u)
 }
 
-// loaded notes how a load ended. It returns the error that callers get.
+// loaded records the result of a load. It returns the error for the callers.
 func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,11 +151,11 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 	return nil
 }
 
-// lost notes that a connection ended by itself, if that is not known yet. The
-// next use reconnects at once, unless the connection before was lost soon as
-// well: a server that crashes in every call must not be started as fast as it is
-// called. A session that the upstream forgot is no crash; of what another replica runs,
-// that replica counts the crashes.
+// lost records that a connection ended by itself, if that is not known yet. The next use
+// reconnects at once, unless the connection before it was lost soon as well: a server that
+// crashes in every call must not be restarted at the rate of the calls. A session that
+// the upstream forgot is not a crash. Crashes of a server that another replica runs are
+// counted by that replica.
 func (u *Upstream) lost(conn *upstream.Conn) {
 	if conn == nil || conn.Err() == nil {
 		return
@@ -167,7 +166,7 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 		u.mu.Unlock()
 		return
 	}
-	// Users release a connection that is not there any more.
+	// Users release a connection that is already gone.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
 	counts := !conn.Remote() && !errors.Is(loss, upstream.ErrSessionLost) && !errors.Is(loss, upstream.ErrMoved)
 	u.retry.ended(u.readyAt, counts)
@@ -175,8 +174,8 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 	u.set.changed(u)
 }
 
-// Retire has the next use start the upstream again, because it is to run elsewhere: conn
-// takes no new calls, and is closed when those in flight there have ended.
+// Retire makes the next use start the upstream again, because it is to run elsewhere: conn
+// takes no new calls, and is closed when its calls in flight have ended.
 func (u *Upstream) Retire(conn *upstream.Conn) {
 	u.mu.Lock()
 	current := u.conn == conn
@@ -194,11 +193,11 @@ func (u *Upstream) Retire(conn *upstream.Conn) {
 	}
 }
 
-// Gone is closed when the upstream is not part of the config any more, and with the set.
+// Gone is closed when the upstream is no longer part of the config, and with the set.
 func (u *Upstream) Gone() <-chan struct{} { return u.ctx.Done() }
 
-// close ends the upstream for good and returns its connection, to be closed.
-// unused is closed when nobody uses that any more.
+// close ends the upstream for good and returns its connection, which the caller closes.
+// unused is closed when the connection has no users left.
 func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -217,9 +216,9 @@ func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 	return conn, done
 }
 
-// failedLocked counts a failed load. Neither that the server wants a login nor
-// that we have no resources to start it counts as a failure of its; and where it runs, or
-// could run, on another replica, that replica counts.
+// failedLocked counts a failed load. A server that wants a login, or that could not be
+// started for lack of our own resources, has not failed. For a server that runs, or could
+// run, on another replica, that replica counts.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	if errors.Is(err, upstream.ErrMoved) {
@@ -250,7 +249,7 @@ func (u *Upstream) failedLocked(err error) error {
 	return err
 }
 
-// backingOffLocked says that the next attempt is due in wait.
+// backingOffLocked returns the error for callers while the next attempt is due in wait.
 func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
 	cause := u.lastErr
@@ -265,9 +264,9 @@ func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	return f
 }
 
-// Readmit has an upstream that was evicted tried once more: it is offered again if
-// that succeeds, and evicted again if it fails. It does nothing within readmitPause of
-// the last time: a model may ask for it without end.
+// Readmit lets an evicted upstream be tried once more: it is offered again if that
+// succeeds, and evicted again if it fails. It does nothing within readmitPause of the last
+// time, because a model may ask for it in a loop.
 func (u *Upstream) Readmit() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -286,8 +285,8 @@ func (u *Upstream) readmit() {
 	u.retry.restart()
 }
 
-// waitOutPause waits for the next attempt to be due, if that is soon. It is part
-// of the load, so that callers that come meanwhile share the attempt and its end.
+// waitOutPause waits until the next attempt is due, if that is soon. It is part of the
+// load, so that callers that come meanwhile share the attempt and its result.
 func (u *Upstream) waitOutPause() {
 	u.mu.Lock()
 	left := u.retry.left()
@@ -314,9 +313,9 @@ func isBackingOff(err error) bool {
 }
 
 // StartRetrying starts the upstream and, while that fails, tries again after every
-// pause. It returns when a start has succeeded, when retry, which gets the error
-// of each that has not, reports false, when ctx ends, and when the upstream is
-// closed or evicted.
+// pause. It returns when a start has succeeded, when retry, which is called with the error
+// of each failed start, returns false, when ctx ends, and when the upstream is closed or
+// evicted.
 func (u *Upstream) StartRetrying(ctx context.Context, retry func(error) bool) {
 	for failures := 1; ; failures++ {
 		_, release, err := u.Acquire(ctx)
