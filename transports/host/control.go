@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// isControl reports whether the SDK's server answers a method. All it can do
-// with the others is lose data.
+// isControl reports whether the SDK's server answers a method. For any other method it
+// could only lose data.
 func isControl(method string) bool {
 	switch method {
 	case "initialize", "server/discover", "ping",
@@ -29,15 +29,14 @@ func isControl(method string) bool {
 	return false
 }
 
-// requestKey is where a request of the control plane carries the *Request it is.
-// No host can write there: the token information of the SDK is filled by whoever
-// passes a message on.
+// requestKey is the key under which a request of the control plane carries its *Request.
+// Hosts cannot write there: only code that forwards a message sets the token information of
+// the SDK.
 const requestKey = "dynmcp"
 
-// RequestOf returns the request that a handler of the control plane was called
-// for, nil for a notification, as the host sent it; the SDK keeps neither every id nor every member.
-// Whoever answers it by Reply answers with these very bytes: what the SDK answers
-// afterwards has no effect.
+// RequestOf returns the request for which a handler of the control plane was called, as
+// the host sent it, nil for a notification. The SDK keeps neither every id nor every member.
+// After Reply, which sends the given bytes unchanged, the answer of the SDK has no effect.
 func RequestOf(req mcp.Request) *Request {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -47,21 +46,21 @@ func RequestOf(req mcp.Request) *Request {
 	return r
 }
 
-// A controlConn is the part of a host's traffic that the SDK's server sees.
-// Requests get ids of our own, because the SDK cannot keep every id a host may
-// use; the host's bytes are put back on the way out.
+// A controlConn is the part of a host's traffic that the SDK's server sees. Requests get
+// ids of our own, because the SDK cannot represent every id that a host may use; the
+// original bytes are restored on the way out.
 type controlConn struct {
 	session *Session
 	closed  chan struct{}
 	once    sync.Once
 	more    chan struct{} // holds one token while the queue may hold messages
-	waiting atomic.Int64  // how many it holds
+	waiting atomic.Int64  // number of messages in queue
 
-	connecting sync.Once          // with the first message, which many a session over HTTP never has
+	connecting sync.Once          // with the first message, which many sessions over HTTP never have
 	sdk        *mcp.ServerSession // set by connecting
 
 	mu       sync.Mutex
-	queue    []jsonrpc.Message // what the SDK has not read yet
+	queue    []jsonrpc.Message // messages that the SDK has not read yet
 	lastID   int64
 	requests map[int64]*Request
 }
@@ -131,12 +130,12 @@ func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 	return nil
 }
 
-// end closes the connection and waits for the server, if it ever had a message.
+// end closes the connection and waits for the server, if it was ever started.
 func (c *controlConn) end() {
 	c.Close()
 	c.connecting.Do(func() {})
 	if c.sdk != nil {
-		_ = c.sdk.Wait() // ends with the connection we closed
+		_ = c.sdk.Wait() // ends because the connection is closed
 	}
 }
 
@@ -163,7 +162,7 @@ func (c *controlConn) notify(method string, params json.RawMessage) {
 	c.pass(&jsonrpc.Request{Method: method, Params: params})
 }
 
-// pass queues a message for the server; false is that it reads no more.
+// pass queues a message for the server. It returns false if the connection is closed.
 func (c *controlConn) pass(m jsonrpc.Message) bool {
 	select {
 	case <-c.closed:
@@ -190,8 +189,8 @@ func (c *controlConn) pass(m jsonrpc.Message) bool {
 	return true
 }
 
-// controlError gives the SDK's errors that carry no code the one they mean. It
-// wraps those that do, such as that of a method the stateless era took away.
+// controlError adds the missing code to errors of the SDK. It wraps errors that have one,
+// such as that of a method which the stateless era removed.
 func controlError(err error) error {
 	if err == nil {
 		return nil

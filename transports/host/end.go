@@ -14,12 +14,12 @@ import (
 // The limits of the end.
 const (
 	drainTimeout  = 1500 * time.Millisecond // for calls in flight when the host is gone
-	shutdownGrace = 450 * time.Millisecond  // for what is said of those that took longer
+	shutdownGrace = 450 * time.Millisecond  // for the answers of calls that took longer
 )
 
-// End ends the session: what is in flight is answered first, within reason, and
-// nothing more is taken. Time in which Options.Busy reports true does not count,
-// until ctx ends. It returns when nothing will be written any more.
+// End ends the session: requests in flight are answered first, within a time limit, and
+// no more are accepted. Time in which Options.Busy reports true does not count, until
+// ctx ends. When End returns, nothing more will be written.
 func (s *Session) End(ctx context.Context) {
 	s.endedByHost.Store(errors.Is(context.Cause(ctx), ErrEndedByHost))
 	close(s.over)
@@ -29,8 +29,8 @@ func (s *Session) End(ctx context.Context) {
 	s.mu.Unlock()
 	s.awaitAnswers(drainTimeout, func() bool { return ctx.Err() == nil && s.opts.Busy != nil && s.opts.Busy() })
 
-	// What is left is answered by the code that knows its upstream and whether it was
-	// sent. The control plane has nobody to ask.
+	// The rest is answered by the code that knows the upstream and whether the call was
+	// sent. For the control plane there is no such code.
 	s.abandon(func(r *Request) bool { return isControl(r.Method) })
 	s.mu.Lock()
 	left := slices.Collect(maps.Values(s.requests))
@@ -51,9 +51,8 @@ func (s *Session) End(ctx context.Context) {
 	}
 }
 
-// awaitAnswers returns when nothing is in flight any more, nobody reads the
-// answers, or it took longer than timeout, not counting the time in which busy
-// reports true.
+// awaitAnswers returns when nothing is in flight, when nobody reads the answers, or
+// after timeout, which excludes the time in which busy reports true.
 func (s *Session) awaitAnswers(timeout time.Duration, busy func() bool) {
 	s.mu.Lock()
 	if !s.waitingLocked() {
@@ -80,8 +79,8 @@ func (s *Session) awaitAnswers(timeout time.Duration, busy func() bool) {
 	}
 }
 
-// abandon withdraws the requests in flight that which picks, and says so, for a
-// host that may still read.
+// abandon withdraws the requests in flight for which which reports true, and tells the
+// host, which may still read.
 func (s *Session) abandon(which func(*Request) bool) {
 	s.mu.Lock()
 	var left []*Request

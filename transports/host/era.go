@@ -32,8 +32,8 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 	return transports.Stateless, nil
 }
 
-// statelessResult adds what the stateless era requires of a result and this one
-// does not say. It comes in two pieces, without a copy of what may be large.
+// statelessResult adds the members that the stateless era requires and the result lacks.
+// It returns two pieces, to avoid a copy of a large result.
 func statelessResult(method string, result json.RawMessage) (first, rest []byte) {
 	end := bytes.LastIndexByte(result, '}')
 	if end < 0 || !wire.IsObject(result) {

@@ -9,12 +9,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A request of the host is in the table from admit on, and whoever takes it
-// out of there answers it, or decides that it gets no answer: answer, a cancel
-// of the host, or the end.
+// admit adds a request of the host to the table of requests in flight. The code that
+// removes it from the table either answers it or decides that it gets no answer: answer, a
+// cancellation by the host, or the end of the session.
 
-// admit makes the checks that hold for both planes and takes the request into
-// the table of those in flight.
+// admit makes the checks that hold for both planes and adds the request to the table of
+// those in flight.
 func (s *Session) admit(r *Request) *wire.Error {
 	era, refusal := requestEra(r.Meta)
 	if refusal != nil {
@@ -38,7 +38,7 @@ func (s *Session) admit(r *Request) *wire.Error {
 	return nil
 }
 
-// outOfTurnLocked says why a request must not come now, "" where it may.
+// outOfTurnLocked returns why a request must not come now, "" if it may.
 func (s *Session) outOfTurnLocked(r *Request) string {
 	if s.opts.Control == nil { // a replica introduces itself in either era, or in both
 		s.begun, s.open = true, true
@@ -73,8 +73,8 @@ func (s *Session) takeOutLocked(r *Request) bool {
 	return true
 }
 
-// Waiting reports whether a request is in flight that will be answered by itself; a
-// subscription only ends with the host.
+// Waiting reports whether a request is in flight that will be answered by itself. A
+// subscription ends only with the host.
 func (s *Session) Waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,9 +90,9 @@ func (s *Session) waitingLocked() bool {
 	return false
 }
 
-// answer writes what a request is answered with, unless it has left the table.
-// The control plane, which answers on goroutines of its own, waits for a host that
-// is far behind.
+// answer writes the answer of a request, unless the request has left the table. The
+// control plane, which answers on goroutines of its own, waits for a host that is far
+// behind.
 func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	if err == nil && r.sdkID != 0 {
 		s.edge.AwaitRoom()
@@ -129,9 +129,9 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	}
 }
 
-// answerInitialize writes the answer to initialize and releases what had to wait
-// for it. After a failure the host may try again. What it negotiates holds before
-// the host can have read it.
+// answerInitialize writes the answer to initialize and releases the messages that waited
+// for it. After a failure the host may try again. The negotiated version applies before the
+// host can have read it.
 func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error, parts [][]byte) {
 	s.mu.Lock()
 	s.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
@@ -145,8 +145,8 @@ func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error
 	s.open = err == nil
 }
 
-// cancelled ends a request without an answer. One that is unknown or finished
-// already is no error (MCP, "Cancellation").
+// cancelled ends a request without an answer. An unknown or finished request is not an
+// error (MCP, "Cancellation").
 func (s *Session) cancelled(params json.RawMessage) {
 	s.mu.Lock()
 	r := s.requests[string(wire.Get(params, "requestId"))]

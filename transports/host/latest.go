@@ -11,25 +11,25 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Of some notifications only the last one of its subject counts: that a resource
-// changed, how a task stands. The first is sent at once, those that follow soon after are
-// merged: one waits for each subject. So does one that the host has no room for.
+// Of some notifications only the last one for its subject matters, such as a changed resource
+// or the status of a task. The first is sent at once; those that follow soon after are merged,
+// and one waits per subject. One for which the host has no room waits in the same way.
 
 const (
 	// mergeFor is how long notifications of one subject are merged after one was sent.
 	mergeFor = 50 * time.Millisecond
 	// mergePause is the longest pause between two offers to a host that does not read.
 	mergePause = 2 * time.Second
-	// maxMerged is how many subjects may wait, and maxMergedBytes how much: servers make up
-	// parts of what was subscribed to. One more is dropped.
+	// maxMerged limits the subjects that wait, and maxMergedBytes their size, because servers
+	// invent parts of subscribed resources. One more is dropped.
 	maxMerged      = 4096
 	maxMergedBytes = 1 << 20
-	// maxAtOnce is how many are sent in mergeFor.
+	// maxAtOnce is how many are sent within mergeFor.
 	maxAtOnce = 256
 )
 
-// subjectOf returns what a notification is about, by the member of its params that says
-// so, "" of those that are not merged.
+// subjectOf returns the member of a notification's params that identifies its subject, ""
+// for a notification that is not merged.
 func subjectOf(method string, params json.RawMessage) string {
 	member := ""
 	switch method {
@@ -45,11 +45,10 @@ func subjectOf(method string, params json.RawMessage) string {
 	return method + " " + string(wire.Get(params, member)) + " " + string(wire.Get(params, "_meta", transports.MetaSubscriptionID))
 }
 
-// latest are the notifications of a session that are merged. The zero value is ready to
-// use.
+// latest holds the merged notifications of a session. The zero value is ready to use.
 type latest struct {
 	mu      sync.Mutex
-	sent    map[string]bool // the subjects of what was sent since timer was set
+	sent    map[string]bool // the subjects of notifications sent since timer was set
 	waiting map[string]latestMessage
 	order   []string // of waiting
 	size    int      // of its params
@@ -64,8 +63,8 @@ type latestMessage struct {
 	params json.RawMessage
 }
 
-// put sends a notification with send, or keeps it in the place of the last one that waits.
-// It reports false if there was no room for it.
+// put sends a notification with send, or stores it in place of the one that waits for its
+// subject. It returns false if there was no room.
 func (l *latest) put(subject string, m latestMessage, send func(latestMessage) error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +88,7 @@ func (l *latest) put(subject string, m latestMessage, send func(latestMessage) e
 	if l.waiting == nil {
 		l.waiting = map[string]latestMessage{}
 	}
-	m.params = slices.Clone(m.params) // they are lent
+	m.params = slices.Clone(m.params) // they are not valid after put returns
 	l.waiting[subject] = m
 	l.size += size
 	l.armLocked(mergeFor, send)
@@ -111,7 +110,7 @@ func (l *latest) armLocked(pause time.Duration, send func(latestMessage) error) 
 	}
 }
 
-// flush sends what waits, as much as the host has room for.
+// flush sends as many waiting notifications as the host has room for.
 func (l *latest) flush(send func(latestMessage) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +127,7 @@ func (l *latest) flush(send func(latestMessage) error) {
 	}
 }
 
-// sendLocked sends the first n that wait, and reports whether there was room for any.
+// sendLocked sends the first n in the queue, and reports whether there was room for any.
 func (l *latest) sendLocked(n int, send func(latestMessage) error) (sent bool) {
 	for _, subject := range l.order[:n] {
 		m := l.waiting[subject]
@@ -144,7 +143,7 @@ func (l *latest) sendLocked(n int, send func(latestMessage) error) (sent bool) {
 	return sent
 }
 
-// close sends all that waits, and merges nothing from then on.
+// close sends everything that waits, and stops merging.
 func (l *latest) close(send func(latestMessage) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,8 +15,8 @@ type heldMessage struct {
 	text  []byte
 }
 
-// writeAnswer writes an answer, or takes it into the answer of its batch; nil
-// parts are that there is none.
+// writeAnswer writes an answer, or adds it to the answer of its batch; nil parts mean that
+// there is no answer.
 func (s *Session) writeAnswer(r *Request, b *batch, parts [][]byte) {
 	if b != nil {
 		s.mu.Lock()
@@ -34,8 +34,8 @@ func (s *Session) writeAnswer(r *Request, b *batch, parts [][]byte) {
 	_ = s.write(r, Response, parts) // is never dropped
 }
 
-// write sends a message, or keeps it until the answer to initialize is out.
-// Before the host has begun there is nothing to wait for.
+// write sends a message, or keeps it until the answer to initialize was sent. Before the
+// host has begun, messages are not held.
 func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	s.mu.Lock()
 	if !s.begun || s.open {
@@ -49,7 +49,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	if (class == Expendable || class == Latest) && s.heldSize > maxEarly || class == Ordinary && s.heldSize > 4*maxEarly {
 		return wire.ErrFull
 	}
-	text := bytes.Join(parts, nil) // the parts may be lent
+	text := bytes.Join(parts, nil) // the parts may be reused by the caller
 	s.heldSize += len(text)
 	s.held = append(s.held, heldMessage{about, class, text})
 	return nil
@@ -69,16 +69,16 @@ func (s *Session) releaseLocked() {
 	s.held, s.heldSize = nil, 0
 }
 
-// noteSent takes note that a message could not be queued: the host is gone, which
-// the edge sees by itself.
+// noteSent logs that a message could not be queued because the host is gone, which the edge
+// detects itself.
 func (s *Session) noteSent(err error) {
 	if err != nil && !errors.Is(err, wire.ErrFull) {
 		s.log.Debug("not sent to the host", "err", err)
 	}
 }
 
-// Notify sends the host a notification that belongs to no request of its. What becomes
-// of it while the host is far behind depends on its kind: see classOf, and latest.
+// Notify sends the host a notification that belongs to none of its requests. See classOf, and
+// latest, for its treatment while the host is far behind.
 func (s *Session) Notify(method string, params json.RawMessage) { s.notify(nil, method, params) }
 
 func (s *Session) notify(about *Request, method string, params json.RawMessage) {
@@ -99,8 +99,8 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 	}
 }
 
-// classOf returns the class of a notification that is not merged. MCP allows progress
-// and log messages to be lost; of what it does not know nothing can be promised.
+// classOf returns the class of a notification that is not merged. MCP allows progress and
+// log messages to be lost. Unknown notifications may be lost too.
 func classOf(method string) Class {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
@@ -114,7 +114,7 @@ func classOf(method string) Class {
 // is answered.
 func (s *Session) sendLatest(m latestMessage) error { return s.sendMerged(m, Latest) }
 
-// sendLast sends one that cannot wait any more.
+// sendLast sends a notification that cannot wait any longer.
 func (s *Session) sendLast(m latestMessage) error { return s.sendMerged(m, Ordinary) }
 
 func (s *Session) sendMerged(m latestMessage, class Class) error {
@@ -134,20 +134,20 @@ func (s *Session) noteDropped(method string) {
 	if s.opts.Dropped != nil {
 		s.opts.Dropped()
 	}
-	if first { // how many it was in the end, End says
+	if first { // End logs the final count
 		s.log.Warn("the host reads too slowly, notifications are dropped", "method", method)
 	}
 }
 
-// A batch is several messages of the host in one, whose answers go back in
-// one. It is guarded by the session's mutex.
+// A batch is a JSON-RPC batch of the host, whose answers are sent as one. The session's
+// mutex guards it.
 type batch struct {
-	left    int // requests that are not answered, and one while it is being read
+	left    int // unanswered requests, plus one while the batch is being read
 	answers [][]byte
 }
 
-// addLocked takes one answer, or that there is none, and reports whether it was the
-// last: then it returns all of them, nil where the host gets nothing.
+// addLocked adds one answer, nil if there is none, and reports whether it was the last. Then
+// it returns all of them, nil if the host gets no answer.
 func (b *batch) addLocked(parts [][]byte) (all [][]byte, last bool) {
 	if parts != nil {
 		b.answers = append(b.answers, bytes.Join(parts, nil))

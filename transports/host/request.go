@@ -11,54 +11,53 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Request is a request of the host that is not answered yet. It is answered
-// or cancelled once; what comes later has no effect.
+// A Request is an unanswered request of the host. It is answered or cancelled once; later
+// attempts have no effect.
 type Request struct {
-	ID      json.RawMessage // as it was sent; nil of one refused because another has it
+	ID      json.RawMessage // as it was sent; nil if the request is refused because of a duplicate id
 	Method  string
-	Params  json.RawMessage // of a tools/call: lent until HandleRequest returns, see Own
-	Outline *wire.Outline   // of Params as they came, nil of others
+	Params  json.RawMessage // of a tools/call: valid until HandleRequest returns, see Own
+	Outline *wire.Outline   // of the original Params, nil for others
 	Meta    json.RawMessage // the _meta of Params, nil if absent
-	Era     transports.Era  // which one it was made in
-	Peer    transports.Peer // the host, for what belongs to this request
-	Via     any             // what the edge gave to Session.Receive with it
+	Era     transports.Era  // era of the request
+	Peer    transports.Peer // the host, for messages that belong to this request
+	Via     any             // value that the edge passed to Session.Receive
 
-	Number   int64 // in the order in which requests came; the sessions' owner sets it
-	Ready    bool  // what it starts has been started: its session, the log level it asks for
-	Repeated bool  // after a login that somebody had just made
-	NoOffer  bool  // of a login: its host had one for it already
-	Counted  bool  // how it ended was told to who observes
+	Number   int64 // in the order of arrival; the owner of the sessions sets it
+	Ready    bool  // its prerequisites were started: its session, the log level it asks for
+	Repeated bool  // repeated after a login that was just made
+	NoOffer  bool  // for a login: its host already had an offer
+	Counted  bool  // its end was reported to the observer
 
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)
 
 	session *Session
-	shortID [24]byte                  // where an ID lies that is no longer
-	pieces  [wire.ResultPieces][]byte // where those of the answer lie
+	shortID [24]byte                  // memory for a short ID
+	pieces  [wire.ResultPieces][]byte // memory for the pieces of the answer
 	sdkID   int64                     // its id on the control plane, 0 on the data plane
-	batch   *batch                    // it came in, nil where it came by itself
+	batch   *batch                    // the batch it came in, nil if none
 
 	mu       sync.Mutex
 	ended    bool
-	draining bool // we end: it is to be answered now
+	draining bool // the session ends: it must be answered now
 	onCancel func(reason json.RawMessage)
 }
 
-// Own gives the request params of its own. Who needs them after HandleRequest has
-// returned calls it before that.
+// Own copies the params of the request. It is called before HandleRequest returns if they are
+// needed afterwards.
 func (r *Request) Own() { r.Params, r.Outline = bytes.Clone(r.Params), nil }
 
-// Notify implements transports.Peer: it sends a notification that belongs to the
-// request, such as its progress.
+// Notify implements transports.Peer: it sends a notification that belongs to the request,
+// such as its progress.
 func (r *Request) Notify(method string, params json.RawMessage) { r.session.notify(r, method, params) }
 
-// Request implements transports.Peer: it sends the host a request that belongs
-// to this one.
+// Request implements transports.Peer: it sends the host a request that belongs to r.
 func (r *Request) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	return r.session.request(ctx, r, method, params)
 }
 
-// Reply answers the request; an error that is a *wire.Error goes out as it is.
+// Reply answers the request; a *wire.Error is sent unchanged.
 func (r *Request) Reply(result json.RawMessage, err error) {
 	if _, first := r.end(); first {
 		r.Respond(r, result, err)
@@ -73,10 +72,10 @@ func (r *Request) Cancel(reason json.RawMessage) {
 	}
 }
 
-// Inner returns a request for a part of what r asks, such as a call that is an
-// argument of r. It has the host and the era of r, what belongs to it goes to the host
-// under r, and it is cancelled and drained with r. answer gets what it is
-// answered with, once, on the goroutine that answers; the result may be lent.
+// Inner returns a request for a part of r, such as a call that is an argument of r. It has
+// the host and the era of r. Its messages are sent to the host under r, and it is cancelled
+// and drained with r. answer is called once, on the goroutine that answers; its result
+// may be valid only during the call.
 func (r *Request) Inner(method string, params json.RawMessage, answer func(result json.RawMessage, err error)) *Request {
 	inner := &Request{
 		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, Ready: true, Number: r.Number, session: r.session,
@@ -113,11 +112,10 @@ func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 	return r.onCancel, first
 }
 
-// OnCancel has f called if the request is cancelled from now on, in the place
-// of a function given before. f is called as well when the session ends while the
-// request is in flight; then the request can still be answered, and is to be.
-// OnCancel reports false, and does not keep f, if the request is no longer live: it was
-// answered or cancelled, or the session ends.
+// OnCancel makes f the function that is called if the request is cancelled from now on. It
+// replaces an earlier function. f is also called when the session ends while the request is
+// in flight; the request can, and should, still be answered then. OnCancel returns false, and
+// does not keep f, if the request was answered or cancelled, or the session ends.
 func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,12 +137,12 @@ func (r *Request) drain() {
 	}
 }
 
-// ErrEndedByHost is the cause of a context for End where the host wants no more of its
-// session, while we go on.
+// ErrEndedByHost is the cause of a context for End if the host ended its session and the
+// process continues.
 var ErrEndedByHost = errors.New("the session was ended by its host")
 
-// cutOff returns the error that answers a request which the end of the session
-// interrupts, of which it is not known which upstream it is for.
+// cutOff returns the error for a request that the end of the session interrupts, if its
+// upstream is not known.
 func (s *Session) cutOff(outcome transports.Outcome) *wire.Error {
 	e := transports.ShuttingDown(outcome)
 	if s.endedByHost.Load() {
@@ -156,7 +154,7 @@ func (s *Session) cutOff(outcome transports.Outcome) *wire.Error {
 // CutOff returns the failure of a call that the end of its session interrupts.
 func (r *Request) CutOff(upstream string, outcome transports.Outcome) *transports.Failure {
 	f := transports.CutOff(upstream, outcome)
-	if r.session != nil && r.session.endedByHost.Load() { // that of a program's own call has none
+	if r.session != nil && r.session.endedByHost.Load() { // a program's own call has no session
 		f.Cause = ErrEndedByHost
 		if outcome == transports.NotSent {
 			f.Hint = "call again in a new session"

@@ -12,8 +12,8 @@ import (
 
 var errHostGone = errors.New("the host is gone")
 
-// Request sends the host a request that belongs to none of its own. The function
-// it returns waits for the answer.
+// Request sends the host a request that belongs to none of its own. The returned function
+// waits for the answer.
 func (s *Session) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	return s.request(ctx, nil, method, params)
 }
@@ -60,10 +60,10 @@ func (s *Session) request(ctx context.Context, about *Request, method string, pa
 	}
 }
 
-// A pendingRequest is one of ours to the host.
+// A pendingRequest is a request of ours to the host.
 type pendingRequest struct {
 	answered chan<- wire.Message
-	over     <-chan struct{} // closed when its answer was passed on, or is not wanted
+	over     <-chan struct{} // closed when its answer was forwarded, or is no longer wanted
 }
 
 func (s *Session) takePending(id int64) (p pendingRequest, ok bool) {
@@ -74,8 +74,8 @@ func (s *Session) takePending(id int64) (p pendingRequest, ok bool) {
 	return p, ok
 }
 
-// handleResponse hands the host's answer to the caller that asked. What another replica sends after
-// it must not overtake it on its way: there the host has answered before it calls.
+// handleResponse passes the host's answer to the caller. Messages that another replica sends
+// after the answer must not overtake it: there the host answered before its next call.
 func (s *Session) handleResponse(m wire.Message) {
 	id, _ := transports.ParseID(m.ID)
 	p, ok := s.takePending(id)

@@ -17,45 +17,45 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options say who answers a host.
+// Options configure a Session.
 type Options struct {
-	// Control answers the handshake, the lists and subscriptions. Nil is that the host is
-	// another replica: HandleRequest takes those requests too, results go out without what
-	// an era wants added to them, and failures with all that they say.
+	// Control answers the handshake, the lists and subscriptions. It is nil if the host is
+	// another replica: then HandleRequest gets those requests too, results are sent without the
+	// members that an era adds, and failures with all their details.
 	Control *mcp.Server
 	// HandleRequest takes every other request. It is called in the order of the
 	// wire and must not block; Request.Reply may be called from anywhere.
 	HandleRequest func(*Request)
 	// HandleNotification takes the host's notifications, in the order of the wire.
 	HandleNotification func(method string, params json.RawMessage)
-	// Busy reports whether requests wait for an upstream to start, so that a
-	// host that closed its end early still gets its answers. Nil is never.
+	// Busy reports whether requests wait for an upstream to start, so that a host that closed
+	// its input early still gets its answers. Nil means never.
 	Busy func() bool
-	// Tap shows the messages of the session, as those of Peer. Nil if unset.
+	// Tap shows the messages of the session, under the name Peer; may be nil.
 	Tap  *tap.Tap
 	Peer tap.Peer
-	// Dropped is told of each notification that is dropped; nil is nobody.
+	// Dropped is called for each dropped notification; may be nil.
 	Dropped func()
 	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// A Session is the conversation with one host, over an [Edge]. It is the Peer
-// of upstreams that talk to this host.
+// A Session is the connection of one host, over an [Edge]. It is the Peer of upstreams
+// that talk to this host.
 //
-// What the host sends comes in here; requests in flight are in inflight.go, what
-// is sent in outgoing.go, our own requests to the host in serverrequest.go, the
-// end in end.go.
+// Messages of the host are received in this file; requests in flight are in inflight.go,
+// sent messages in outgoing.go, our own requests to the host in serverrequest.go, the end
+// in end.go.
 type Session struct {
 	id      string
 	edge    Edge
 	opts    Options
 	log     *slog.Logger
 	control *controlConn
-	over    chan struct{} // closed when the host says nothing more
+	over    chan struct{} // closed when the host sends nothing more
 
 	respond func(*Request, json.RawMessage, error) // answer, made once
-	writing sync.WaitGroup                         // answers that have left the table and are not written
+	writing sync.WaitGroup                         // answers that have left the table and are not yet written
 	opening atomic.Bool                            // initialize is being answered
 
 	endedByHost atomic.Bool // set before ending
@@ -63,22 +63,22 @@ type Session struct {
 
 	mu       sync.Mutex
 	begun    bool                // initialize or a request of the stateless era was seen
-	open     bool                // what is not the answer to initialize may be written
-	ending   bool                // nothing more is taken
+	open     bool                // messages other than the answer to initialize may be written
+	ending   bool                // no more requests are accepted
 	version  string              // what initialize negotiated
-	held     []heldMessage       // until open
+	held     []heldMessage       // messages held until open
 	heldSize int                 // its bytes
-	early    int                 // what was taken while opening, in bytes
-	room     sync.Cond           // on mu: what AwaitRoom waits for may have changed
+	early    int                 // bytes received while opening
+	room     sync.Cond           // on mu: signals a change that AwaitRoom waits for
 	requests map[string]*Request // in flight, by their id as it was sent
 	idle     chan struct{}       // not nil while someone waits for the last answer
 	dropped  int                 // notifications
 	lastID   int64
-	pending  map[int64]pendingRequest // ours to the host
+	pending  map[int64]pendingRequest // our requests to the host
 }
 
-// NewSession returns the session of a host that edge reaches. id names it to
-// the SDK. End must be called.
+// NewSession returns the session of the host behind edge. id names it to the SDK. End must be
+// called.
 func NewSession(id string, edge Edge, opts Options) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -98,11 +98,11 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	return s
 }
 
-// Receive handles one message of the host. It is called in the order of the
-// wire, by one goroutine at a time, and does not block. A panic is logged, and
-// answered where it was a request's; the session goes on. The bytes of a tools/call
-// are lent to it, those of any other message are its own. via is the edge's own: it
-// is Request.Via of the requests in the message.
+// Receive handles one message of the host. It is called in the order of the wire, by
+// one goroutine at a time, and does not block. A panic is logged, and answered if a request
+// caused it; the session continues. The bytes of a tools/call are valid only during the
+// call; those of any other message belong to the session. via is an opaque value of the
+// edge: Request.Via of the requests in the message.
 func (s *Session) Receive(m wire.Message, via any) {
 	s.noteEarly(len(m.Raw))
 	if s.opts.Tap.Watched() {
@@ -127,8 +127,8 @@ func (s *Session) logPanic(p any) *wire.Error {
 	return &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)}
 }
 
-// ReceiveFault answers a line that is no message; the session goes on. m holds
-// what could be read of it.
+// ReceiveFault answers a line that is not a message; the session continues. m holds the
+// members that could be read.
 func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	s.noteEarly(len(m.Raw))
 	s.log.Warn("the host sent a line that is no message", "err", fault.Err, "text", transports.Printable(fault.Line, 120))
@@ -146,7 +146,7 @@ func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	s.reject(nil, nil, id, code, fault.Err.Error())
 }
 
-// reject answers a request that is not taken; an invalid id becomes null.
+// reject answers a request that is not accepted; an invalid id becomes null.
 func (s *Session) reject(b *batch, via any, id []byte, code int64, text string) {
 	if !wire.ValidID(id) {
 		id = nil
@@ -204,18 +204,16 @@ func (s *Session) handleNotification(m wire.Message) {
 	}
 }
 
-// maxEarly is how much is taken before initialize is answered, in bytes: the
-// messages, or what they are answered with, are kept until then. earlyCost is what
-// one costs besides its bytes: a goroutine, mostly. maxControl is how many
-// messages may wait for the control plane.
+// maxEarly limits the bytes accepted before initialize is answered, because the messages,
+// or their answers, are kept until then. earlyCost is added for each message; it is mostly a
+// goroutine. maxControl is how many messages may wait for the control plane.
 const (
 	maxEarly   = 16 << 20
 	earlyCost  = 4 << 10
 	maxControl = 256
 )
 
-// noteEarly counts a message of size bytes that came before the answer to
-// initialize.
+// noteEarly counts a message of size bytes that came before the answer to initialize.
 func (s *Session) noteEarly(size int) {
 	if s.opening.Load() {
 		s.mu.Lock()
@@ -224,9 +222,9 @@ func (s *Session) noteEarly(size int) {
 	}
 }
 
-// AwaitRoom returns when more of the host's messages may be received: what came
-// before the answer to initialize, and what waits for the control plane, is
-// bounded. An edge calls it before it reads on. It returns when the session ends.
+// AwaitRoom returns when more messages of the host may be received. It bounds those that
+// come before the answer to initialize, and those that wait for the control plane. An edge
+// calls it before each read. It returns when the session ends.
 func (s *Session) AwaitRoom() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,12 +233,11 @@ func (s *Session) AwaitRoom() {
 	}
 }
 
-// AwaitReader blocks while so much waits for the host that nobody should bring
-// more: calls in flight when the host stopped reading would otherwise all end up
-// in memory.
+// AwaitReader blocks while the queue for the host is too long to add to it. Otherwise the
+// results of all calls in flight would be kept in memory once the host stopped reading.
 func (s *Session) AwaitReader() { s.edge.AwaitRoom() }
 
-// batchVersion is the one protocol version that has JSON-RPC batches.
+// batchVersion is the only protocol version that has JSON-RPC batches.
 const batchVersion = "2025-03-26"
 
 // handleBatch handles the messages of a batch as if each had come by itself.

@@ -9,15 +9,13 @@ import (
 	"syscall"
 )
 
-// Std returns the streams on which a host reaches this process, and a function
-// that leaves them as they were. From here on os.Stdout is stderr: a stray
-// print must not end up in the protocol.
+// Std returns the streams on which a host reaches this process, and a function that restores
+// them. Afterwards os.Stdout is stderr: a stray print must not end up in the protocol.
 //
-// An output that is a pipe or a socket is made not to block, so that a write can
-// have a deadline and need not wake another goroutine; files and terminals stay
-// as they are: others may share them. The input stays as it is, too. A thread that
-// waits in read is woken by what comes, where the poller would have to wake it:
-// that is a fifth of the time of a call.
+// An output that is a pipe or a socket is made non-blocking, so that a write can have a
+// deadline and need not wake another goroutine. Files and terminals are left unchanged,
+// because others may share them. So is the input: input wakes a thread that waits in read
+// directly, without the poller, which saves a fifth of the time of a call.
 func Std() (in io.Reader, out io.Writer, restore func()) {
 	stdout, block := unblocked(os.Stdout)
 	os.Stdout = os.Stderr
@@ -35,6 +33,6 @@ func unblocked(file *os.File) (*os.File, func()) {
 	}
 	return os.NewFile(uintptr(fd), file.Name()), func() {
 		_ = syscall.SetNonblock(fd, false)
-		runtime.KeepAlive(file) // collecting it would close the descriptor
+		runtime.KeepAlive(file) // a finalizer would close the descriptor
 	}
 }

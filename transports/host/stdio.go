@@ -13,32 +13,31 @@ import (
 // The limits of a host on stdio.
 const (
 	stdioMaxMessage = 64 << 20           // the upstreams' own limits are lower
-	stdioMaxQueued  = 16 << 20           // what may wait for the host before we stop reading it
-	stdioMaxUnread  = 4 * stdioMaxQueued // what may wait before those wait who bring more
-	stdioStall      = 60 * time.Second   // how long the host may leave its end unread
+	stdioMaxQueued  = 16 << 20           // queue for the host from which its input is not read
+	stdioMaxUnread  = 4 * stdioMaxQueued // queue for the host from which senders wait
+	stdioStall      = 60 * time.Second   // how long the host may read nothing
 
-	// MaxLatest is what may wait for a host, on any edge, before more of [Latest] does not
-	// go out.
+	// MaxLatest is the queue for a host, on any edge, from which no more [Latest] is sent.
 	MaxLatest = 64 << 10
 
-	connMaxUnread = 2 * stdioMaxUnread // what may wait for one of many hosts before it is given up
+	connMaxUnread = 2 * stdioMaxUnread // queue at which one of many hosts is disconnected
 )
 
-// Stdio is the [Edge] of a host on a pair of streams, one message a line. A host
-// that does not read is not read any more; what upstreams bring then waits
-// with them, and after a minute the host counts as gone.
+// Stdio is the [Edge] of a host on a pair of streams, one message a line. While a host does
+// not read, its input is not read either, messages of upstreams wait with the upstreams,
+// and after a minute the host counts as gone.
 //
-// One of many hosts, on a connection, makes nobody wait: upstreams are read whether
-// it reads or not, and when far too much waits for it, its session ends.
+// One of many hosts, on a connection, delays nobody: upstreams are read whether it reads or
+// not, and when its queue is far too long, its session ends.
 type Stdio struct {
 	in   *wire.Reader
 	out  *wire.Writer
 	conn io.Closer // of one of many hosts, nil on streams
 }
 
-// NewStdio returns the edge of the host that writes to in and reads out. cork
-// holds back what is sent while what one read brought is handled; nil holds
-// nothing back. Serve must be called.
+// NewStdio returns the edge of the host that writes to in and reads out. cork holds back
+// messages that are sent while the messages of one read are handled; nil holds nothing
+// back. Serve must be called.
 func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
 	return newStdio(in, out, cork, stdioMaxMessage)
 }
@@ -92,10 +91,10 @@ func (e *Stdio) AwaitRoom() {
 // Gone implements Edge.
 func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
 
-// Serve runs the session, which must be on this edge, until the host closes its
-// end or stops reading ours, or ctx ends. What is in flight at the end of the
-// input is answered first, within reason. The goroutine that reads the input ends
-// with the input, that of a connection before Serve returns.
+// Serve runs the session, which must be on this edge, until the host closes its end or stops
+// reading ours, or ctx ends. Requests in flight at the end of the input are answered first,
+// within a time limit. The goroutine that reads the input ends with the input, that of a
+// connection before Serve returns.
 func (e *Stdio) Serve(ctx context.Context, s *Session) error {
 	read := make(chan error, 1)
 	reading := make(chan struct{})
@@ -123,7 +122,7 @@ func (e *Stdio) Serve(ctx context.Context, s *Session) error {
 	return errors.Join(err, e.out.Close())
 }
 
-// read hands the host's messages to the session until there are no more.
+// read passes the host's messages to the session until there are no more.
 func (e *Stdio) read(s *Session) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -138,21 +137,21 @@ func (e *Stdio) read(s *Session) (err error) {
 	for n := 0; ; n++ {
 		m, err := e.in.Next()
 		if err == nil {
-			// What is called for is mostly passed on at once, and may be large. All else
-			// is kept by some.
+			// A tools/call is mostly forwarded at once, and may be large. Other messages may be
+			// kept by their handlers.
 			if m.Method != "tools/call" || m.ID == nil {
 				m = m.Own()
 			}
 			s.Receive(m, nil)
-			// What is answered at once may be much as well. Asking takes a lock that
-			// upstreams' readers want: not for every message.
+			// Immediate answers may be large as well. Waiting takes a lock that upstreams' readers
+			// need, so it is not called for every message.
 			if n%8 == 0 && e.out.Waiting() > stdioMaxUnread {
 				e.in.Uncork()
 				e.out.WaitBelow(stdioMaxUnread)
 			}
 			continue
 		}
-		var fault *wire.Fault // in here, or it would be allocated for every message
+		var fault *wire.Fault // declared here, or it would be allocated for every message
 		switch {
 		case errors.As(err, &fault):
 			s.ReceiveFault(fault, m)
