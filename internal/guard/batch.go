@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// maxBatchLine is how many characters cmd.exe reads of a command line.
+// maxBatchLine is the number of characters of a command line that cmd.exe reads.
 const maxBatchLine = 8191
 
-// IsBatch reports whether a program of Windows is a script of its shell, such as npx.cmd.
+// IsBatch reports whether a Windows program is a batch file, such as npx.cmd.
 func IsBatch(path string) bool {
 	extension := strings.ToLower(filepath.Ext(strings.TrimRight(path, ". "))) // as Windows opens files
 	return extension == ".bat" || extension == ".cmd"
 }
 
 // BatchLine returns the command line with which cmd.exe, at shell, runs a batch file. The shell
-// reads the line before the program does, by other rules than those of package syscall, for
-// which an argument could end the command and begin another (CVE-2024-24576). An argument that
-// no quoting passes on is an error.
+// parses the line before the program does, by rules other than those of package syscall, so that
+// an argument could end the command and begin another (CVE-2024-24576). An argument that
+// cannot be quoted safely is an error.
 func BatchLine(shell, path string, args []string) (string, error) {
 	// Extensions, for percent signs; no delayed expansion of exclamation marks; no AutoRun.
 	line := `"` + shell + `" /d /e:on /v:off /c "`
@@ -44,7 +44,7 @@ func BatchLine(shell, path string, args []string) (string, error) {
 	return line, nil
 }
 
-// batchWord quotes a word for the shell and for the program to which the batch file passes it on.
+// batchWord quotes a word for the shell and for the program to which the batch file passes it.
 func batchWord(word string, path bool) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`-_./:\@+`, r)
@@ -54,14 +54,14 @@ func batchWord(word string, path bool) string {
 	}
 	var b strings.Builder
 	b.WriteByte('"')
-	backslashes := 0 // before the place; the program halves them before a quotation mark
+	backslashes := 0 // before this byte; the program halves them before a quotation mark
 	for _, c := range []byte(word) {
 		switch c {
 		case '"':
 			b.WriteString(strings.Repeat(`\`, backslashes) + `"`)
 		case '%':
-			// A variable cannot be named: what is between the second and the third sign is
-			// the empty part of one that is always there.
+			// %%cd:~,% is empty for every directory: it keeps the text between two percent signs
+			// from naming a variable.
 			b.WriteString(`%%cd:~,`)
 		}
 		if backslashes++; c != '\\' {

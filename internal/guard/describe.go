@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// describe says how a command ended.
+// describe returns an error that describes how a command ended.
 func describe(state *os.ProcessState, err error) error {
 	switch {
 	case state == nil:

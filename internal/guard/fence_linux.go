@@ -12,16 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard/child"
 )
 
-// A Fence is a deadline that guards obey by themselves: at it they kill their
-// trees, without grace, unless it was moved on meanwhile. So a tree is dead by then
-// although we are stopped (SIGSTOP), hang, or are gone.
+// A Fence is a deadline that guards enforce by themselves: they kill their trees then,
+// without a grace period, unless it was extended. So a tree is dead by then even if this
+// process is stopped (SIGSTOP), hangs, or is gone.
 //
-// The deadline is in memory that we share with the guards, in a file without a
-// name. It passes on a suspended machine too, where the trees are killed when that
-// goes on. What a fence cannot do: kill the tree of a guard that is itself stopped,
-// by the tree for instance, while we are.
+// The deadline is in memory that is shared with the guards, in a file without a name. It
+// also passes on a suspended machine, where the trees are killed on resume. A fence cannot
+// kill the tree of a guard that is itself stopped, by the tree for instance, while this
+// process is stopped too.
 type Fence struct {
-	file *os.File // read-only for everybody, us included, once it is mapped
+	file *os.File // read-only for every process, including this one, once it is mapped
 
 	mu       sync.Mutex
 	page     []byte
@@ -46,8 +46,8 @@ func NewFence() (*Fence, error) {
 		return nil, os.NewSyscallError("mmap", err)
 	}
 	f.deadline = (*atomic.Int64)(unsafe.Pointer(&f.page[0]))
-	// A command could open the file by way of our /proc/PID/fd. Only what is mapped
-	// already can write from here on; a kernel before 5.1 does not know that seal.
+	// A command could open the file through our /proc/PID/fd. From here on only existing
+	// mappings can write; a kernel before 5.1 does not know that seal.
 	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(f.file.Fd(), unix.F_ADD_SEALS, seals|unix.F_SEAL_FUTURE_WRITE); err != nil {
 		_, err = unix.FcntlInt(f.file.Fd(), unix.F_ADD_SEALS, seals)
@@ -59,11 +59,11 @@ func NewFence() (*Fence, error) {
 	return f, nil
 }
 
-// Extend moves the deadline on, for all trees that were and will be started with
-// the fence. One that is earlier than the present one changes nothing.
+// Extend moves the deadline for all trees that were and will be started with the fence. An
+// earlier deadline than the present one has no effect.
 func (f *Fence) Extend(until time.Time) {
-	// Between the call that gave until and this one the machine may have been
-	// suspended, of which only the wall clock knows.
+	// The machine may have been suspended since until was computed, which only the wall
+	// clock shows.
 	base, now := child.BootTime(), time.Now()
 	deadline := base + int64(min(until.Sub(now), until.Round(0).Sub(now.Round(0))))
 	f.mu.Lock()
@@ -73,8 +73,8 @@ func (f *Fence) Extend(until time.Time) {
 	}
 }
 
-// Close lets the deadline pass as it is: what still runs with the fence is killed
-// then. Nothing may be started with it any more, or be about to.
+// Close leaves the deadline as it is: trees that still run with the fence are killed then.
+// No tree may be started with it any more, or be about to.
 func (f *Fence) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

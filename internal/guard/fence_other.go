@@ -4,8 +4,8 @@ package guard
 
 import "time"
 
-// A Fence does nothing here: there is no guard process that could obey it while
-// we are stopped. Who must end a tree at a deadline has to see to it.
+// A Fence does nothing here: there is no guard process that could enforce it while this one is
+// stopped. The caller must end its tree at the deadline.
 type Fence struct{}
 
 // NewFence returns a fence.

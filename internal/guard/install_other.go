@@ -4,12 +4,12 @@ package guard
 
 import "time"
 
-// InstallLimit is how long a tree that installs may go on after its end was asked
-// for. Whether it works is not known here.
+// InstallLimit is how long a tree that installs may continue after it was asked to end,
+// whether it works or not.
 const InstallLimit = 15 * time.Second
 
-// Installing does nothing: where we are killed nobody waits, and else the caller
-// does.
+// Installing does nothing: after a SIGKILL of this process nobody can wait, and otherwise the
+// caller does.
 func (t *Tree) Installing(bool) {}
 
 // End does nothing: the caller waits for InstallLimit, and then ends the tree.

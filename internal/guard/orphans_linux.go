@@ -11,20 +11,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard/child"
 )
 
-// guards are those that this process has started and not yet waited for. We are
-// their subreaper: what a guard leaves when it is killed becomes our child, next
-// to the guards and to whatever else our program has started.
+// guards are the guards that this process has started and not yet waited for. This process
+// is their subreaper: processes that a killed guard leaves become its children, next to
+// the guards and to everything else it started.
 var guards struct {
 	// Held while a guard is started, as syscall.ForkLock is during a fork, and
 	// while orphans are killed: no running guard is missing from pids then, and
 	// no pid is signalled after another goroutine has reaped it.
 	sync.Mutex
 	pids    map[int]bool
-	session int   // ours
-	since   int64 // when we became subreaper, in clock ticks
+	session int   // of this process
+	since   int64 // when this process became a subreaper, in clock ticks
 }
 
-// startGuard starts a guard, as a child that will not be taken for an orphan.
+// startGuard starts a guard, as a child that is not taken for an orphan.
 func startGuard(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	guards.Lock()
 	defer guards.Unlock()
@@ -62,8 +62,8 @@ func waitGuard(p *os.Process) bool {
 	return err == nil && state.Success()
 }
 
-// killOrphans returns when no orphan is left, or when none has ended for a second:
-// those hang in the kernel. A tree that keeps forking is given up after five.
+// killOrphans returns when no orphan is left, or when none has ended for a second: those
+// hang in the kernel. It gives up on a tree that keeps forking after five seconds.
 func killOrphans() {
 	began := time.Now()
 	progress, pause := began, time.Millisecond
@@ -83,12 +83,12 @@ func killOrphans() {
 	}
 }
 
-// killOrphansOnce kills the orphans and reaps those that have ended, whose
-// children thereby become ours. Those of every tree look the same, which does
-// no harm: no orphan has a guard.
+// killOrphansOnce kills the orphans and reaps those that have ended, whose children thereby
+// become ours. Orphans of different trees cannot be told apart, which is harmless: no orphan
+// has a guard.
 //
-// A child is an orphan unless it is a guard, has our session, which nothing
-// that a guard started can enter, or was there before the first guard.
+// A child is an orphan unless it is a guard, is in our session, which nothing that a guard
+// started can enter, or existed before the first guard.
 func killOrphansOnce() (left, reaped bool) {
 	guards.Lock()
 	defer guards.Unlock()
@@ -111,7 +111,7 @@ func killOrphansOnce() (left, reaped bool) {
 			if group, err := syscall.Getpgid(p.Pid); err == nil && group > 1 {
 				_ = syscall.Kill(-group, syscall.SIGKILL)
 			}
-			// What runs as another user is not waited for.
+			// Processes of another user are not waited for.
 			left = syscall.Kill(p.Pid, syscall.SIGKILL) == nil || left
 		}
 	}

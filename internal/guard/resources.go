@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// ErrResources is in the errors of [Start] that are no fault of the command: the
-// system, or a limit set for us, denies us a file, a process or memory.
+// ErrResources is wrapped by errors of [Start] that are not the command's fault: the
+// system, or a limit of this process, denies a file, a process or memory.
 var ErrResources = errors.New("dynmcp is out of system resources")
 
-// MarkResources returns err, wrapped so that it is ErrResources if it says so in
-// the system's terms. Errors of Start are marked already.
+// MarkResources wraps err with ErrResources if it reports a shortage in the system's
+// terms. Errors of Start are already marked.
 func MarkResources(err error) error {
 	if isShortage(err) {
 		return fmt.Errorf("%w: %w", ErrResources, err)

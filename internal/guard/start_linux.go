@@ -16,8 +16,8 @@ import (
 const (
 	// startLimit is how long a guard may take to start its command.
 	startLimit = 10 * time.Second
-	// guardLimit is how long after SIGKILL is due a guard may take to end the
-	// tree. Then it is killed itself, as it may be stopped, and we end the tree.
+	// guardLimit is how long a guard may take to end the tree once SIGKILL is due. Then the
+	// guard, which may be stopped, is killed itself, and this process ends the tree.
 	guardLimit = time.Second
 )
 
@@ -30,12 +30,12 @@ type Tree struct {
 	pid    int
 }
 
-// Start starts cmd as exec.Cmd.Start does, in a session of its own. Of cmd
-// only the path, the arguments, the directory, the environment and the three
-// streams are used; the streams must be files. Wait and then Reap must be
-// called. A failure that is not the command's fault is ErrResources. Where there
-// is a fence the tree is killed at its deadline, and is not started after that:
-// ErrFenced. Walls, which may be nil, are put around the command and not around its guard.
+// Start starts cmd as exec.Cmd.Start does, in a session of its own. Of cmd only the path,
+// the arguments, the directory, the environment and the three streams are used; the streams
+// must be files. Wait and then Reap must be called. A failure that is not the command's
+// fault is ErrResources. A fence, which may be nil, kills the tree at its deadline; starting
+// a tree after that is ErrFenced. Walls, which may be nil, confine the command and not its
+// guard.
 func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
@@ -83,7 +83,7 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		Dir:   cmd.Dir,
 		Env:   append([]string{child.Environment}, cmd.Environ()...),
 		Files: files,
-		// When we are gone a guard that was stopped goes on, and ends the tree.
+		// When this process is gone, a stopped guard continues, and ends the tree.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
 	})
 	if err != nil {
@@ -104,18 +104,18 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	return t, nil
 }
 
-// give writes the filter to a guard that waits for it. One that gets none starts nothing.
+// give writes the filter to a guard that waits for it. A guard without a filter starts nothing.
 func (w *Walls) give(filter *os.File) error {
 	defer filter.Close()
 	text, err := w.Filter()
 	if err != nil {
 		return MarkResources(err)
 	}
-	_, _ = filter.Write(text) // a pipe holds it; a guard that is gone says so by its events
+	_, _ = filter.Write(text) // a pipe has room for it; events show that a guard is gone
 	return nil
 }
 
-// file returns a stream of a command, or instead if it has none.
+// file returns a stream of a command, or instead if the command has none.
 func file(stream any, instead *os.File) *os.File {
 	if f, ok := stream.(*os.File); ok {
 		return f
@@ -123,8 +123,7 @@ func file(stream any, instead *os.File) *os.File {
 	return instead
 }
 
-// started waits for the guard to say that the command runs: 2 ms on an idle
-// machine.
+// started waits until the guard reports that the command runs: 2 ms on an idle machine.
 func (t *Tree) started() error {
 	_ = t.closer.SetReadDeadline(time.Now().Add(startLimit))
 	defer t.closer.SetReadDeadline(time.Time{})
@@ -144,7 +143,7 @@ func (t *Tree) started() error {
 	return fmt.Errorf("%w: the guard process did not start", ErrResources)
 }
 
-// next returns the name of the guard's next event, "" where there is none.
+// next returns the name of the guard's next event, "" if there is none.
 func (t *Tree) next() string { return t.until(' ') }
 func (t *Tree) word() string { return t.until('\n') }
 
@@ -162,8 +161,8 @@ func (t *Tree) Pid() int { return t.pid }
 // Terminate asks the command and its group to end, with SIGTERM.
 func (t *Tree) Terminate() { t.order(child.OrderTerminate) }
 
-// Kill ends every process of the tree at once. Wait and Reap return a second later
-// even if the guard does nothing.
+// Kill ends every process of the tree at once. Wait and Reap return within a second even if
+// the guard does nothing.
 func (t *Tree) Kill() {
 	t.order(child.OrderKill)
 	time.AfterFunc(guardLimit, t.killGuard)
@@ -171,14 +170,13 @@ func (t *Tree) Kill() {
 
 func (t *Tree) killGuard() { _ = t.guard.Kill() }
 
-// InstallLimit is how long a tree that installs may go on after its end was asked
-// for, while it works.
+// InstallLimit is how long a tree that installs may continue to work after it was asked to
+// end.
 const InstallLimit = child.InstallLimit
 
-// Installing says whether the command installs something, such as a package, that
-// is left unusable when it is ended in the middle. While it does, End and our own
-// end leave it alone for as long as it works, InstallLimit at most; Terminate and
-// Kill do not.
+// Installing reports whether the command installs something, such as a package, that
+// would be unusable if interrupted. During that time, End and the end of this process let it
+// continue while it works, at most for InstallLimit; Terminate and Kill do not.
 func (t *Tree) Installing(on bool) {
 	order := byte(child.OrderInstalled)
 	if on {
@@ -187,15 +185,15 @@ func (t *Tree) Installing(on bool) {
 	t.order(order)
 }
 
-// End has the guard end the tree as if we were gone.
+// End makes the guard end the tree as if this process were gone.
 func (t *Tree) End() { t.order(child.OrderEnd) }
 
-// order tells the guard what to do. If the guard is gone the order is moot: Reap
-// kills what it left.
+// order sends an order to the guard. If the guard is gone the order is moot: Reap kills the
+// processes that it left.
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 
-// Wait returns when the command has ended, and says how: ErrFenced where its fence
-// ended it. What it started may still be there, until Reap has returned.
+// Wait returns when the command has ended, with an error that describes how: ErrFenced if
+// its fence ended it. Processes that it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	var status syscall.WaitStatus
 	event := t.next()
@@ -221,8 +219,7 @@ func (t *Tree) Wait() error {
 	return fmt.Errorf("it ended: exit status %d", status.ExitStatus())
 }
 
-// Reap returns when nothing of the tree is left. A command that still runs is
-// ended.
+// Reap returns when nothing of the tree is left. It ends a command that still runs.
 func (t *Tree) Reap() {
 	t.close()
 	late := time.AfterFunc(child.Grace+guardLimit, t.killGuard)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// grace is how long processes that a command left behind have after SIGTERM.
+// grace is the time after SIGTERM for processes that a command left behind.
 const grace = 500 * time.Millisecond
 
-// A Tree is a command that was started, and what it starts in turn and does not
-// leave its process group.
+// A Tree is a command that was started, and those of its descendants that stay in its process
+// group.
 type Tree struct{ cmd *exec.Cmd }
 
 // Start starts cmd in a session of its own. Wait and then Reap must be called. A
@@ -31,15 +31,15 @@ func (t *Tree) Terminate() { _ = syscall.Kill(-t.Pid(), syscall.SIGTERM) }
 // Kill ends the group at once.
 func (t *Tree) Kill() { _ = syscall.Kill(-t.Pid(), syscall.SIGKILL) }
 
-// Wait returns when the command has ended, and says how. What it started may
-// still be there, until Reap has returned.
+// Wait returns when the command has ended, with an error that describes how. Processes that
+// it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	err := t.cmd.Wait()
 	return describe(t.cmd.ProcessState, err)
 }
 
-// Reap ends what the command left of its group. While a member lives the
-// kernel does not reuse the group's number.
+// Reap ends the rest of the command's group. While a member lives the kernel does not reuse
+// the group's number.
 func (t *Tree) Reap() {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if syscall.Kill(-t.Pid(), sig) != nil {

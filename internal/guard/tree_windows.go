@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A Tree is a command that was started, and everything it starts in turn: a job
-// object that ends with the last handle to it, which is ours.
+// A Tree is a command that was started, and everything it starts in turn: a job object that
+// ends with its last handle, which this process holds.
 type Tree struct {
 	cmd *exec.Cmd
 	job windows.Handle
@@ -46,8 +46,8 @@ func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
 	return t, nil
 }
 
-// Batch has the system's shell run the command if it is a batch file, with arguments that
-// reach it as they are.
+// Batch makes the system's shell run the command if it is a batch file, with arguments quoted
+// so that they arrive unchanged.
 func Batch(cmd *exec.Cmd) error {
 	if !IsBatch(cmd.Path) {
 		return nil
@@ -66,8 +66,8 @@ func Batch(cmd *exec.Cmd) error {
 	return nil
 }
 
-// newJob returns a job whose processes end with its last handle, also when we
-// are killed.
+// newJob returns a job whose processes end with its last handle, also when this process is
+// killed.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// adopt puts the command into the job and has it begin: what it starts is in the job too.
+// adopt puts the command into the job and resumes it: its children are in the job too.
 func (t *Tree) adopt() error {
 	var err error
 	handleErr := t.cmd.Process.WithHandle(func(process uintptr) {
@@ -98,27 +98,27 @@ func (t *Tree) adopt() error {
 	return cmp.Or(handleErr, err)
 }
 
-// resume is NtResumeProcess, since the handle of the first thread, which ResumeThread takes,
-// is closed by package os.
+// resume is NtResumeProcess. ResumeThread needs the handle of the first thread, which package
+// os closes.
 var resume = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
 // Pid returns the process id of the command.
 func (t *Tree) Pid() int { return t.cmd.Process.Pid }
 
-// Terminate does nothing: there is no SIGTERM, closing stdin was the request.
+// Terminate does nothing: there is no SIGTERM, and closing stdin was the request.
 func (t *Tree) Terminate() {}
 
 // Kill ends every process of the tree at once.
 func (t *Tree) Kill() { _ = windows.TerminateJobObject(t.job, 1) }
 
-// Wait returns when the command has ended, and says how. What it started may
-// still be there, until Reap has returned.
+// Wait returns when the command has ended, with an error that describes how. Processes that
+// it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	err := t.cmd.Wait()
 	return describe(t.cmd.ProcessState, err)
 }
 
-// Reap ends what the command left behind.
+// Reap ends the processes that the command left behind.
 func (t *Tree) Reap() {
 	_ = windows.TerminateJobObject(t.job, 1)
 	_ = windows.CloseHandle(t.job)

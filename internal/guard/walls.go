@@ -2,17 +2,17 @@ package guard
 
 import "os"
 
-// NoFilter is what a Filter returns on a system that has none. The command gets the other walls.
+// NoFilter is returned by Filter on a system without seccomp. The other limits still apply.
 var NoFilter = []byte{0}
 
-// Walls are what a command and all that it starts may not pass: see package sandbox, which
-// makes them. They hold on Linux alone.
+// Walls limit a command and everything that it starts: see package sandbox, which makes them.
+// They work only on Linux.
 type Walls struct {
-	Ruleset *os.File // of Landlock; nil is none
-	// Filter returns that of seccomp when the walls are complete; nil is none. It is called
+	Ruleset *os.File // of Landlock; may be nil
+	// Filter returns the seccomp filter when the walls are complete; may be nil. It is called
 	// while the guard starts, which takes longer than the walls.
 	Filter func() ([]byte, error)
-	// Listener is a socket, on which the guard gives away the file by which the kernel asks about
-	// calls of the command; nil is none.
+	// Listener is a socket on which the guard sends the file by which the kernel asks about calls
+	// of the command; may be nil.
 	Listener *os.File
 }

@@ -7,16 +7,15 @@ import (
 	"unsafe"
 )
 
-// A fence is a time that the parent moves on while it may have this tree. When
-// nothing has moved it and it has passed, the tree is killed: the parent may be
-// stopped, or hang, and could not do it.
+// A fence is a deadline that the parent extends while it may run this tree. Once it has
+// passed, the tree is killed by the guard, because the parent may be stopped, or hang.
 type fence struct {
 	deadline *atomic.Int64   // a BootTime, in memory that the parent writes
 	passed   <-chan struct{} // closed when the deadline has passed; nil where there is none
 }
 
 // open maps the file that the parent shares with its guards and closes it, so that the
-// command does not have it.
+// command does not inherit it.
 func (f *fence) open(file int) error {
 	page, err := syscall.Mmap(file, 0, FenceSize, syscall.PROT_READ, syscall.MAP_SHARED)
 	_ = syscall.Close(file)
@@ -31,10 +30,10 @@ func (f *fence) over() bool {
 	return f.deadline != nil && BootTime() >= f.deadline.Load()
 }
 
-// watch has passed closed when the deadline has passed. It sleeps until the
-// deadline that it has read and reads again: to move it costs the parent nothing
-// for each guard. The sleep is one to a point in time, so it ends at once where we
-// or the whole machine were stopped beyond that.
+// watch closes passed when the deadline has passed. It sleeps until the deadline that it
+// has read and reads it again, so that extending it costs the parent nothing per guard. The
+// sleep has an absolute end, so it ends at once if the process or the whole machine was
+// suspended beyond that.
 func (f *fence) watch() {
 	if f.deadline == nil {
 		return
@@ -51,8 +50,8 @@ func (f *fence) watch() {
 
 const clockBootTime = 7
 
-// BootTime returns the nanoseconds since the machine was started, those included
-// for which it was suspended (CLOCK_BOOTTIME).
+// BootTime returns the nanoseconds since the machine was started, including the time for
+// which it was suspended (CLOCK_BOOTTIME).
 func BootTime() int64 {
 	var now syscall.Timespec
 	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBootTime, uintptr(unsafe.Pointer(&now)), 0)
@@ -65,6 +64,6 @@ func sleepUntil(deadline int64) {
 	until := syscall.NsecToTimespec(deadline)
 	_, _, errno := syscall.Syscall6(syscall.SYS_CLOCK_NANOSLEEP, clockBootTime, absolute, uintptr(unsafe.Pointer(&until)), 0, 0, 0)
 	if errno != 0 && errno != syscall.EINTR {
-		time.Sleep(50 * time.Millisecond) // a kernel that does not sleep by this clock
+		time.Sleep(50 * time.Millisecond) // a kernel that cannot sleep by this clock
 	}
 }

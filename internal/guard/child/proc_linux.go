@@ -6,23 +6,23 @@ import (
 	"syscall"
 )
 
-// Info is what /proc says of a process.
+// Info describes a process, from /proc.
 type Info struct {
 	Pid     int
 	Session int
 	Started int64 // in clock ticks since the machine was started
-	Ticks   int64 // of processor time that it and its reaped children had
+	Ticks   int64 // processor time, including reaped children
 }
 
-// Children returns the processes whose parent we are, zombies included. The
-// kernel's own list, /proc/PID/task/TID/children, is not built into every
-// kernel. An error says that some may be missing.
+// Children returns the children of this process, zombies included. The kernel's own list,
+// /proc/PID/task/TID/children, is not built into every kernel. An error means that some may
+// be missing.
 func Children() ([]Info, error) {
 	return processes(func(fields []string) bool { return number(fields[1]) == int64(os.Getpid()) })
 }
 
-// processes returns the processes that are picked by the fields of
-// proc_pid_stat(5) from number 3 on. An error says that some may be missing.
+// processes returns the processes that picked selects by the fields of proc_pid_stat(5)
+// from number 3 on. An error means that some may be missing.
 func processes(picked func(fields []string) bool) ([]Info, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -43,7 +43,7 @@ func processes(picked func(fields []string) bool) ([]Info, error) {
 		switch err {
 		case nil:
 		case syscall.ENOENT, syscall.ESRCH, syscall.EACCES:
-			continue // gone, or not for us to see
+			continue // gone, or not visible to us
 		default:
 			return nil, err
 		}
@@ -60,8 +60,8 @@ func processes(picked func(fields []string) bool) ([]Info, error) {
 	return all, nil
 }
 
-// statFields returns the fields that follow the command's name, which stands in
-// parentheses and may hold any byte.
+// statFields returns the fields after the command's name, which is in parentheses and may
+// contain any byte.
 func statFields(stat []byte) []string {
 	for i := len(stat) - 2; i >= 0; i-- {
 		if stat[i] == ')' {
@@ -71,7 +71,7 @@ func statFields(stat []byte) []string {
 	return nil
 }
 
-// split returns the parts of text that a separator ends, or the end of text.
+// split returns the parts of text, each ended by the separator or the end of text.
 func split(text []byte, separator byte) []string {
 	var parts []string
 	start := 0
@@ -92,8 +92,8 @@ func number(field string) int64 {
 	return n
 }
 
-// readFile is os.ReadFile for what never blocks: it does without the poller, and
-// its errors are a syscall.Errno.
+// readFile is os.ReadFile for files that never block: it avoids the poller, and its errors
+// are a syscall.Errno.
 func readFile(name string) (text []byte, err error) {
 	fd, err := again(func() (int, error) { return syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 )
 
 // Name makes a program a guard if its zeroth argument begins with it. The command's path
-// follows it, and then the command's own arguments from the zeroth on. What is appended to
-// the name, in this order, says which files it inherits besides.
+// follows, and then the command's own arguments from the zeroth on. Suffixes of the name, in
+// this order, list the other files that the guard inherits.
 const (
 	Name     = "dynmcp-guard"
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
-	Landlock = "-landlock" // a ruleset that the command gets; it is complete when the filter is
-	Seccomp  = "-seccomp"  // a filter that the command gets, to be read to its end
-	Asked    = "-asked"    // a socket: one packet is a filter, whose file to listen on is sent back
+	Landlock = "-landlock" // a ruleset for the command; it is complete when the filter is
+	Seccomp  = "-seccomp"  // a filter for the command, to be read to its end
+	Asked    = "-asked"    // a socket: one packet is a filter, whose notification file is sent back
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
-// runtime takes the first of a name. With one processor it starts no threads to
-// spread its work, a tenth of the time that a guard takes.
+// runtime uses the first of equal names. With one processor it starts no extra threads, which
+// saves a tenth of the guard's time.
 const Environment = "GOMAXPROCS=1"
 
 // An order is one byte; an event is a line of a name and a number.
 const (
 	OrderTerminate  = 'T'
 	OrderKill       = 'K'
-	OrderEnd        = 'E' // as when we are gone
+	OrderEnd        = 'E' // as if the parent were gone
 	OrderInstalling = 'I'
 	OrderInstalled  = 'D'
 
@@ -42,13 +42,13 @@ const (
 const (
 	ordersFile = 3
 	eventsFile = 4
-	firstFile  = 5 // of those that the name says
+	firstFile  = 5 // the first file listed by the name
 )
 
-// FenceSize is that of a deadline.
+// FenceSize is the size of a deadline.
 const FenceSize = 8
 
-// Grace is how long processes that a command left behind have after SIGTERM.
+// Grace is the time after SIGTERM for processes that a command left behind.
 const Grace = 500 * time.Millisecond
 
 func init() {
@@ -58,15 +58,15 @@ func init() {
 	}
 }
 
-// A guard runs one command. All of its work is done by one goroutine: while that
-// looks at a child nobody else reaps it, so a pid cannot have been reused.
+// A guard runs one command. One goroutine does all of its work: while it looks at a child
+// nobody else reaps it, so a pid cannot have been reused.
 type guard struct {
 	command int // its pid, 0 once it has been reaped
 	orders  <-chan byte
 	signals chan os.Signal
-	sweep   <-chan time.Time // when to kill what is left; nil until the tree is to end
+	sweep   <-chan time.Time // when to kill the rest; nil until the tree is to end
 	pause   time.Duration    // between that sweep and the next
-	giveUp  time.Time        // when to leave what could not be killed
+	giveUp  time.Time        // when to give up on processes that cannot be killed
 
 	installing bool // the command must not be ended while it works
 	wait       installation
@@ -75,15 +75,15 @@ type guard struct {
 	walls walls
 }
 
-// serve starts a command and returns when the tree has ended. Status 0 promises
-// that nothing of it is left; after any other the parent has to look.
+// serve starts a command and returns when the tree has ended. Status 0 promises that
+// nothing of it is left; after any other status the parent must check.
 func serve(path string, args []string) int {
 	syscall.CloseOnExec(ordersFile)
 	syscall.CloseOnExec(eventsFile)
 	setName(Name) // otherwise ps shows "exe"
 	g := &guard{signals: make(chan os.Signal, 16)}
-	// Caught, not ignored: the command would inherit ignored signals. So it does
-	// those that were ignored before, as under nohup.
+	// Caught, not ignored: the command would inherit ignored signals. It does inherit
+	// signals that were ignored before, as under nohup.
 	signal.Notify(g.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGQUIT)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
@@ -114,7 +114,7 @@ func serve(path string, args []string) int {
 	return 0
 }
 
-// inherit takes the files that the rest of our name says.
+// inherit takes the files that the suffixes of the name list.
 func (g *guard) inherit(rest string) error {
 	fd := firstFile
 	has := func(suffix string) bool {
@@ -130,7 +130,7 @@ func (g *guard) inherit(rest string) error {
 			return err
 		}
 	}
-	if rest != "" { // walls: what a host has left open leads around them
+	if rest != "" { // a sandbox: a file that a host left open would bypass it
 		if err := closeAllOnExec(); err != nil {
 			return err
 		}
@@ -144,9 +144,9 @@ func (g *guard) inherit(rest string) error {
 			return err
 		}
 		if len(filter) == 0 {
-			return syscall.ECANCELED // the walls could not be made, or we are alone
+			return syscall.ECANCELED // the sandbox could not be made, or the parent is gone
 		}
-		if len(filter) > 1 { // one byte says that this system has none
+		if len(filter) > 1 { // one byte means that this system has none
 			g.walls.filter = filter
 		}
 	}
@@ -156,7 +156,7 @@ func (g *guard) inherit(rest string) error {
 	return nil
 }
 
-// start starts the command and says so.
+// start starts the command and reports it.
 func (g *guard) start(path string, args []string) error {
 	environment, err := readFile("/proc/self/environ") // os.Environ has each name once
 	if err != nil {
@@ -178,8 +178,8 @@ func (g *guard) start(path string, args []string) error {
 	})
 }
 
-// detachStdio closes the guard's copies of the command's streams: when the
-// command closes one, its peer must see that.
+// detachStdio closes the guard's copies of the command's streams: when the command
+// closes one, its peer must notice.
 func detachStdio() error {
 	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -193,7 +193,7 @@ func detachStdio() error {
 	return syscall.Close(null)
 }
 
-// receive returns the orders as they come; the channel is closed when the parent
+// receive returns the orders as they arrive; the channel is closed when the parent
 // is gone.
 func receive() <-chan byte {
 	orders := make(chan byte)
@@ -210,8 +210,8 @@ func receive() <-chan byte {
 	return orders
 }
 
-// watch returns when nothing of the tree is left, or false if some of it could
-// not be killed.
+// watch returns when nothing of the tree is left, or false if a part of it could not be
+// killed.
 func (g *guard) watch() bool {
 	for {
 		select {
@@ -268,7 +268,7 @@ func (g *guard) end() {
 	}
 }
 
-// endNow asks what is left of the tree to end, and after a grace kills it.
+// endNow asks the rest of the tree to end, and kills it after a grace period.
 func (g *guard) endNow() {
 	g.wait.look = nil
 	if g.sweep == nil {
@@ -277,9 +277,9 @@ func (g *guard) endNow() {
 	}
 }
 
-// sweepIn schedules the first of many sweeps: each kills one generation, whose
-// children then become ours, and a fork may outrun a sweep. Only processes that
-// run as another user or hang in the kernel survive to the end.
+// sweepIn schedules the first of many sweeps: each kills one generation, whose children
+// then become ours, and a fork may outrun a sweep. Only processes that run as another user or
+// hang in the kernel survive to the end.
 func (g *guard) sweepIn(d time.Duration) {
 	g.pause = time.Millisecond
 	g.sweep = time.After(d)
@@ -292,14 +292,14 @@ func (g *guard) signal(sig syscall.Signal) {
 	if g.command != 0 {
 		_ = syscall.Kill(-g.command, sig)
 	}
-	orphans, _ := Children() // what could not be read is there at the next sweep
+	orphans, _ := Children() // the next sweep finds those that could not be read
 	for _, p := range orphans {
 		_ = syscall.Kill(p.Pid, sig)
 	}
 }
 
-// reap reaps the children that ended and reports whether any are left. Only if
-// the command leaves some is /proc read: most leave none, and it costs 2.5 ms.
+// reap reaps the children that ended and reports whether any are left. /proc is read only
+// if the command leaves some: most leave none, and it costs 2.5 ms.
 func (g *guard) reap() bool {
 	for {
 		var status syscall.WaitStatus
@@ -320,7 +320,7 @@ func (g *guard) reap() bool {
 	}
 }
 
-// tell writes an event. That nobody reads it any more the orders tell too.
+// tell writes an event. A parent that no longer reads has also closed the orders.
 func tell(event string, n int) {
 	_, _ = syscall.Write(eventsFile, []byte(event+" "+strconv.Itoa(n)+"\n"))
 }

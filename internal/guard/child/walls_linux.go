@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// What package syscall has no names for, beside those in kernel_linux.go.
+// Constants that package syscall lacks, beside those in kernel_linux.go.
 const (
 	sysRestrictSelf   = 446 // landlock_restrict_self, of every architecture
 	prSetDumpable     = 4
@@ -18,15 +18,15 @@ const (
 	seccompModeFilter = 2
 )
 
-// walls are what the command may not pass, and nothing that it starts. We stay outside:
-// the kernel has them by thread.
+// walls are the sandbox of the command and everything it starts. The guard stays outside,
+// as the kernel applies it per thread.
 type walls struct {
-	ruleset  int    // a file, 0 is none
-	filter   []byte // of seccomp, empty is none
-	listener int    // a socket, 0 is none
+	ruleset  int    // a file, 0 if none
+	filter   []byte // of seccomp, empty if none
+	listener int    // a socket, 0 if none
 }
 
-// within calls start on a thread within the walls.
+// within calls start on a thread inside the sandbox.
 func (w *walls) within(start func() error) (err error) {
 	if w.ruleset == 0 && len(w.filter) == 0 && w.listener == 0 {
 		return start()
@@ -44,8 +44,8 @@ func (w *walls) within(start func() error) (err error) {
 	return err
 }
 
-// keptCapabilities are those that a command of root keeps: to own and to change files
-// within the walls, to signal, to change its user, and to listen on low ports.
+// keptCapabilities are the capabilities that a command of root keeps: to own and to change
+// files within the sandbox, to signal, to change its user, and to listen on low ports.
 const keptCapabilities = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<10
 
 // capabilities are struct __user_cap_header_struct and __user_cap_data_struct, version 3.
@@ -54,9 +54,9 @@ type capabilities struct {
 	low, high    struct{ effective, permitted, inheritable uint32 }
 }
 
-// dropCapabilities leaves this thread of root those that are kept: with the others it could look
-// over the walls. No program that it executes can have more than it has, for want of new
-// privileges.
+// dropCapabilities leaves this thread of root only the kept capabilities: the others would let
+// it bypass the sandbox. Programs that it executes cannot gain more, as new privileges are
+// disabled.
 func dropCapabilities() error {
 	c := capabilities{version: 0x20080522}
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&c)), uintptr(unsafe.Pointer(&c.low)), 0); errno != 0 {
@@ -70,9 +70,9 @@ func dropCapabilities() error {
 	return errorOf(errno)
 }
 
-// raise puts the walls around this thread. It is within them as the command is, so Landlock would
-// show the command our memory and our files by it: the kernel shows nobody those
-// of a process that is not to be dumped.
+// raise puts this thread into the sandbox. The command is in it too, so that Landlock would let
+// the command read our memory and files through the thread. The kernel hides those of a
+// process that is not dumpable.
 func (w *walls) raise() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetDumpable, 0, 0); errno != 0 {
 		return errno
@@ -112,7 +112,7 @@ func install(filter []byte) error {
 }
 
 // unsignalled is a filter that refuses signals to a process and to one of its threads. That
-// thread is within the walls as the command is, so Landlock allows them.
+// thread is in the same sandbox as the command, so that Landlock allows them.
 func unsignalled(pid, tid int) []byte {
 	const (
 		load, jumpIfEqual, jump, ret = 0x20, 0x15, 0x05, 0x06
@@ -151,8 +151,8 @@ type program struct {
 
 func programOf(filter []byte) program { return program{uint16(len(filter) / 8), &filter[0]} }
 
-// listen has the kernel ask, before this thread and what it starts make certain calls. Our
-// parent answers: it gets the file on which it is asked.
+// listen makes the kernel ask before this thread and its children make certain calls. The
+// parent, which gets the notification file, answers.
 func (w *walls) listen() error {
 	filter := make([]byte, 8192)
 	n, err := again(func() (int, error) { return syscall.Read(w.listener, filter) })
@@ -179,7 +179,7 @@ func sysSeccomp() uintptr {
 	return 277
 }
 
-// closeAllOnExec has the command inherit nothing but its streams.
+// closeAllOnExec makes the command inherit nothing but its streams.
 func closeAllOnExec() error {
 	const sysCloseRange, onExec = 436, 1 << 2 // of every architecture
 	_, _, errno := syscall.RawSyscall(sysCloseRange, 3, 1<<32-1, onExec)
