@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Each run writes files of its own, so that runs need no lock between them: a file is full
-// at a size or an age, and another is begun. Whoever begins one removes those that are too
-// old, and the oldest of too many. The libraries for this rotate one file of one process,
-// by renaming it, and keep a goroutine that never ends.
+// Each run writes files of its own, so that runs need no lock between them. A file that has
+// reached a size or an age is followed by a new one; the run that begins it removes the files
+// that are too old, and the oldest of too many. Libraries for this rotate one file of one
+// process, by renaming it, and keep a goroutine that never ends.
 
 const (
 	suffix   = ".jsonl"
@@ -22,7 +22,7 @@ const (
 	fullAge  = 24 * time.Hour
 )
 
-// files are those that a run writes.
+// files are the files that a run writes.
 type files struct {
 	dir   string
 	run   string
@@ -44,12 +44,12 @@ func (f *files) prepare() error {
 	return nil
 }
 
-// write appends lines to the file, and returns how many are there as a whole.
+// write appends lines to the file, and returns how many are completely written.
 func (f *files) write(lines []byte) (whole int, err error) {
 	if err := f.ready(); err != nil {
 		return 0, err
 	}
-	if f.partial { // another line is not part of that which was cut
+	if f.partial { // start a new line after a truncated one
 		lines, whole = append([]byte{'\n'}, lines...), -1
 	}
 	n, err := f.file.Write(lines)
@@ -59,7 +59,7 @@ func (f *files) write(lines []byte) (whole int, err error) {
 	return max(whole, 0), err
 }
 
-// ready has a file that is there and not full.
+// ready ensures that the current file exists and is not full.
 func (f *files) ready() error {
 	if f.file != nil {
 		info, err := f.file.Stat()
@@ -91,8 +91,8 @@ func (f *files) close() {
 	}
 }
 
-// sweep removes what is too old, and the oldest of what is too much. but is the file that
-// was just begun.
+// sweep removes files that are too old, and the oldest until the rest fits. but is the file
+// that was just begun.
 func (f *files) sweep(but string) {
 	all := list(f.dir)
 	var sum int64
@@ -105,9 +105,9 @@ func (f *files) sweep(but string) {
 	}
 }
 
-// list returns the files of a directory, those that were written last at the end.
+// list returns the files of a directory, the most recently written last.
 func list(dir string) (all []fs.FileInfo) {
-	entries, _ := os.ReadDir(dir) // none are read where there is none
+	entries, _ := os.ReadDir(dir) // an unreadable directory is empty
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(entry.Name(), suffix) {

@@ -1,5 +1,5 @@
 // Package activity keeps a record of calls: a line of JSON for each, in files of one
-// directory that all runs of a user share. What is called does not wait for it.
+// directory that all runs of a user share. Calls do not wait for the disk.
 package activity
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Line is one call as it is recorded.
+// A Line is the record of one call.
 type Line struct {
-	Time      time.Time `json:"time"` // when it began
+	Time      time.Time `json:"time"` // when the call began
 	Run       string    `json:"run"`
 	Session   string    `json:"session"`
-	Host      string    `json:"host,omitempty"` // what it calls itself
+	Host      string    `json:"host,omitempty"` // the name that it reports
 	Principal string    `json:"principal,omitempty"`
 	Surface   string    `json:"surface,omitempty"`
-	Server    string    `json:"server,omitempty"` // "" of a tool of dynmcp's own
-	Tool      string    `json:"tool,omitempty"`   // by the server's name for it
-	Method    string    `json:"method,omitempty"` // if it is no call of a tool
+	Server    string    `json:"server,omitempty"` // "" for a tool of dynmcp's own
+	Tool      string    `json:"tool,omitempty"`   // the server's name for it
+	Method    string    `json:"method,omitempty"` // unless it is a call of a tool
 	Outcome   string    `json:"outcome"`          // done, not_sent or unknown
 	Kind      string    `json:"kind"`             // how it ended, as in the metrics
 	Rule      int       `json:"rule,omitempty"`   // of the policy that refused it
 	MS        float64   `json:"ms"`
-	StartMS   float64   `json:"start_ms,omitempty"` // of them, until the server was there
+	StartMS   float64   `json:"start_ms,omitempty"` // the part of it before the server was ready
 	BytesIn   int       `json:"bytes_in"`           // of the params
 	BytesOut  int       `json:"bytes_out"`          // of the result
 	TokensIn  int       `json:"tokens_in"`          // of the arguments, estimated
@@ -45,13 +45,13 @@ type Line struct {
 	Dropped   int64           `json:"dropped,omitempty"` // lines for which there was no room before this one
 }
 
-// IsOwn reports whether a line is of a tool of dynmcp's own.
+// IsOwn reports whether a line is about a tool of dynmcp's own.
 func (l *Line) IsOwn() bool { return l.Server == "" && l.Tool != "" }
 
-// Failed reports whether the call did not end as it should.
+// Failed reports whether the call failed.
 func (l *Line) Failed() bool { return l.Kind != "ok" }
 
-// Name is the name that people know the tool by.
+// Name returns the name of the tool for display.
 func (l *Line) Name() string {
 	switch {
 	case l.IsOwn():
@@ -62,7 +62,7 @@ func (l *Line) Name() string {
 	return l.Server + "/" + l.Tool
 }
 
-// append appends a line in JSON. Reflection would take most of a writer's time.
+// append appends a line in JSON. Reflection would take most of the writer's time.
 func (l *Line) append(to []byte) []byte {
 	to = append(l.Time.AppendFormat(append(to, `{"time":"`...), time.RFC3339Nano), '"')
 	key := func(key string) { to = append(append(append(to, `,"`...), key...), `":`...) }
@@ -101,20 +101,20 @@ func (l *Line) append(to []byte) []byte {
 	return append(to, '}')
 }
 
-// An Entry is a call before it is written: what takes time is worked out by the writer.
+// An Entry is a call before it is written. The writer computes the expensive fields.
 type Entry struct {
 	Line
-	Input  json.RawMessage // the arguments; they stay as they are
+	Input  json.RawMessage // the arguments; they must not change
 	Output []byte          // the beginning of the result, or all of it
 }
 
-// Bounds of what is kept of one call.
+// Limits for one call.
 const (
-	MostOutput = 16 << 10 // bytes of a result that are looked at
+	MostOutput = 16 << 10 // bytes of a result that are inspected
 	mostKept   = 16 << 10 // bytes of arguments or of a result that are written
 )
 
-// finish works out what a line says of arguments and result.
+// finish computes the fields of a line that describe arguments and result.
 func (e *Entry) finish(keep Keep) {
 	l := &e.Line
 	if e.Input != nil {
@@ -136,7 +136,7 @@ func (e *Entry) finish(keep Keep) {
 	}
 }
 
-// tokensOut estimates the tokens of a result: of its texts, where the whole of it is known.
+// tokensOut estimates the tokens of a result: of its texts, if all of it is known.
 func (e *Entry) tokensOut() int {
 	if len(e.Output) < e.BytesOut {
 		return estimate(string(e.Output), e.BytesOut)
@@ -158,7 +158,7 @@ func Tokens(result []byte) int {
 	return tokens.Count(strings.Join(texts, "\n"))
 }
 
-// estimate is the tokens of a text of which the beginning is known.
+// estimate returns the number of tokens of a text whose beginning is known.
 func estimate(text string, size int) int {
 	n := tokens.Count(text)
 	if len(text) > 0 && size > len(text) {
@@ -167,14 +167,14 @@ func estimate(text string, size int) int {
 	return n
 }
 
-// Keep says what of a call is written beside what it was.
+// Keep says which optional parts of a call are written.
 type Keep struct {
 	Arguments, Results, Queries bool
-	Redact                      func(text string, whole bool) string // takes secrets out of a text, of which the end may be missing
+	Redact                      func(text string, whole bool) string // removes secrets from a text, which may be truncated
 }
 
-// text is a part of a call as it is written: redacted, as JSON if it is that whole, else its
-// beginning as a string. size is how large the whole is, 0 as large as raw.
+// text returns a part of a call for the record: redacted, as JSON if it is complete, otherwise
+// its beginning as a string. size is the size of the complete part, 0 if raw is complete.
 func (k Keep) text(raw []byte, size int) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

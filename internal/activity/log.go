@@ -15,18 +15,18 @@ const (
 	// their arguments and results.
 	mostWaiting = 1 << 16
 	mostHeld    = 32 << 20
-	// mostSpare is for how many calls room is kept.
+	// mostSpare is the number of calls for which memory is kept.
 	mostSpare = 1 << 12
-	// closeWait is how long the end of dynmcp waits for a disk.
+	// closeWait is how long dynmcp waits for the disk when it ends.
 	closeWait = 5 * time.Second
-	// writeSize is how many bytes are written at once, so that a long result does not keep the
-	// calls before it from the disk.
+	// writeSize is how many bytes are written at once, so that a long result does not delay the
+	// calls before it.
 	writeSize = 64 << 10
-	// sayEvery is how often it is said that lines were dropped.
+	// sayEvery is the interval of log messages about dropped lines.
 	sayEvery = time.Minute
 )
 
-// Options say where calls are recorded, and what of them.
+// Options say where calls are recorded, and which parts of them.
 type Options struct {
 	Dir    string
 	Bytes  int64         // of all files of the directory together; the oldest go
@@ -35,8 +35,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Log writes the calls of one run. Add does not wait for the disk: what it cannot take in
-// time is dropped, counted and said.
+// A Log writes the calls of one run. Add does not wait for the disk: calls that cannot be
+// written in time are dropped, counted and reported.
 type Log struct {
 	run   string
 	keep  Keep
@@ -46,10 +46,10 @@ type Log struct {
 	done  chan struct{}
 	ended chan struct{}
 
-	// Of the writer.
-	spare  []Entry // that have been written, to be used again
-	lost   int64   // lines that are not in the record, and of which no line says so
-	unsaid int64   // those of which the log of dynmcp does not say so
+	// Fields of the writer.
+	spare  []Entry // written entries, for reuse
+	lost   int64   // missing lines that the record does not mention yet
+	unsaid int64   // missing lines that dynmcp's log does not mention yet
 	said   time.Time
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ type Log struct {
 	closed  bool
 }
 
-// Open begins a log. The directory is made now, a file with the first call.
+// Open begins a log. The directory is created now, a file with the first call.
 func Open(o Options) (*Log, error) {
 	l := newLog(o)
 	if err := l.files.prepare(); err != nil {
@@ -69,7 +69,7 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// newLog returns a log that nobody writes yet.
+// newLog returns a log without a writer.
 func newLog(o Options) *Log {
 	l := &Log{
 		run: strings.ToLower(rand.Text()[:8]), keep: o.Keep, log: o.Logger,
@@ -100,8 +100,8 @@ func (l *Log) Add(e Entry) {
 	}
 }
 
-// Close writes what waits, and returns when that is on its way to the disk or takes too
-// long.
+// Close writes the waiting calls, and returns when they were passed to the system, or after
+// closeWait.
 func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -114,7 +114,7 @@ func (l *Log) Close() {
 	}
 }
 
-// write writes what waits, soon after it came, until Close.
+// write writes waiting calls, soon after they came, until Close.
 func (l *Log) write() {
 	defer close(l.ended)
 	defer l.files.close()
@@ -136,7 +136,7 @@ func (l *Log) write() {
 	}
 }
 
-// flush writes what waits now, in pieces: what is worked out is written before more is.
+// flush writes the waiting calls in pieces, each before the next is computed.
 func (l *Log) flush() {
 	l.mu.Lock()
 	batch, dropped := l.waiting, l.dropped
@@ -163,7 +163,7 @@ func (l *Log) flush() {
 	}
 }
 
-// put writes lines, of which the first one says how many were lost before.
+// put writes lines, the first of which reports how many were lost before it.
 func (l *Log) put(lines []byte, n int) {
 	whole, err := l.files.write(lines)
 	if whole > 0 {
@@ -172,7 +172,7 @@ func (l *Log) put(lines []byte, n int) {
 	l.lose(int64(n-whole), err)
 }
 
-// lose counts lines that are not in the record.
+// lose counts lines that are missing in the record.
 func (l *Log) lose(n int64, err error) {
 	l.lost += n
 	l.unsaid += n

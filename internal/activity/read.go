@@ -12,16 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// A Reader reads the lines of a directory, also those that are written meanwhile.
+// A Reader reads the lines of a directory, including lines that are still being added.
 type Reader struct {
 	Dir string
 
-	Broken int // lines that were none, so far
+	Broken int // invalid lines so far
 
 	read map[string]int64 // bytes of each file
 }
 
-// A Filter picks lines. What it does not name is any.
+// A Filter selects lines. An empty field matches any line.
 type Filter struct {
 	Since                         time.Time
 	Server, Tool, Principal, Host string
@@ -29,7 +29,7 @@ type Filter struct {
 	Failed                        bool
 }
 
-// Passes reports whether a line is picked.
+// Passes reports whether a line is selected.
 func (f *Filter) Passes(l *Line) bool {
 	_, subject, _ := strings.Cut(l.Principal, " ")
 	if f.Principal != "" && f.Principal != l.Principal && f.Principal != subject {
@@ -43,8 +43,8 @@ func (f *Filter) Passes(l *Line) bool {
 	return (f.Tool == "" || f.Tool == l.Tool || f.Tool == l.Name()) && !l.Time.Before(f.Since) && (!f.Failed || l.Failed())
 }
 
-// Next returns the lines that were written since it was called last, in the order in which
-// the calls began.
+// Next returns the lines written since its last call, in the order in which the calls
+// began.
 func (r *Reader) Next(ctx context.Context, f *Filter) (lines []Line, err error) {
 	if r.read == nil {
 		r.read = map[string]int64{}
@@ -71,7 +71,7 @@ func (r *Reader) Next(ctx context.Context, f *Filter) (lines []Line, err error) 
 	return lines, nil
 }
 
-// add adds a line, if it is one and is picked.
+// add adds a line, if it is valid and selected.
 func (r *Reader) add(lines []Line, text []byte, f *Filter) []Line {
 	if strings.TrimSpace(string(text)) == "" {
 		return lines

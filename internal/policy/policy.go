@@ -1,5 +1,5 @@
-// Package policy says which calls of tools are made, which a person is asked about, and
-// which are refused: by the rules of a config, of which the first that matches decides.
+// Package policy decides which calls of tools are allowed, asked about, or refused, by the rules
+// of a config. The first matching rule decides.
 package policy
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Call is what rules judge.
+// A Call describes a call for the rules.
 type Call struct {
 	Server    string
-	Tool      string          // by the server's own name for it
+	Tool      string          // the server's own name for it
 	Class     string          // one of toolglob.Classes
-	Principal string          // "ISSUER SUBJECT", of which a rule may name the latter alone; "" where users are not told apart
-	Host      string          // what it calls itself, "" if it has not said it
+	Principal string          // "ISSUER SUBJECT", of which a rule may name the subject alone; "" if users are not distinguished
+	Host      string          // the name that it reports, "" before that
 	Surface   string          // how the tool is called
-	Arguments json.RawMessage // of the tool, nil being none
+	Arguments json.RawMessage // of the tool, nil if there are none
 }
 
-// A Verdict says what becomes of a call.
+// A Verdict is the decision about a call.
 type Verdict struct {
 	Do   string // schema.PolicyAllow, PolicyAsk or PolicyDeny
-	Rule int    // that decided, from 1
-	Why  string // why the arguments cannot be judged, "" where they can, or were not looked at
+	Rule int    // the rule that decided, from 1
+	Why  string // why the arguments cannot be judged, "" if they can, or were not inspected
 }
 
-// Rules are those of a config, in their order. Nil allows every call.
+// Rules are the rules of a config, in order. Nil allows every call.
 type Rules struct{ all []rule }
 
 type rule struct {
@@ -42,8 +42,8 @@ type rule struct {
 	arguments                *arguments.Schema
 }
 
-// New compiles the rules of a config, which was checked with the same functions. Without
-// rules it returns nil.
+// New compiles the rules of a config, which the schema has already checked. Without rules it
+// returns nil.
 func New(from []schema.PolicyRule) (*Rules, error) {
 	if len(from) == 0 {
 		return nil, nil
@@ -79,8 +79,8 @@ func compile(from schema.PolicyRule) (r rule, err error) {
 	return r, err
 }
 
-// Split returns the globs and the class that a match of a rule is made of, each "" where
-// it says nothing of that.
+// Split returns the globs and the class in a match of a rule, "" for each that it does not
+// name.
 func Split(match string) (server, tool, class string) {
 	if strings.HasPrefix(match, "@") {
 		return "", "", match
@@ -92,9 +92,9 @@ func Split(match string) (server, tool, class string) {
 	return server, tool, ""
 }
 
-// Judge returns what the first rule says that matches. Arguments are looked at where a
-// rule has a schema for them and all else of it matches: if they are ambiguous the call is
-// refused by that rule, whatever it does otherwise.
+// Judge returns the verdict of the first matching rule. A rule's schema for arguments is applied
+// when everything else of the rule matches. Ambiguous arguments are then refused by that
+// rule, whatever it does otherwise.
 func (rs *Rules) Judge(c *Call) Verdict {
 	if rs == nil {
 		return Verdict{Do: schema.PolicyAllow}
@@ -118,7 +118,7 @@ func (rs *Rules) Judge(c *Call) Verdict {
 	return Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
 }
 
-// matches reports whether all but the arguments matches.
+// matches reports whether everything but the arguments matches.
 func (r *rule) matches(c *Call) bool {
 	if r.principal != nil && !r.principal.MatchString(c.Principal) {
 		if _, subject, ok := strings.Cut(c.Principal, " "); !ok || !r.principal.MatchString(subject) {
@@ -139,7 +139,7 @@ func (r *rule) matches(c *Call) bool {
 	return true
 }
 
-// Because says in a sentence what a verdict refuses a call of a tool for.
+// Because explains in a sentence why a verdict refuses a call of a tool.
 func (v Verdict) Because(tool string) string {
 	switch {
 	case v.Why != "":

@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// The access rights of Landlock: those of its first version, and what came later, by the
-// version that has it (landlock(7)).
+// The access rights of Landlock: those of its first version, and the version that added each
+// later one (landlock(7)).
 const (
 	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	writeRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -29,11 +29,11 @@ const (
 	withResolveUnix = 9 // sockets that are files
 )
 
-// fileRights are those that a rule for a file, and not a directory, may have.
+// fileRights are the rights that a rule for a file that is not a directory may have.
 const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
-// begin makes the walls of a policy with an empty ruleset: the guard can be given it already.
+// begin makes the walls of a policy with an empty ruleset, which the guard can already get.
 func begin(p Policy) (*Walls, error) {
 	version := landlockVersion()
 	w := &Walls{Missing: p.Missing()}
@@ -66,8 +66,8 @@ func (w *Walls) build(p Policy) (err error) {
 	return err
 }
 
-// Missing returns what of the policy this system cannot limit, in words. TCP Landlock can limit
-// from 4 on, and before that the gate does so alone.
+// Missing describes the parts of the policy that this system cannot enforce. Landlock can limit
+// TCP from version 4 on; before that, the gate alone does so.
 func (p Policy) Missing() (parts []string) {
 	version := landlockVersion()
 	switch {
@@ -92,14 +92,14 @@ func (p Policy) Missing() (parts []string) {
 	return parts
 }
 
-// hasFilters reports whether the kernel takes those of seccomp: it complains that there is none to
-// read.
+// hasFilters reports whether the kernel takes seccomp filters. It then fails with EFAULT,
+// because there is none to read.
 func hasFilters() bool {
 	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0)
 	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0
 }
 
-// hasQuestions reports whether a filter can have the kernel ask us.
+// hasQuestions reports whether a filter can make the kernel ask us.
 func hasQuestions() bool {
 	verdict := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))
@@ -116,7 +116,7 @@ func namesSocket(paths []string) bool {
 	return false
 }
 
-// handledBy returns what a ruleset forbids unless a rule allows it.
+// handledBy returns the accesses that a ruleset forbids unless a rule allows them.
 func handledBy(p Policy, version int) unix.LandlockRulesetAttr {
 	all := unix.LandlockRulesetAttr{Handled_access_fs: readRights | writeRights}
 	for _, later := range []struct {
@@ -146,7 +146,7 @@ func addRules(ruleset *os.File, p Policy, all unix.LandlockRulesetAttr) error {
 	return err
 }
 
-// allow adds rules for paths. What is not there cannot be allowed.
+// allow adds rules for paths. Missing files are skipped, as Landlock cannot allow them.
 func allow(rules int, paths []string, rights uint64) error {
 	for _, path := range paths {
 		if err := allowOne(rules, path, rights); err != nil {
@@ -179,8 +179,8 @@ func allowOne(rules int, path string, rights uint64) error {
 // ruleNetPort is LANDLOCK_RULE_NET_PORT.
 const ruleNetPort = 2
 
-// landlockVersion returns the version of Landlock that the kernel has, 0 where it is not built
-// in, or not switched on.
+// landlockVersion returns the kernel's version of Landlock, 0 if it is not built in or
+// not enabled.
 func landlockVersion() int {
 	version, err := createRuleset(nil, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if err != nil {

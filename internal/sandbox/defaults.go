@@ -2,9 +2,9 @@ package sandbox
 
 import "runtime"
 
-// System returns the paths of the system that programs need to run: programs and
-// libraries, certificates, names, and what the kernel shows of the machine. What the
-// kernel shows of another process, /proc/PID/environ and its like, Landlock refuses.
+// System returns the paths of the system that programs need to run: programs and libraries,
+// certificates, names, and kernel information about the machine. Landlock refuses kernel
+// information about other processes, such as /proc/PID/environ.
 func System() []string {
 	if runtime.GOOS == "darwin" {
 		return macOS
@@ -20,8 +20,8 @@ func System() []string {
 	}
 }
 
-// Devices returns the devices that programs write to. A terminal is not among them: by its path a
-// server could read what is typed into one of its user's.
+// Devices returns the devices that programs write to. Terminals are excluded: a server could
+// open its user's by path and read the input.
 func Devices() []string {
 	return []string{"/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"}
 }

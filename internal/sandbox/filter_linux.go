@@ -17,10 +17,10 @@ const (
 	offsetArg    = 16 // of the first argument; the others follow, 8 bytes each, low word first
 )
 
-// x32Bit marks the calls of the x32 ABI, which has the architecture of x86-64.
+// x32Bit marks the calls of the x32 ABI, which shares the architecture of x86-64.
 const x32Bit = 0x40000000
 
-// denied are the calls that no server needs and that lead around the limits: into other
+// denied are calls that no server needs and that bypass the limits: they reach other
 // processes, other mounts, the kernel and its keys.
 var denied = []uintptr{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
@@ -31,16 +31,15 @@ var denied = []uintptr{
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
 }
 
-// absent are calls that programs do without when the kernel has none: work that is handed
-// to io_uring passes no filter, and the memory and messages of System V are those of all
-// programs of a user.
+// absent are calls that programs can do without: work that is submitted to io_uring passes
+// no filter, and System V memory and messages are shared by all programs of a user.
 var absent = append(slices.Clone(ring),
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL)
 
 var ring = []uintptr{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
-// archOf are the architectures in the words of the audit system (linux/audit.h).
+// archOf maps architectures to the constants of the audit system (linux/audit.h).
 var archOf = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7, "riscv64": 0xc00000f3, "loong64": 0xc0000102}
 
 func errno(e unix.Errno) bpf.Instruction {
@@ -49,8 +48,8 @@ func errno(e unix.Errno) bpf.Instruction {
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// filter makes a program for seccomp. noUnixSockets keeps it from the sockets of other processes: of those that are files,
-// Landlock cannot say which before its version 9.
+// filter makes a seccomp program. noUnixSockets refuses Unix sockets: before version 9,
+// Landlock cannot limit those that are files.
 func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 	program, err := prologue()
 	if err != nil {
@@ -70,8 +69,8 @@ func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 	return assemble(append(program, sockets(p, noUnixSockets)...))
 }
 
-// prologue begins a program: calls of another architecture do not exist under it, and the
-// number of the call is loaded.
+// prologue begins a program: it rejects calls of other architectures, and loads the number of
+// the call.
 func prologue() ([]bpf.Instruction, error) {
 	arch, ok := archOf[runtime.GOARCH]
 	if !ok {
@@ -87,8 +86,8 @@ func prologue() ([]bpf.Instruction, error) {
 	}, nil
 }
 
-// on adds a verdict on calls to a program that has loaded the number of one. It is found by
-// bisection: the kernel tries a filter with each of its calls when it is put up.
+// on adds a verdict on calls to a program that has loaded the number of one. It uses bisection,
+// because the kernel runs a filter on every possible call when it is installed.
 func on(program []bpf.Instruction, calls []uintptr, verdict bpf.Instruction) []bpf.Instruction {
 	return append(program, bisect(slices.Sorted(slices.Values(calls)), verdict)...)
 }
@@ -106,8 +105,8 @@ func bisect(calls []uintptr, verdict bpf.Instruction) (program []bpf.Instruction
 	return append(program, high...)
 }
 
-// refuse adds the end of a program for a call, to one that has loaded the number of one: whether the
-// low word of an argument stands a test, when it is refused.
+// refuse adds the last part of a program for a call, to one that has loaded the call's number:
+// the call is refused if the low word of an argument passes the test.
 func refuse(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, value uint32) []bpf.Instruction {
 	return append(program,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 4},
@@ -117,7 +116,7 @@ func refuse(program []bpf.Instruction, call uintptr, argument uint32, test bpf.J
 		allowed)
 }
 
-// assemble returns a program as the kernel reads it.
+// assemble returns a program in the kernel's format.
 func assemble(program []bpf.Instruction) ([]byte, error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
@@ -132,7 +131,7 @@ func assemble(program []bpf.Instruction) ([]byte, error) {
 	return text, nil
 }
 
-// sockets decides over socket(2), of which the family is loaded.
+// sockets decides on socket(2), whose family is loaded.
 func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
 	verdict := func(family uint32, is bpf.Instruction) {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, is)

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gate connects the sockets of a server to its proxy, and to sockets that are files which it may
-// change. Landlock limits the port, and not the address: another machine can have the proxy's. What
-// is checked is a copy of the address, which the server cannot change any more, and with it we
-// connect: the call of the server does not go on.
+// A gate connects the sockets of a server to its proxy, and to Unix sockets that it may change.
+// Landlock limits the port but not the address, and another machine may use the proxy's port.
+// The gate checks a copy of the address, which the server can no longer change, and connects
+// with that copy: the server's own call is not executed.
 type gate struct {
 	proxy  netip.AddrPort
 	write  func() []string // without symbolic links
 	refuse func(why string)
 }
 
-// connect does what a call of connect(2) asks for, or refuses it.
+// connect performs a call of connect(2), or refuses it.
 func (g *gate) connect(questions int, n *notice) unix.Errno {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 	return g.connectTo(socket, n, raw)
 }
 
-// connectTo connects a socket to an address, if it is one that it may be connected to.
+// connectTo connects a socket to an address, if that is allowed.
 func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 	switch binary.NativeEndian.Uint16(raw) {
 	case unix.AF_UNSPEC: // the end of a connection
@@ -68,7 +68,7 @@ func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 	return unix.EACCES
 }
 
-// connectFile connects a socket to one that is a file.
+// connectFile connects a socket to a Unix socket that is a file.
 func (g *gate) connectFile(socket int, n *notice, path string) unix.Errno {
 	if path == "" {
 		return unix.EACCES
@@ -94,7 +94,7 @@ func connect(socket int, raw []byte) unix.Errno {
 	return errno
 }
 
-// theirs returns the file of the first argument of a call.
+// theirs returns the file that is the first argument of a call.
 func theirs(n *notice) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid))
 	if err != nil {
@@ -123,7 +123,7 @@ func sockaddr(memory *os.File, n *notice) []byte {
 	return raw
 }
 
-// inet returns an address of the internet, the zero value for others.
+// inet returns an internet address, the zero value for others.
 func inet(raw []byte) netip.AddrPort {
 	if len(raw) < 2 {
 		return netip.AddrPort{}

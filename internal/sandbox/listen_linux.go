@@ -32,8 +32,8 @@ type (
 	}
 )
 
-// A listener is asked by the kernel before certain calls of one tree of processes go on: what they
-// are is noted, and connections are made in their place.
+// A listener answers the kernel's questions before certain calls of one tree of processes. It
+// records the calls, and makes connections in place of the server.
 type listener struct {
 	trace  *Trace   // nil notes nothing
 	gate   *gate    // nil has connect(2) go on
@@ -59,8 +59,8 @@ func (b *Sandbox) listen(s Server) error {
 	return nil
 }
 
-// filter returns that which has the kernel ask. Work that is handed to io_uring would pass unseen:
-// there is none.
+// filter returns the filter that makes the kernel ask. It disables io_uring, whose work would
+// pass unseen.
 func (l *listener) filter() ([]byte, error) {
 	program, err := prologue()
 	if err != nil {
@@ -88,8 +88,8 @@ func (l *listener) filter() ([]byte, error) {
 	return assemble(append(program, allowed))
 }
 
-// start has a listener wait for its guard. Its goroutine ends with the tree, or when ours is closed
-// before that has started.
+// start makes a listener wait for its guard. Its goroutine ends with the tree, or when ours is
+// closed before that has started.
 func (l *listener) start() error {
 	filter, err := l.filter()
 	if err != nil {
@@ -119,7 +119,7 @@ func (l *listener) start() error {
 	return nil
 }
 
-// close waits for the end of the listener. The tree has ended, or has not started.
+// close waits for the listener to end. The tree has ended, or has not started.
 func (l *listener) close() {
 	if l == nil {
 		return
@@ -129,13 +129,13 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// run answers the kernel until no process of the tree is left. Without an answer no call goes on.
+// run answers the kernel until no process of the tree is left. No call continues without one.
 func (l *listener) run() error {
 	fd, err := l.receive()
 	if err != nil {
 		return err
 	}
-	questions := os.NewFile(uintptr(fd), "questions") // does not block, or a thread would wait
+	questions := os.NewFile(uintptr(fd), "questions") // non-blocking, or a thread would wait
 	defer questions.Close()
 	conn, err := questions.SyscallConn()
 	if err != nil {
@@ -158,7 +158,7 @@ func (l *listener) run() error {
 	})
 }
 
-// receive returns the file that the kernel asks on.
+// receive returns the file on which the kernel asks.
 func (l *listener) receive() (int, error) {
 	control := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)

@@ -12,29 +12,29 @@ import (
 	"sync"
 )
 
-// A Sandbox is made for one start of a server. Close removes what belongs to it.
+// A Sandbox is made for one start of a server. Close removes its resources.
 type Sandbox struct {
 	Temp   string // the server's own temporary directory
 	walls  *Walls
 	proxy  *Proxy // nil without a list of hosts
 	learns bool   // nothing is limited
 	log    *slog.Logger
-	tell   func(why string) // of connections that are refused
+	tell   func(why string) // called for refused connections
 
 	listener *listener // nil is none
 
 	building sync.WaitGroup
 	err      error    // of building
-	write    []string // that the server may change, without symbolic links
+	write    []string // paths that the server may change, without symbolic links
 
 	mu      sync.Mutex
 	refused int
 	last    []string // why the last connections were refused, oldest first
 }
 
-// New makes the sandbox of a server: what it needs to run, which [Server.Policy] says, a
-// temporary directory, and the proxy if its network is a list of hosts. refused is told of
-// connections that it refuses; it must not block.
+// New makes the sandbox of a server: the access that it needs to run, given by
+// [Server.Policy], a temporary directory, and the proxy if its network is a list of hosts.
+// refused is called for each refused connection; it must not block.
 func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error) {
 	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, tell: refused}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
@@ -68,7 +68,7 @@ func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error)
 	return b, nil
 }
 
-// build does what takes a millisecond, of which a start has the most to do meanwhile.
+// build does the work that takes a millisecond, in parallel with most of the start.
 func (b *Sandbox) build(s Server) error {
 	if err := os.Mkdir(b.Temp, 0o700); err != nil || b.learns {
 		return err
@@ -84,20 +84,20 @@ func (b *Sandbox) build(s Server) error {
 	return b.walls.build(policy)
 }
 
-// built waits for what New has begun.
+// built waits for the work that New started.
 func (b *Sandbox) built() error {
 	b.building.Wait()
 	return b.err
 }
 
-// writable returns what the server may change.
+// writable returns the paths that the server may change.
 func (b *Sandbox) writable() []string {
 	b.building.Wait()
 	return b.write
 }
 
-// Build makes the walls of a policy. The error is a *[MissingError] where the system lacks
-// a part that is not optional.
+// Build makes the walls of a policy. The error is a *[MissingError] if the system lacks a
+// part that is not optional.
 func Build(p Policy) (*Walls, error) {
 	w, err := begin(p)
 	if err != nil {
@@ -109,7 +109,7 @@ func Build(p Policy) (*Walls, error) {
 	return w, nil
 }
 
-// Env returns the variables that the server gets in addition.
+// Env returns additional variables for the server.
 func (b *Sandbox) Env() []string {
 	env := []string{"TMPDIR=" + b.Temp, "TMP=" + b.Temp, "TEMP=" + b.Temp}
 	if b.proxy != nil {
@@ -118,10 +118,10 @@ func (b *Sandbox) Env() []string {
 	return env
 }
 
-// keptRefusals bounds what is kept of the connections that were refused.
+// keptRefusals limits the reasons that are kept of refused connections.
 const keptRefusals = 5
 
-// refuse says that a connection was refused.
+// refuse logs and reports a refused connection.
 func (b *Sandbox) refuse(why string) {
 	b.log.Warn("a connection was refused", "why", why)
 	b.tell(why)
@@ -132,7 +132,7 @@ func (b *Sandbox) refuse(why string) {
 	b.last = b.last[max(0, len(b.last)-keptRefusals):]
 }
 
-// Status says how the sandbox is, nil without one.
+// Status describes the sandbox, nil without one.
 func (b *Sandbox) Status() *Status {
 	if b == nil {
 		return nil
@@ -146,7 +146,7 @@ func (b *Sandbox) Status() *Status {
 	return st
 }
 
-// Close ends the proxy and removes the temporary directory. The server has ended.
+// Close ends the proxy and removes the temporary directory. The server must have ended.
 func (b *Sandbox) Close() error {
 	if b == nil {
 		return nil

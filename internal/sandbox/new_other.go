@@ -11,7 +11,7 @@ import (
 // A Sandbox limits nothing here.
 type Sandbox struct{}
 
-// New refuses a server, unless it is to run all the same.
+// New fails, unless the server may run without a sandbox.
 func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
 	walls, err := Build(s.Policy())
 	if err != nil {
@@ -23,7 +23,7 @@ func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
 	return &Sandbox{}, nil
 }
 
-// Walls returns nil: there are none.
+// Walls returns nil: this system has none.
 func (b *Sandbox) Walls() *guard.Walls { return nil }
 
 // Command returns a command line as it is.
@@ -35,10 +35,10 @@ func (b *Sandbox) Env() []string { return nil }
 // Status returns nil.
 func (b *Sandbox) Status() *Status { return nil }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (b *Sandbox) Close() error { return nil }
 
-// Missing returns what of the policy this system cannot limit: all of it.
+// Missing describes the parts of the policy that this system cannot limit: all of it.
 func (p Policy) Missing() []string { return []string{"anything: " + ErrUnsupported.Error()} }
 
 // Build makes the walls of a policy.

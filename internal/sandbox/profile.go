@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Profile returns the policy in the language of macOS's sandbox, of which the last rule that
-// fits counts. Paths are those behind symbolic links: /tmp is /private/tmp.
+// Profile returns the policy in the language of macOS's sandbox, whose last matching rule wins.
+// Paths have symbolic links resolved: /tmp is /private/tmp.
 func (p Policy) Profile() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("(version 1)")
 	say("(deny default)")
-	say(`(import "system.sb")`) // what every program needs to load
+	say(`(import "system.sb")`) // files that every program loads
 	say("(allow process-fork)")
 	say("(allow process-info* signal (target same-sandbox))")
 	say("(allow sysctl-read)")
@@ -51,7 +51,7 @@ func (p Policy) profileNetwork(say func(format string, args ...any)) {
 	}
 }
 
-// quote writes a string of the language: those of Scheme have no other escapes.
+// quote writes a string of the language: its dialect of Scheme has no other escapes.
 func quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

@@ -24,16 +24,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/publicip"
 )
 
-// A Proxy is the way of one server to the hosts that its policy names, and to no other. It
-// is an HTTP proxy (RFC 9110, sections 7.3.2 and 9.3.6) on this machine, for who knows its
-// password.
+// A Proxy lets one server reach the hosts that its policy names, and no others. It is an HTTP
+// proxy (RFC 9110, sections 7.3.2 and 9.3.6) on this machine, protected by a password.
 type Proxy struct {
 	rules    []rule
-	refused  func(why string) // told of every connection that is refused
+	refused  func(why string) // called for every refused connection
 	resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
-	trace    *Trace // nil is none; one that learns has all allowed
+	trace    *Trace // may be nil; one that learns allows everything
 	password string
 	listener net.Listener
 	server   *http.Server
@@ -75,7 +74,7 @@ func newProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, e
 // Port returns the port that the proxy listens on.
 func (p *Proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
 
-// address returns where the proxy listens, "" where there is none.
+// address returns the address of the proxy, "" if there is none.
 func (p *Proxy) address() string {
 	if p == nil {
 		return ""
@@ -83,7 +82,7 @@ func (p *Proxy) address() string {
 	return p.listener.Addr().String()
 }
 
-// Bytes returns how many have passed, both ways.
+// Bytes returns the number of bytes that passed, both ways.
 func (p *Proxy) Bytes() int64 { return p.bytes.Load() }
 
 // Environment returns the variables by which programs find the proxy.
@@ -96,7 +95,7 @@ func (p *Proxy) Environment() []string {
 	return env
 }
 
-// Close ends the proxy and what goes through it.
+// Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	_ = p.server.Close()
 	p.served.Wait()
@@ -109,7 +108,7 @@ func (p *Proxy) Close() {
 	p.open.Wait()
 }
 
-// hold has Close close the ends of a tunnel and wait until leave. It reports false after Close.
+// hold registers a tunnel: Close closes its ends and waits for leave. It is false after Close.
 func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +129,7 @@ func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	}, true
 }
 
-// A refusedError says why a connection was not made, and what a policy has to name to allow it.
+// A refusedError says why a connection was refused, and which host a policy must name to allow it.
 type refusedError struct{ why, host string }
 
 func (e *refusedError) Error() string { return e.why }
@@ -163,7 +162,7 @@ func (p *Proxy) handler() http.Handler {
 	})
 }
 
-// answer says why nothing was reached.
+// answer sends the error of a failed connection.
 func answer(w http.ResponseWriter, err error) {
 	status := http.StatusBadGateway
 	if _, ok := errors.AsType[*refusedError](err); ok {
@@ -196,7 +195,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	var copying sync.WaitGroup
 	copying.Go(func() {
-		_, _ = io.Copy(there, buffered) // an end of either is the end of both
+		_, _ = io.Copy(there, buffered) // the end of one side ends the other
 		closeWrite(there)
 	})
 	_, _ = io.Copy(here, there)
@@ -235,9 +234,9 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, err
 }
 
-// allowed returns the addresses of a host that a server may connect to. A name is good
-// for addresses of the public network alone: others have to be named themselves, or a page
-// that leads to them would be enough.
+// allowed returns the addresses of a host that a server may connect to. A name allows only
+// public addresses: private ones must be listed as addresses. Otherwise a public DNS name
+// that resolves to one would be enough.
 func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, port uint16, err error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -284,7 +283,7 @@ func (p *Proxy) hasAddress(ip netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
 }
 
-// A countedConn counts what passes.
+// A countedConn counts the bytes that pass.
 type countedConn struct {
 	*net.TCPConn
 	bytes *atomic.Int64
@@ -304,12 +303,12 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom by way of Write, so that all is counted.
+// ReadFrom implements io.ReaderFrom with Write, so that everything is counted.
 func (c *countedConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(writerOnly{c}, r)
 }
 
-// WriteTo implements io.WriterTo by way of Read.
+// WriteTo implements io.WriterTo with Read.
 func (c *countedConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, readerOnly{c}) }
 
 type (

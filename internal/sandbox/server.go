@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// A Server is what is to run in a sandbox, and what its entry allows.
+// A Server describes a server that runs in a sandbox, and the access that its entry grants.
 type Server struct {
 	Name    string
 	Program string   // its path
 	Dir     string   // that it runs in; "" is ours
 	DirSet  bool     // its entry says so
 	Env     []string // all of it
-	// Runner is a program that installs a package and then runs it, "" for others: what it keeps
-	// packages in can be written.
+	// Runner is a program that installs a package and then runs it, "" for others: its package
+	// directories are writable.
 	Runner  string
-	Package string // of npx, as its command line has it, if it is one
+	Package string // the package of npx, as in its command line, if there is one
 
 	Read, Write []string // as the entry has them: ~ is the home directory, relative ones are in Dir
 	Hosts       []string // for OnlyByProxy
@@ -32,8 +32,8 @@ type Server struct {
 	Trace *Trace // notes what the server does; nil does not
 }
 
-// Policy returns what a server may do that is not its temporary directory: what the entry
-// says, and what programs need. That is not a home directory, nor any secret that lies in one.
+// Policy returns the access of a server besides its temporary directory: what the entry grants,
+// and what programs need. The latter excludes home directories and the secrets in them.
 func (s Server) Policy() Policy {
 	p := Policy{Network: s.Network, BestEffort: s.BestEffort}
 	home := s.variable("HOME")
@@ -67,7 +67,7 @@ func unique(paths []string) []string {
 	return slices.Compact(paths)
 }
 
-// absolute returns a path of an entry as it is meant.
+// absolute returns the absolute form of a path in an entry.
 func absolute(path, dir, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
 		return filepath.Join(home, rest)
@@ -78,8 +78,8 @@ func absolute(path, dir, home string) string {
 	return filepath.Clean(path)
 }
 
-// wide reports whether a directory holds what no server is given unasked: a home directory, the
-// server's or ours, or the temporary directories of all.
+// wide reports whether a directory is too large to be granted implicitly: it holds the home
+// directory of the server or of this process, or the temporary directory shared by all.
 func (s Server) wide(dir string) bool {
 	ours, _ := os.UserHomeDir() // "" is not known
 	return slices.ContainsFunc([]string{s.variable("HOME"), ours, os.TempDir()}, func(inner string) bool {
@@ -87,7 +87,7 @@ func (s Server) wide(dir string) bool {
 	})
 }
 
-// holds reports whether a directory is another, or holds it.
+// holds reports whether a directory is another one, or contains it.
 func holds(dir, inner string) bool {
 	rest, err := filepath.Rel(dir, inner)
 	return err != nil || rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
@@ -102,10 +102,10 @@ func (s Server) variable(name string) (value string) {
 	return value
 }
 
-// interpreters are programs that servers are started with, or start.
+// interpreters are programs that run servers, or that servers start.
 var interpreters = []string{"node", "npm", "npx", "python", "python3", "uv", "uvx", "bun", "bunx", "deno", "pnpm", "yarn", "pipx", "ruby", "java"}
 
-// runtimes returns where the server's program is installed, and the interpreters on its
+// runtimes returns the directories of the server's program and of the interpreters on its
 // PATH: version managers keep them in the home directory.
 func (s Server) runtimes() (all []string) {
 	add := func(program string) {
@@ -136,8 +136,8 @@ func (s Server) runtimes() (all []string) {
 	return all
 }
 
-// installation returns the directory that a program was installed into, "" where that cannot be told
-// from others: bin/node is below that of a version, shims/node below that of a version manager.
+// installation returns the directory that a program was installed into, "" if it cannot be told
+// apart: bin/node is below that of a version, shims/node below that of a version manager.
 func installation(program string) string {
 	dir := filepath.Dir(program)
 	for range 6 {
@@ -153,7 +153,7 @@ func installation(program string) string {
 	return ""
 }
 
-// stores returns where package runners keep what they have installed, by their names.
+// stores returns the directories in which package runners keep packages, by runner.
 func (s Server) stores(home string) map[string][]string {
 	place := func(otherwise string, names ...string) string {
 		for _, name := range names {
@@ -181,8 +181,8 @@ func (s Server) stores(home string) map[string][]string {
 	return all
 }
 
-// installsInto returns what the runner of a server writes to. With npx that is the folder of its
-// package, and not those of other packages, which other servers run.
+// installsInto returns the directories that the runner of a server writes to. For npx it is the
+// folder of its package, and not those of other packages, which other servers run.
 func (s Server) installsInto(stores map[string][]string) []string {
 	names := map[string]string{"npx": "npm", "uvx": "uv", "bunx": "bun", "pnpx": "pnpm"}
 	dirs := stores[cmp.Or(names[s.Runner], s.Runner)]
@@ -193,12 +193,12 @@ func (s Server) installsInto(stores map[string][]string) []string {
 	return append([]string{npm + "/_cacache", npm + "/_logs", npm + "/_npx/" + hex.EncodeToString(folder[:8])}, dirs[1:]...)
 }
 
-// install makes the directories that the runner of a server may write to: of those that are not
-// there, nothing can be allowed.
+// install creates the directories that the runner of a server may write to, because access to
+// missing directories cannot be granted.
 func (s Server) install() {
 	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) {
 		if filepath.IsAbs(dir) {
-			_ = os.MkdirAll(dir, 0o755) // the runner says why it cannot
+			_ = os.MkdirAll(dir, 0o755) // the runner reports why it cannot use it
 		}
 	}
 }

@@ -10,38 +10,38 @@ import (
 	"sync/atomic"
 )
 
-// A Need is what an access asks for.
+// A Need is the kind of an access.
 type Need int
 
 const (
 	ToRead   Need = iota // to read a file or a directory, or to run a program
-	ToChange             // to write to a file that is there, or to connect to a socket
+	ToChange             // to write to an existing file, or to connect to a socket
 	ToMake               // to make, rename or remove a file: its directory changes
 )
 
-// An Access is one that a server tried.
+// An Access is an access that a server tried.
 type Access struct {
 	Path string // absolute, without symbolic links
 	Need Need
 }
 
-// maxNoted bounds what a Trace keeps.
+// maxNoted limits the number of accesses in a Trace.
 const maxNoted = 20_000
 
-// A Trace notes what a server, with all that it starts, opens and connects to. It needs
-// Linux 5.5. The zero value is ready; one is good for one start.
+// A Trace records the files that a server, with everything it starts, opens and the hosts that it
+// connects to. It needs Linux 5.5. The zero value is ready; it is used for one start.
 type Trace struct {
-	// Learn has nothing limited. Otherwise the sandbox holds, and what it refuses is noted
-	// as well.
+	// Learn disables all limits. Otherwise the sandbox is enforced, and refused accesses are
+	// recorded as well.
 	Learn bool
-	// Socket is set when one of the network was refused, because the network is none.
+	// Socket is set when a network socket was refused, because the policy allows no network.
 	Socket atomic.Bool
 
 	mu        sync.Mutex
 	files     map[string]Need
-	hosts     map[string]bool // as host:port, asked for at the proxy
-	refused   map[string]bool // of those, as an entry is to name them
-	addresses map[string]bool // as address:port, connected to around it
+	hosts     map[string]bool // as host:port, requested from the proxy
+	refused   map[string]bool // the refused ones, in the form for an entry
+	addresses map[string]bool // as address:port, connected to without the proxy
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
 	err       error
@@ -49,7 +49,7 @@ type Trace struct {
 	wasRead   bool  // those of a call were
 }
 
-// Err says why nothing could be noted, nil if it could.
+// Err returns why nothing could be recorded, nil if it could.
 func (t *Trace) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,8 +59,8 @@ func (t *Trace) Err() error {
 	return cmp.Or(t.err, t.unreadErr)
 }
 
-// unread reports whether the arguments of a call could not be read. Those of the guard cannot, which
-// calls execve before there is the command.
+// unread reports whether the arguments of a call could not be read. Those of the guard cannot,
+// which calls execve before the command exists.
 func (t *Trace) unread(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (t *Trace) unread(err error) bool {
 	return true
 }
 
-// Files returns the accesses to files, by path, but for those in its own temporary directory.
+// Files returns the accesses to files, by path, except those in the server's temporary directory.
 func (t *Trace) Files() []Access {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,28 +86,28 @@ func (t *Trace) Files() []Access {
 	return all
 }
 
-// Hosts returns the hosts and ports that were asked for at the proxy.
+// Hosts returns the hosts and ports that were requested from the proxy.
 func (t *Trace) Hosts() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.hosts))
 }
 
-// Refused returns the hosts that the proxy refused, as the network of an entry has to name them.
+// Refused returns the hosts that the proxy refused, in the form for the network of an entry.
 func (t *Trace) Refused() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.refused))
 }
 
-// Addresses returns the addresses and ports that were connected to around the proxy.
+// Addresses returns the addresses and ports that were connected to without the proxy.
 func (t *Trace) Addresses() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.addresses)), func(address string) bool { return address == t.proxy })
 }
 
-// belongs leaves out what belongs to the sandbox.
+// belongs excludes the resources of the sandbox itself.
 func (t *Trace) belongs(temp, proxy string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (p Policy) Beyond(all []Access) (beyond []Access) {
 	return beyond
 }
 
-// resolved returns the paths without symbolic links, as the kernel takes them.
+// resolved returns the paths without symbolic links, as the kernel sees them.
 func resolved(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {
@@ -180,10 +180,9 @@ func below(roots []string, path string) bool {
 	})
 }
 
-// Paths returns the shortest lists that allow the accesses beyond a policy: what is to be read,
-// and what is to be changed. In a directory from which many files were read, or in which one was
-// made, it is the directory that is named, but never one that holds the home directory: those files
-// are named one by one.
+// Paths returns the shortest lists that allow the accesses beyond a policy, for reading and for
+// changing. A directory in which many files were read, or one was made, is listed in place of
+// its files, unless it contains the home directory: there, files are listed one by one.
 func Paths(beyond []Access, home string) (read, write []string) {
 	const many = 3
 	perDir := map[string]int{}

@@ -7,8 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// program puts a profile on what it starts. Apple calls it deprecated, and starts its own
-// services with what it uses.
+// program applies a profile to the command it starts. Apple calls it deprecated, but starts its
+// own services with the same mechanism.
 const program = "/usr/bin/sandbox-exec"
 
 // Missing returns what of the policy this system cannot limit, in words.
@@ -36,10 +36,10 @@ func (w *Walls) build(p Policy) error {
 	return nil
 }
 
-// Walls returns nil: the guard has none to put up.
+// Walls returns nil: the guard applies none.
 func (b *Sandbox) Walls() *guard.Walls { return nil }
 
-// Command returns the command line that runs another one within the walls.
+// Command returns the command line that runs another one in the sandbox.
 func (b *Sandbox) Command(path string, args []string) (string, []string) {
 	if b == nil || b.walls.Profile == "" {
 		return path, args
@@ -47,7 +47,7 @@ func (b *Sandbox) Command(path string, args []string) (string, []string) {
 	return program, append([]string{program, "-p", b.walls.Profile, path}, args[1:]...)
 }
 
-// A listener is not made here.
+// A listener exists only on Linux.
 type listener struct{}
 
 func (b *Sandbox) listen(s Server) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// Walls returns what the guard puts around the server, nil without a sandbox.
+// Walls returns the limits that the guard applies to the server, nil without a sandbox.
 func (b *Sandbox) Walls() *guard.Walls {
 	if b == nil {
 		return nil
@@ -26,5 +26,5 @@ func (b *Sandbox) Walls() *guard.Walls {
 	return walls
 }
 
-// Command returns a command line as it is.
+// Command returns a command line unchanged.
 func (b *Sandbox) Command(path string, args []string) (string, []string) { return path, args }

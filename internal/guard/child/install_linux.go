@@ -6,31 +6,30 @@ import (
 )
 
 const (
-	// InstallLimit is how long a tree that installs may go on after its end was
-	// asked for, while it works.
+	// InstallLimit is how long a tree that installs may continue to work after it was asked
+	// to end.
 	InstallLimit = time.Minute
-	// installQuiet is how long such a tree must do nothing to be taken for done:
-	// long enough for the next answer of a slow registry.
+	// installQuiet is how long such a tree must do nothing to count as done: long enough
+	// for the next answer of a slow registry.
 	installQuiet = 5 * time.Second
 )
 
-// An installation is the wait for a tree that must not be ended while it works.
+// An installation tracks a tree that must not be ended while it works.
 type installation struct {
-	work   int64            // that the tree had done when it last had done some
-	over   time.Time        // when it is taken for done, if it does nothing
-	giveUp time.Time        // when it is ended even so
-	look   <-chan time.Time // when to look next; nil unless an end waits
+	work   int64            // workOf the session at its last change
+	over   time.Time        // when it counts as done, unless it works
+	giveUp time.Time        // when it is ended in any case
+	look   <-chan time.Time // when to check next; nil unless an end is pending
 }
 
-// begin has the end of the session of a command wait.
+// begin delays the end of a command's session.
 func (i *installation) begin(session int) {
 	now := time.Now()
 	*i = installation{work: workOf(session), over: now.Add(installQuiet), giveUp: now.Add(InstallLimit)}
 	i.look = time.After(installQuiet / 10)
 }
 
-// done reports whether the session has done nothing for long enough, or all that
-// it may.
+// done reports whether the session was idle long enough, or has reached InstallLimit.
 func (i *installation) done(session int) bool {
 	now := time.Now()
 	if work := workOf(session); work != i.work {
@@ -40,9 +39,9 @@ func (i *installation) done(session int) bool {
 	return now.After(i.over) || now.After(i.giveUp)
 }
 
-// workOf sums the processor time and the bytes read and written of the processes
-// of a session, those of children that were reaped included. It means nothing but
-// that a session in which it stays the same does nothing.
+// workOf sums the processor time and the bytes read and written by the processes of a
+// session, including reaped children. Its only meaning is that a session whose sum stays
+// the same is idle.
 func workOf(session int) (work int64) {
 	all, _ := processes(func(fields []string) bool { return number(fields[3]) == int64(session) })
 	for _, p := range all {

@@ -1,6 +1,6 @@
-// Package arguments says whether the arguments of a call satisfy a JSON Schema, as the
-// server that gets them will read them. Arguments that two readers may take for different
-// ones are neither one nor the other: they are ambiguous.
+// Package arguments decides whether the arguments of a call satisfy a JSON Schema, as their
+// server will read them. Arguments that two readers may interpret differently are neither
+// accepted nor rejected: they are ambiguous.
 package arguments
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Schema is what arguments are compared with.
+// A Schema is a compiled schema for arguments.
 type Schema struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
 	exact    map[string]bool   // the names of members in it
-	names    map[string]string // those, by what lax readers take for them
+	names    map[string]string // the exact names, by their form for lax readers
 }
 
-// Compile reads a schema. What cannot be checked is an error, for a rule that is not
-// checked would let everything pass.
+// Compile reads a schema. A keyword that cannot be checked is an error, because a rule that is
+// not checked would let everything pass.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	s := &Schema{exact: map[string]bool{}, names: map[string]string{}}
 	if err := json.Unmarshal(raw, &s.root); err != nil {
@@ -46,7 +46,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// note notes the names of members in a schema and those below it.
+// note records the names of members in a schema and those below it.
 func (s *Schema) note(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
 	if of == nil || seen[of] {
 		return nil
@@ -78,7 +78,7 @@ func (s *Schema) note(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) e
 	return nil
 }
 
-// children are the schemas directly below a schema.
+// children returns the schemas directly below a schema.
 func children(of *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Concat(of.PrefixItems, of.ItemsArray, alternatives(of))
 	all = append(all, of.Items, of.AdditionalItems, of.Contains, of.UnevaluatedItems, of.AdditionalProperties, of.PropertyNames, of.UnevaluatedProperties)
@@ -90,13 +90,13 @@ func children(of *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// alternatives are the schemas below a schema that are about the same value.
+// alternatives returns the schemas below a schema that apply to the same value.
 func alternatives(of *jsonschema.Schema) []*jsonschema.Schema {
 	return slices.Concat(of.AllOf, of.AnyOf, of.OneOf, []*jsonschema.Schema{of.Not, of.If, of.Then, of.Else})
 }
 
-// Fits reports whether the arguments of a call, raw JSON, satisfy the schema; none are an
-// empty object. The error says why they are ambiguous.
+// Fits reports whether the arguments of a call, raw JSON, satisfy the schema; no arguments are
+// an empty object. The error says why they are ambiguous.
 func (s *Schema) Fits(input json.RawMessage) (bool, error) {
 	if len(input) == 0 || string(input) == "null" {
 		input = json.RawMessage(`{}`)
@@ -117,7 +117,7 @@ func (s *Schema) Fits(input json.RawMessage) (bool, error) {
 	return s.resolved.Validate(value) == nil, nil
 }
 
-// resembling finds members that a lax reader takes for one that the schema names.
+// resembling finds members that a lax reader confuses with one that the schema names.
 func (s *Schema) resembling(value any) error {
 	switch value := value.(type) {
 	case []any:
@@ -139,11 +139,11 @@ func (s *Schema) resembling(value any) error {
 	return nil
 }
 
-// maxDepth bounds how deep schemas are followed: they may refer to themselves.
+// maxDepth limits how deep schemas are followed: they may refer to themselves.
 const maxDepth = 64
 
-// converted finds values that a lax reader turns into the type that the schema wants: a
-// string that holds JSON, or a number where a text is wanted.
+// converted finds values that a lax reader converts to the type that the schema wants: a string
+// that holds JSON, or a number where a string is wanted.
 func (s *Schema) converted(at string, of *jsonschema.Schema, value any, depth int) error {
 	if of == nil || depth > maxDepth {
 		return nil
@@ -189,7 +189,7 @@ func named(at string) string {
 	return at
 }
 
-// target returns the schema that a reference is to, of those in $defs or the root.
+// target returns the schema of a reference, from those in $defs or the root.
 func (s *Schema) target(ref string) *jsonschema.Schema {
 	for prefix, in := range map[string]map[string]*jsonschema.Schema{"#/$defs/": s.root.Defs, "#/definitions/": s.root.Definitions} {
 		if len(ref) > len(prefix) && ref[:len(prefix)] == prefix {

@@ -16,9 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// plain returns a value as the schema library takes it. It is an error if readers may
-// differ about it: a member that is there twice, a number that some round, a text that is
-// no Unicode.
+// plain returns a value in the form of the schema library. It is an error if readers may
+// interpret it differently: a duplicate member, a number that some round, a string that is not
+// valid Unicode.
 func plain(raw json.RawMessage) (any, error) {
 	raw = bytes.TrimSpace(raw)
 	switch {
@@ -63,8 +63,8 @@ func plainObject(raw json.RawMessage) (map[string]any, error) {
 	return object, nil
 }
 
-// plainText reads a string. Escapes of half a character, which readers replace in their
-// own ways, are an error.
+// plainText reads a string. Escapes of half a surrogate pair, which readers replace in
+// different ways, are an error.
 func plainText(raw json.RawMessage) (string, error) {
 	text, ok := wire.Text(raw)
 	if !ok || !utf8.Valid(raw) {
@@ -90,8 +90,8 @@ func plainNumber(text string) (any, error) {
 	return n, nil
 }
 
-// lax returns what readers that are not exact have for a name: they ignore case, the
-// signs between words, and what follows a NUL.
+// lax returns the form of a name for lax readers: they ignore case, the characters between
+// words, and everything after a NUL.
 func lax(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return strings.Map(func(r rune) rune {
@@ -102,7 +102,7 @@ func lax(name string) string {
 	}, name)
 }
 
-// wanted returns the types that a schema says something of, nil for all.
+// wanted returns the types that a schema restricts, nil for all.
 func wanted(s *jsonschema.Schema) []string {
 	types := slices.Clone(s.Types)
 	if s.Type != "" {
@@ -148,8 +148,8 @@ func typeOf(value any) string {
 	return "number"
 }
 
-// conversion says what a value becomes for a lax reader that wants one of these types, ""
-// if it stays what it is.
+// conversion describes the result of a lax reader that converts a value to one of these types,
+// "" if it keeps the value.
 func conversion(types []string, value any) string {
 	is := typeOf(value)
 	has := func(kind string) bool {
@@ -182,8 +182,8 @@ func conversion(types []string, value any) string {
 	return ""
 }
 
-// Canonical returns the arguments of a call in one way of writing them, so that the same
-// ones are the same text. What readers may take in two ways has none.
+// Canonical returns the arguments of a call in canonical form, so that equal arguments are equal
+// texts. It is an error if readers may interpret them differently.
 func Canonical(input json.RawMessage) ([]byte, error) {
 	if len(input) == 0 || string(input) == "null" {
 		return []byte("{}"), nil
