@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Activity says what is recorded of calls.
+// Activity configures the record of calls.
 type Activity struct {
 	// The directory of the files; a relative one is beside the config. Left out, it is in the user's state directory.
 	Dir string `json:"dir" nonblank:"true" example:"activity"`
@@ -21,8 +21,8 @@ type Activity struct {
 	MaxAge time.Duration `json:"max_age" default:"720h" example:"2160h"`
 }
 
-// ActivityDir returns the directory of the record of calls, which is otherwise one in a
-// directory of the user.
+// ActivityDir returns the directory of the record of calls; otherwise is the default, a directory
+// of the user.
 func (c *Config) ActivityDir(otherwise string) string {
 	switch {
 	case c.Activity == nil || c.Activity.Dir == "":

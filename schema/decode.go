@@ -18,7 +18,7 @@ import (
 // value decodes n into v and checks it against the type and the tags in f. On
 // an error, which it records, v keeps its value.
 func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
-	if n.Unresolved { // its server is off, or there is an error: what is written is for people
+	if n.Unresolved { // its server is off, or there is an error: the text is for people
 		if v.Kind() == reflect.String {
 			v.SetString(n.Scalar)
 		}
@@ -105,8 +105,8 @@ func (r *reading) text(path string, n *syntax.Node, v reflect.Value, f field) {
 	}
 }
 
-// quotedValue is the value for use in an error message, empty if it may contain
-// that of a variable.
+// quotedValue returns the value for an error message, "" if it may contain the value of a
+// variable.
 func quotedValue(n *syntax.Node) string {
 	if n.Expanded {
 		return ""
@@ -153,8 +153,7 @@ func (r *reading) duration(path string, n *syntax.Node, p *time.Duration, f fiel
 	}
 }
 
-// parseDuration reads what time.ParseDuration reads, and a bare number as
-// seconds.
+// parseDuration parses a duration as time.ParseDuration does, and a bare number as seconds.
 func parseDuration(s string) (time.Duration, bool) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d, true
@@ -254,8 +253,8 @@ func (r *reading) members(path string, n *syntax.Node, v reflect.Value, fields [
 	}
 }
 
-// required records the required fields that n lacks. It is not called when a key
-// of n is misspelt: that may be the missing one.
+// required records the missing required fields of n. It is not called when a key of n is
+// misspelt, which may be the missing one.
 func (r *reading) required(path string, p syntax.Pos, n *syntax.Node, fields []field) {
 	for _, f := range fields {
 		if f.required && !n.Has(f.key) {

@@ -1,5 +1,5 @@
-// Package schema defines the config document: its types, how it is read, and the
-// errors for what is wrong in it.
+// Package schema defines the config document: its types, how it is read, and the errors for
+// invalid ones.
 //
 // Every step of reading works on one small tree of nodes that know their line
 // and column:
@@ -13,7 +13,7 @@
 //	      ─► validate.go, tree.go   rules that the types cannot express
 //	      ─► layers.go              one *Config of all files
 //
-// The error has everything that is wrong, in file order (report.go).
+// The error contains all problems, in file order (report.go).
 // Servers are added to a file and removed from it by edits of its text (edit.go).
 //
 // The tags on the struct fields in types.go are the only table of keys: the

@@ -15,8 +15,8 @@ import (
 // serverKeys are the top-level keys of which a config needs at least one.
 var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 
-// DirectWait is how long the lists wait when tools are exposed directly: a
-// tool that is not in the first list is one that some hosts never see.
+// DirectWait is how long the lists wait when tools are exposed directly: some hosts never see
+// a tool that is not in the first list.
 const DirectWait = 25 * time.Second
 
 var documentFields = fieldsOf(reflect.TypeFor[Document]())
@@ -70,8 +70,8 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	return &doc
 }
 
-// looksLikeConfig tells a config from other files that happen to be JSON or
-// YAML: for those it reports one error instead of one for each key.
+// looksLikeConfig distinguishes a config from other JSON or YAML files, for which it reports
+// one error instead of one for each key.
 func (r *reading) looksLikeConfig(root *syntax.Node) bool {
 	switch root.Kind {
 	case syntax.Object:
@@ -88,7 +88,7 @@ func (r *reading) looksLikeConfig(root *syntax.Node) bool {
 	var strange []string
 	for _, m := range root.Members {
 		if nearest.Word(m.Key, serverKeys) != "" {
-			return true // reported as unknown, with what was meant
+			return true // reported as unknown, with a suggestion
 		}
 		if !hasKey(documentFields, m.Key) {
 			strange = append(strange, m.Key)
@@ -118,7 +118,7 @@ func (r *reading) checkExpose(root *syntax.Node, doc *Document) {
 	checkSurfaces(r, "expose", n, doc.Expose)
 }
 
-// checkSurfaces checks what a list of surfaces, at a node, has beside each other.
+// checkSurfaces checks a list of surfaces, at a node, for conflicts.
 func checkSurfaces(r *reading, path string, n *syntax.Node, expose []string) {
 	for i, surface := range expose {
 		if first := slices.Index(expose, surface); first < i && surface != "" {
@@ -130,7 +130,7 @@ func checkSurfaces(r *reading, path string, n *syntax.Node, expose []string) {
 	}
 }
 
-// CheckExpose returns what is wrong with a list of known surfaces, nil if nothing is.
+// CheckExpose returns an error if a list of known surfaces is invalid.
 func CheckExpose(expose []string) error {
 	for _, surface := range expose {
 		if problem := autoBeside(expose, surface); problem != "" {
@@ -151,7 +151,7 @@ func showsDiscover(expose []string) bool {
 	return slices.Contains(expose, ExposeDiscover) || slices.Contains(expose, ExposeAuto)
 }
 
-// checkPins checks the keys that only discover acts on.
+// checkPins checks the keys that affect only discover.
 func (r *reading) checkPins(root *syntax.Node, doc *Document) {
 	for _, key := range []string{"use_tool", "pin"} {
 		if root.Has(key) && r.nearest && !r.layered && !showsDiscover(doc.Expose) {
@@ -172,8 +172,8 @@ func (r *reading) checkPins(root *syntax.Node, doc *Document) {
 	}
 }
 
-// isKnownText reports whether n is a string all of whose variables are defined.
-// Only then can its content be checked.
+// isKnownText reports whether n is a string whose variables are all defined. Only then can
+// its content be checked.
 func isKnownText(n *syntax.Node) bool {
 	return n != nil && n.Kind == syntax.Text && !n.Unresolved
 }

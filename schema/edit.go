@@ -92,9 +92,9 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	return syntax.Edit(name, data, root, path, value)
 }
 
-// SetKey returns data, a config, with another value of a key in the entry of that server, or
-// without the key where the value is zero. In JSON all else stays as it is; in YAML the entry
-// is written again.
+// SetKey returns data, a config, with a new value of a key in the entry of that server, or
+// without the key if the value is zero. In JSON everything else is unchanged; in YAML the
+// entry is rewritten.
 func SetKey(name string, data []byte, server, key string, to any) ([]byte, error) {
 	var value *syntax.Node
 	if v := reflect.ValueOf(to); !v.IsZero() {
@@ -126,7 +126,7 @@ func SetKey(name string, data []byte, server, key string, to any) ([]byte, error
 	return syntax.Edit(name, data, root, path[:2], &entry)
 }
 
-// SandboxJSON returns a sandbox as an entry in JSON has it, on one line.
+// SandboxJSON returns a sandbox in the form of an entry in JSON, on one line.
 func SandboxJSON(box Sandbox) string { return valueNode(reflect.ValueOf(box)).Inline() }
 
 // RemoveServer returns data, a config, without the server of that name. It
@@ -167,8 +167,8 @@ func markReferences(n *syntax.Node) {
 	}
 }
 
-// Written returns the servers of a config file as they are written: references to
-// variables stay, and nothing else is read. The name is for errors.
+// Written returns the servers of a config file as written: references to variables stay, and
+// no other file is read. The name is for errors.
 func Written(name string, data []byte) ([]Server, error) {
 	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, layered: true}
 	root, err := r.src.Parse()
@@ -182,8 +182,8 @@ func Written(name string, data []byte) ([]Server, error) {
 	return doc.serversInOrder(r), nil
 }
 
-// WithoutDefaults returns a server without what a key has when it is left out, which an entry
-// would otherwise hold against the defaults of another file.
+// WithoutDefaults returns a server without the values that equal the defaults of the keys, which
+// in an entry would override the defaults of another file.
 func (s Server) WithoutDefaults() Server {
 	v, usual := reflect.ValueOf(&s).Elem(), reflect.ValueOf(Single("", nil).Defaults)
 	for _, f := range serverFields {

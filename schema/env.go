@@ -31,9 +31,9 @@ func envMode(root *syntax.Node) string {
 	return envEnable
 }
 
-// variables returns the variables that the document may refer to: the .env beside it
-// wins over that of the working directory, so that a config means the same wherever
-// a host starts dynmcp, and both win over the environment.
+// variables returns the variables that the document may refer to. The .env beside it overrides
+// that of the working directory, so that a config means the same wherever a host starts
+// dynmcp, and both override the environment.
 func (r *reading) variables(mode string) (map[string]string, error) {
 	vars := map[string]string{}
 	if mode != envDotenv {
@@ -65,7 +65,7 @@ func (r *reading) variables(mode string) (map[string]string, error) {
 	return vars, nil
 }
 
-// sourceOfVariables says where variables are looked up, for error messages.
+// sourceOfVariables describes where variables are looked up, for error messages.
 func (r *reading) sourceOfVariables(mode string) string {
 	file := ".env"
 	switch {
@@ -99,7 +99,7 @@ func processVariables(environ []string) map[string]string {
 	return vars
 }
 
-// EnvMode returns where a config takes its variables from, the value of its env key.
+// EnvMode returns the source of a config's variables, the value of its env key.
 func EnvMode(name string, data []byte) (string, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {

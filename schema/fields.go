@@ -13,7 +13,7 @@ const (
 	groupStdio = "stdio"
 	groupHTTP  = "http"
 	groupLimit = "limit"
-	// groupSandbox goes with stdio, and in the defaults.
+	// groupSandbox belongs to stdio, and to the defaults.
 	groupSandbox = "sandbox"
 )
 
@@ -101,8 +101,8 @@ func setDefaults(v reflect.Value) {
 	}
 }
 
-// setDefault decodes the default like a document, so that a tag has it as a user
-// would write it.
+// setDefault decodes the default like a document, so that a tag has the form that a user
+// would write.
 func (f field) setDefault(v reflect.Value) {
 	src := &syntax.Source{Name: f.key + ".yaml", Data: []byte(f.defaultYAML)}
 	n, err := src.Parse()

@@ -13,12 +13,12 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Files are the contents of the files that a config is made of: the config files,
-// the nearest first, the .env beside each, and that of the working directory.
+// Files are the contents of the files of a config: the config files, the nearest first, the
+// .env beside each, and that of the working directory.
 type Files struct {
 	opts   LoadOptions
 	config []content
-	beside []content // as many; without a name if another file was asked for
+	beside []content // one per config file; without a name if another file was requested
 	env    content
 }
 
@@ -41,8 +41,8 @@ func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
 	return f
 }
 
-// TextFiles is ReadFiles for a document that is in no file, under the name of one in
-// the working directory, or elsewhere. Reread reads its .env files again.
+// TextFiles is ReadFiles for a document that is not in a file, under the name of one in the
+// working directory, or elsewhere. Reread reads its .env files again.
 func TextFiles(ctx context.Context, name string, data []byte, opts LoadOptions) *Files {
 	f := ReadFiles(ctx, nil, opts)
 	path, err := filepath.Abs(name)
@@ -69,27 +69,27 @@ func (f *Files) Reread(ctx context.Context) (next *Files, changed bool) {
 	return next, !same(f.env, next.env) || !slices.EqualFunc(f.config, next.config, same) || !slices.EqualFunc(f.beside, next.beside, same)
 }
 
-// Text returns that of the nearest config file, as it is written.
+// Text returns the text of the nearest config file.
 func (f *Files) Text() []byte { return f.config[0].data }
 
 // EnvFileBeside returns the .env file that belongs to a config file.
 func EnvFileBeside(config string) string { return filepath.Join(filepath.Dir(config), ".env") }
 
-// content is what was read from a file, or why it was not.
+// content is the content of a file, or the reason why it could not be read.
 type content struct {
 	name string // as it was given
 	path string // absolute
 	data []byte
 	err  error
 
-	given bool // it is not read again: a pipe, or the text of no file
+	given bool // it is not read again: a pipe, or a text without a file
 }
 
 func (c content) reread(ctx context.Context) content {
 	if c.given || c.name == "" {
 		return c
 	}
-	if c.path == "" { // later the working directory may be another
+	if c.path == "" { // the working directory may change later
 		if c.path, c.err = filepath.Abs(c.name); c.err != nil {
 			return c
 		}

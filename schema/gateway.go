@@ -2,13 +2,13 @@ package schema
 
 import "time"
 
-// Gateway says how dynmcp is reached over HTTP.
+// Gateway configures the HTTP side of dynmcp.
 type Gateway struct {
 	// The address that dynmcp serve listens on when it is given none.
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page; left out, there is none.
 	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
-	// What the page of dynmcp ui does at that address, below /ui, for those who have the token: read shows this run, change lets its servers and the config be changed, off is no page.
+	// What the page of dynmcp ui offers at that address, below /ui, to those who have the token: read shows this run, change also changes its servers and the config, off disables the page.
 	UI string `json:"ui" enum:"off,read,change" default:"read" example:"change"`
 	// The bearer token of every request. Left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
@@ -18,7 +18,7 @@ type Gateway struct {
 	Audience string `json:"audience" nonblank:"true" example:"https://mcp.example.com/mcp"`
 	// The scopes that those tokens must have.
 	Scopes []string `json:"scopes" default:"[]" example:"[mcp]"`
-	// The names and addresses that a request's Host may have, besides the one that is listened on.
+	// The names and addresses that a request's Host may have, besides the address that dynmcp listens on.
 	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
 	// The origins of web pages that may send requests, exactly as browsers send them.
 	AllowedOrigins []string `json:"allowed_origins" default:"[]" example:"[\"https://app.example.com\"]"`

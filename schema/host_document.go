@@ -11,16 +11,15 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// The files of hosts are read as they are. What they keep beside the servers, and
-// what only a host can act on, is left out with a warning; what a host writes in
-// another way is read as if it were written in ours. This file does so for the
-// document, hosts.go for an entry.
+// Files of hosts are read without conversion. Keys beside the servers, and keys that only a
+// host can act on, are left out with a warning; a host's other spellings are converted to
+// ours. This file does so for the document, hosts.go for an entry.
 
-// A hostReader reads what hosts write.
+// A hostReader converts the files of hosts.
 type hostReader struct{ *report }
 
-// document turns the document of a host into one of ours, in place. A document
-// that has servers under mcp is ours.
+// document converts the document of a host into one of ours, in place. A document that has
+// servers under mcp is already ours.
 func (r hostReader) document(root *syntax.Node) {
 	if root.Kind != syntax.Object {
 		return
@@ -59,8 +58,8 @@ func (r hostReader) document(root *syntax.Node) {
 }
 
 // renameHostServers finds the servers of hosts that keep them elsewhere: Zed in
-// context_servers, opencode in mcp or mcp.servers. Gemini CLI's mcp says which of
-// mcpServers are used.
+// context_servers, opencode in mcp or mcp.servers. Gemini CLI's mcp selects servers from
+// mcpServers.
 func (r hostReader) renameHostServers(root *syntax.Node) {
 	root.Members = slices.Clone(root.Members)
 	for i, m := range root.Members {
@@ -115,8 +114,8 @@ func isGemini(root, servers *syntax.Node) bool {
 	})
 }
 
-// hostReferences writes the references below n as ours, with warnings for those
-// that only the host knows.
+// hostReferences converts the references below n to ours, with warnings for those that only
+// the host can resolve.
 func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) {
 	switch n.Kind {
 	case syntax.Text:
@@ -145,11 +144,10 @@ var (
 	notInVariable  = lazyregexp.New(`[^A-Za-z0-9_]+`)
 )
 
-// HostReferences returns a text of a host's file with its references to variables
-// as this package writes them: ${env:NAME}, {env:NAME}, ${input:id} and, with bare,
-// $NAME. In place of ${workspaceFolder} and its like it puts what the host would, if
-// the working directory were its project. note is told of what is otherwise than in
-// the host.
+// HostReferences returns a text of a host's file with its references to variables in the
+// form of this package: ${env:NAME}, {env:NAME}, ${input:id} and, with bare, $NAME. It replaces
+// ${workspaceFolder} and the like as the host would, if the working directory were its
+// project. note is called for each difference from the host.
 func HostReferences(text string, bare bool, note func(string)) string {
 	text = envReference().ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") { // not one, by our rules
@@ -182,7 +180,7 @@ func HostReferences(text string, bare bool, note func(string)) string {
 	})
 }
 
-// hostPath returns what VS Code and Cursor would put in the place of a reference.
+// hostPath returns the replacement of VS Code and Cursor for a reference.
 func hostPath(reference string) string {
 	dir, _ := os.Getwd()
 	switch reference {
@@ -198,7 +196,7 @@ func hostPath(reference string) string {
 	}
 }
 
-// VariableName makes the name of a variable of any text.
+// VariableName converts a text to the name of a variable.
 func VariableName(text string) string {
 	return strings.ToUpper(strings.Trim(notInVariable().ReplaceAllString(text, "_"), "_"))
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// HTTPAliases are the names that hosts have for streamable-http.
+// HTTPAliases are the names that hosts use for streamable-http.
 var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 
-// transportKeys are the keys under which hosts and other gateways say how a server is
-// reached.
+// transportKeys are the keys for the transport of a server in hosts and other gateways.
 var transportKeys = []string{"transport", "type", "transportType"}
 
-// hostKeys are keys that hosts write into entries and that dynmcp has no use for,
-// with what to say of them.
+// hostKeys are keys of hosts' entries that dynmcp does not use, with the reason for the
+// warning.
 var hostKeys = map[string]string{
 	"autoApprove":    "dynmcp asks nobody before a call, that is the host's part",
 	"alwaysAllow":    "dynmcp asks nobody before a call, that is the host's part",
@@ -30,12 +29,12 @@ var hostKeys = map[string]string{
 	"sandboxEnabled": `dynmcp's own is switched on by "sandbox": true`,
 }
 
-// plainHostKeys are others that change nothing.
+// plainHostKeys are other keys without an effect.
 var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
 
-// entry returns a host's entry as it would be written under mcp. Paths in errors keep
-// the host's keys. What only a host knows is left out with a warning, but for what looks
-// like a mistyped key of ours.
+// entry returns a host's entry in the form of an entry under mcp. Paths in errors keep the
+// host's keys. Keys that only a host knows are left out with a warning, unless they look like
+// a mistyped key of ours.
 func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
 	if n.Kind != syntax.Object {
 		return n
@@ -57,7 +56,7 @@ func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
 	return &out
 }
 
-// A hostEntry is an entry that is being read.
+// A hostEntry is an entry that is being converted.
 type hostEntry struct {
 	hostReader
 	path string
@@ -74,7 +73,7 @@ func (e hostEntry) add(m syntax.Member, key string, value *syntax.Node) {
 	e.out.Members = append(e.out.Members, m)
 }
 
-// says reports whether another key says the same as m, or nothing is lost without it.
+// says reports whether another key has the same meaning as m, or m can be dropped safely.
 func (e hostEntry) says(m syntax.Member) bool {
 	switch m.Key {
 	case "url":
@@ -87,12 +86,12 @@ func (e hostEntry) says(m syntax.Member) bool {
 	return slices.Contains(plainHostKeys, m.Key)
 }
 
-// transport reads a key that says how the server is reached.
+// transport converts a key for the transport of the server.
 func (e hostEntry) transport(m syntax.Member) {
 	switch v := m.Value; {
 	case m.Key != "transport" && e.in.Has("transport"):
 		e.warn(m.At, syntax.Below(e.path, m.Key), "this is ignored", "transport says the same")
-	case m.Key == "type" && isOpencode(e.in): // a command or a url says the same
+	case m.Key == "type" && isOpencode(e.in): // implied by the command or the url
 	case v.Kind == syntax.Text && slices.Contains(HTTPAliases, v.Scalar):
 		e.add(m, "transport", &syntax.Node{Kind: syntax.Text, At: v.At, Scalar: StreamableHTTP})
 	default:
@@ -100,7 +99,7 @@ func (e hostEntry) transport(m syntax.Member) {
 	}
 }
 
-// respelled adds a member that hosts spell otherwise, and reports whether m is one.
+// respelled adds a member that hosts spell differently, and reports whether m is one.
 func (e hostEntry) respelled(m syntax.Member) bool {
 	n, v := e.in, m.Value
 	switch {
@@ -141,7 +140,7 @@ func (e hostEntry) zedCommand(n *syntax.Node) {
 	}
 }
 
-// other adds a member that is ours as it is, and warns of one that only the host knows.
+// other adds a key of ours unchanged, and warns about one that only the host knows.
 func (e hostEntry) other(m syntax.Member) {
 	why, leftOut := hostKeys[m.Key]
 	known := keysOf(serverFields)
@@ -155,22 +154,22 @@ func (e hostEntry) other(m syntax.Member) {
 	}
 }
 
-// isHostSandbox reports whether a sandbox is written as VS Code writes it. Any other is ours:
-// one that is left out by mistake would limit nothing.
+// isHostSandbox reports whether a sandbox has the form of VS Code. Any other is ours: if ours
+// were left out by mistake, nothing would be limited.
 func isHostSandbox(n *syntax.Node) bool {
 	network := n.Get("network")
 	return n.Has("filesystem") || network != nil && network.Kind == syntax.Object
 }
 
-// isUnreachable reports whether a host's entry is of a server that only the host can
-// reach, an extension of its own, or switches on one that is configured elsewhere.
+// isUnreachable reports whether a host's entry is for a server that only the host can reach,
+// such as its own extension, or enables one that is configured elsewhere.
 func isUnreachable(n *syntax.Node) bool {
 	reached := slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, n.Has)
 	return !reached && (n.Has("source") || n.Has("settings") || n.Has("enabled"))
 }
 
-// hostTimeout returns a timeout: hosts count in milliseconds, but for some that
-// count in seconds, and no call needs a thousand seconds.
+// hostTimeout converts a timeout. Most hosts count in milliseconds, some in seconds, and no
+// call needs a thousand seconds.
 func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
 	ms, err := strconv.ParseFloat(n.Scalar, 64)
 	if err != nil || ms < 1000 {
@@ -230,8 +229,8 @@ func cursorAuth(n *syntax.Node) *syntax.Node {
 	return out
 }
 
-// dropMisplaced leaves out what belongs to the other kind of server: hosts write
-// empty args beside a url.
+// dropMisplaced removes keys of the other kind of server: hosts write empty args beside a
+// url.
 func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 	transport := transportOf(n)
 	if transport == "" || n.Has("command") && n.Has("url") {
@@ -266,7 +265,7 @@ func (r hostReader) splitCommand(path string, n *syntax.Node) {
 	case len(args.Items) == 0:
 	case j < 0:
 		n.Members = append(n.Members, syntax.Member{Key: "args", Written: "command", At: command.At, Value: args})
-	case n.Members[j].Value.Kind == syntax.List: // or the decoder says that it must be
+	case n.Members[j].Value.Kind == syntax.List: // otherwise the decoder reports it
 		args.At, args.Items = n.Members[j].Value.At, slices.Concat(args.Items, n.Members[j].Value.Items)
 		n.Members[j].Value = args
 	}

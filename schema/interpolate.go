@@ -55,8 +55,8 @@ type expander struct {
 	failed    *[]reference.Secret         // of the entry that is expanded; nil outside of one
 }
 
-// tree expands the nodes of the tree. A variable that is missing costs the
-// source, or the text, that refers to it.
+// tree expands the nodes of the tree. A missing variable disables the source, or drops the
+// text, that refers to it.
 func (e *expander) tree(path string, n *syntax.Node) {
 	for i, item := range n.Items {
 		e.tree(syntax.Item(path, i), item)
@@ -70,8 +70,8 @@ func (e *expander) tree(path string, n *syntax.Node) {
 	}
 }
 
-// entry expands what is below a server's entry, or a member of a node of the
-// tree. A variable that is missing there is no error of the file.
+// entry expands a server's entry, or a member of a node of the tree. A missing variable there
+// is not an error of the file.
 func (e *expander) entry(path string, n *syntax.Node) {
 	outside := e.missing
 	var failed []reference.Secret

@@ -2,8 +2,8 @@ package schema
 
 import _ "embed"
 
-// Address is where the JSON Schema is found once a version is published: in the npm
-// package, as the newest version has it.
+// Address is the address of the JSON Schema once a version is published: in the newest version
+// of the npm package.
 const Address = "https://unpkg.com/dynmcp/schema/mcp-config.json"
 
 //go:embed dynmcp.schema.json

@@ -51,8 +51,8 @@ func merge(layers []*reading) (*Config, error) {
 	return cfg, nil
 }
 
-// secretsOf returns the values to hide: credentials, and the values of variables
-// unless a file also has them in plain text.
+// secretsOf returns the values to hide: credentials, and the values of variables that no
+// file also has in plain text.
 func secretsOf(layers []*reading) []string {
 	var hidden, values, texts, public []string
 	for _, r := range layers {
@@ -110,22 +110,22 @@ func overlay(dst, src reflect.Value, n *syntax.Node) {
 	}
 }
 
-// setExpose sets the surfaces that the options name, or those that follow from the
-// servers where several files say nothing of it.
+// setExpose sets the surfaces that the options name. If there are several files and none has
+// the key, the surfaces follow from the servers.
 func (c *Config) setExpose(layers []*reading) {
 	expose := layers[0].files.opts.Expose
 	switch {
 	case expose != nil:
 		c.Expose, c.exposeFixed = expose, true
 	case len(layers) == 1 || anyHas(layers, "expose"):
-	case len(c.Servers) == 0: // those of the tree are not among them yet
+	case len(c.Servers) == 0: // the servers of the tree are added later
 		c.Expose = []string{ExposeTree}
 	default:
 		c.Expose = []string{ExposeDiscover}
 	}
 }
 
-// waitForExposed sets how long lists wait for what Expose has, where no file says so.
+// waitForExposed sets how long lists wait, depending on Expose, if no file sets it.
 func (c *Config) waitForExposed() {
 	direct := slices.Contains(c.Expose, ExposeDirect)
 	c.waitGiven = c.waitWritten || direct

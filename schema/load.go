@@ -12,30 +12,30 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// LoadOptions say where variables come from. The zero value is the behaviour
-// without flags.
+// LoadOptions configure the loading of a config. The zero value is the behaviour without
+// flags.
 type LoadOptions struct {
 	// EnvFile is a file to read instead of any .env; it must exist.
 	EnvFile string
-	// Dir is where a .env is looked for, beside that next to each config file;
-	// empty is the working directory.
+	// Dir is the directory of the second .env, besides the one next to each config file; empty
+	// is the working directory.
 	Dir string
 	// Environ is the process environment as NAME=value; nil is os.Environ().
 	Environ []string
-	// Strict makes a variable of a server that is not set an error; otherwise it
-	// switches off that server.
+	// Strict makes it an error if a variable of a server is not set; otherwise that server
+	// is disabled.
 	Strict bool
-	// Expose names the surfaces that are on, whatever the files say; nil leaves it to
-	// them.
+	// Expose names the surfaces that are on and overrides the files; nil uses those of the
+	// files.
 	Expose []string
-	// Select returns the part of a config that is used; nil is all of it. References to
-	// secrets are not followed elsewhere.
+	// Select returns the part of a config that is used; nil uses all of it. References to
+	// secrets in the other parts are not resolved.
 	Select func(*Config) (*Config, error)
-	// Only are the servers among these whose references to secrets are followed; nil is all.
+	// Only limits the servers whose references to secrets are resolved; nil is all.
 	Only []string
-	// Secret returns the value of a reference to a secret, like keyring:NAME, or why
-	// there is none: a few words that anybody may read, and what to do. It is called for
-	// several at once. With nil such references stay as they are written.
+	// Secret returns the value of a reference to a secret, like keyring:NAME. If there is
+	// none, it returns the problem in a few words without secrets, and a hint. It is called
+	// concurrently. If it is nil, such references are left unchanged.
 	Secret func(reference string) (value, problem, hint string)
 }
 
@@ -43,9 +43,9 @@ type LoadOptions struct {
 // merged by name, as whole entries. Any other key is taken from the nearest file
 // that has it; for catalog, gateway and defaults that holds for each of their keys.
 //
-// The error for files with invalid content wraps syntax.Errors, a *MissingVariablesError
-// or both, for all of them. A variable that only one server misses is no error: see
-// Server.Off. The error of Select is returned as it is.
+// The error for files with invalid content wraps syntax.Errors, a *MissingVariablesError or
+// both, for all files. A variable that is missing for only one server is not an error: see
+// Server.Off. The error of Select is returned unchanged.
 func (f *Files) Load() (*Config, error) {
 	needless, err := f.needless()
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Files) Load() (*Config, error) {
 	return f.opts.Select(cfg)
 }
 
-// load merges the files, without following references of what is needless.
+// load merges the files, without resolving references of unselected parts.
 func (f *Files) load(needless []map[syntax.Pos]bool) (*Config, []*reading, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
@@ -89,8 +89,8 @@ func (f *Files) load(needless []map[syntax.Pos]bool) (*Config, []*reading, error
 	return cfg, layers, err
 }
 
-// LoadText loads a config that is not written yet as if it were the file of this
-// name, which decides between JSON and YAML and where its .env is.
+// LoadText loads a config that is not in a file yet as if it were in the file of this name,
+// which determines the format, JSON or YAML, and the location of its .env.
 func LoadText(name string, data []byte, opts LoadOptions) (*Config, error) {
 	return TextFiles(context.Background(), name, data, opts).Load()
 }
@@ -143,13 +143,13 @@ func (r *reading) resolve(root *syntax.Node) error {
 	return nil
 }
 
-// Secrets returns the values that a redactor has to hide: those of headers and
-// credentials, those of env that look like secrets, and the values of variables
-// unless the config also has them in plain text.
+// Secrets returns the values that a redactor must hide: headers and credentials, values of env
+// that look like secrets, and the values of variables that the config does not also have in
+// plain text.
 func (c *Config) Secrets() []string { return c.secrets }
 
-// Single returns the config of a run without a file: one eager stdio server with
-// every default, named after the program, without what Windows adds to it.
+// Single returns the config of a run without a file: one eager stdio server with all defaults,
+// named after the program, without the file extension of Windows.
 func Single(command string, args []string) *Config {
 	var doc Document
 	setDefaults(reflect.ValueOf(&doc).Elem())

@@ -9,22 +9,22 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// What a rule of the policy does.
+// The effects of a rule of the policy.
 const (
 	PolicyAllow = "allow"
 	PolicyAsk   = "ask"
 	PolicyDeny  = "deny"
 )
 
-// PolicyRule is a rule about calls of tools. What it does not name is any.
+// PolicyRule is a rule for calls of tools. A missing key matches any call.
 type PolicyRule struct {
 	// The tools: server/tool with globs, by the names that the server itself gives them; @readonly, @write or @destructive, alone or behind a server and a slash. Left out, all.
 	Match string `json:"match" nonblank:"true" example:"github/delete_*"`
-	// What becomes of the call: it is made, a person is asked, or it is refused.
+	// What happens to the call: it is allowed, a person is asked, or it is refused.
 	Do string `json:"do" enum:"allow,ask,deny" required:"true" example:"ask"`
 	// The users whose calls it is for, where a gateway tells users apart: a glob over the subject (sub) of their tokens, or over the issuer, a space and the subject.
 	Principal string `json:"principal" nonblank:"true" example:"ci"`
-	// The hosts it is for, a glob over what they call themselves, which they may choose.
+	// The hosts it applies to, a glob over the names that they report, which they may choose.
 	Host string `json:"host" nonblank:"true" example:"claude-*"`
 	// How the tool is called. api is the HTTP API of the tree.
 	Surface string `json:"surface" enum:"discover,tree,browser,proxy,direct,api" example:"direct"`
@@ -32,7 +32,7 @@ type PolicyRule struct {
 	Arguments json.RawMessage `json:"arguments" example:"{required: [dry_run]}"`
 }
 
-// checkPolicy checks what rules name, and that the last one leaves no call undecided.
+// checkPolicy checks the names in rules, and that the last rule matches every call.
 func (r checks) checkPolicy(n *syntax.Node, rules []PolicyRule) {
 	for i, item := range n.ItemsOf("policy") {
 		path := syntax.Item("policy", i)

@@ -10,17 +10,17 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Profile is a set of servers, and what is otherwise where it is used.
+// Profile is a set of servers, with the settings that apply while it is used.
 type Profile struct {
-	// The servers: names and globs; a leading ! leaves out. With only such patterns, all other servers are in it.
+	// The servers: names and globs; a leading ! excludes. With only such patterns, all other servers are in it.
 	Servers []string `json:"servers" required:"true" nonblank:"true" example:"[github, jira, \"!*-prod\"]"`
 	// The surfaces that hosts of the profile see. Left out, those of the file.
 	Expose []string `json:"expose" enum:"surfaces" default:"[]" example:"[direct]"`
-	// By server: what is otherwise in the profile.
+	// By server: the settings that differ in the profile.
 	Overrides map[string]ProfileOverride `json:"overrides" default:"{}" example:"{files: {tool_filter: [\"get_*\"]}}"`
 }
 
-// ProfileOverride is what is otherwise for a server in a profile.
+// ProfileOverride has the settings of a server that differ in a profile.
 type ProfileOverride struct {
 	// The description of the server in the profile.
 	Description string `json:"description" nonblank:"true" example:"Issues of the team. Use for anything about planned work."`
@@ -41,7 +41,7 @@ func (r *reading) profile(path string, n *syntax.Node, p *Profile) {
 	r.plain(path, n, reflect.ValueOf((*plain)(p)).Elem(), field{})
 }
 
-// checkProfiles checks what profiles name. The servers of the tree get their names later.
+// checkProfiles checks the names in profiles. The servers of the tree get their names later.
 func checkProfiles(r *reading, root *syntax.Node, profiles map[string]Profile) {
 	for _, m := range root.MembersOf("profiles") {
 		path := syntax.Below("profiles", m.Key)
@@ -87,7 +87,7 @@ func checkProfileServers(r *reading, root *syntax.Node, path string, list *synta
 	}
 }
 
-// mergeProfiles adds the profiles of files behind that no nearer file has.
+// mergeProfiles adds the profiles of farther files that no nearer file has.
 func (c *Config) mergeProfiles(layers []*reading) {
 	for _, r := range slices.Backward(layers) {
 		for name, p := range r.doc.Profiles {
@@ -99,8 +99,7 @@ func (c *Config) mergeProfiles(layers []*reading) {
 	}
 }
 
-// WithExpose returns the config with other surfaces, unless the options name those that are
-// on.
+// WithExpose returns the config with other surfaces, unless the options set them.
 func (c *Config) WithExpose(expose []string) *Config {
 	other := *c
 	if !c.exposeFixed {
@@ -110,9 +109,9 @@ func (c *Config) WithExpose(expose []string) *Config {
 	return &other
 }
 
-// needless returns, for each of the files, the positions of what is not selected, so that
-// its references need not be followed; nil where all is. What is wrong with the files is
-// left for Load to say.
+// needless returns, for each of the files, the positions of unselected parts, whose references
+// are not resolved; nil if everything is selected. Errors in the files are left for Load to
+// report.
 func (f *Files) needless() ([]map[syntax.Pos]bool, error) {
 	if f.opts.Select == nil || f.opts.Only == nil && !slices.ContainsFunc(f.config, func(c content) bool { return bytes.Contains(c.data, []byte("profile")) }) {
 		return nil, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// reading is the state of reading one document: its keys are decoded into the types of
-// types.go. What is wrong goes to the report, and reading continues.
+// reading is the state of reading one document, whose keys are decoded into the types of
+// types.go. Problems go to the report, and reading continues.
 type reading struct {
 	path  string // absolute
 	files *Files // of the config
@@ -30,13 +30,13 @@ type reading struct {
 	// sources has the positions of the sources of the tree.
 	sources map[*Source]syntax.Pos
 
-	// needless are the positions of servers, and of sources of the tree, that are not
-	// selected: their references to secrets are not followed.
+	// needless are the positions of unselected servers and sources of the tree, whose
+	// references to secrets are not resolved.
 	needless map[syntax.Pos]bool
 
-	// nearest is set for the file that overrides all others. layered is set when
-	// there are others: then a single file need not have servers. behind are the
-	// files that this one overrides, the farthest first.
+	// nearest is set for the file that overrides all others. layered is set when there are
+	// others: then a single file may lack servers. behind are the files that this one
+	// overrides, the farthest first.
 	nearest, layered bool
 	behind           []*reading
 }

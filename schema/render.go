@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// entryNode returns a server as it is written in a file: the fields that are not
-// zero, in the order of the type.
+// entryNode returns a server in the form of a file: its non-zero fields, in the order of the
+// type.
 func entryNode(s Server) *syntax.Node { return structNode(reflect.ValueOf(s)) }
 
 func structNode(v reflect.Value) *syntax.Node {
@@ -47,7 +47,7 @@ func valueNode(v reflect.Value) *syntax.Node {
 	}
 }
 
-// asWritten returns the value that a file has for v, whose type may have rules of its own.
+// asWritten returns the form of v in a file, which depends on its type.
 func asWritten(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -64,10 +64,10 @@ func asWritten(v reflect.Value) reflect.Value {
 		switch {
 		case reflect.DeepEqual(p, Boxed(true)):
 			return reflect.ValueOf(true)
-		case p.Env.None: // as where it is left out
+		case p.Env.None: // the default
 			p.Env = Inherit{}
 		case len(p.Env.Names) == 0:
-			p.Env.Names = []string{} // which is written, and true
+			p.Env.Names = []string{} // written as an empty list, which is not the default
 		}
 		return reflect.ValueOf(p)
 	case Network:
@@ -104,7 +104,7 @@ func textNode(s string) *syntax.Node { return &syntax.Node{Kind: syntax.Text, Sc
 
 var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
 
-// toHost returns an entry with the keys of hosts, the reverse of hostReader.entry.
+// toHost converts an entry to the keys of hosts, the reverse of hostReader.entry.
 func toHost(n *syntax.Node) *syntax.Node {
 	out := *n
 	out.Members = slices.Clone(n.Members)

@@ -11,13 +11,13 @@ import (
 
 // SecretUse is a secret in an entry, for ReplaceSecrets.
 type SecretUse struct {
-	// Where is the place in words: "the argument 3", "the header X-Api-Key".
+	// Where describes the place: "the argument 3", "the header X-Api-Key".
 	Where string
 	// Name is as in secrets.Secret. For a value of env it is the variable.
 	Name string
 	// Value is the secret.
 	Value string
-	// Inside is set if there is more in the text than the secret.
+	// Inside is set if the text contains more than the secret.
 	Inside bool
 }
 

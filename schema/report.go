@@ -10,8 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A report collects what is said of one document, so that all errors are reported
-// together.
+// A report collects the problems of one document, so that all errors are reported together.
 type report struct {
 	src      *syntax.Source
 	errs     syntax.Errors
@@ -20,7 +19,7 @@ type report struct {
 
 	secrets []string // values of headers, tokens and other credentials
 
-	// variableSource says where variables are looked up, for errors.
+	// variableSource describes where variables are looked up, for errors.
 	variableSource string
 }
 

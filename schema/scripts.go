@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Scripts says what scripts may do.
+// Scripts limits scripts.
 type Scripts struct {
 	// The tools that scripts may call: patterns as in tool_filter, over server/tool.
 	Tools []string `json:"tools" default:"[\"@readonly\"]" example:"[\"@readonly\", \"github/*\", \"!github/delete_*\"]"`
@@ -21,14 +21,14 @@ type Scripts struct {
 	Time time.Duration `json:"time" min:"1ms" default:"5m" example:"30s"`
 	// The most characters of a script's result; the model can read on in a longer one. Of what a script prints, as many bytes are kept.
 	Output int `json:"output" min:"1024" default:"65536" example:"16384"`
-	// Run scripts also where the system cannot limit all of what their process may do.
+	// Run scripts even if the system cannot limit everything that their process may do.
 	BestEffort bool `json:"best_effort" default:"false" example:"true"`
 }
 
 // ExposesScripts reports whether hosts may run scripts.
 func (c *Config) ExposesScripts() bool { return slices.Contains(c.Expose, ExposeScript) }
 
-// ScriptLimits returns what scripts may do: the defaults where the config does not say.
+// ScriptLimits returns the limits of scripts: the defaults if the config has none.
 func (c *Config) ScriptLimits() (s Scripts) {
 	if setDefaults(reflect.ValueOf(&s).Elem()); c.Scripts != nil {
 		s = *c.Scripts
@@ -36,7 +36,7 @@ func (c *Config) ScriptLimits() (s Scripts) {
 	return s
 }
 
-// setScripts exposes scripts where the config speaks of them, and has definitions be types.
+// setScripts exposes scripts if the config has the key, and shows definitions as types.
 func (c *Config) setScripts(layers []*reading) {
 	if c.Scripts != nil && !c.ExposesScripts() && layers[0].files.opts.Expose == nil {
 		c.Expose = append(slices.Clip(c.Expose), ExposeScript)

@@ -9,11 +9,11 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// maxAsked is how many secrets are asked for at once.
+// maxAsked is how many secrets are looked up concurrently.
 const maxAsked = 8
 
-// findSecrets asks for all secrets that a document refers to. Those of disabled servers
-// and of needless ones are left out.
+// findSecrets looks up all secrets that a document refers to, except those of disabled and
+// unselected servers.
 func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	if r.files.opts.Secret == nil {
 		return nil
@@ -36,8 +36,8 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	return found
 }
 
-// interpolatedReferences returns the references of a document that are replaced, each once.
-// With Only those of the gateway are not.
+// interpolatedReferences returns the references of a document that are replaced, each once. With
+// Only, it omits those of the gateway.
 func interpolatedReferences(r *reading, root *syntax.Node) (references []string) {
 	for _, m := range root.Members {
 		if !slices.Contains(interpolated, m.Key) || m.Key == "gateway" && r.files.opts.Only != nil {
@@ -52,8 +52,8 @@ func interpolatedReferences(r *reading, root *syntax.Node) (references []string)
 	return references
 }
 
-// secretReferences returns the references to secrets in n and below it, but for what is
-// needless.
+// secretReferences returns the references to secrets in n and below it, except in unselected
+// parts.
 func secretReferences(needless map[syntax.Pos]bool, n *syntax.Node) []string {
 	var all []string
 	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" || n.Kind == syntax.Object && needless[n.At] {
@@ -78,7 +78,7 @@ func secretReferences(needless map[syntax.Pos]bool, n *syntax.Node) []string {
 	return all
 }
 
-// secretsOf notes the secrets of a text, and those that it lacks.
+// secretsOf records the secrets of a text, and the missing ones.
 func (e *expander) secretsOf(n *syntax.Node, path string, x reference.Expansion) {
 	for _, value := range x.Secrets {
 		e.secret(value)

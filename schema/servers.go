@@ -29,8 +29,7 @@ func fieldsWith(transport string) []field {
 	return httpFields
 }
 
-// servers decodes a map of servers. In a host's map, names and keys are changed to
-// ours.
+// servers decodes a map of servers. In a host's map, names and keys are converted to ours.
 func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
 	if !r.is(syntax.Object, path, n, "an object of servers by name") {
 		return

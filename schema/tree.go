@@ -32,8 +32,8 @@ func (r *reading) tree(docPath string, n *syntax.Node, p **Node) {
 	*p = root
 }
 
-// mountSources adds the servers of the sources of the tree that have a command of their
-// own, and tells each source which is its server.
+// mountSources adds the servers of the tree's sources that have a command of their own, and
+// sets the server of each source.
 func (c *Config) mountSources(r *reading) {
 	c.Tree.walk(func(n *Node) {
 		s := n.Source
@@ -56,8 +56,8 @@ func (c *Config) mountSources(r *reading) {
 	})
 }
 
-// freeName is a name for the server of a node that no other server has: that of its
-// path, /repo/read being repo-read.
+// freeName returns an unused name for the server of a node, derived from its path: /repo/read
+// becomes repo-read.
 func (c *Config) freeName(path string) string {
 	name := cmp.Or(ServerName(path), "root")
 	for n := 2; ; n++ {
@@ -68,7 +68,7 @@ func (c *Config) freeName(path string) string {
 	}
 }
 
-// walk calls f for the node and all below it, those above before those below.
+// walk calls f for the node and all its descendants, parents first.
 func (n *Node) walk(f func(*Node)) {
 	f(n)
 	for i := range n.Children {

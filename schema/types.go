@@ -18,10 +18,10 @@ type Config struct {
 	// Origins are the positions of the servers by name, nil if the config was
 	// made by Single.
 	Origins map[string]Origin
-	// SingleWrap is true if the config was made by Single: tools then have no
-	// server's name in front of theirs.
+	// SingleWrap is true if the config was made by Single: tools then have no server's name
+	// as prefix.
 	SingleWrap bool
-	// Env is where variables come from: enable, dotenv, process or disable.
+	// Env is the source of variables: enable, dotenv, process or disable.
 	Env string
 	// Servers are the upstreams in file order, disabled ones included. Those of sources
 	// of the tree that have a command of their own come last.
@@ -31,9 +31,9 @@ type Config struct {
 	Defaults Server
 	// Expose names the surfaces that are on, at least one.
 	Expose []string
-	// UseTool says how discover calls tools: UseToolOne, UseToolSplit or UseToolAuto.
+	// UseTool selects how discover calls tools: UseToolOne, UseToolSplit or UseToolAuto.
 	UseTool string
-	// Pin are the tools, by exposed name, that discover shows as themselves.
+	// Pin are the tools, by exposed name, that discover lists directly.
 	Pin []string
 	// Tree is the root of the configured tree, nil if there is none.
 	Tree *Node
@@ -41,34 +41,34 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
-	// Activity says what is recorded of calls; nil records nothing.
+	// Activity configures the record of calls; nil records nothing.
 	Activity *Activity
 	// Policy are the rules about calls of tools.
 	Policy []PolicyRule
 	// Profiles are sets of servers by name.
 	Profiles map[string]Profile
-	// Profile is the one that the files name or, where one is selected, that; then there is
-	// no other.
+	// Profile is the default profile of the files or, after a selection, the selected one;
+	// then there is no other.
 	Profile string
-	// Scripts says what scripts may do, nil that no file does: see ScriptLimits.
+	// Scripts limits scripts, nil if no file has the key: see ScriptLimits.
 	Scripts *Scripts
-	// Host names the host, "" if that is told by what it calls itself.
+	// Host names the host, "" if its reported name determines it.
 	Host string
-	// StartupWait is how long the list methods wait for eager upstreams, where it does
-	// not depend on the host; see StartupWaitOr.
+	// StartupWait is how long the list methods wait for eager upstreams, unless it depends on
+	// the host; see StartupWaitOr.
 	StartupWait time.Duration
 	// Warnings are warnings for the operator, in file order, each with its
 	// position.
 	Warnings []string
 
-	waitGiven   bool // StartupWait holds for every host
+	waitGiven   bool // StartupWait applies to every host
 	waitWritten bool // a file has it
-	exposeFixed bool // by the options: profiles do not change Expose
+	exposeFixed bool // set by the options: profiles do not change Expose
 	secrets     []string
 }
 
 // StartupWaitOr returns StartupWait if the file sets it or tools are exposed directly,
-// else what suits the host.
+// otherwise byHost.
 func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 	if c.waitGiven {
 		return c.StartupWait
@@ -79,12 +79,11 @@ func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 // Document is a config file as it is written. Files.Load turns it into a Config;
 // the JSON Schema describes this type.
 //
-// The tags define a key: its name (json), default and example, the allowed values
-// (enum), the least number (min), that it must not be blank (nonblank), that it
-// must be given (required), that it must never be shown (secret), and for keys of a
-// server their group (stdio, http or limit). The pattern is for editors only; this package has
-// a check of its own for such a key. Defaults and examples are YAML, but those of
-// strings are the string itself.
+// The tags define a key: its name (json), default and example, the allowed values (enum),
+// the least number (min), whether it must not be blank (nonblank), must be given (required)
+// or must never be shown (secret), and the group of a server's key (stdio, http or limit).
+// The pattern is for editors only; this package has its own check of such a key. Defaults
+// and examples are YAML, but those of strings are the string itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"https://unpkg.com/dynmcp/schema/mcp-config.json"`
@@ -102,7 +101,7 @@ type Document struct {
 	Expose []string `json:"expose" enum:"surfaces" default:"[discover]" example:"[discover, direct]"`
 	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by the tools' annotations; auto is split for hosts that ask by tool, else one.
 	UseTool string `json:"use_tool" enum:"one,split,auto" default:"one" example:"split"`
-	// Tools that are shown as themselves beside discover_tool.
+	// Tools that are listed directly, beside discover_tool.
 	Pin []string `json:"pin" default:"[]" example:"[files/read_file]"`
 	// The tree of the tree surface: a list of nodes, or one node with the path /.
 	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
@@ -110,17 +109,17 @@ type Document struct {
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
-	// What becomes of calls of tools: the first rule that matches decides, and the last one is for all others. Left out, all are made.
+	// The rules for calls of tools: the first that matches decides, and the last one must match all others. Left out, all calls are allowed.
 	Policy []PolicyRule `json:"policy" default:"[]" example:"[{match: \"@destructive\", do: ask}, {do: allow}]"`
 	// Record calls of tools, a line each, for dynmcp log and dynmcp stats. An empty object records what was called, how it ended and how long it took.
 	Activity *Activity `json:"activity" example:"{arguments: true}"`
 	// Sets of servers, by name. See docs/profiles.md.
 	Profiles map[string]Profile `json:"profiles" default:"{}" example:"{work: [files, \"git*\", \"!*-prod\"], home: {servers: [\"notes*\"], expose: [direct]}}"`
-	// The profile that is used where nothing else names one. all is every server.
+	// The profile that is used if no other is selected. all is every server.
 	Profile string `json:"profile" example:"all"`
-	// Let the model run scripts, by run_script, and say what they may do. An empty object lets them call the tools that only read. See docs/scripts.md.
+	// Let the model run scripts, by run_script, and limit them. An empty object lets them call only tools that read. See docs/scripts.md.
 	Scripts *Scripts `json:"scripts" example:"{tools: [\"@readonly\", \"github/*\"]}"`
-	// The host that dynmcp serves, if the name that it gives itself does not say so.
+	// The host that dynmcp serves, if the name that it reports does not show it.
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
 	// The registries that are asked; only the user's own config counts. See docs/registries.md.
 	Registries []string `json:"registries" default:"[]" example:"[\"https://registry.modelcontextprotocol.io\"]"`
@@ -130,15 +129,15 @@ type Document struct {
 
 // Server is one upstream: a child process or a remote address.
 type Server struct {
-	// Name is the key of the entry, or what it was changed to.
+	// Name is the key of the entry, converted to a valid name.
 	Name string `json:"-"`
-	// Written is the key of the entry where Name is another, else "".
+	// Written is the original key of the entry if Name differs, otherwise "".
 	Written string `json:"-"`
-	// Off says why the server is not used although its entry does not disable it;
+	// Off is the reason why the server is not used although its entry does not disable it;
 	// Disabled is true, too. It is nil for any other server.
 	Off *Off `json:"-"`
-	// Mounted is the path of the node of the tree whose source has the server's
-	// command, "" for a server with an entry of its own.
+	// Mounted is the path of the node of the tree whose source has the server's command, ""
+	// for a server with an entry of its own.
 	Mounted string `json:"-"`
 
 	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, if the server refuses that, sse.
@@ -151,7 +150,7 @@ type Server struct {
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
 	// Where the server runs in a cluster: one is once for all replicas, each is on every replica that needs it, principal is once for each user. Left out, a command is one, or as its isolation says, and a url is each. Without a cluster, one keeps a command that speaks both protocol eras to one process.
 	Place string `json:"place" enum:"one,each,principal" example:"each"`
-	// The server of a registry, and its version, that the entry was made of.
+	// The server and version in a registry that the entry was made from.
 	Registry string `json:"registry" nonblank:"true" example:"io.github.user/weather@1.2.0"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
@@ -164,15 +163,15 @@ type Server struct {
 	Env map[string]string `json:"env" group:"stdio" default:"{}" example:"{GITHUB_TOKEN: \"${GITHUB_TOKEN}\"}"`
 	// The directory the program runs in. Left out, it is the one dynmcp runs in.
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
-	// What the program inherits of dynmcp's environment: true is everything, false the few variables that every program needs, a list is these and the variables it names.
+	// Which variables of dynmcp's environment the program inherits: true is all, false the few that every program needs, a list is these few and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
-	// What the program may do, with all that it starts: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort. See docs/sandbox.md.
+	// What the program, with everything that it starts, may access: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort is set. See docs/sandbox.md.
 	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
 	// The address of the server, http or https.
 	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
-	// TransportOpen says that the entry has a url and no transport: a server that does
-	// not speak streamable-http there is asked for SSE.
+	// TransportOpen reports that the entry has a url and no transport: a server that does
+	// not support streamable-http there is tried with SSE.
 	TransportOpen bool `json:"-"`
 	// Headers of every request, sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
@@ -192,22 +191,22 @@ type Server struct {
 	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
 	// How many calls (of tools, prompts and resources) a process of the server may have in flight. Others wait in the order they came, as long as the timeout. 0 is any number.
 	MaxCalls int `json:"max_calls" group:"limit" default:"0" example:"4"`
-	// Stop the server when it was unused for this long; the next use starts it. 0 is never.
+	// Stop the server after it was unused for this long; the next use starts it. 0 is never.
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
 	// How many failed starts in a row remove a lazy server from the catalogue. 0 is any number.
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
 	// The most characters of a tool's result; a longer one is shortened and says so. 0 is no limit.
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
-	// How many processes of the server there may be for hosts, users or sets of roots that do not share one.
+	// The most processes of the server for hosts, users or sets of roots that do not share one.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
-	// Whether the tools of the server are held to what dynmcp.lock says of them: warn says to the model and in the log which are not as they were when they were first listed or approved; block has hosts know of none that dynmcp approve has not approved. See docs/trust.md.
+	// Whether the tools of the server are compared with dynmcp.lock: warn reports, to the model and in the log, tools that differ from the version that was first listed or approved; block hides tools that dynmcp approve has not approved. See docs/trust.md.
 	Pins string `json:"pins" group:"limit" enum:"off,warn,block" default:"off" example:"warn"`
 	// The largest message in bytes, in both directions. A larger one fails its call.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
 
-// Lazy reports whether the server is started when it is first needed: load says
-// so or, in its absence, a description.
+// Lazy reports whether the server is started at its first use: if load says so or, without
+// load, if it has a description.
 func (s Server) Lazy() bool {
 	if s.Load != "" {
 		return s.Load == LoadLazy
@@ -229,46 +228,45 @@ func (s Server) Placement() string {
 	return PlaceOne
 }
 
-// Inherit says which of dynmcp's own environment variables a child starts
-// with. The zero value is all of them.
+// Inherit selects the variables of dynmcp's environment that a child inherits. The zero value
+// selects all of them.
 type Inherit struct {
-	// None is only the few variables that every program needs.
+	// None selects only the few variables that every program needs.
 	None bool
-	// Names, if there are any, are inherited in addition to those few, and no
-	// others.
+	// Names, if there are any, are inherited in addition to those few, and no others.
 	Names []string
 }
 
-// Sandbox is what a program may do besides running. The zero value is no sandbox: it may do what
-// its user may.
+// Sandbox describes the access of a program. The zero value is no sandbox: the program has the
+// access of its user.
 type Sandbox struct {
-	// On says that there is one.
+	// On reports that there is a sandbox.
 	On bool `json:"-"`
 	// Files and directories that the program may read, and run programs of. A path may begin with ~; a relative one is in cwd.
 	Read []string `json:"read" default:"[]" example:"[~/notes]"`
 	// Files and directories that the program may change, too.
 	Write []string `json:"write" default:"[]" example:"[./data]"`
-	// What the program may connect to: all, none, or a list of hosts, which it reaches by a proxy inside dynmcp: names, *.names, addresses and networks, with a port where it is not 80 or 443. A name is good for public addresses only.
+	// The hosts that the program may connect to: all, none, or a list, which it reaches through a proxy inside dynmcp: names, *.names, addresses and networks, with a port unless it is 80 or 443. A name allows public addresses only.
 	Network Network `json:"network" default:"all" example:"[api.github.com, \"*.example.com:443\"]"`
 	// What the program inherits of dynmcp's own environment, in the forms of inherit_env; the names that inherit_env lists are inherited, too.
 	Env Inherit `json:"env" default:"false" example:"[PATH, HOME, LANG]"`
-	// Start the program also where this system cannot limit all of that, with a warning that says what.
+	// Start the program even if this system cannot enforce all of that, with a warning that lists the missing limits.
 	BestEffort bool `json:"best_effort" default:"false" example:"true"`
 }
 
-// Boxed returns the sandbox of "sandbox": true, and where on is not set the zero value.
+// Boxed returns the sandbox of "sandbox": true, or the zero value if on is false.
 func Boxed(on bool) Sandbox { return Sandbox{On: on, Env: Inherit{None: on}} }
 
-// Network is what a program may connect to. The zero value is everything.
+// Network describes the hosts that a program may connect to. The zero value is all.
 type Network struct {
-	// None is nothing.
+	// None allows no host.
 	None bool
-	// Hosts, if there are any, and nothing else.
+	// Hosts, if there are any, are the only ones allowed.
 	Hosts []string
 }
 
-// Auth is how dynmcp logs in to a remote server. All of it may be left out: then a
-// client is registered for us, and the server says which scopes it needs.
+// Auth configures how dynmcp logs in to a remote server. All of it may be left out: then a
+// client is registered, and the server names the scopes that it needs.
 type Auth struct {
 	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself; jwt_bearer is a workload or a person with a token of their platform or identity provider.
 	Grant string `json:"grant" enum:"authorization_code,client_credentials,jwt_bearer" default:"authorization_code" example:"client_credentials"`
@@ -294,7 +292,7 @@ type Auth struct {
 	AllowPrivate []string `json:"allow_private" default:"[]" example:"[10.1.0.0/16]"`
 }
 
-// Machine reports whether the login needs no person. Nil is no.
+// Machine reports whether the login needs no person. It is false for nil.
 func (a *Auth) Machine() bool {
 	return a != nil && (a.Grant == GrantClientCredentials || a.Grant == GrantJWTBearer)
 }
@@ -323,7 +321,7 @@ type Node struct {
 	Type string `json:"type" enum:"node" default:"node" example:"node"`
 	// One line about the node, shown in lists.
 	Summary string `json:"summary" example:"Read the repository"`
-	// What is below the node, at length.
+	// The description of the nodes below the node.
 	Description string `json:"description" example:"Everything that reads files, issues and pull requests."`
 	// The nodes below this one.
 	Children []Node `json:"children" default:"[]" example:"[{path: /repo/read/issues, type: node}]"`
@@ -331,13 +329,13 @@ type Node struct {
 	Source *Source `json:"source" example:"{mcp: files}"`
 }
 
-// Source mounts the tools of an MCP server on a node: a server of the file by its
-// name, or one of its own by its command line.
+// Source mounts the tools of an MCP server on a node: a server of the file, by name, or one of
+// its own, by command line.
 type Source struct {
-	// Server is the name of the server whose tools are mounted: MCP, or that of the one
-	// made of Command.
+	// Server is the name of the server whose tools are mounted: MCP, or the server made
+	// from Command.
 	Server string `json:"-"`
-	// Off says why a source with a command is not used; nil if it is.
+	// Off is the reason why a source with a command is not used; nil if it is.
 	Off *Off `json:"-"`
 
 	// The name of a server of this file. Use this or a command.
@@ -346,28 +344,28 @@ type Source struct {
 	Backend string `json:"backend" enum:"stdio" default:"stdio" example:"stdio"`
 	// A shell command line that starts an MCP server, run by /bin/sh -c.
 	Command string `json:"command" nonblank:"true" example:"GITHUB_TOKEN=${GITHUB_TOKEN} github-mcp stdio"`
-	// As of a server, at this path only.
+	// As for a server, at this path only.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
-	// As of a server, at this path only.
+	// As for a server, at this path only.
 	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
 	// By tool name: the last part of the path the tool is shown under.
 	PathAliases map[string]string `json:"path_aliases" default:"{}" example:"{get_file_contents: get_file}"`
 }
 
-// Catalog says how the catalogue of tools is shown and kept.
+// Catalog configures how the catalogue of tools is shown and stored.
 type Catalog struct {
 	// The most characters (UTF-16 code units) of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
-	// The directory of the stored listings; a relative one is beside the config. Left out, it is in the user's state directory; an empty text stores nothing.
+	// The directory of the stored listings; a relative one is beside the config. Left out, it is in the user's state directory; an empty text disables the store.
 	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
 	// Whether the list of tools stays the same when servers are loaded: on, off, or auto, which is on for Claude Code and Codex.
 	Stable string `json:"stable" enum:"auto,on,off" default:"auto" example:"on"`
-	// What becomes of a call whose tool has changed since the model was shown it: warn answers once with the change; block refuses until the new definition was shown; ignore sends it.
+	// What happens to a call if its tool has changed since the model was shown it: warn answers once with the change; block refuses until the new definition was shown; ignore sends it.
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
 	// How the schemas of a definition are written where discover_tool shows it: as the JSON that the server sent, or as types in the manner of TypeScript, which say the same in fewer tokens and are the default where scripts are on.
 	Definitions string `json:"definitions" enum:"json,typescript" default:"json" example:"typescript"`
 	// The most characters of any tool's result, whatever its max_output_chars. 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
-	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit; more is cut, and the answer says how to go on. 0 is 512 KB for proxy, 16 KB for mcp_discover.
+	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit; a longer answer is cut, and says how to continue. 0 is 512 KB for proxy, 16 KB for mcp_discover.
 	MaxListBytes int `json:"max_list_bytes" default:"0" example:"2097152"`
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// checks are those of values that the types of keys cannot express. They know a node and
-// the report.
+// checks checks values for rules that the types of keys cannot express. It knows a node and the
+// report.
 type checks struct{ *report }
 
 // checkServer checks an entry that was decoded.
@@ -56,7 +56,7 @@ func (r checks) checkSandbox(path string, n *syntax.Node) {
 	}
 }
 
-// checkPlace checks that where a server runs fits what it is and who shares it.
+// checkPlace checks that the place of a server fits its transport and isolation.
 func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
 	switch {
 	case s.Place == "" || s.Place == PlaceEach: // or it is not known, which was said
@@ -69,8 +69,8 @@ func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
 	}
 }
 
-// checkAuth checks what belongs together. Whether the entry is an object was
-// checked before.
+// checkAuth checks for keys that belong together. The type of the entry was checked
+// before.
 func (r checks) checkAuth(path string, n *syntax.Node) {
 	if n == nil {
 		return
@@ -168,7 +168,7 @@ func (r checks) checkEnv(path string, variables []syntax.Member) {
 	}
 }
 
-// literalSecrets records what an entry has in plain text that may be a secret.
+// literalSecrets records the possible secrets that an entry has in plain text.
 func (r checks) literalSecrets(n *syntax.Node) {
 	for _, part := range []string{"command", "args", "env", "url", "headers", "auth"} {
 		inner := n.Get(part)
@@ -189,7 +189,7 @@ func (r checks) literalSecrets(n *syntax.Node) {
 	}
 }
 
-// checkTools checks the keys for tools that servers and sources of the tree share.
+// checkTools checks the keys for tools that servers and sources of the tree have in common.
 func (r checks) checkTools(path string, n *syntax.Node) {
 	filter, aliases := syntax.Below(path, "tool_filter"), syntax.Below(path, "path_aliases")
 	for i, item := range n.ItemsOf("tool_filter") {

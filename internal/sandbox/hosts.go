@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A rule allows hosts: by name or by address, on a port, or on the two of the web.
+// A rule allows hosts by name or by address, on one port or on 80 and 443.
 type rule struct {
-	name    string // in lower case; "*." begins one with all names below it; "" is an address
+	name    string // in lower case; "*." matches all names below it; "" means an address
 	network netip.Prefix
 	port    uint16 // 0 is 80 and 443
 }
@@ -43,7 +43,7 @@ func parseRule(text string) (r rule, err error) {
 	return r, nil
 }
 
-// CheckHosts says what is wrong with the hosts of a policy.
+// CheckHosts returns an error if a host of a policy is invalid.
 func CheckHosts(hosts []string) error {
 	for _, host := range hosts {
 		if _, err := parseRule(host); err != nil {

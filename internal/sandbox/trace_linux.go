@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tracedCall is a system call that is noted, by the places of its arguments: none is -1.
+// A tracedCall is a recorded system call, with the indices of its arguments; -1 is no argument.
 type tracedCall struct {
 	number    uintptr
 	dir, path int
@@ -19,7 +19,7 @@ type tracedCall struct {
 	when      existence
 }
 
-// An existence says for which paths a call is noted: for others it fails without a limit.
+// An existence says for which paths a call is recorded: for others it fails anyway.
 type existence int
 
 const (
@@ -47,8 +47,8 @@ var tracedCalls = append([]tracedCall{
 // flagsBehind is an argument that points to the flags (struct open_how).
 func flagsBehind(arg int) int { return -2 - arg }
 
-// call notes a call. The arguments may change before the kernel reads them: a trace is for
-// explanations, not a limit.
+// call records a call. The arguments may change before the kernel reads them: a trace is
+// for explanations, not a limit.
 func (t *Trace) call(n *notice) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
 	if t.unread(err) {
@@ -92,8 +92,7 @@ func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
 	}
 }
 
-// pathOf returns the path that a call is about, absolute; "" if it cannot be told, or is that
-// of an open file.
+// pathOf returns the absolute path of a call; "" if it is unknown, or that of an open file.
 func pathOf(memory *os.File, n *notice, call tracedCall) string {
 	path := text(memory, n.args[call.path])
 	if path == "" || filepath.IsAbs(path) {
@@ -120,7 +119,7 @@ func flagsOf(memory *os.File, n *notice, call tracedCall) uint64 {
 	return 0
 }
 
-// connection notes where connect(2) leads.
+// connection records the address of connect(2).
 func (t *Trace) connection(memory *os.File, n *notice) {
 	raw := sockaddr(memory, n)
 	if address := inet(raw); address.IsValid() {
@@ -134,7 +133,7 @@ func (t *Trace) connection(memory *os.File, n *notice) {
 func text(memory *os.File, at uint64) string {
 	buffer := make([]byte, unix.PathMax)
 	page := uint64(os.Getpagesize())
-	n, _ := memory.ReadAt(buffer[:min(page-at%page, unix.PathMax)], int64(at)) // the next page may not be there
+	n, _ := memory.ReadAt(buffer[:min(page-at%page, unix.PathMax)], int64(at)) // the next page may be unmapped
 	if s := unix.ByteSliceToString(buffer[:n]); len(s) < n {
 		return s
 	}

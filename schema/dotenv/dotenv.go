@@ -13,9 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Parse returns what a .env file sets. The name is for errors, which do not pass on
-// the parser's message: it quotes the text it failed at, which in such a file is
-// probably a secret.
+// Parse returns the variables of a .env file. The name is for errors. They omit the parser's
+// message, which quotes the text at which it failed: in such a file, that is probably a secret.
 func Parse(name string, data []byte) (map[string]string, error) {
 	if len(data) > syntax.MaxSize {
 		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", name)
@@ -28,9 +27,9 @@ func Parse(name string, data []byte) (map[string]string, error) {
 	return vars, nil
 }
 
-// Add returns data, a .env file, with variables added at its end, in the
-// order of their names. Those that it sets otherwise are an error, and so is a value
-// that such a file cannot hold. The name is for errors.
+// Add returns data, a .env file, with variables added at its end, sorted by name. It is an
+// error if the file already sets one to another value, or cannot represent a value. The name
+// is for errors.
 func Add(name string, data []byte, add map[string]string) ([]byte, error) {
 	have, err := Parse(name, data)
 	if err != nil {
@@ -55,8 +54,8 @@ func Add(name string, data []byte, add map[string]string) ([]byte, error) {
 	return out, nil
 }
 
-// assignment returns a line that sets a variable, in the first form that is
-// read back as the value.
+// assignment returns a line that sets a variable, in the first form that is read back
+// unchanged.
 func assignment(key, value string) (line string, ok bool) {
 	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`).Replace(value)
 	for _, form := range []string{value, "'" + value + "'", `"` + escaped + `"`} {
@@ -68,9 +67,8 @@ func assignment(key, value string) (line string, ok bool) {
 	return "", false
 }
 
-// brokenLine finds the line that the parser rejects: the one after the longest
-// prefix that it accepts. Only the first 1000 lines are tried, since each try
-// parses all lines before.
+// brokenLine returns the line that the parser rejects: the one after the longest prefix that
+// it accepts. Only the first 1000 lines are tried, because each try parses all lines before.
 func brokenLine(data []byte) int {
 	good := 0
 	lines := bytes.SplitAfter(data, []byte("\n"))

@@ -1,4 +1,4 @@
-// Package mask shows texts of configs without what may be a secret in them.
+// Package mask displays texts of configs without values that may be secret.
 package mask
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// secretMaps are keys of objects all of whose values people put secrets into.
+// secretMaps are keys of objects whose values are all treated as secrets.
 var secretMaps = append([]string{"env", "environment"}, secrets.HeaderMaps...)
 
-// Text replaces a value that is not shown.
+// Text replaces a hidden value.
 const Text = "***"
 
-// File returns a config file, ours or a host's, with *** in place of what may be
-// secret: all values of env and headers, and what secrets.Find finds elsewhere.
-// References to variables stay. The number of lines does not change. It returns nil
-// for a file it cannot parse.
+// File returns a config file, ours or a host's, with *** in place of possible secrets: all
+// values of env and headers, and those that secrets.Find finds elsewhere. References to
+// variables stay. The number of lines does not change. It returns nil for a file that cannot
+// be parsed.
 func File(name string, data []byte) []byte {
 	data, restore := syntax.UnixText(data)
 	if value, err := hujson.Parse(data); err == nil {
@@ -43,7 +43,7 @@ func maskText(within, key, value string) string {
 	return secrets.Hide(value, secrets.Find(within, key, value), Text)
 }
 
-// refers reports whether a text has a ${…} in it.
+// refers reports whether a text contains a ${…}.
 func refers(text string) bool {
 	_, rest, found := strings.Cut(text, "${")
 	return found && strings.Contains(rest, "}")

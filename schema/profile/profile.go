@@ -1,4 +1,4 @@
-// Package profile selects the part of a config that a profile names.
+// Package profile selects the part of a config that belongs to a profile.
 package profile
 
 import (
@@ -32,7 +32,7 @@ func Has(p schema.Profile, server string) bool {
 	return in || !only
 }
 
-// An UnknownError says that there is no profile of a name.
+// An UnknownError means that there is no profile of that name.
 type UnknownError struct {
 	Name  string
 	Known []string // sorted
@@ -40,7 +40,7 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown profile %q", e.Name) }
 
-// Hint says what to do.
+// Hint suggests a name.
 func (e *UnknownError) Hint() string {
 	switch near := nearest.Word(e.Name, e.Known); {
 	case near != "":
@@ -51,8 +51,8 @@ func (e *UnknownError) Hint() string {
 	return "there are " + strings.Join(e.Known, ", ")
 }
 
-// Select returns the config with the servers of a profile alone, as it has them. "" and
-// All return it as it is.
+// Select returns the config with only the servers of a profile, changed by its overrides. ""
+// and All return it unchanged.
 func Select(c *schema.Config, name string) (*schema.Config, error) {
 	p, known := c.Profiles[name]
 	switch {
@@ -91,8 +91,8 @@ func Select(c *schema.Config, name string) (*schema.Config, error) {
 	return &part, nil
 }
 
-// of returns a node with the nodes below it of which something is in a profile; ok is
-// false where nothing is.
+// of returns a node with its descendants that are in a profile; ok is false if there is
+// nothing of it.
 func of(n *schema.Node, p schema.Profile) (part *schema.Node, ok bool) {
 	kept := *n
 	kept.Children = nil

@@ -15,26 +15,26 @@ var (
 	secret = lazyregexp.New(`^\$\{(?:keyring|cmd|file):[^-]`)
 )
 
-// A Secret is what a reference to one led to.
+// A Secret is the result of resolving a reference to a secret.
 type Secret struct{ Value, Problem, Hint string }
 
 // An Expansion is a text with its references replaced.
 type Expansion struct {
 	Text       string
 	Expanded   bool     // there was a reference
-	Values     []string // of variables that were inserted; defaults are not among them
+	Values     []string // of inserted variables, without defaults
 	Missing    []string // undefined variables without a default
 	Unexpanded bool     // a ${…} that is not a reference is left as it is
-	Nested     string   // what contains a ${…} of its own, a default or a reference
+	Nested     string   // text that contains a ${…} of its own, a default or a reference
 
-	Secrets []string // values of secrets that were inserted
-	Failed  []Secret // those that could not be found
+	Secrets []string // values of inserted secrets
+	Failed  []Secret // secrets that could not be found
 	Unasked bool     // a reference to a secret is left as it is
 }
 
-// Expand replaces the references in s. Values are not expanded again. A default also
-// replaces an empty variable. $${…} is an escaped ${…}. Everything else, a lone $ and an
-// unclosed ${ included, stays as it is. found are the secrets by reference.
+// Expand replaces the references in s. Values are not expanded again. A default also replaces an
+// empty variable. $${…} is an escaped ${…}. Everything else stays, including a lone $ and an
+// unclosed ${. found has the secrets by reference.
 func Expand(s string, variables map[string]string, found map[string]Secret) Expansion {
 	var out Expansion
 	var b strings.Builder

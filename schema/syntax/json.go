@@ -54,11 +54,10 @@ func (c *cursor) node(v hujson.Value) *Node {
 	return n
 }
 
-// jsonError describes a parse error without quoting the file, which may have a
-// secret there that somebody forgot to quote. The parser has the position, in
-// bytes, only in its message; to find it otherwise would take a second parser. Malformed
-// files in the testdata of schema show the form of the message; where it is another, the
-// error has no position.
+// jsonError describes a parse error without quoting the file, which may have an unquoted secret
+// at that place. The parser returns the position, in bytes, only in its message; a second
+// parser would be needed to find it otherwise. Malformed files in the testdata of schema show
+// the form of the message. If the form differs, the error has no position.
 func jsonError(src *Source, err error) error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// SetTexts returns data, the file of this name whose tree is root, with other texts in the place
-// of some of its texts. Every other byte stays as it is.
+// SetTexts returns data, the file of this name whose tree is root, with some of its texts
+// replaced. Every other byte stays as it is.
 func SetTexts(name string, data []byte, root *Node, to map[*Node]string) ([]byte, error) {
 	lines := strings.SplitAfter(string(data), "\n")
 	nodes := slices.SortedFunc(maps.Keys(to), func(a, b *Node) int { return b.At.Compare(a.At) })
-	// From the end on, so that positions hold. What an alias of YAML repeats is there once.
+	// From the end on, so that positions stay valid. An aliased YAML node occurs once.
 	for i, n := range nodes {
 		if i > 0 && nodes[i-1].At == n.At {
 			continue
@@ -38,9 +38,9 @@ func SetTexts(name string, data []byte, root *Node, to map[*Node]string) ([]byte
 	return out, nil
 }
 
-// SetLine returns data, a file of YAML whose tree is root, with value at path, or without what
-// is there if value is nil, as one line of a block mapping: a new one comes first. Every other
-// line stays as it is. It is an error where that cannot be done.
+// SetLine returns data, a YAML file whose tree is root, with value at path as one line of a
+// block mapping, or without that line if value is nil. A new line is inserted first. Every
+// other line stays as it is. It is an error if that is impossible.
 func SetLine(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
 	above, key := path[:len(path)-1], path[len(path)-1]
 	of := root
@@ -55,8 +55,8 @@ func SetLine(name string, data []byte, root *Node, path []string, value *Node) (
 	return out, nil
 }
 
-// withLine replaces, adds or removes the line of a key of an object, and returns the object
-// that should come of it, nil where there is no such line.
+// withLine replaces, adds or removes the line of a key of an object, and returns the expected
+// object, nil if there is no such line.
 func withLine(data []byte, of *Node, key string, value *Node) ([]byte, *Node) {
 	if len(of.Members) == 0 || value != nil && (value.Kind == Object || value.Kind == List) {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// complete says what Go types cannot: which keys of a server go together, and
-// which of the maps of servers takes what.
+// complete adds the rules that Go types cannot express: which keys of a server go together,
+// and which kinds of servers each of the maps accepts.
 func complete(root *jsonschema.Schema) {
 	root.ID, root.Title = schema.Address, "dynmcp config"
 	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
@@ -71,7 +71,7 @@ func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
 	})
 }
 
-// snippet is what an editor offers where a server is to be written.
+// snippet is an editor's proposal for a new server.
 func snippet(label, about string, body map[string]any) map[string]any {
 	return map[string]any{"label": label, "description": about, "body": body}
 }
@@ -113,9 +113,8 @@ func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	return []*jsonschema.Schema{stdio, streamable, sse}
 }
 
-// switchedOff is an entry that does no more than switch off the server of its
-// name in a file further away. It stands with the last kind because it must
-// match exactly one, and there are to be three.
+// switchedOff is an entry that only disables the server of its name in a file further away. It
+// is part of the last kind, because exactly one of three kinds must match.
 func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 	one := uint64(1)
 	off := jsonschema.NewProperties()

@@ -76,8 +76,8 @@ func hover(p *jsonschema.Schema, tag reflect.StructTag) {
 	setExtra(p, "markdownDescription", text)
 }
 
-// setExtra sets a keyword that is VS Code's and not of JSON Schema. Its other
-// readers, the language server for YAML among them, know it too or ignore it.
+// setExtra sets a keyword of VS Code that is not part of JSON Schema. Other readers, the YAML
+// language server among them, know it too or ignore it.
 func setExtra(p *jsonschema.Schema, key string, value any) {
 	if p.Extras == nil {
 		p.Extras = map[string]any{}

@@ -28,8 +28,7 @@ type section struct {
 	groups []string
 }
 
-// sections are the lists in their order. The empty group is what every
-// server has.
+// sections are the lists in their order. The empty group has the keys of all servers.
 func sections() []section {
 	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "sandbox", "http", "limit"}
 	return []section{
@@ -87,10 +86,10 @@ func (part section) write(b *bytes.Buffer, root *jsonschema.Schema) {
 	}
 }
 
-// lineWidth is the longest line that wrap writes, but for code that is longer.
+// lineWidth is the longest line that wrap writes, unless a piece of code is longer.
 const lineWidth = 150
 
-// piece is what wrap keeps together: a word, or code with what touches it.
+// piece matches text that wrap keeps together: a word, or code with adjacent text.
 var piece = regexp.MustCompile("[^\\s`]*`[^`]*`\\S*|\\S+")
 
 // wrap breaks a text into lines. All but the first begin with indent.
@@ -113,8 +112,8 @@ func wrap(text, indent string) string {
 	return b.String() + "\n"
 }
 
-// meaning is the comment of the field, which the schema has as description, and what its
-// tags add: an example where neither the values nor the default show the form.
+// meaning returns the comment of the field, which is its description in the schema, and the
+// additions of its tags: an example if neither the values nor the default show the form.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
 	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
 	if values := schema.Allowed(tag); values != nil {

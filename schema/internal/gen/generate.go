@@ -45,8 +45,8 @@ func generate(dir string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// describeDefinitions gives the objects that keys refer to the texts of those keys:
-// editors show the definition's, which is written for readers of the Go code.
+// describeDefinitions copies the texts of keys to the definitions that they refer to: editors
+// show the definition's text, which is otherwise written for readers of the Go code.
 func describeDefinitions(root *jsonschema.Schema) {
 	for pair := root.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		describeDefinition(root, pair.Value)
@@ -88,11 +88,11 @@ func documentTypes() map[string]reflect.Type {
 	}
 }
 
-// durationPattern is what time.ParseDuration takes, a bare number, or a text
-// with a variable in it.
+// durationPattern matches the input of time.ParseDuration, a bare number, or a text with a
+// variable in it.
 const durationPattern = `^([+]?([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|ms|s|m|h))+$|^[0-9]+([.][0-9]+)?$|[$][{]`
 
-// ownType is the schema of the types that are not written as Go has them.
+// ownType returns the schema of types whose form in a file differs from their Go type.
 func ownType(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
