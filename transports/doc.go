@@ -1,7 +1,6 @@
-// Package transports holds the words that both halves of it share: the eras of
-// the protocol, failures and their outcomes, and what a peer takes.
+// Package transports holds the definitions shared by both sides: the eras of the protocol,
+// failures and their outcomes, and the Peer interface.
 //
-// Package upstream reaches upstreams, package host is reached by hosts, both in
-// raw bytes; neither knows the other. What a message means to the other side is
-// the aggregator's to decide.
+// Package upstream connects to upstreams, and package host serves hosts, both in raw bytes;
+// neither knows the other. The aggregator decides what a message means to the other side.
 package transports

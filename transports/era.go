@@ -13,17 +13,16 @@ const (
 	// Handshake is the era of the versions up to 2025-11-25: a session begins
 	// with initialize.
 	Handshake Era = iota
-	// Stateless is the era from StatelessVersion on: every request says by itself
-	// what its sender speaks and can do.
+	// Stateless is the era from StatelessVersion on: every request carries the version
+	// and the capabilities of its sender.
 	Stateless
 )
 
 // StatelessVersion is the first protocol version of the stateless era.
 const StatelessVersion = "2026-07-28"
 
-// CodeUnsupportedVersion is the error for a protocol version that the receiver does
-// not speak. Its data names those which it does, as "supported" (MCP 2026-07-28,
-// "Versioning").
+// CodeUnsupportedVersion is the error for a protocol version that the receiver does not
+// support. Its data lists the supported ones, as "supported" (MCP 2026-07-28, "Versioning").
 const CodeUnsupportedVersion = -32022
 
 // Members of _meta in the stateless era (MCP 2026-07-28, "Lifecycle").
@@ -35,12 +34,10 @@ const (
 	MetaLogLevel       = "io.modelcontextprotocol/logLevel"
 )
 
-// EraMeta are the members of a request's _meta that mean something in the
-// stateless era only.
+// EraMeta are the members of a request's _meta that exist only in the stateless era.
 var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLevel}
 
-// SetMeta returns params with a member of _meta, raw JSON; both objects are made if
-// they are absent.
+// SetMeta returns params with a member of _meta, raw JSON. It creates absent objects.
 func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		params = json.RawMessage(`{}`)
@@ -52,8 +49,7 @@ func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.Ra
 	return wire.Set(params, "_meta", wire.Set(meta, name, value))
 }
 
-// DeleteMeta returns params without these members of _meta, and without that if
-// nothing is left in it.
+// DeleteMeta returns params without these members of _meta, and without an empty _meta.
 func DeleteMeta(params json.RawMessage, names ...string) json.RawMessage {
 	meta := wire.Get(params, "_meta")
 	if meta == nil {

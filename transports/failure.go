@@ -11,24 +11,24 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Codes of failures that are ours, outside what JSON-RPC and MCP reserve.
+// Codes of dynmcp's own failures, outside the ranges of JSON-RPC and MCP.
 const (
 	CodeStartFailed  = 5101 // the upstream cannot be started or reached for the first time
 	CodeExited       = 5102 // it ended while the call was in flight
 	CodeTimeout      = 5103 // no answer by the deadline
-	CodeProtocol     = 5104 // what it sent is not MCP
+	CodeProtocol     = 5104 // its output is not MCP
 	CodeUnreachable  = 5105 // HTTP: no connection, or an error status
-	CodeAuthRequired = 5106 // HTTP: it wants a login
+	CodeAuthRequired = 5106 // HTTP: a login is required
 	CodeRateLimited  = 5107 // HTTP: 429, or 503 with Retry-After
-	CodeBackingOff   = 5108 // it failed or ended again and again; not tried now
+	CodeBackingOff   = 5108 // it failed or ended repeatedly; not tried now
 	CodeTooLarge     = 5109 // the answer is over max_message_bytes
-	CodeOverloaded   = 5110 // too much waits for it already
-	CodeShuttingDown = 5111 // dynmcp ends
+	CodeOverloaded   = 5110 // too many requests are queued for it
+	CodeShuttingDown = 5111 // dynmcp is shutting down
 	CodeNoResources  = 5112 // the system denies dynmcp a file, a process or memory
-	CodeNoHost       = 5113 // no host can be asked what the upstream wants to know
-	CodeChanged      = 5114 // its tool is not what the host was shown
+	CodeNoHost       = 5113 // no host can answer the upstream's request
+	CodeChanged      = 5114 // its tool differs from the one that the host was shown
 	CodeNotPlaced    = 5115 // no replica of the cluster can run it now
-	CodeNotApproved  = 5116 // its tool is not what was approved
+	CodeNotApproved  = 5116 // its tool differs from the one that was approved
 	CodeDenied       = 5117 // the policy of the config refuses the call
 )
 
@@ -42,25 +42,24 @@ const (
 	Executed Outcome = "done"     // it ran, its answer is lost
 )
 
-// A Failure says why we could not get an upstream's answer.
+// A Failure explains why there is no answer of an upstream.
 type Failure struct {
 	Upstream string
 	Code     int64
 	Outcome  Outcome
 	Cause    error
 	Stderr   string // a child's last lines
-	Hint     string // what to do, if more is known than Advice says
-	Login    bool   // a person can log in, which would mend it
-	Details  string // lines for the model, below all else
+	Hint     string // what to do, if more specific than Advice
+	Login    bool   // a person's login would fix it
+	Details  string // lines for the model, after everything else
 
-	RetryAfter time.Duration // when another try is worth it; 0 is not known
+	RetryAfter time.Duration // when a retry is worthwhile; 0 if unknown
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Upstream, f.Cause) }
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Text says to a model what failed, whether the call may have run, and what to do
-// next.
+// Text explains to a model what failed, whether the call may have run, and what to do next.
 func (f *Failure) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v (%s)\n", f.Error(), f.outcomeText())
@@ -72,8 +71,8 @@ func (f *Failure) Text() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// reserved are the causes of failures whose own cause may name a file, an address or
-// what a server printed, in words for hosts that must not read that.
+// reserved are replacements for causes that may contain a file name, an address or the output
+// of a server, for hosts that must not see those.
 var reserved = map[int64]string{
 	CodeStartFailed:  "it cannot be started",
 	CodeExited:       "it ended during the call",
@@ -85,9 +84,9 @@ var reserved = map[int64]string{
 	CodeNotPlaced:    "no replica can run it now",
 }
 
-// Reserved returns the failure as hosts of other users may read it: what happened and
-// what to do, under a reference by which its cause is found in the log, unless that is
-// empty. Codes that have no cause of a server or a system keep theirs.
+// Reserved returns the failure for hosts of other users: what happened and what to do, with a
+// reference, unless empty, that identifies its cause in the log. Codes whose cause contains
+// nothing of a server or a system keep it.
 func (f *Failure) Reserved(reference string) *Failure {
 	r := *f
 	r.Stderr = ""
@@ -96,7 +95,7 @@ func (f *Failure) Reserved(reference string) *Failure {
 			cause += fmt.Sprintf("; the next attempt is due in %s", f.RetryAfter.Truncate(100*time.Millisecond)+100*time.Millisecond)
 		}
 		r.Cause = errors.New(cause)
-		if f.Code != CodeAuthRequired { // that names a command of ours
+		if f.Code != CodeAuthRequired { // whose hint is a command of dynmcp
 			r.Hint = ""
 		}
 	}
@@ -169,7 +168,7 @@ func (f *Failure) Advice() string {
 	return "the next call tries again"
 }
 
-// CutOff returns the failure of a call that the end of dynmcp interrupts.
+// CutOff returns the failure of a call that the shutdown of dynmcp interrupts.
 func CutOff(upstream string, outcome Outcome) *Failure {
 	f := &Failure{
 		Upstream: upstream,
@@ -184,19 +183,19 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 	return f
 }
 
-// ShuttingDown returns the error that answers, when we end, a request of which it
-// is not known which upstream it is for.
+// ShuttingDown returns the error for a request that the shutdown interrupts and whose
+// upstream is not known.
 func ShuttingDown(outcome Outcome) *wire.Error {
 	return Refusal(CodeShuttingDown, "dynmcp is shutting down", outcome)
 }
 
-// Refusal returns an error of ours that says whether the request it answers may have run.
+// Refusal returns an error of dynmcp that says whether the refused request may have run.
 func Refusal(code int64, text string, outcome Outcome) *wire.Error {
 	return &wire.Error{Code: code, Message: text, Data: fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome)}
 }
 
-// WireError returns err as a JSON-RPC error: that of a peer unchanged, a Failure
-// with its code, anything else as an internal error.
+// WireError returns err as a JSON-RPC error: a peer's error unchanged, a Failure with its
+// code, any other error as an internal error.
 func WireError(err error) *wire.Error {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok {
 		return rpc

@@ -9,30 +9,29 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Peer takes what the other side of a connection sends on its own account. The
-// peer of an upstream is what forwards to hosts; that of a session is the host.
+// A Peer receives the messages that the other side of a connection sends unasked. The peer of
+// an upstream forwards to hosts; that of a session is the host.
 type Peer interface {
-	// Notify takes a notification. It is called in the order of the wire and
-	// must not block.
+	// Notify handles a notification. It is called in the order of the wire and must not
+	// block.
 	Notify(method string, params json.RawMessage)
-	// Request takes a request. Like Notify it is called in the order of the wire
-	// and must not block, so that a request sent before a result arrives before
-	// it; the function it returns waits for the answer. An error that is a
-	// *wire.Error reaches the sender unchanged. ctx ends when the sender is gone,
-	// or cancels the request; then its cause is a *Cancelled.
+	// Request handles a request. Like Notify it is called in the order of the wire and must
+	// not block, so that a request sent before a result arrives before it; the returned
+	// function waits for the answer. A *wire.Error is sent to the sender unchanged. ctx ends
+	// when the sender is gone, or cancels the request; then its cause is a *Cancelled.
 	Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error))
 }
 
 // Cancelled is the cause of a context whose request the sender cancelled
 // (notifications/cancelled).
 type Cancelled struct {
-	Reason json.RawMessage // as the sender gave it, nil if it gave none
+	Reason json.RawMessage // as the sender sent it, nil if there is none
 }
 
 func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }
 
-// ParseID reads the id of a response to a request of ours, which is a number.
-// Some peers return it as a string, some as 1.0: they keep ids as doubles.
+// ParseID reads the id of a response to a request of ours, which is a number. Some peers
+// return it as a string, or as 1.0 because they store numbers as doubles.
 func ParseID(raw []byte) (int64, bool) {
 	text, quoted := wire.Text(raw)
 	if !quoted {

@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// A server that another replica runs is reached over a stream on which that replica
-// passes everything on as it is, in both directions. What the replica itself has to say
-// is beside the messages, in a member of their envelopes: nothing of the server's gets
-// there, because envelopes are written again.
+// A server that another replica runs is reached over a stream on which that replica forwards
+// everything unchanged, in both directions. The replica's own data is in a member of the
+// messages' envelopes. The server cannot write there, because envelopes are rebuilt.
 
-// MemberReplica is that member: of the answer to a call that failed the Record of its
-// failure, of the notification MethodReplicaEnded a [ReplicaEnd].
+// MemberReplica is that member. In the answer to a failed call it is the Record of the
+// failure, in the notification MethodReplicaEnded a [ReplicaEnd].
 const MemberReplica = "dynmcp"
 
-// MethodReplicaRetired says that the server takes no more calls here, and MethodReplicaEnded
-// is the last message of a replica.
+// MethodReplicaRetired means that the server takes no more calls on this replica, and
+// MethodReplicaEnded is the last message of a replica.
 const (
 	MethodReplicaRetired = "notifications/dynmcp/retired"
 	MethodReplicaEnded   = "notifications/dynmcp/ended"
 )
 
-// A ReplicaEnd says why a replica passes on no more.
+// A ReplicaEnd explains why a replica forwards nothing more.
 type ReplicaEnd struct {
-	// Failure is the Record of why the server ended; nil is that it is not to blame, and
-	// may run elsewhere.
+	// Failure is the Record of the failure that ended the server; nil if the server is not
+	// at fault, and may run elsewhere.
 	Failure json.RawMessage `json:"failure,omitempty"`
-	// Last is the id of the last request that was taken, and NotSent are those of earlier
-	// ones which did not reach the server.
+	// Last is the id of the last request that was accepted, and NotSent are the ids of earlier
+	// ones that did not reach the server.
 	Last    int64   `json:"last"`
 	NotSent []int64 `json:"not_sent,omitempty"`
 }
 
-// A failureRecord is a failure as replicas tell each other of it.
+// A failureRecord is a failure in the protocol between replicas.
 type failureRecord struct {
 	Code       int64   `json:"code"`
 	Outcome    Outcome `json:"outcome"`
@@ -46,15 +45,14 @@ type failureRecord struct {
 	RetryAfter int64   `json:"retry_after_ms,omitempty"`
 }
 
-// Record returns all that a failure says, as JSON for ReadFailure.
+// Record returns the whole failure as JSON for ReadFailure.
 func (f *Failure) Record() json.RawMessage {
 	// Texts and numbers always marshal.
 	record, _ := json.Marshal(failureRecord{f.Code, f.Outcome, f.Cause.Error(), f.Stderr, f.Hint, f.Login, f.Details, f.RetryAfter.Milliseconds()})
 	return record
 }
 
-// ReadFailure returns the failure of an upstream that a record is of. One that cannot be
-// read is a failure of its own.
+// ReadFailure returns the failure in a record. An unreadable record is a failure of its own.
 func ReadFailure(upstream string, record json.RawMessage) *Failure {
 	var r failureRecord
 	if err := json.Unmarshal(record, &r); err != nil {

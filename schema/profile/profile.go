@@ -40,7 +40,7 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("unknown profile %q", e.Name) }
 
-// Hint suggests a name.
+// Hint suggests what to do.
 func (e *UnknownError) Hint() string {
 	switch near := nearest.Word(e.Name, e.Known); {
 	case near != "":

@@ -35,7 +35,7 @@ func NewClient(identity *Identity, id string) *Client {
 		TLSClientConfig:        identity.client(),
 		TLSHandshakeTimeout:    headerTimeout,
 		Protocols:              &protocols,
-		DisableCompression:     true, // bytes are passed on as they are
+		DisableCompression:     true, // bytes are forwarded unchanged
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 		HTTP2: &http.HTTP2Config{
@@ -88,7 +88,7 @@ type requestTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (p requestTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	out := *r // as RoundTrip must not change it
+	out := *r // RoundTrip must not change r
 	out.Header = r.Header.Clone()
 	out.Host = ""
 	out.URL = &url.URL{Scheme: "https", Host: p.address, Path: "/request" + r.URL.Path, RawQuery: r.URL.RawQuery}
@@ -103,9 +103,9 @@ func (p requestTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Open opens a stream of JSON-RPC lines to a server that the replica at an address runs, for
-// a principal if the server runs once for each. ctx is for opening alone. The error is a
-// *NotHereError if another replica has the server, or ErrDraining, ErrUnsupported
-// or a *transports.Failure.
+// a principal if the server runs once for each. ctx applies only to opening. The error is a
+// *NotHereError if another replica runs the server, or ErrDraining, ErrUnsupported or a
+// *transports.Failure.
 func (c *Client) Open(ctx context.Context, address, server, principal string) (io.ReadWriteCloser, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -134,7 +134,7 @@ func (c *Client) Open(ctx context.Context, address, server, principal string) (i
 // refusal returns the error in a response, and closes its body.
 func refusal(resp *http.Response) error {
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // less is said then
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // an error shortens the message
 	said := strings.TrimSpace(transports.Printable(text, 500))
 	switch holder := resp.Header.Get(headerHolder); {
 	case holder != "":
@@ -152,7 +152,7 @@ type clientStream struct {
 	in      io.ReadCloser
 	out     *io.PipeWriter
 	cancel  context.CancelFunc
-	written chan struct{} // closed when all that was written is on its way
+	written chan struct{} // closed when everything written was sent
 }
 
 // Read implements io.Reader.
@@ -167,7 +167,7 @@ func (s *clientStream) Read(p []byte) (int, error) {
 // Write implements io.Writer.
 func (s *clientStream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
-// Close implements io.Closer. What was written before has a second to leave.
+// Close implements io.Closer. It waits up to a second for data that was written before.
 func (s *clientStream) Close() error {
 	err := s.out.Close()
 	late := time.NewTimer(time.Second)
@@ -181,8 +181,8 @@ func (s *clientStream) Close() error {
 	return err
 }
 
-// A requestBody is the body of a request. Whoever sends it asks for more when what came
-// before is on its way.
+// A requestBody is the body of a request. Its sender reads more when the previous part was
+// sent.
 type requestBody struct {
 	*io.PipeReader
 	over func() // called when all was read, and after that
@@ -203,8 +203,8 @@ func (e *requestBody) Close() error {
 	return e.PipeReader.Close()
 }
 
-// Result returns a result that the replica at an address has kept for a principal, and
-// its limit in tokens. ok is false if it is absent, or without an answer.
+// Result returns a result that the replica at an address stores for a principal, and its
+// limit in tokens. ok is false if there is none, or no answer.
 func (c *Client) Result(ctx context.Context, address, principal, handle string) (result json.RawMessage, limit int, ok bool) {
 	r := (&http.Request{Method: http.MethodGet, URL: target(address, "result", handle), Header: http.Header{}}).WithContext(ctx)
 	resp, err := c.do(r, principal)

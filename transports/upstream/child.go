@@ -17,24 +17,24 @@ const (
 	// stopGrace is how long a child may take to end after its stdin was closed,
 	// and again after SIGTERM. MCP, "Transports", shutdown.
 	stopGrace = 1500 * time.Millisecond
-	// exitGrace is how long a child whose pipe broke may take to exit: its exit
-	// status says more.
+	// exitGrace is how long to wait for the exit of a child whose pipe broke: its exit
+	// status is more specific.
 	exitGrace = 1500 * time.Millisecond
-	// drainGrace is how long pipes are read after the child is gone: a
-	// grandchild may hold them open.
+	// drainGrace is how long pipes are read after the child is gone, because a grandchild may
+	// hold them open.
 	drainGrace = 500 * time.Millisecond
-	// quiet is how long nothing must come from the stdout and stderr of a child
-	// that has ended, if its own children keep them open, before its calls end
-	// without what it may have said last.
+	// quiet is how long the stdout and stderr of an ended child must be silent, if its own
+	// children keep them open, before its calls fail. Its last output may still be in the
+	// pipes.
 	quiet = 250 * time.Millisecond
 )
 
-// A childLink speaks to a command over the pipes of its process. The command and
-// all it starts are one tree, which ends with the connection.
+// A childLink talks to a command over the pipes of its process. The command and everything that
+// it starts are one tree, which ends with the connection.
 type childLink struct {
 	lineLink
 	tree       *guard.Tree
-	installing atomic.Bool // a package runner that has not printed anything yet
+	installing atomic.Bool // a package runner without output so far
 	stdin      *os.File
 	stdout     *timedPipe
 	errPipe    *timedPipe
@@ -59,7 +59,7 @@ func (c *Conn) Process() Process {
 	return Process{}
 }
 
-// openChild starts the server's command and reads what it prints.
+// openChild starts the server's command and reads its output.
 func openChild(c *Conn) error {
 	l := &childLink{
 		stderrTail: command.Tail{Max: 64 << 10, Redact: c.opts.Redact},
@@ -96,7 +96,7 @@ func openChild(c *Conn) error {
 	return nil
 }
 
-// start starts the command with our ends of its pipes.
+// start starts the command with the other ends of our pipes.
 func (l *childLink) start(program string, args []string, dir string, env []string, fence *guard.Fence) error {
 	path, err := command.Find(program, dir, env)
 	if err != nil {
@@ -154,8 +154,8 @@ func (l *childLink) watchStdin() {
 	}
 }
 
-// endAfter ends a child that can no longer be talked to, unless it ends by
-// itself in time: its exit status says more than a broken pipe.
+// endAfter ends a child whose pipe broke, unless it ends by itself in time: its exit status
+// is more specific than a broken pipe.
 func (l *childLink) endAfter(grace time.Duration, why error) {
 	select {
 	case <-l.gone:
@@ -166,9 +166,9 @@ func (l *childLink) endAfter(grace time.Duration, why error) {
 	}
 }
 
-// watchExit ends the connection when the child has ended, and returns when
-// nothing is left of the tree and what it printed was read, or is held open for
-// longer than drainGrace by a process that we cannot see.
+// watchExit ends the connection when the child has ended. It returns when nothing is left of
+// the tree and its output was read, or when an unknown process has held the pipes open for
+// longer than drainGrace.
 func (l *childLink) watchExit() {
 	why := l.tree.Wait()
 	switch {
@@ -203,19 +203,19 @@ func (l *childLink) kill() { l.tree.Kill() }
 
 func (l *childLink) stderr() string { return l.stderrTail.Text() }
 
-// close ends the child in stages: its stdin is closed, its group gets SIGTERM,
-// the whole tree SIGKILL. It returns when the tree is gone. A package runner that
-// still installs may finish that, while it works: npm leaves behind what no later
-// npx of the package gets past.
+// close ends the child in stages: its stdin is closed, its group gets SIGTERM, the whole tree
+// SIGKILL. It returns when the tree is gone. A package runner that still installs may finish,
+// while it works: an interrupted npm leaves files with which every later npx of the package
+// fails.
 func (l *childLink) close() {
-	if l.conn.killed.Load() { // it is not asked: it would end by itself, in its own time
+	if l.conn.killed.Load() { // Kill already ends it; a graceful end would take its own time
 		<-l.gone
 		return
 	}
 	flushed := make(chan struct{})
 	l.conn.spawn(func() {
 		defer close(flushed)
-		l.writer.Close() // what is queued goes out first, if the child reads
+		l.writer.Close() // queued messages are sent first, if the child reads
 		l.stdin.Close()
 	})
 	defer func() {
@@ -248,7 +248,7 @@ func waitAtMost(what <-chan struct{}, atMost time.Duration) {
 	}
 }
 
-// A timedPipe knows since when a read waits for something to come.
+// A timedPipe records since when a read has been waiting for data.
 type timedPipe struct {
 	*os.File
 	waitingSince atomic.Int64 // in nanoseconds of Unix time; 0 while no read waits
@@ -266,9 +266,9 @@ func (p *timedPipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// awaitSilence returns when the pipe of a process that has ended was read: to
-// its end, or, where another process holds that open, to where nothing comes any
-// more. It takes as long as it takes to handle what was in the pipe.
+// awaitSilence returns when the pipe of an ended process was read to its end or, if another
+// process holds it open, until no more data arrives. It takes as long as handling the
+// contents of the pipe.
 func (p *timedPipe) awaitSilence(atEnd <-chan struct{}) {
 	began := time.Now().UnixNano()
 	ticker := time.NewTicker(quiet / 5)

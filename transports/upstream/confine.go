@@ -7,8 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// confine makes the sandbox of a child, if its entry asks for one, and returns its environment.
-// Connections that it refuses are lines of the child's stderr.
+// confine makes the sandbox of a child, if its entry requests one, and returns its environment.
+// Refused connections are reported as lines of the child's stderr.
 func (l *childLink) confine(c *Conn) (env []string, err error) {
 	if !c.server.Sandbox.On {
 		return append(command.Environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), nil

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// defaultMaxMessage is the max_message_bytes of an entry that has none.
+// defaultMaxMessage is the max_message_bytes of an entry without one.
 const defaultMaxMessage = 16 << 20
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -23,7 +23,7 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// ServerInfo is what an upstream said of itself in the handshake.
+// ServerInfo is the description of an upstream from the handshake.
 type ServerInfo struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
@@ -35,7 +35,7 @@ type ServerInfo struct {
 // Has reports whether the upstream advertised a capability, such as "tools".
 func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
 
-// announces reports whether it said that it tells of changes in a list.
+// announces reports whether the upstream sends notifications of changes in a list.
 func (i *ServerInfo) announces(capability string) bool {
 	return string(wire.Get(wire.Get(i.Capabilities, capability), "listChanged")) == "true"
 }
@@ -46,7 +46,7 @@ type Conn struct {
 	reporter
 	goroutines
 
-	copies bool        // the params of a call are not used any more when Start returns
+	copies bool        // the params of a call are no longer used when Start returns
 	passed bool        // another replica runs the upstream
 	killed atomic.Bool // by Kill
 	server schema.Server
@@ -54,17 +54,17 @@ type Conn struct {
 	log    *slog.Logger
 	info   ServerInfo
 	link   link
-	peer   tap.Peer // as Options.Tap shows the upstream
+	peer   tap.Peer // the name of the upstream in Options.Tap
 
-	agreed    atomic.Pointer[string] // the protocol version, once the upstream has said it
+	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era
-	eraMeta   eraMeta                // what every request to it says in _meta then
+	eraMeta   eraMeta                // the members of _meta in every request of that era
 
-	calls    pending        // what we ask the upstream
-	tasks    taskProgress   // of calls that it made tasks of
-	requests serverRequests // what the upstream asks us
+	calls    pending        // our requests to the upstream
+	tasks    taskProgress   // of calls that became tasks
+	requests serverRequests // the upstream's requests to us
 	health   *health
-	junk     atomic.Int64 // lines that were no message
+	junk     atomic.Int64 // lines that were not messages
 	invalid  invalidText
 
 	subscriptions *subscriptions // of the stateless era
@@ -77,13 +77,13 @@ type Conn struct {
 
 	mu    sync.Mutex
 	err   error // why the connection takes no new calls
-	ended bool  // nor answers those it has
+	ended bool  // the calls in flight were ended
 }
 
 // ServerInfo returns what the upstream said in the handshake.
 func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
 
-// Era returns the era in which the upstream is spoken to, once Handshake is
+// Era returns the era of the upstream, once Handshake has returned.
 // over.
 func (c *Conn) Era() transports.Era {
 	if c.stateless.Load() {
@@ -92,8 +92,8 @@ func (c *Conn) Era() transports.Era {
 	return transports.Handshake
 }
 
-// Copies reports whether the params of a call may be lent: they are not used any more
-// when Start has returned. Where that could not send them, the call has a copy.
+// Copies reports whether the params of a call are no longer used when Start has returned. If they
+// could not be sent, the call has a copy.
 func (c *Conn) Copies() bool { return c.copies }
 
 // Done is closed when the connection has ended.
@@ -107,8 +107,8 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Loss describes why the connection takes no new calls, with a child's last
-// words, for a call that was not sent. Err must not be nil.
+// Loss returns the failure of a call that was not sent because of Err, which must not be
+// nil, with the last lines of a child's stderr.
 func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
 // Notify sends a notification. A nil error does not mean delivery.
@@ -118,8 +118,8 @@ func (c *Conn) Notify(method string, params json.RawMessage) error {
 	return c.link.send(message...)
 }
 
-// Close ends the connection: what is in flight fails, the child and its group
-// are stopped. It returns when nothing of the connection is left.
+// Close ends the connection: calls in flight fail, the child and its group are stopped. It
+// returns when nothing of the connection is left.
 func (c *Conn) Close() {
 	if !c.closing.CompareAndSwap(false, true) {
 		<-c.gone
@@ -131,13 +131,13 @@ func (c *Conn) Close() {
 	c.goroutines.close()
 }
 
-// drainMost is how long calls in flight may go on when the connection takes no
-// new ones: some are never answered, because what they need of us cannot reach
-// the upstream any more.
+// drainMost is how long calls in flight may continue when the connection takes no new ones:
+// some never get an answer, because a message that they need can no longer reach the
+// upstream.
 const drainMost = 10 * time.Minute
 
-// retire has the connection take no new calls because of err. It ends when those
-// in flight have, or after drainMost.
+// retire makes the connection refuse new calls because of err. It ends when those in flight
+// have, or after drainMost.
 func (c *Conn) retire(err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -154,8 +154,7 @@ func (c *Conn) retire(err error) {
 	})
 }
 
-// end ends every call and every server request with err, once; from here on
-// nothing can be sent.
+// end ends every call and every server request with err, once; afterwards nothing can be sent.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	if c.ended {
@@ -183,7 +182,7 @@ func (c *Conn) end(err error) {
 	}
 }
 
-// goroutines are those that a connection waits for.
+// goroutines are the goroutines that a connection waits for.
 type goroutines struct {
 	panicked func(p any) // ends the connection
 
@@ -192,7 +191,7 @@ type goroutines struct {
 	wg       sync.WaitGroup
 }
 
-// spawn runs f on a goroutine that close waits for; it reports false after that.
+// spawn runs f on a goroutine that close waits for. It reports false after close.
 func (g *goroutines) spawn(f func()) bool {
 	g.starting.Lock()
 	defer g.starting.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// errTooLarge says that a message is over max_message_bytes.
+// errTooLarge means that a message is over max_message_bytes.
 var errTooLarge = errors.New("larger than max_message_bytes")
 
-// An event is one of a text/event-stream (WHATWG HTML, "Server-sent events").
+// An event is an event of a text/event-stream (WHATWG HTML, "Server-sent events").
 type event struct {
 	name  string
 	id    string
@@ -23,10 +23,9 @@ type event struct {
 	data  []byte // nil if absent
 }
 
-// readEvents calls each for every event of body, in order, until the body ends.
-// Unknown lines, comments among them, are skipped. At the end an event without
-// its empty line counts if it is whole, that is if its data is JSON. An event of
-// more than max bytes is an error.
+// readEvents calls each for every event of body, in order, until the body ends. Unknown lines
+// and comments are skipped. A final event without its empty line counts if it is complete,
+// that is if its data is JSON. An event of more than max bytes is an error.
 func readEvents(body *answerBody, max int, each func(event)) error {
 	lines := eventLines{body: body, in: bufio.NewReaderSize(body, 32<<10), max: max + len("data: ")}
 	var e event
@@ -87,11 +86,11 @@ type eventLines struct {
 	wasCR bool // the last line ended in "\r", so a "\n" now belongs to it
 }
 
-// next returns a line without its end; its bytes are valid until the next call.
-// With an error it returns what came before it. Within an event, and within a
-// line that is not a comment, the stream may not be silent for long.
+// next returns a line without its end, valid until the next call. With an error it returns
+// the bytes before it. Within an event, and within a line that is not a comment, the stream
+// may not stall.
 func (l *eventLines) next(within bool) ([]byte, error) {
-	var before []byte // what was buffered already, of this line
+	var before []byte // the earlier part of this line
 	for {
 		l.body.silenceAllowed = !within && (len(before) == 0 || before[0] == ':')
 		if _, err := l.in.Peek(1); err != nil {
@@ -129,7 +128,7 @@ func (l *eventLines) skipLF(next byte) bool {
 	return skip
 }
 
-// lineEnd returns where the first line of text ends; false means it does not.
+// lineEnd returns the end of the first line of text; false if it is incomplete.
 func lineEnd(text []byte) (int, bool) {
 	end := bytes.IndexByte(text, '\n')
 	found := end >= 0

@@ -10,22 +10,22 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// errClosed ends the calls of a connection that we closed.
+// errClosed ends the calls of a connection that Close was called on.
 var errClosed = errors.New("connection closed")
 
-// ErrSessionLost is the Err of a connection whose session the upstream no longer
-// knows (HTTP): a new connection is due. A call that failed with it did not run
-// if its outcome is NotSent.
+// ErrSessionLost is the Err of a connection whose session the upstream no longer knows
+// (HTTP): a new connection is needed. A call that failed with it did not run if its outcome
+// is NotSent.
 var ErrSessionLost = errors.New("the upstream forgot the session")
 
-// errVersionGone is the Err of a connection whose upstream no longer speaks the
-// version that the two agreed on: a new connection is due.
+// errVersionGone is the Err of a connection whose upstream no longer supports the negotiated
+// version: a new connection is needed.
 var errVersionGone = errors.New("the upstream no longer speaks the protocol version of this connection")
 
-// A reporter makes the failures of a connection.
+// A reporter creates the failures of a connection.
 type reporter struct {
 	server string
-	remote bool // no child of ours
+	remote bool // not a child of ours
 	redact *redact.Redactor
 	stderr func() string // the last lines of a child
 }
@@ -43,8 +43,8 @@ func (r *reporter) newFailure(code int64, outcome transports.Outcome, cause erro
 	return f
 }
 
-// noResources returns the failure of what the system denies us the means for,
-// which the upstream has no part in.
+// noResources returns the failure for a lack of our own resources, which is not the upstream's
+// fault.
 func (r *reporter) noResources(cause error) *transports.Failure {
 	f := r.newFailure(transports.CodeNoResources, transports.NotSent, cause)
 	remedy := "raise the limits on open files and processes (ulimit -n, ulimit -u, the pids limit of a container)"
@@ -62,8 +62,7 @@ func (r *reporter) noResources(cause error) *transports.Failure {
 	return f
 }
 
-// endFailure describes why a call on a connection that has ended because of
-// cause cannot be answered.
+// endFailure returns the failure of a call on a connection that has ended because of cause.
 func (r *reporter) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
 	if failure, ok := errors.AsType[*transports.Failure](cause); ok {
 		copied := *failure
@@ -80,8 +79,8 @@ func (r *reporter) endFailure(cause error, outcome transports.Outcome) *transpor
 	return r.newFailure(code, outcome, cause)
 }
 
-// redacted returns err with a text that holds no secrets: what an upstream says
-// may repeat what it was given.
+// redacted returns err with secrets removed from its text: an upstream's message may repeat
+// its input.
 func (r *reporter) redacted(err error) error {
 	text := err.Error()
 	safe := r.redact.String(text)
@@ -99,13 +98,12 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
-// excerpt returns the first max bytes of text, printable and without secrets.
-// Those are looked for before the text is cut, so that none loses the end by
-// which it is known.
+// excerpt returns the first max bytes of text, printable and without secrets. Secrets are
+// removed before the text is cut, because a truncated one is not recognised.
 func (r *reporter) excerpt(text []byte, max int) string {
 	safe := r.redact.String(string(text[:min(len(text), max+maxExcerpt)]))
 	return transports.Printable([]byte(safe), max)
 }
 
-// maxExcerpt is how much of a text excerpt looks at.
+// maxExcerpt is how much of a text excerpt examines.
 const maxExcerpt = 64 << 10

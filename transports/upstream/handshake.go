@@ -24,19 +24,18 @@ const (
 	handshakeVersion = "2025-11-25"
 	// methodDiscover is the first request of the stateless era.
 	methodDiscover = "server/discover"
-	// discoverTimeout is how long an upstream may take to answer it. Most of
-	// those that know only the handshake answer with an error at once.
+	// discoverTimeout is how long an upstream may take to answer it. Most that support only
+	// the handshake answer with an error at once.
 	discoverTimeout = 3 * time.Second
 )
 
-// ErrProbe says that an upstream ended when it was asked for its era. It may
-// live if it is opened again with Options.HandshakeOnly.
+// ErrProbe means that an upstream ended when it was asked for its era. It may work if it is
+// opened again with Options.HandshakeOnly.
 var ErrProbe = errors.New("it ended at server/discover")
 
-// Handshake finds out which era the upstream is of and introduces us, declaring
-// capabilities (raw JSON, nil if unset). An upstream that speaks both is spoken to
-// in the host's. The error wraps ErrProbe if the upstream did not survive the
-// question.
+// Handshake determines the era of the upstream and introduces dynmcp, declaring capabilities
+// (raw JSON, may be nil). An upstream that supports both eras is used in the host's. The
+// error wraps ErrProbe if the upstream ended at the question.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
@@ -68,9 +67,8 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	return c.initialize(ctx, capabilities, version)
 }
 
-// namedVersion returns the newest of the protocol versions we speak, and which fit,
-// that a refusal because of the version names (MCP 2026-07-28, "Versioning"); "" if
-// err is nil or names none.
+// namedVersion returns the newest version that a refusal because of the version names, that we
+// support and that fits (MCP 2026-07-28, "Versioning"); "" if err is nil or names none.
 func namedVersion(err error, fits func(version string) bool) (newest string) {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) || rpc.Code != transports.CodeUnsupportedVersion {
@@ -89,8 +87,8 @@ func isStateless(version string) bool { return version >= transports.StatelessVe
 
 func isHandshake(version string) bool { return version < transports.StatelessVersion }
 
-// mayBeStateless reports whether err, from initialize on a connection that lives, is a
-// refusal and not the end of the upstream, a missing login or our own end.
+// mayBeStateless reports whether err, from initialize on a live connection, is a refusal and
+// not the end of the upstream, a missing login or our own end.
 func mayBeStateless(err error, lives bool) bool {
 	var rpc *wire.Error
 	var failure *transports.Failure
@@ -98,9 +96,9 @@ func mayBeStateless(err error, lives bool) bool {
 		errors.As(err, &failure) && failure.Code == transports.CodeUnreachable && lives
 }
 
-// initialize makes the handshake of the versions up to 2025-11-25 (their
-// "Lifecycle"), proposing version first. An upstream that refuses it and names
-// another one we speak is asked again.
+// initialize performs the handshake of the versions up to 2025-11-25 (their "Lifecycle"),
+// proposing version first. If the upstream refuses and names another one that we support,
+// it is asked again.
 func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, version string) error {
 	params, err := json.Marshal(struct {
 		ProtocolVersion string          `json:"protocolVersion"`
@@ -121,7 +119,7 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, ver
 		return c.StartFailure("initialize", err)
 	}
 	c.agreed.Store(&c.info.ProtocolVersion)
-	// The first message that a broken connection may swallow: its error counts.
+	// A broken connection may lose this message first: its error counts.
 	initialized := wire.Notification(wire.Quote("notifications/initialized"))
 	c.opts.Tap.Show(c.peer, false, initialized...)
 	if err := c.link.sendInitialized(initialized...); err != nil {
@@ -148,11 +146,10 @@ func readInitializeResult(result json.RawMessage) (info ServerInfo, err error) {
 	}, nil
 }
 
-// discover asks which protocol versions the upstream speaks and reports whether
-// the stateless era is among them (MCP 2026-07-28, "Discovery"). Requests
-// declare no capabilities unless the host that makes them does: a host of the
-// handshake era could not be asked in this one. version is what to propose to one
-// that is not stateless.
+// discover asks for the protocol versions of the upstream and reports whether the stateless
+// era is among them (MCP 2026-07-28, "Discovery"). Requests declare no capabilities unless
+// the host that makes them does, because a host of the handshake era could not be asked in
+// this one. version is the one to propose to an upstream that is not stateless.
 func (c *Conn) discover(ctx context.Context) (stateless bool, version string, err error) {
 	info, err := json.Marshal(c.opts.Info)
 	if err != nil {
@@ -165,11 +162,11 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	if c.passed { // which answers when the server has started there
+	if c.passed { // the other replica answers when the server has started
 		waiting = ctx
 	}
 	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
-	if namedVersion(err, isStateless) != "" { // the very one that we asked in
+	if namedVersion(err, isStateless) != "" { // the version of the request itself
 		result, err = c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
 	}
 	var failure *transports.Failure
@@ -184,7 +181,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 		return stateless, handshakeVersion, nil
 	case ctx.Err() != nil:
 		return false, "", c.StartFailure(methodDiscover, ctx.Err())
-	case c.Err() != nil && c.passed: // it was there, and does not mind the question
+	case c.Err() != nil && c.passed: // it was reachable, and supports the question
 		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
@@ -209,16 +206,16 @@ func readDiscoverResult(result json.RawMessage) (info ServerInfo, stateless bool
 		Capabilities:    wire.Get(result, "capabilities"),
 		Implementation:  wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
 		Instructions:    instructions,
-		// Without what belongs to the era, or to this one result.
+		// Without members of the era, or of this one result.
 		Extra: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
 	}, true
 }
 
-// An eraMeta is what every request of the stateless era says in _meta.
+// An eraMeta is the members of _meta in every request of the stateless era.
 type eraMeta [][2]string
 
-// addTo returns params with what every request of the stateless era says:
-// the version is ours, what a host said of itself stays.
+// addTo returns params with those members: the version is ours, the host's own members
+// are kept.
 func (m eraMeta) addTo(params json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		params = json.RawMessage(`{}`)
@@ -235,8 +232,8 @@ func (m eraMeta) addTo(params json.RawMessage) json.RawMessage {
 	return wire.Set(params, "_meta", meta)
 }
 
-// StartFailure describes why an upstream could not be brought up. What did not
-// start has run nothing.
+// StartFailure returns the failure of an upstream that could not be started, and which
+// therefore has run nothing.
 func (c *Conn) StartFailure(step string, err error) error {
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		failure.Outcome = transports.NotSent

@@ -17,21 +17,20 @@ const (
 	pingTries = 3
 )
 
-// health is what is known of whether an upstream lives.
+// health tracks whether an upstream is alive.
 type health struct {
 	conn     *Conn
-	activity atomic.Int64 // grows with whatever the upstream sends
-	checking atomic.Bool  // it is being found out
+	activity atomic.Int64 // grows with everything that the upstream sends
+	checking atomic.Bool  // a check is in progress
 }
 
 var errSilent = errors.New("it answered nothing, three pings included")
 
-// check asks an upstream that let a call time out whether it lives, and
-// ends the connection if it does not. That a call takes long is no evidence, and
-// neither is that a host gave up on one: many servers do one thing at a time and
-// answer no ping meanwhile. So only a timeout of the config leads here, and
-// whatever the upstream sends shows that it lives. It returns when that is known
-// or the connection ends; one check at a time is enough.
+// check asks an upstream whose call timed out whether it is alive, and ends the connection if it
+// is not. A slow call, or one that a host gave up on, is no evidence: many servers do one
+// thing at a time and do not answer pings meanwhile. So only a timeout of the config leads
+// here, and any message of the upstream shows that it is alive. check returns when the
+// answer is known or the connection ends; one check at a time is enough.
 func (h *health) check() {
 	if !h.checking.CompareAndSwap(false, true) {
 		return
@@ -46,9 +45,9 @@ func (h *health) check() {
 	h.conn.link.kill()
 }
 
-// isSilent reports that nothing came from the upstream within the time that a
-// ping has. A ping that is refused at once has that time too: a server that is
-// being restarted may be there a moment later.
+// isSilent reports that the upstream sent nothing within the time of a ping. A ping that fails
+// at once waits for that time too: a server that is being restarted may be back a moment
+// later.
 func (h *health) isSilent() bool {
 	c := h.conn
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.timing.ping)
@@ -57,7 +56,7 @@ func (h *health) isSilent() bool {
 	answered := make(chan struct{})
 	call := &Call{Method: "ping", unlimited: true, Done: func(json.RawMessage, error) { close(answered) }}
 	if c.stateless.Load() {
-		call.Method = methodDiscover // there is no ping any more
+		call.Method = methodDiscover // the stateless era has no ping
 	}
 	c.Start(call)
 	defer c.Cancel(call, nil)
@@ -71,13 +70,13 @@ func (h *health) isSilent() bool {
 	return h.activity.Load() == before && c.Err() == nil
 }
 
-// An activityReader is one whose reads count as signs of life.
+// An activityReader counts reads as signs of life.
 type activityReader struct {
 	io.Reader
 	activity *atomic.Int64
 }
 
-// SyscallConn implements syscall.Conn where the reader does.
+// SyscallConn implements syscall.Conn if the reader does.
 func (r activityReader) SyscallConn() (syscall.RawConn, error) {
 	if conn, ok := r.Reader.(syscall.Conn); ok {
 		return conn.SyscallConn()

@@ -20,30 +20,30 @@ import (
 )
 
 const (
-	// headerWait is how long an upstream may take to begin an answer that
-	// belongs to no call; calls have their own deadlines.
+	// headerWait is how long an upstream may take to begin an answer that belongs to no call;
+	// calls have their own deadlines.
 	headerWait = 15 * time.Second
-	// bestEffort bounds what need not succeed, such as the end of a session.
+	// bestEffort limits requests that need not succeed, such as the end of a session.
 	bestEffort = 2 * time.Second
 	// redialPause comes before the second attempt to make a connection.
 	redialPause = 300 * time.Millisecond
 )
 
-// An httpLink sends messages as POSTs and reads what the answers hold. MCP
-// 2025-11-25, "Streamable HTTP".
+// An httpLink sends messages as POSTs and reads messages from the answers. MCP 2025-11-25,
+// "Streamable HTTP".
 type httpLink struct {
 	noProcess
 	conn    *Conn
 	url     string
-	postURL string // url, unless the upstream names another
+	postURL string // url, unless the upstream names another one
 	client  *http.Client
 	release context.CancelFunc     // closes the sockets
 	header  http.Header            // of every request
-	idle    chan *exchange         // taken by a goroutine that has made another
+	idle    chan *exchange         // taken by a goroutine whose exchange is done
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
-	posting sync.WaitGroup // messages that have no answer, until closing
+	posting sync.WaitGroup // messages without an answer, until closing
 
 	mu       sync.Mutex
 	closing  bool
@@ -60,10 +60,9 @@ func newHTTPLink(c *Conn) *httpLink {
 	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release, header: header, idle: make(chan *exchange)}
 }
 
-// newHTTPClient returns a client that never takes headers or a body to another
-// origin and keeps connections for many calls at once. A peer that vanished is
-// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2. Its
-// connections are closed when open ends.
+// newHTTPClient returns a client that never sends headers or a body to another origin and
+// keeps connections for many concurrent calls. The keep-alive probes of TCP and HTTP/2 detect
+// a vanished peer. Its connections are closed when open ends.
 func newHTTPClient(open context.Context, opts Options) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	dial := transport.DialContext
@@ -74,8 +73,8 @@ func newHTTPClient(open context.Context, opts Options) *http.Client {
 		}
 		return &socket{conn, context.AfterFunc(open, func() { conn.Close() })}, nil
 	}
-	// As many as there were calls at once: one beyond a limit would be made for a
-	// single call. They are closed after a while without.
+	// As many as there were concurrent calls: with a limit, each call beyond it would need a new
+	// connection. Idle ones are closed after a while.
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, maxPending
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.ReadBufferSize, transport.WriteBufferSize = 16<<10, 16<<10 // a call of usual size in one write, its answer in one read
@@ -100,9 +99,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// A socket is closed when its link is. net/http closes only connections that are
-// idle at that moment, which one of HTTP/2 is not for a while after a request on
-// it was cancelled.
+// A socket is closed with its link. net/http closes only idle connections, and an HTTP/2
+// connection is not idle for a while after a request on it was cancelled.
 type socket struct {
 	net.Conn
 	forget func() bool
@@ -113,14 +111,14 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// errRedirect says that an upstream referred us to another origin.
+// errRedirect means that an upstream redirected to another origin.
 var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 func (l *httpLink) connect(context.Context) error { return nil }
 
-// idleMost is how long a goroutine that has made an exchange waits for another.
+// idleMost is how long a goroutine waits for another exchange.
 const idleMost = time.Second
 
 // sendRequest posts a request on a goroutine of its own, which reads the answer.
@@ -134,8 +132,8 @@ func (l *httpLink) sendRequest(call *Call, id int64) error {
 	return errClosed
 }
 
-// start makes an exchange on a goroutine that is idle, whose stack has grown to
-// what that needs, or on a new one. It reports false if the connection is closed.
+// start runs an exchange on an idle goroutine, whose stack has already grown, or on a new one.
+// It reports false if the connection is closed.
 func (l *httpLink) start(x *exchange) bool {
 	select {
 	case l.idle <- x:
@@ -149,7 +147,7 @@ func (l *httpLink) exchangeAll(x *exchange) {
 	timer := time.NewTimer(idleMost)
 	defer timer.Stop()
 	for {
-		l.conn.calls.fail(x.id, x.post()) // if the answer came, the call has ended, and there is nothing to finish
+		l.conn.calls.fail(x.id, x.post()) // after the answer, the call has ended and this does nothing
 		x.cancel()
 		timer.Reset(idleMost)
 		select {
@@ -193,7 +191,7 @@ func (l *httpLink) send(message ...[]byte) error {
 	return nil
 }
 
-// sendInitialized waits: what follows must find the session open.
+// sendInitialized waits: the next message needs an open session.
 func (l *httpLink) sendInitialized(message ...[]byte) error {
 	l.version.Store(&l.conn.info.ProtocolVersion)
 	if err := l.deliver(bytes.Join(message, nil)); err != nil {
@@ -203,8 +201,8 @@ func (l *httpLink) sendInitialized(message ...[]byte) error {
 	return nil
 }
 
-// deliver posts what has no answer. What is on its way when the connection ends may
-// still arrive, such as that a call is cancelled.
+// deliver posts a message without an answer. One in progress when the connection ends, such
+// as a cancellation, may still arrive.
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.conn.ctx), headerWait)
 	defer cancel()
@@ -212,7 +210,7 @@ func (l *httpLink) deliver(body []byte) error {
 	return l.post(ctx, body)
 }
 
-// post posts a message; of the answer only the status matters.
+// post posts a message and checks only the status of the answer.
 func (l *httpLink) post(ctx context.Context, body []byte) error {
 	resp, err := l.do(ctx, http.MethodPost, l.postURL, body, nil)
 	if err != nil {
@@ -225,8 +223,8 @@ func (l *httpLink) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// do sends an HTTP request, a second time after a moment if no connection could be
-// made. call is the one whose request the body is, if any.
+// do sends an HTTP request, a second time after a moment if no connection could be made. call
+// is the call whose request the body is, if any.
 func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
 	resp, err := l.try(ctx, method, address, body, call)
 	if !isRefused(err) {
@@ -280,7 +278,7 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 	return req, nil
 }
 
-// close ends the session, if the upstream gave one, after what was sent on it.
+// close ends the session, if the upstream has one, after pending messages.
 func (l *httpLink) close() {
 	defer l.release()
 	l.settle()
@@ -294,7 +292,7 @@ func (l *httpLink) close() {
 	}
 }
 
-// settle takes nothing more that has no answer, and waits for what is on its way.
+// settle refuses new messages without an answer, and waits for those in progress.
 func (l *httpLink) settle() {
 	l.mu.Lock()
 	l.closing = true

@@ -15,11 +15,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// resumeTries is how often in a row a stream that ended before its answer is
-// resumed where that brings nothing, not even the id of an event.
+// resumeTries is how many times in a row a stream that ended before its answer is resumed
+// without any new event id.
 const resumeTries = 3
 
-// An exchange is the POST of a call and what comes back on it.
+// An exchange is the POST of a call and its answer.
 type exchange struct {
 	link   *httpLink
 	call   *Call
@@ -31,7 +31,7 @@ type exchange struct {
 	stream eventStream
 }
 
-// post posts the request and reads messages until its answer was among them.
+// post posts the request and reads messages until its answer arrives.
 func (x *exchange) post() error {
 	resp, err := x.link.do(x.ctx, http.MethodPost, x.link.postURL, x.body, x.call)
 	if err != nil {
@@ -57,14 +57,14 @@ func (x *exchange) post() error {
 
 func mediaType(resp *http.Response) string {
 	header := resp.Header.Get("Content-Type")
-	if header == "application/json" { // nearly always, and parsing takes as long as all else here
+	if header == "application/json" { // nearly always, and parsing takes as long as everything else here
 		return header
 	}
 	kind, _, _ := mime.ParseMediaType(header)
 	return kind
 }
 
-// trustedLength is how much memory an announced length gets before the bytes come.
+// trustedLength is how much memory is allocated for an announced length in advance.
 const trustedLength = 4 << 20
 
 func (x *exchange) readBody(resp *http.Response) error {
@@ -72,7 +72,7 @@ func (x *exchange) readBody(resp *http.Response) error {
 	c.opts.Throttle()
 	limit := c.server.MaxMessageBytes
 	var body bytes.Buffer
-	body.Grow(int(min(max(resp.ContentLength, 0), int64(limit), trustedLength)) + bytes.MinRead) // room in which the end is found
+	body.Grow(int(min(max(resp.ContentLength, 0), int64(limit), trustedLength)) + bytes.MinRead) // with room to detect the end
 	resp.Body.(*answerBody).readFor(x.call)
 	_, err := body.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
 	text := body.Bytes()
@@ -91,21 +91,21 @@ func (x *exchange) readBody(resp *http.Response) error {
 		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("%w: %s", unreadable(err), c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
-	if !x.inFlight() { // to say what a body held costs a search for secrets
+	if !x.inFlight() { // describing a body requires a search for secrets
 		return nil
 	}
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
 }
 
-// withoutBOM returns a body without a byte order mark and the space around it. RFC
-// 8259, 8.1, forbids the mark and lets parsers ignore it.
+// withoutBOM returns a body without a byte order mark and surrounding space. RFC 8259, 8.1,
+// forbids the mark and lets parsers ignore it.
 func withoutBOM(body []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
 }
 
-// readStreams reads the event stream of the call. If that ends before the answer,
-// it asks for what follows the last event that had an id (MCP 2025-11-25,
-// "Resumability and Redelivery").
+// readStreams reads the event stream of the call. If it ends before the answer, it requests
+// the events after the last one that had an id (MCP 2025-11-25, "Resumability and
+// Redelivery").
 func (x *exchange) readStreams(resp *http.Response) error {
 	err := x.readStream(resp)
 	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && !errors.Is(err, errNoRoom) && tries < resumeTries; tries++ {
@@ -146,14 +146,14 @@ func (x *exchange) readStream(resp *http.Response) error {
 // inFlight reports whether the call still waits for its answer.
 func (x *exchange) inFlight() bool { return x.link.conn.calls.with(x.id, x.call, nil) }
 
-// readFailure describes why the answer could not be read.
+// readFailure returns the failure of an answer that could not be read.
 func (x *exchange) readFailure(err error) error {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return x.link.conn.newFailure(transports.CodeTooLarge, transports.Executed, err)
 	case errors.Is(err, errNoRoom):
 		return x.link.conn.newFailure(transports.CodeOverloaded, transports.Unknown, fmt.Errorf("the answer is %w", err))
-	case errors.Is(err, errStalled): // what had begun need not have been the answer
+	case errors.Is(err, errStalled): // the interrupted message may not be the answer
 		return x.link.conn.newFailure(transports.CodeUnreachable, transports.Unknown, err)
 	}
 	return x.link.conn.newFailure(transports.CodeExited, transports.Unknown, fmt.Errorf("reading the answer: %w", err))

@@ -10,19 +10,17 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// reopenFirst and reopenMost are the first and the longest pause before a stream
-// is asked for again, whatever pause the upstream asks for. One that lived for
-// longer than reopenSoon, or brought a message, is reopened after the first;
-// otherwise the pause doubles.
+// reopenFirst and reopenMost are the shortest and the longest pause before a stream is requested
+// again, whatever pause the upstream requests. After a stream that lived for longer than
+// reopenSoon, or brought a message, the pause is the shortest; otherwise it doubles.
 const (
 	reopenFirst = 500 * time.Millisecond
 	reopenMost  = 30 * time.Second
 	reopenSoon  = 5 * time.Second
 )
 
-// listen keeps the stream open on which the upstream sends what belongs to no
-// call, for as long as it offers one. Without it an upstream works, but cannot
-// say that something changed.
+// listen keeps the stream for messages that belong to no call open, for as long as the
+// upstream offers one. Without it an upstream works, but cannot report changes.
 func (l *httpLink) listen() {
 	ctx := l.conn.ctx
 	var stream eventStream
@@ -32,8 +30,8 @@ func (l *httpLink) listen() {
 	}
 }
 
-// listenOnce reads one response and reports whether to ask for another. What
-// changed in a gap was announced to nobody.
+// listenOnce reads one response and reports whether to request another. Changes during a gap
+// were not announced.
 func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool) (again bool) {
 	resp, err := l.listenFrom(ctx, stream.last)
 	if err != nil {
@@ -59,8 +57,8 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 	return true
 }
 
-// listenFrom opens the stream of what follows the event with the id last; "" is
-// what comes from now on.
+// listenFrom opens the stream of the events after the one with the id last; "" is the stream
+// of new ones.
 func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response, error) {
 	req, err := l.request(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -77,12 +75,12 @@ type eventStream struct {
 	opened bool
 	last   string        // id of the last event that had one
 	retry  time.Duration // the pause the upstream asked for
-	pause  time.Duration // our own before the last response
-	useful bool          // since then a message came, or a response lived for long
+	pause  time.Duration // our pause before the last response
+	useful bool          // a message came since then, or a response lived for long
 }
 
-// wait makes a pause before the stream is asked for again, of first at least. It
-// reports false if ctx ended before.
+// wait pauses for at least first before the stream is requested again. It reports false if ctx
+// ended before.
 func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
 	s.pause = min(2*s.pause, reopenMost)
 	if s.useful || s.pause == 0 {
@@ -92,8 +90,8 @@ func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
 	return sleep(ctx, max(s.pause, min(s.retry, reopenMost)))
 }
 
-// read handles the messages of one response. own is the call it belongs to,
-// if any; handled is called after each message.
+// read handles the messages of one response. own is the call that it belongs to, if any;
+// handled is called after each message.
 func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled func()) error {
 	s.opened = true
 	body := resp.Body.(*answerBody)
@@ -115,8 +113,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 	})
 }
 
-// receive handles the message in an event. Anything else is logged; the answer
-// may still come.
+// receive handles the message in an event. Invalid ones are logged; the answer may still come.
 func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.opts.Throttle()
 	text = wire.JoinLines(withoutBOM(text))
@@ -131,7 +128,7 @@ func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.receive(m, own)
 }
 
-// parseAny parses a message, or a batch as a Message that has only Raw.
+// parseAny parses a message, or a batch as a Message with only Raw.
 func parseAny(text []byte) (wire.Message, error) {
 	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
 		return wire.Message{Raw: text}, nil

@@ -22,10 +22,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// statusFailure turns an error status into a failure; x is the call's exchange,
-// nil if absent. If the body is a JSON-RPC error that answers the call,
-// that is the answer. A forgotten session takes no new calls; those in flight may
-// still be answered, or are told the same.
+// statusFailure converts an error status to a failure; x is the call's exchange, or nil. If the
+// body is a JSON-RPC error that answers the call, it is the answer. A forgotten session
+// takes no new calls; those in flight may still be answered, or get the same failure.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := l.readExcerpt(resp)
 	m, _ := wire.ParseWithin(wire.JoinLines(withoutBOM(body)), maxMessageDepth)
@@ -63,7 +62,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	return l.conn.newFailure(transports.CodeUnreachable, outcomeOf(code), cause)
 }
 
-// A statusError is an error status as an answer.
+// A statusError is the error status of an answer.
 type statusError struct {
 	code int
 	text string
@@ -71,17 +70,16 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// MaySpeakSSE reports whether err, of a handshake, is how a server of HTTP with SSE
-// refuses a POST to the address of its stream (MCP 2025-11-25, "Backwards
-// Compatibility").
+// MaySpeakSSE reports whether err, of a handshake, is how a server with HTTP with SSE refuses
+// a POST to the address of its stream (MCP 2025-11-25, "Backwards Compatibility").
 func MaySpeakSSE(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)
 }
 
-// outcomeOf returns what a status says of a call. Those that say what is wrong
-// with the request as such are given before it runs; others, of a proxy among
-// them, may come after. A 404 says so only of a session.
+// outcomeOf returns the outcome of a call for a status. Statuses that reject the request as
+// such are sent before it runs; others, including those of a proxy, may come after. A 404
+// means that it did not run only if there is a session.
 func outcomeOf(code int) transports.Outcome {
 	switch code {
 	case http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
@@ -96,9 +94,8 @@ func (x *exchange) isOwn(raw []byte) bool {
 	return ok && id == x.id
 }
 
-// sessionGone reports whether an answer means that the session is no longer
-// known. Servers modelled on the TypeScript SDK's examples answer 400 and say so
-// in the message.
+// sessionGone reports whether an answer means that the session is no longer known. Servers
+// modelled on the TypeScript SDK's examples answer 400, with a message to that effect.
 func sessionGone(code int, m wire.Message) bool {
 	if code != http.StatusBadRequest {
 		return code == http.StatusNotFound
@@ -107,8 +104,8 @@ func sessionGone(code int, m wire.Message) bool {
 	return string(m.ID) == "null" && bytes.Contains(bytes.ToLower([]byte(text)), []byte("session"))
 }
 
-// loginHint says what to look at, and what the login lacks if the upstream says
-// so (RFC 6750, 3).
+// loginHint returns what to check, and which login is missing if the upstream says so (RFC
+// 6750, 3).
 func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 	if l.conn.opts.Login.Hint != nil {
 		if hint, login = l.conn.opts.Login.Hint(resp); hint != "" {
@@ -116,7 +113,7 @@ func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 		}
 	}
 	hint = fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.server.Name)
-	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // a challenge that cannot be read says nothing
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // an unreadable challenge is ignored
 	for _, c := range challenges {
 		if scopes := c.Params["scope"]; scopes != "" {
 			return hint + "; it asks for the scopes " + l.conn.excerpt([]byte(scopes), 200), false
@@ -125,12 +122,11 @@ func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 	return hint, false
 }
 
-// retryMost is how long a caller is told to wait at most, whatever the upstream
-// says.
+// retryMost limits the wait that a caller is told, whatever the upstream requests.
 const retryMost = time.Minute
 
-// retryAfter reads a Retry-After header, which holds seconds or a date (RFC
-// 9110, 10.2.3); 0 means it says nothing.
+// retryAfter reads a Retry-After header, which holds seconds or a date (RFC 9110, 10.2.3); 0
+// means that it has neither.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(header); err == nil {
 		return time.Duration(min(max(seconds, 0), int(retryMost/time.Second))) * time.Second
@@ -148,7 +144,7 @@ func retryHint(after time.Duration) string {
 	return fmt.Sprintf("try again in %d seconds", int(math.Ceil(after.Seconds())))
 }
 
-// readExcerpt returns the beginning of a body that is only to be shown.
+// readExcerpt returns the beginning of a body for display.
 func (l *httpLink) readExcerpt(resp *http.Response) []byte {
 	late := time.AfterFunc(l.conn.opts.timing.bestEffort, func() { resp.Body.Close() })
 	defer late.Stop()
@@ -156,7 +152,7 @@ func (l *httpLink) readExcerpt(resp *http.Response) []byte {
 	return text
 }
 
-// requestFailure describes why a request got no answer, and whether it can have
+// requestFailure returns the failure of a request without an answer, and whether it may have
 // run.
 func (l *httpLink) requestFailure(err error) error {
 	if err := markDial(err); errors.Is(err, guard.ErrResources) {
@@ -171,13 +167,13 @@ func (l *httpLink) requestFailure(err error) error {
 		outcome = transports.NotSent
 	}
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok && lookup.IsNotFound {
-		err = fmt.Errorf("there is no host %s", lookup.Name) // not which resolver was asked
+		err = fmt.Errorf("there is no host %s", lookup.Name) // without the resolver's address
 	}
 	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)
 }
 
-// markDial marks an error of making a connection that is a lack of resources of
-// our own. What Go's resolver met with it tells in words only.
+// markDial marks an error of making a connection that is a lack of our own resources. Go's
+// resolver reports its cause only as text.
 func markDial(err error) error {
 	var lookup *net.DNSError
 	switch {
@@ -189,9 +185,8 @@ func markDial(err error) error {
 	return err
 }
 
-// isRefused reports whether no connection could be made, and that was known soon
-// enough for another attempt. A redirect may have led there: then the request has
-// been somewhere.
+// isRefused reports whether no connection could be made, early enough for another attempt. It
+// is false after a redirect, when the request has already been sent.
 func isRefused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &notSentError{}) && errors.As(err, &op) && op.Op == "dial" && !op.Timeout()

@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// httpPatience is how long an upstream may stop in the middle of an answer.
-// Before an answer begins and between two events it may be silent for as long as
-// it likes: it may be working, and how long that may take is up to "timeout".
+// httpPatience limits how long an upstream may stall in the middle of an answer. Before an
+// answer begins and between two events it may be silent for any time: it may be working,
+// and "timeout" limits that.
 type httpPatience struct {
 	header time.Duration // from the header's first byte to its last; also for the answer to a ping
 	body   time.Duration // within a body that is not an event stream, and within an event
@@ -29,25 +29,25 @@ var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Secon
 // errStalled ends a request whose answer stopped in the middle.
 var errStalled = errors.New("stalled")
 
-// errNoRoom ends a call whose host may hold no more of its answer.
+// errNoRoom ends a call whose host has no memory left for more of its answer.
 var errNoRoom = errors.New("larger than what its host may hold of \"max_held_bytes\"")
 
-// countedFrom is from when on it is said how much of an answer was read.
+// countedFrom is the size from which the bytes of an answer are reported.
 const countedFrom = 64 << 10
 
-// errSentBefore ends a request that net/http would send a second time although
-// it may have run. It would if the upstream resets an HTTP/2 stream with
-// PROTOCOL_ERROR, and if the config has a header Idempotency-Key.
+// errSentBefore ends a request that net/http would send a second time although it may have
+// run: if the upstream resets an HTTP/2 stream with PROTOCOL_ERROR, or if the config has a
+// header Idempotency-Key.
 var errSentBefore = errors.New("the connection broke before the answer")
 
-// A notSentError ends a request of which the upstream saw nothing.
+// A notSentError is the error of a request that did not reach the upstream.
 type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
-// fetch sends a request, once. Neither the header of the answer may stall nor
-// its body, which is an *answerBody. The error is a notSentError if the upstream
-// saw nothing of the request.
+// fetch sends a request, once. Neither the header of the answer nor its body, which is an
+// *answerBody, may stall. The error is a notSentError if nothing of the request reached the
+// upstream.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 	a := newAttempt(req.Context(), l.conn.opts.timing.http, &l.conn.health.activity)
 	req = req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace()))
@@ -70,8 +70,8 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	patience httpPatience
 	activity *atomic.Int64 // of the connection: the beginning of any answer counts
-	timer    *time.Timer   // runs while a header arrives, and while a body must go on
-	written  atomic.Bool   // some of the request was written
+	timer    *time.Timer   // runs while a header arrives, and while the body must not stall
+	written  atomic.Bool   // part of the request was written
 	answered atomic.Bool   // a header has begun to arrive
 	inBody   atomic.Bool   // it has arrived
 }
@@ -110,7 +110,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 			a.answered.Store(true)
 			a.timer.Reset(a.patience.header)
 		},
-		// What follows an interim answer may take its time.
+		// After an interim answer, the next may take any time.
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
 	}
 }
@@ -121,8 +121,8 @@ func (a *attempt) reset() {
 	a.answered.Store(false)
 }
 
-// once returns a GetBody that gives the body a second time only for a redirect,
-// or if nothing of the request was written.
+// once returns a GetBody that returns the body a second time only for a redirect, or if
+// nothing of the request was written.
 func (a *attempt) once(body func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
 	if body == nil {
 		return nil
@@ -150,10 +150,10 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool                // the upstream may be silent now; at first it may not
+	silenceAllowed bool                // the upstream may be silent now; initially false
 	mayRead        func(size int) bool // see Call.MayRead
-	size           int                 // of what was read and not handled
-	closed         atomic.Bool         // which others than the reader may do
+	size           int                 // bytes read and not handled
+	closed         atomic.Bool         // set by any goroutine, not only the reader
 }
 
 func newAnswerBody(body io.ReadCloser, a *attempt) *answerBody {
@@ -161,7 +161,7 @@ func newAnswerBody(body io.ReadCloser, a *attempt) *answerBody {
 	return &answerBody{ReadCloser: body, attempt: a, mayRead: func(size int) bool { counted.Set(size); return true }}
 }
 
-// readFor has what is read from here on accounted to the host of a call, which may be nil.
+// readFor accounts further reads to the host of a call, which may be nil.
 func (b *answerBody) readFor(call *Call) {
 	if call != nil && call.MayRead != nil {
 		b.mayRead = call.MayRead
@@ -189,7 +189,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handled says that what was read so far takes no memory any more.
+// handled reports that the bytes read so far no longer use memory.
 func (b *answerBody) handled() {
 	b.size = 0
 	b.mayRead(0)

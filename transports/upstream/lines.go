@@ -9,9 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// maxQueued is how many bytes may wait for one upstream to read them. What comes
-// on top is refused; what waits is not given up. The last MB is not for requests,
-// so that they can be cancelled.
+// maxQueued is how many bytes may be queued for one upstream. More are refused; queued ones are
+// kept. Requests may not use the last MB, so that they can be cancelled.
 const (
 	maxQueued         = 128 << 20
 	maxQueuedRequests = maxQueued - 1<<20
@@ -23,8 +22,8 @@ type lineLink struct {
 	writer *wire.Writer
 }
 
-// newLineLink writes to w, which may leave unread what it is sent for as long as
-// it likes: a server that does one thing at a time does.
+// newLineLink writes to w, which may not read for any time: a server that does one thing at a
+// time does so.
 func newLineLink(c *Conn, w io.Writer) lineLink {
 	writer := wire.NewWriter(w, 0)
 	writer.Cork = c.opts.Cork
@@ -46,8 +45,7 @@ func (l *lineLink) send(message ...[]byte) error {
 
 func (l *lineLink) sendInitialized(message ...[]byte) error { return l.send(message...) }
 
-// readLines handles what the upstream prints until that ends. What is sent to it goes
-// through back.
+// readLines handles the output of the upstream until it ends. back is the writer to it.
 func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 	r := wire.NewReader(activityReader{stream, &c.health.activity}, c.server.MaxMessageBytes)
 	r.Cork, r.Back, r.Idle, r.MaxDepth = c.opts.Cork, back, c.opts.Throttle, maxMessageDepth
@@ -56,7 +54,7 @@ func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 		m, err := r.Next()
 		if err == nil {
 			if m.Method != "" || m.Raw[0] == '[' {
-				m = m.Own() // a result is passed on at once, and may be large; all else is kept by some
+				m = m.Own() // a result is forwarded at once, and may be large; handlers may keep other messages
 			}
 			c.receive(m, nil)
 			continue
@@ -69,8 +67,7 @@ func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 	}
 }
 
-// withoutPath returns err without the name of a file, which is "|1" for a pipe
-// of ours.
+// withoutPath returns err without the name of a file, which is "|1" for a pipe of ours.
 func withoutPath(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err

@@ -2,11 +2,11 @@ package upstream
 
 import "context"
 
-// A link carries messages between a Conn and its upstream. What comes in it
-// hands to Conn.receive in the order of the wire, and the end of the transport
-// to Conn.lose. Its methods but connect, sendInitialized and close do not block.
+// A link carries messages between a Conn and its upstream. It passes received messages to
+// Conn.receive in the order of the wire, and the end of the transport to Conn.lose. Its
+// methods except connect, sendInitialized and close do not block.
 type link interface {
-	// connect does what comes before the first message.
+	// connect prepares the transport for the first message.
 	connect(ctx context.Context) error
 	// sendRequest sends the request of a call that is in flight under id.
 	sendRequest(call *Call, id int64) error
@@ -14,7 +14,7 @@ type link interface {
 	send(message ...[]byte) error
 	// sendInitialized sends the notification that ends the handshake.
 	sendInitialized(message ...[]byte) error
-	// kill ends at once a child and all that it started.
+	// kill ends a child and everything that it started at once.
 	kill()
 	// stderr returns the last lines of a child's stderr.
 	stderr() string

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
-// Nothing is sent before Handshake. Close must be called.
+// Open connects to an upstream: it starts the child, or prepares an HTTP connection. Nothing is
+// sent before Handshake. Close must be called.
 func Open(server schema.Server, opts Options) (*Conn, error) {
 	c := newConn(server, opts)
 	var err error

@@ -14,72 +14,67 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options are what a Conn needs beside the entry of its server.
+// Options configure a Conn.
 type Options struct {
-	Peer   transports.Peer // takes what the upstream sends; nil refuses requests
-	Info   Info            // how we introduce ourselves
+	Peer   transports.Peer // receives what the upstream sends; nil refuses requests
+	Info   Info            // how dynmcp introduces itself
 	Logger *slog.Logger    // nil is silent
 
-	// Redact hides secrets in what failures say and in a child's stderr. Nil
-	// hides nothing.
+	// Redact removes secrets from failures and from a child's stderr. Nil removes nothing.
 	Redact *redact.Redactor
 
-	// HandshakeOnly says that the upstream is known to want the initialize
-	// handshake: it is not asked whether it speaks the stateless era.
+	// HandshakeOnly means that the upstream requires the initialize handshake: it is not asked
+	// for the stateless era.
 	HandshakeOnly bool
 
-	// HostEra returns the era of the host, false if no host is known. In the
-	// handshake era the upstream is asked for that handshake first, as the host
-	// itself would: one that speaks both eras can ask the host something in the
-	// middle of a call only there, and may refuse the handshake after
-	// server/discover. Nil is no host.
+	// HostEra returns the era of the host, false if no host is known. In the handshake era
+	// that handshake is tried first, as the host itself would: an upstream that supports both
+	// eras can send requests to the host during a call only there, and may refuse the
+	// handshake after server/discover. Nil means no host.
 	HostEra func() (transports.Era, bool)
 
-	// Login gives HTTP requests their authorization. Zero is what the headers of
-	// the config say, and no more.
+	// Login authorizes HTTP requests. If it is zero, only the headers of the config are sent.
 	Login Login
 
-	// Mark adds what each HTTP request says of who makes it to its headers. Nil is
-	// nothing.
+	// Mark adds headers that identify the principal of each HTTP request. It may be nil.
 	Mark func(http.Header)
 
-	// Env are variables that a child gets whatever its entry says, as NAME=value.
+	// Env are variables that a child always gets, as NAME=value.
 	Env []string
 
-	// Trace notes what a child does that has a sandbox. Nil does not.
+	// Trace records the accesses of a child that has a sandbox. It may be nil.
 	Trace *sandbox.Trace
 
-	// Fence has a child killed when its deadline passes, also while this process is
-	// stopped. Nil if unset.
+	// Fence kills a child at its deadline, even while this process is stopped. It may be
+	// nil.
 	Fence *guard.Fence
 
-	// Tap shows the messages of the connection. Nil if unset.
+	// Tap shows the messages of the connection. It may be nil.
 	Tap *tap.Tap
 
-	// Cork holds back what is sent to the upstream and what its messages lead
-	// to, while those of one read are handled. Nil if unset.
+	// Cork holds back messages to the upstream, and those that its messages cause, while the
+	// messages of one read are handled. It may be nil.
 	Cork *wire.Cork
 
-	// Throttle is called by what reads the upstream before it reads on, outside
-	// of any hold of Cork. It may block while hosts do not read. Nil if unset.
+	// Throttle is called before each read from the upstream, outside of any hold of Cork. It may
+	// block while hosts do not read. It may be nil.
 	Throttle func()
 
-	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
+	roots  *x509.CertPool // authorities for the certificates of upstreams; nil is the system's
 	timing timing
 }
 
-// A Login is how requests to an HTTP upstream are authorized.
+// A Login authorizes requests to an HTTP upstream.
 type Login struct {
-	// Transport returns a transport that authorizes the requests it passes on. Its
-	// own errors are *transports.Failure; nothing was sent then. Nil if unset.
+	// Transport returns a transport that authorizes the requests it forwards. Its own errors
+	// are *transports.Failure; nothing was sent then. It may be nil.
 	Transport func(http.RoundTripper) http.RoundTripper
-	// Hint says what to do about an answer with status 401 or 403, empty is not
-	// known, and whether a person's login would mend it. It is not nil where Transport
-	// is not.
+	// Hint returns what to do about an answer with status 401 or 403, "" if unknown, and
+	// whether a person's login would fix it. It is set if Transport is.
 	Hint func(*http.Response) (text string, login bool)
 }
 
-// timing are the waits that tests shorten. Zero is the usual one.
+// timing are waits that tests shorten. Zero is the default.
 type timing struct {
 	stopGrace  time.Duration
 	bestEffort time.Duration

@@ -18,19 +18,19 @@ var (
 	errPendingClosed = errors.New("the connection has ended")
 )
 
-// pending are the calls in flight on a connection, by their ids. Whoever takes
-// a call out of it ends the call: it calls Done, or withdraws it.
+// pending are the calls in flight on a connection, by their ids. The code that removes a call
+// ends it: it calls Done, or withdraws the call.
 type pending struct {
 	mu      sync.Mutex
 	lastID  int64
 	calls   map[int64]*Call
 	closed  bool          // it takes no more
-	empty   chan struct{} // closed when it is closed and holds none that will end by itself; nil before
+	empty   chan struct{} // closed when it is closed and all calls that end by themselves have ended; nil before
 	drained bool          // empty is closed
 }
 
-// add gives a call an id. Where expired is not nil it runs after timeout, on a
-// goroutine of its own, if the call is in flight then.
+// add gives a call an id. expired, if not nil, runs after timeout, on a goroutine of its own,
+// if the call is still in flight.
 func (p *pending) add(call *Call, timeout time.Duration, expired func()) (id int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,8 +52,8 @@ func (p *pending) add(call *Call, timeout time.Duration, expired func()) (id int
 	return call.id, nil
 }
 
-// with calls f, if not nil, on the call that is in flight under id. It reports
-// whether there is one; if own is not nil it must be that.
+// with calls f, if not nil, on the call that is in flight under id. It reports whether there
+// is one; if own is not nil, it must be that call.
 func (p *pending) with(id int64, own *Call, f func(*Call)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,8 +67,8 @@ func (p *pending) with(id int64, own *Call, f func(*Call)) bool {
 	return true
 }
 
-// take removes and returns the call that is in flight under id, nil if there is
-// none; if own is not nil it must be that.
+// take removes and returns the call that is in flight under id, nil if there is none; if own
+// is not nil, it must be that call.
 func (p *pending) take(id int64, own *Call) *Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *pending) hold(call *Call, held bool, timeout time.Duration) {
 	}
 }
 
-// fail ends the call that is in flight under id in failure, and reports whether there is one.
+// fail ends the call under id with an error, and reports whether there is one.
 func (p *pending) fail(id int64, err error) bool {
 	call := p.take(id, nil)
 	if call == nil {
@@ -106,8 +106,8 @@ func (p *pending) fail(id int64, err error) bool {
 	return true
 }
 
-// withdraw removes a call whose caller wants no answer any more; false means it
-// is not in flight. Where it was not sent yet, Start tells the upstream.
+// withdraw removes a call whose caller wants no answer any more; ok is false if it is not in
+// flight. If it was not sent yet, Start tells the upstream.
 func (p *pending) withdraw(call *Call, reason json.RawMessage) (id int64, sent bool, abort context.CancelFunc, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +128,8 @@ func (p *pending) removeLocked(call *Call) {
 	p.noteEmptyLocked()
 }
 
-// noteEmptyLocked closes empty if it is time. What has no time limit by its nature, a stream of
-// notifications or a ping, ends with the connection.
+// noteEmptyLocked closes empty when only calls without a time limit, such as notification
+// streams and pings, are left. They end with the connection.
 func (p *pending) noteEmptyLocked() {
 	if p.empty == nil || p.drained {
 		return
@@ -152,8 +152,8 @@ func (p *pending) refuse() <-chan struct{} {
 	return p.empty
 }
 
-// markUnsent notes which calls did not reach the upstream: those with ids after last, and
-// some before it.
+// markUnsent marks the calls that did not reach the upstream: those with ids after last, and
+// some earlier ones.
 func (p *pending) markUnsent(last int64, earlier []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

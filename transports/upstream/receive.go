@@ -13,17 +13,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// maxNesting is how many levels a result may nest: readers that recurse give up at
-// 1,000 or so, and would lose the connection to all servers. A message has one level
-// more.
+// maxNesting is how many levels a result may nest: recursive readers give up at 1,000 or so,
+// and would lose the connection to all servers. A message has one level more.
 const (
 	maxNesting      = 512
 	maxMessageDepth = 1 + maxNesting
 )
 
-// receive handles one message of the upstream, in the order of the wire. own
-// is the call on whose stream it came, nil if the stream is shared. What is not
-// UTF-8 is replaced: a host that decodes strictly would lose all servers by it.
+// receive handles one message of the upstream, in the order of the wire. own is the call on
+// whose stream it came, nil if the stream is shared. Bytes that are not UTF-8 are replaced:
+// a host that decodes strictly would otherwise lose all servers.
 func (c *Conn) receive(m wire.Message, own *Call) {
 	if c.opts.Tap.Watched() {
 		c.opts.Tap.Show(c.peer, true, m.Raw)
@@ -46,7 +45,7 @@ func (c *Conn) receive(m wire.Message, own *Call) {
 func (c *Conn) receiveBatch(raw []byte, own *Call) {
 	for element := range wire.Elements(raw) {
 		if part, err := wire.ParseWithin(element, maxMessageDepth); err != nil {
-			c.handleFault(wire.NewFault(bytes.TrimLeft(element, "[ \t"), err)) // of a batch in a batch the first is looked at
+			c.handleFault(wire.NewFault(bytes.TrimLeft(element, "[ \t"), err)) // of a nested batch, only the first message is considered
 		} else {
 			c.receive(part, own)
 		}
@@ -59,10 +58,10 @@ type invalidText struct {
 	count atomic.Int64
 }
 
-// replace returns a message or batch with U+FFFD in the place of each run of
-// bytes that is not UTF-8. They are in strings, nowhere else does JSON allow them.
+// replace returns a message or batch with U+FFFD in place of each run of bytes that is not
+// UTF-8. They are in strings: JSON allows them nowhere else.
 func (t *invalidText) replace(m wire.Message) wire.Message {
-	if t.count.Add(1) == 1 { // how often it was in the end, end says
+	if t.count.Add(1) == 1 { // end logs the final count
 		t.log.Warn("a message is not UTF-8, what is not is replaced", "method", m.Method, "id", string(m.ID))
 	}
 	text := bytes.ToValidUTF8(m.Raw, []byte("\uFFFD"))
@@ -72,8 +71,8 @@ func (t *invalidText) replace(m wire.Message) wire.Message {
 	return wire.Message{Raw: text} // a batch
 }
 
-// handleResponse ends the call that a response belongs to; on the stream of a
-// call that is this call. If it has both a result and an error the error counts.
+// handleResponse ends the call of a response; on the stream of a call it is that call. If the
+// response has both a result and an error, the error counts.
 func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	id, ok := transports.ParseID(m.ID)
 	var err error
@@ -118,7 +117,7 @@ func (c *Conn) handleNotification(m wire.Message, own *Call) {
 		params := m.Params
 		if c.stateless.Load() {
 			c.subscriptions.acknowledge(m, own)
-			params = transports.DeleteMeta(params, transports.MetaSubscriptionID) // it is that of our own subscription
+			params = transports.DeleteMeta(params, transports.MetaSubscriptionID) // the id of our own subscription
 		}
 		if peer := c.peerOf(own); peer != nil {
 			peer.Notify(m.Method, params)
@@ -126,7 +125,7 @@ func (c *Conn) handleNotification(m wire.Message, own *Call) {
 	}
 }
 
-// handleProgress gives a call its progress, under the token the host chose.
+// handleProgress delivers progress to a call, under the host's token.
 func (c *Conn) handleProgress(params json.RawMessage) {
 	token := wire.Get(params, "progressToken")
 	id, ok := transports.ParseID(token)
@@ -166,7 +165,7 @@ func (c *Conn) handleFault(f *wire.Fault) {
 	}
 	for _, id := range f.Answers() {
 		n, ok := transports.ParseID(id)
-		if ok && !f.Cut && c.calls.fail(n, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
+		if ok && !f.Cut && c.calls.fail(n, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream is more specific
 			return
 		}
 	}
@@ -175,7 +174,7 @@ func (c *Conn) handleFault(f *wire.Fault) {
 	}
 }
 
-// unreadable says why an answer cannot be passed on.
+// unreadable explains why an answer cannot be forwarded.
 func unreadable(err error) error {
 	if errors.Is(err, wire.ErrTooDeep) {
 		return fmt.Errorf("the answer is nested deeper than %d levels", maxNesting)
@@ -190,9 +189,9 @@ func isPowerOfTen(n int64) bool {
 	return n == 1
 }
 
-// refusal returns the error with which an upstream answers a call. One which says
-// that the version of the connection is not spoken any more, and names another that
-// we speak, is the connection's: the upstream was replaced by another release.
+// refusal returns the error with which an upstream answers a call. If it says that the version
+// of the connection is no longer supported, and names another one that we support, it ends
+// the connection: the upstream was replaced by another release.
 func (c *Conn) refusal(err *wire.Error) error {
 	agreed := c.agreed.Load()
 	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||

@@ -11,40 +11,39 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// ErrMoved is in the Err of a connection that ended, or takes no more calls, because its
-// server is to run elsewhere, or ran on a replica that is gone: it is not to blame.
+// ErrMoved is in the Err of a connection whose server is to run elsewhere, or ran on a replica
+// that is gone. It is not the server's fault.
 var ErrMoved = errors.New("it may run elsewhere from now on")
 
-// OpenReplica is OpenStream for a stream at the other end of which another replica serves
-// the server that it runs.
+// OpenReplica is OpenStream for a stream to another replica, which runs the server.
 func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
 	c.passed = true
 	openStream(c, stream)
-	c.copies = false // whose params were not taken there may be sent again
+	c.copies = false // params that were not accepted there may be sent again
 	return c
 }
 
 // Remote reports whether the upstream runs on another replica.
 func (c *Conn) Remote() bool { return c.passed }
 
-// Retire has the connection take no new calls, because the upstream is to run elsewhere.
-// It ends, with [ErrMoved], when those in flight have ended.
+// Retire makes the connection refuse new calls, because the upstream is to run elsewhere. It
+// ends with [ErrMoved] when those in flight have ended.
 func (c *Conn) Retire() { c.retire(ErrMoved) }
 
-// Kill ends the connection with [ErrMoved] at once, and a child with all that it started,
-// without giving it time to end by itself. Calls in flight may have run. Close must be called all the
-// same.
+// Kill ends the connection with [ErrMoved] at once, and a child with everything that it
+// started, without time to end by itself. Calls in flight may have run. Close must still be
+// called.
 func (c *Conn) Kill() {
 	c.killed.Store(true)
-	c.link.kill() // first: a listener to the end would ask the child to end
+	c.link.kill() // first: ending the connection would ask the child to end
 	c.end(errNotHere)
 }
 
 var errNotHere = fmt.Errorf("this replica may not run it any more: %w", ErrMoved)
 
-// replicaSays does what a notification of the replica's own says, and reports whether it
-// is one. Calls that did not reach the server may be made again.
+// replicaSays handles a notification of the replica itself, and reports whether it is one.
+// Calls that did not reach the server may be made again.
 func (c *Conn) replicaSays(m wire.Message) bool {
 	said := wire.Get(m.Raw, transports.MemberReplica)
 	if said == nil {
@@ -69,7 +68,7 @@ func (c *Conn) replicaSays(m wire.Message) bool {
 	return true
 }
 
-// replicaGone is why a connection ended whose stream ended without a last message.
+// replicaGone is the error of a connection whose stream ended without a last message.
 func replicaGone(err error) error {
 	return fmt.Errorf("the replica that ran it is gone (%w): %w", err, ErrMoved)
 }

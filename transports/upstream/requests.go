@@ -10,8 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// maxServerRequests is how many requests of one upstream may wait for hosts to
-// answer them.
+// maxServerRequests limits the requests of one upstream that wait for answers of hosts.
 const maxServerRequests = 256
 
 // serverRequests are the requests of an upstream that wait for an answer.
@@ -23,12 +22,11 @@ type serverRequests struct {
 }
 
 type serverRequest struct {
-	own    *Call // on whose stream it came; nil if that is shared
+	own    *Call // the call on whose stream it came; nil if that is shared
 	cancel context.CancelCauseFunc
 }
 
-// handle has the peer answer a request of the upstream. A ping is
-// answered here.
+// handle lets the peer answer a request of the upstream. A ping is answered directly.
 func (s *serverRequests) handle(m wire.Message, own *Call) {
 	c, peer := s.conn, s.conn.peerOf(own)
 	switch {
@@ -57,7 +55,7 @@ func (s *serverRequests) handle(m wire.Message, own *Call) {
 	})
 	if !spawned {
 		cancel(nil)
-		_, _ = answer() // nobody is left to be told
+		_, _ = answer() // the upstream no longer waits for the answer
 	}
 }
 
@@ -72,7 +70,7 @@ func (s *serverRequests) respond(id []byte, result json.RawMessage, err error) {
 	}
 }
 
-// register reports false if the id is taken or too many requests wait.
+// register reports false if the id is in use or too many requests wait.
 func (s *serverRequests) register(id string, own *Call, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +100,8 @@ func (s *serverRequests) cancel(id []byte, cause error) {
 	}
 }
 
-// cancelOf ends the contexts of the requests that came on the stream of a call: once
-// that is closed the upstream could not withdraw them.
+// cancelOf ends the contexts of the requests that came on the stream of a call: once that is
+// closed, the upstream could not cancel them.
 func (s *serverRequests) cancelOf(own *Call, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

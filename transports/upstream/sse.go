@@ -9,9 +9,8 @@ import (
 	"net/url"
 )
 
-// An sseLink posts messages to an address that the upstream names at the
-// beginning of its one event stream, on which all answers come. MCP 2024-11-05,
-// "HTTP with SSE".
+// An sseLink posts messages to an address that the upstream sends at the beginning of its one
+// event stream, which carries all answers. MCP 2024-11-05, "HTTP with SSE".
 type sseLink struct {
 	*httpLink
 	ready chan struct{} // closed when postURL is known
@@ -36,8 +35,7 @@ func (l *sseLink) connect(ctx context.Context) error {
 	}
 }
 
-// stream reads events until the stream ends. Unknown ones, such as pings, are
-// skipped.
+// stream reads events until the stream ends. Unknown ones, such as pings, are ignored.
 func (l *sseLink) stream() error {
 	resp, err := l.do(l.conn.ctx, http.MethodGet, l.url, nil, nil)
 	if err != nil {
@@ -71,8 +69,8 @@ func (l *sseLink) stream() error {
 	return errors.New("the event stream ended")
 }
 
-// setEndpoint takes the address to post to, which must be of the same origin: headers
-// may hold secrets.
+// setEndpoint sets the address to post to, which must have the same origin: headers may hold
+// secrets.
 func (l *sseLink) setEndpoint(address string) error {
 	base, err := url.Parse(l.url)
 	if err != nil {
@@ -93,7 +91,7 @@ func (l *sseLink) setEndpoint(address string) error {
 func (l *sseLink) sendRequest(call *Call, id int64) error {
 	body := call.body(id)
 	sent := l.conn.spawn(func() {
-		// No deadline: some answer the POST only when the call has run.
+		// No deadline: some servers answer the POST only when the call has run.
 		if err := l.post(l.conn.ctx, body); err != nil {
 			l.conn.calls.fail(id, err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Start sends a request. Done is called whatever happens, also if the request
-// cannot be sent, unless Cancel comes before.
+// Start sends a request. Done is always called, even if the request cannot be sent, unless
+// Cancel is called before.
 func (c *Conn) Start(call *Call) {
 	if c.stateless.Load() {
 		call.Params = c.eraMeta.addTo(call.Params)
@@ -36,8 +36,8 @@ func (c *Conn) Start(call *Call) {
 		return
 	}
 	if !c.calls.with(id, call, func(call *Call) { call.sent = true }) && call.withdrawn.Load() {
-		// It was cancelled while it was being sent: the upstream is told now, so
-		// that the cancel does not overtake the request.
+		// It was cancelled while it was being sent: the upstream is told now, so that the
+		// cancellation does not overtake the request.
 		c.tellCancelled(id, call)
 	}
 }
@@ -50,7 +50,7 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	var expired func()
 	if t := call.within(c.server.Timeout); t > 0 && !call.unlimited {
 		timeout = t
-		// If no goroutine can be started any more, the connection has ended the call.
+		// If no goroutine can be started, the connection has already ended the call.
 		expired = func() { c.spawn(func() { c.expire(call, t) }) }
 	}
 	id, err = c.calls.add(call, timeout, expired)
@@ -63,8 +63,8 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	return id, nil
 }
 
-// notSent ends a call that could not be sent. The end of a child shows first as a
-// broken pipe; its exit status, which says more, is known a moment later.
+// notSent ends a call that could not be sent. The end of a child appears first as a broken
+// pipe; its exit status, which is more specific, is known a moment later.
 func (c *Conn) notSent(id int64, err error) {
 	failure, isFailure := errors.AsType[*transports.Failure](err)
 	switch {
@@ -75,9 +75,9 @@ func (c *Conn) notSent(id int64, err error) {
 		c.calls.fail(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, full))
 	default:
 		c.calls.with(id, nil, func(call *Call) {
-			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
+			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when the caller's params are no longer valid
 		})
-		c.spawn(func() { // if this is refused, the connection and its calls have ended
+		c.spawn(func() { // if this is refused, the connection has ended its calls
 			waitAtMost(c.done, exitGrace)
 			c.calls.fail(id, c.endFailure(withoutPath(err), transports.NotSent))
 		})
@@ -101,8 +101,8 @@ func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
 	return true
 }
 
-// tellCancelled tells the upstream that a call was withdrawn, unless it is one
-// that opens the session or the end of the call's own stream says so.
+// tellCancelled tells the upstream that a call was withdrawn, unless the call opens the
+// session, or the end of its own stream already tells it.
 func (c *Conn) tellCancelled(id int64, call *Call) {
 	if call.Method == "initialize" || call.Method == methodDiscover || c.stateless.Load() && call.abort != nil {
 		return
@@ -116,8 +116,8 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 	}
 }
 
-// HoldTimeout stops the time that the server's timeout gives a call in flight, for as
-// long as the upstream waits for a host; held false starts it again.
+// HoldTimeout pauses the server's timeout for a call in flight, while the upstream waits for a
+// host; held false continues it.
 func (c *Conn) HoldTimeout(call *Call, held bool) {
 	c.calls.hold(call, held, call.within(c.server.Timeout))
 }
@@ -129,7 +129,7 @@ func (c *Conn) expire(call *Call, after time.Duration) {
 			failure.Hint = transports.LookFirst + `; if it needs longer, raise the tool's "timeout" in "tool_overrides"`
 		}
 		call.Done(nil, failure)
-		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
+		if call.Method != "initialize" && call.Method != methodDiscover { // there is no ping before they have ended
 			c.health.check()
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A streamLink speaks to an upstream over a stream that was there already.
+// A streamLink talks to an upstream over an existing stream.
 type streamLink struct {
 	lineLink
 	noProcess
 	stream io.Closer
 }
 
-// OpenStream returns a connection to an upstream that is reached over a stream
-// which is there already: a pipe to the same process, a socket. Closing the
-// connection closes the stream. As with Open, Handshake comes next.
+// OpenStream returns a connection to an upstream over an existing stream: a pipe within the
+// process, or a socket. Closing the connection closes the stream. As with Open, Handshake
+// comes next.
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
 	openStream(c, stream)
@@ -44,15 +44,14 @@ func openStream(c *Conn, stream io.ReadWriteCloser) {
 	c.spawn(func() {
 		<-l.writer.Done()
 		if err := l.writer.Err(); err != nil {
-			// What it has said last, such as which calls it has not taken, is read first.
+			// Its last messages, such as which calls it did not accept, are read first.
 			waitAtMost(read, exitGrace)
 			ended(fmt.Errorf("writing to it: %w", withoutPath(err)))
 		}
 	})
 }
 
-// close closes the stream when what is queued has been written, or takes too
-// long.
+// close closes the stream when queued messages were written, or after bestEffort.
 func (l *streamLink) close() {
 	late := time.AfterFunc(l.conn.opts.timing.bestEffort, func() { l.stream.Close() })
 	l.writer.Close()

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// ackTimeout is how long an upstream may take to acknowledge a notification
-	// stream, which it must do at once. After that it is taken to have opened it.
+	// ackTimeout is how long an upstream may take to acknowledge a notification stream,
+	// which it must do at once. After that the stream counts as open.
 	ackTimeout = 5 * time.Second
-	// ackGrace is how long the handshake waits for the first acknowledgement: in
-	// lists that are asked for after it no change can be missed.
+	// ackGrace is how long the handshake waits for the first acknowledgement: lists requested
+	// after it miss no change.
 	ackGrace = 100 * time.Millisecond
 )
 
-// Subscribe asks for notifications/resources/updated of a resource, "uri" in params,
-// or in the stateless era for notifications/tasks of a task, "taskId". There it returns
-// when the upstream has acknowledged a stream that names it, or has not acknowledged it
-// for ackTimeout; that the upstream does not grant it is an error. If ctx ends first,
-// it may stay subscribed.
+// Subscribe subscribes to notifications/resources/updated of a resource, "uri" in params, or in
+// the stateless era to notifications/tasks of a task, "taskId". In that era it returns when
+// the upstream has acknowledged a stream that names it, or has not done so for ackTimeout; a
+// subscription that the upstream does not grant is an error. If ctx ends first, it may stay
+// subscribed.
 func (c *Conn) Subscribe(ctx context.Context, params json.RawMessage) error {
 	if c.Era() == transports.Stateless {
 		return c.subscriptions.change(ctx, params, true)
@@ -39,7 +39,7 @@ func (c *Conn) Subscribe(ctx context.Context, params json.RawMessage) error {
 	return err
 }
 
-// Unsubscribe ends what Subscribe began.
+// Unsubscribe ends a subscription.
 func (c *Conn) Unsubscribe(ctx context.Context, params json.RawMessage) error {
 	if c.Era() == transports.Stateless {
 		return c.subscriptions.change(ctx, params, false)
@@ -48,29 +48,29 @@ func (c *Conn) Unsubscribe(ctx context.Context, params json.RawMessage) error {
 	return err
 }
 
-// subscriptions keep open the notification stream of an upstream of the stateless
-// era: a subscriptions/listen that stays in flight and names everything that is
-// subscribed to (MCP 2026-07-28, "Subscriptions"). One goroutine, run, opens
-// and replaces it. Changes that come meanwhile share the next stream. The old one
-// is cancelled when the new one is open, so that nothing is missed in between.
+// subscriptions keeps the notification stream of an upstream of the stateless era open: one
+// subscriptions/listen in flight that names all subscriptions (MCP 2026-07-28,
+// "Subscriptions"). One goroutine, run, opens and replaces it. Concurrent changes share the
+// next stream. The old one is cancelled when the new one is open, so that nothing is missed in
+// between.
 type subscriptions struct {
 	conn   *Conn
 	wake   chan struct{}                      // holds a token while changes may wait
-	newest atomic.Pointer[notificationStream] // the one to be acknowledged
-	listed atomic.Bool                        // lists may have been asked for before the first was
+	newest atomic.Pointer[notificationStream] // the stream that waits for its acknowledgement
+	listed atomic.Bool                        // lists may have been requested before the first acknowledgement
 
 	// Used by run only.
 	topics  map[topic]bool      // subscribed to
 	current *notificationStream // nil while none is open
 	broken  bool                // the last one ended, or the first could not be opened
 	pause   time.Duration       // before the next attempt to reopen it
-	reopen  <-chan time.Time    // when that is due; nil if it is not
+	reopen  <-chan time.Time    // when that is due; nil if none is
 
 	mu      sync.Mutex
 	waiting []*subscriptionChange
 }
 
-// A topic is what can be subscribed to: a resource by its URI, or a task by its id.
+// A topic is the subject of a subscription: a resource by its URI, or a task by its id.
 type topic struct {
 	filter string // the member of "notifications" that names it
 	name   string

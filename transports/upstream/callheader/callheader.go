@@ -1,5 +1,5 @@
-// Package callheader repeats in HTTP headers what a call is about, for proxies on the way (MCP
-// 2026-07-28, "Streamable HTTP", request headers).
+// Package callheader repeats the subject of a call in HTTP headers, for proxies (MCP 2026-07-28,
+// "Streamable HTTP", request headers).
 package callheader
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// named is the member of the params that has the name of what a method is about.
+// named is the member of the params that names the subject of a method.
 var named = map[string]string{
 	"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
 	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
 }
 
-// Bindings are the arguments that go into headers, by tool.
+// Bindings are the arguments that are copied to headers, by tool.
 type Bindings map[string][]binding
 
-// Of returns the bindings of listed tools: what their input schemas mark with x-mcp-header.
+// Of returns the bindings of listed tools: arguments marked with x-mcp-header in their schemas.
 func Of(tools []json.RawMessage) Bindings {
 	all := Bindings{}
 	for _, tool := range tools {
@@ -52,7 +52,7 @@ func (all Bindings) Set(header http.Header, method string, params json.RawMessag
 	}
 }
 
-// headerValue returns text as it may stand in a header, encoded if need be.
+// headerValue returns text as a header value, encoded if necessary.
 func headerValue(text string) string {
 	plain := strings.TrimSpace(text) == text && !strings.HasPrefix(text, "=?base64?")
 	for _, r := range text {
@@ -64,7 +64,7 @@ func headerValue(text string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
 }
 
-// A binding is an argument of a tool that goes into a header as well.
+// A binding is an argument of a tool that is also sent in a header.
 type binding struct {
 	path   []string
 	header string
@@ -83,8 +83,7 @@ func bindingsOf(schema []byte, path []string) []binding {
 	return all
 }
 
-// unambiguous leaves out the headers that several arguments claim, in whatever
-// case.
+// unambiguous drops the headers that several arguments claim, ignoring case.
 func unambiguous(all []binding) []binding {
 	claims := map[string]int{}
 	for _, b := range all {
@@ -99,8 +98,8 @@ func isToken(s string) bool {
 	return s != "" && strings.Trim(s, characters) == ""
 }
 
-// value returns the argument as header text. Only strings, booleans and integers
-// that every JSON reader keeps exactly can be one.
+// value returns the argument as header text. Only strings, booleans and integers that every
+// JSON reader represents exactly qualify.
 func (b binding) value(arguments []byte) (string, bool) {
 	value := arguments
 	for _, name := range b.path {

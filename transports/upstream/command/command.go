@@ -1,5 +1,5 @@
-// Package command finds the programs of stdio servers, knows those that install packages, and
-// keeps the last lines that they print.
+// Package command finds the programs of stdio servers, recognises package runners, and keeps the
+// last lines of a child's stderr.
 package command
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// neededVariables are inherited whatever else is kept from a child.
+// neededVariables are always inherited.
 var neededVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
 	// Windows
@@ -25,8 +25,7 @@ var neededVariables = []string{
 	"TEMP", "TMP", "PROGRAMFILES", "PROGRAMDATA", "PROCESSOR_ARCHITECTURE",
 }
 
-// Environment returns the variables that a child inherits and, after them, its
-// own.
+// Environment returns the variables that a child inherits, followed by its own.
 func Environment(own map[string]string, inherit schema.Inherit) []string {
 	env := os.Environ()
 	if inherit.None || len(inherit.Names) > 0 {
@@ -43,7 +42,7 @@ func Environment(own map[string]string, inherit schema.Inherit) []string {
 	return env
 }
 
-// Find finds a command as a shell in dir with the child's own PATH would.
+// Find finds a command as a shell in dir with the child's PATH would.
 func Find(command, dir string, env []string) (string, error) {
 	if filepath.Base(command) != command { // a path, also one of Windows with slashes
 		if !filepath.IsAbs(command) && dir != "" {
@@ -73,8 +72,8 @@ func LookPath(server schema.Server) (string, error) {
 	return Find(server.Command, server.Cwd, Environment(server.Env, server.InheritEnv))
 }
 
-// Check checks that the command of a stdio server and the directory it is
-// to run in exist. The error is a *transports.Failure.
+// Check checks that the command of a stdio server and its working directory exist. The error
+// is a *transports.Failure.
 func Check(server schema.Server) error {
 	if server.Cwd != "" {
 		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {

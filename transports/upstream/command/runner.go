@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// packageRunners are the commands that install a package where it is not there yet
-// and then run it, by the words that ask for that.
+// packageRunners are the commands that install a missing package and then run it, with the
+// subcommands that do so.
 var packageRunners = map[string][]string{
 	"npx": nil, "bunx": nil, "uvx": nil, "pnpx": nil,
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"}, "uv": {"tool", "run"}, "pipx": {"run"},
@@ -26,7 +26,7 @@ func RunsPackage(command string, args []string) bool {
 	return name != ""
 }
 
-// runnerOf returns the name of the package runner of a command line, "" if it is another, and the
+// runnerOf returns the name of the package runner in a command line, "" if there is none, and the
 // runner's own arguments.
 func runnerOf(command string, args []string) (name string, own []string) {
 	name = strings.ToLower(filepath.Base(command))
@@ -45,12 +45,12 @@ func runnerOf(command string, args []string) (name string, own []string) {
 	return name, args
 }
 
-// brokenInstall finds the folder of an npx install that was cut short in what npm
-// prints of it from then on: that its package.json is not there.
+// brokenInstall finds the folder of an interrupted npx install in npm's message that its
+// package.json is missing.
 var brokenInstall = lazyregexp.New(`(?s)ENOENT.*?((?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]_npx[/\\][0-9a-f]+)[/\\]package\.json`)
 
-// InstallHint says what to do about a package runner that failed with these last
-// lines of its stderr, "" if nothing is known.
+// InstallHint returns what to do about a package runner that failed with these last lines of
+// stderr, "" if unknown.
 func InstallHint(stderr string) string {
 	found := brokenInstall().FindStringSubmatch(stderr)
 	if found == nil {
@@ -59,9 +59,9 @@ func InstallHint(stderr string) string {
 	return "an earlier install of this package was cut short; remove the folder " + found[1] + " and try again"
 }
 
-// UnfinishedHint says what to do about a package runner that printed nothing in its
-// time, "" if nothing is known. Where an install was cut short, npx waits for the
-// lock that it left, for about a minute.
+// UnfinishedHint returns what to do about a package runner without output in its time, "" if
+// unknown. After an interrupted install, npx waits for the lock that it left, for about a
+// minute.
 func UnfinishedHint(env []string) string {
 	variables := map[string]string{}
 	for _, entry := range env {
@@ -73,7 +73,7 @@ func UnfinishedHint(env []string) string {
 		standard = filepath.Join(variables["localappdata"], "npm-cache")
 	}
 	cache := cmp.Or(variables["npm_config_cache"], standard)
-	locks, _ := filepath.Glob(filepath.Join(cache, "_npx", "*", "concurrency.lock")) // of a cache with a bad pattern in its name nothing is known
+	locks, _ := filepath.Glob(filepath.Join(cache, "_npx", "*", "concurrency.lock")) // a bad pattern in the cache's name finds nothing
 	for _, lock := range locks {
 		folder := filepath.Dir(lock)
 		if _, err := os.Stat(filepath.Join(folder, "package.json")); errors.Is(err, fs.ErrNotExist) {

@@ -7,7 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Confined returns a server as a sandbox has it, and the environment that it starts with.
+// Confined returns the description of a server for its sandbox, with its environment.
 func Confined(server schema.Server) sandbox.Server {
 	inherit := server.InheritEnv
 	if box := server.Sandbox; box.On && (!box.Env.None || len(inherit.Names) == 0) {
@@ -28,11 +28,11 @@ func Confined(server schema.Server) sandbox.Server {
 	case len(network.Hosts) > 0:
 		s.Network, s.Hosts = sandbox.OnlyByProxy, network.Hosts
 	}
-	s.Program, _ = Find(server.Command, server.Cwd, s.Env) // its start says that it is not there
+	s.Program, _ = Find(server.Command, server.Cwd, s.Env) // the start reports a missing program
 	return s
 }
 
-// npxPackage returns the package that arguments of npx name, "" if they say more than that.
+// npxPackage returns the package in the arguments of npx, "" if there are other arguments.
 func npxPackage(args []string) string {
 	if len(args) < 2 || args[0] != "-y" && args[0] != "--yes" || strings.IndexAny(args[1], "-./") == 0 {
 		return ""

@@ -10,27 +10,27 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// What Text returns at most.
+// Limits of Text.
 const (
 	tailLines = 20
 	TailBytes = 2 << 10
 )
 
-// A Tail keeps the last lines a child wrote to stderr.
+// A Tail keeps the last lines of a child's stderr.
 type Tail struct {
-	Max    int              // bytes that are kept
-	Redact *redact.Redactor // of what comes in
+	Max    int              // bytes to keep
+	Redact *redact.Redactor // applied to the input
 
 	mu    sync.Mutex
 	lines []string
 	size  int
 }
 
-// Drain reads r to its end, whatever it holds: a child must never block on its
-// stderr. A line of more than 4 KiB counts as several.
+// Drain reads r to its end, whatever its content: a child must never block on its stderr. A
+// line of more than 4 KiB counts as several.
 func (s *Tail) Drain(r io.Reader, each func(line string)) {
 	reader := bufio.NewReaderSize(r, 4<<10)
-	rest := "" // of the line so far, what may be the beginning of a secret
+	rest := "" // the end of the line so far that may begin a secret
 	for {
 		text, err := reader.ReadSlice('\n')
 		line := rest + strings.TrimRight(string(text), "\r\n")
