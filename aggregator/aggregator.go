@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
@@ -25,6 +26,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
@@ -121,7 +123,7 @@ type Aggregator struct {
 	sessions    *notify.Registry[*sessions.Session]
 	changed     notify.Signal      // hosts may read something else now
 	server      func() *mcp.Server // of the control plane, made when it is first needed
-	snapshots   notify.Snapshots[listKey]
+	scopes      scope.Env
 	lastRequest atomic.Int64 // the number of it
 	calls       forward.Env
 	taskOwners  *taskowner.Owners
@@ -185,6 +187,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		Fatal: func(err error) { a.cancel(&FatalError{Err: err}) },
 	})
 	a.set = a.fleet.Set
+	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
+	a.scopes.Current = func() *exposed.All { return a.state.Load().exposed }
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
 	a.calls.Hooks = a.hooks()
 	a.fleet.Listings = &listing.Env{

@@ -16,14 +16,13 @@ import (
 
 // A state is what a config says, worked out.
 type state struct {
-	cfg      *schema.Config
-	exposed  *exposed.Set
-	profiles map[string]*exposed.Set // by name
-	store    *listing.Store
-	pins     *pinning.Pins
-	policy   *policy.Rules              // nil if unset
-	stored   map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	end      func()                     // ends what lasts until another has taken its place; set by swap
+	cfg     *schema.Config
+	exposed *exposed.All
+	store   *listing.Store
+	pins    *pinning.Pins
+	policy  *policy.Rules              // nil if unset
+	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	end     func()                     // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -54,9 +53,6 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 		return nil, err
 	}
 	if st.exposed, err = exposed.New(cfg); err != nil {
-		return nil, err
-	}
-	if st.profiles, err = exposed.Profiles(cfg); err != nil {
 		return nil, err
 	}
 	if a.opts.Listings != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -24,14 +23,14 @@ func (s session) checkTool(to *forward.Route, waited bool) error {
 	if shown == nil && !waited {
 		return nil
 	}
-	view := s.view()
+	view := s.View()
 	now, ok := view.Tool(t.Name)
 	mode := s.agg.config().Catalog.OnChange
 	switch {
 	case !ok && to.AsText:
 		return errors.New(surface.UnknownTool(surfaceCall{session: s}, t.Name))
 	case !ok:
-		return invalid("%s", s.surface().NotShown(s.views()[catalog.NoTasks], t.Direct))
+		return invalid("%s", s.Surface().NotShown(s.Plain(), t.Direct))
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
 		return nil
 	}
@@ -43,7 +42,7 @@ func (s session) checkTool(to *forward.Route, waited bool) error {
 	}
 	if mode == schema.OnChangeBlock {
 		failure.Hint = "list the tools anew, then call again"
-		if how := s.surface().HowToRead; how != nil {
+		if how := s.Surface().HowToRead; how != nil {
 			failure.Hint = "read it anew with " + how(t.Name) + ", then call again"
 		}
 		return failure

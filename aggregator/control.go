@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -155,7 +154,7 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 
 // awaitWrapped waits for the upstream that a session is about, where that is one.
 func (q *controlRequest) awaitWrapped(ctx context.Context) error {
-	u := q.single()
+	u := q.Single()
 	if u == nil {
 		return nil
 	}
@@ -168,34 +167,27 @@ func (q *controlRequest) awaitWrapped(ctx context.Context) error {
 
 // awaitLists waits before a list of MCP is answered.
 func (q *controlRequest) awaitLists(ctx context.Context) error {
-	return wait{session: q.session}.listed(ctx, nil, q.single(), false)
+	return wait{session: q.session}.listed(ctx, nil, q.Single(), false)
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
 func (q *controlRequest) introduction() []byte {
-	view := q.views()[catalog.NoTasks]
+	view := q.Plain()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
-	capabilities, text := q.withTasks(view.Capabilities(!view.Complete())), ""
-	if instructions := q.surface().Instructions; instructions != nil {
-		shown := view
-		if wordingOf(q.session).Told { // as the list of tools, which stays
-			shown = q.worded(q.agg.catalog.Unloaded(q.In))[catalog.NoTasks]
-		}
-		text = instructions(shown)
-	}
+	capabilities, text := q.WithTasks(view.Capabilities(!view.Complete())), q.Instructions()
 	var rest json.RawMessage
-	if u := q.single(); u != nil {
+	if u := q.Single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
-			if q.surface().Direct {
+			if q.Surface().Direct {
 				capabilities = ownCapabilities(server.Capabilities)
 				if (server.Protocol >= transports.StatelessVersion) != (q.Declaration().Era == transports.Stateless) {
-					capabilities = q.withTasks(capabilities)
+					capabilities = q.WithTasks(capabilities)
 				}
 			}
 			if text == "" {
@@ -263,28 +255,22 @@ func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Resu
 	if err := q.awaitLists(ctx); err != nil {
 		return nil, err
 	}
-	if !q.offers(which.Capability) {
+	if !q.Offers(which.Capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.Method, which.Capability)}
 	}
-	now := q.snapshot()
-	content, tasks := q.reading(now, true)(which), q.followedTasks()
+	now := q.Snapshot()
+	content, tasks := q.Reading(now, true)(which), q.FollowedTasks()
 	view := content.Views[tasks]
 	result := content.Result(which, tasks)
-	if which.Key == "tools" && q.surface().Direct {
+	if which.Key == "tools" && q.Surface().Direct {
 		q.Shown.AddList(view)
 	} else if which.Key == "tools" {
-		q.Shown.AddPinned(q.agg.config().Pin, view, view != q.view())
+		q.Shown.AddPinned(q.agg.config().Pin, view, view != q.View())
 	}
 	if q.Recipient.Read(now, tasks, which, content) {
 		q.agg.changed.Set()
 	}
 	return &rawResult{raw: result}, nil
-}
-
-// offers reports whether a session's host is told of a capability.
-func (s session) offers(capability string) bool {
-	view := s.views()[catalog.NoTasks]
-	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }
 
 // rpcError returns err in the form in which the SDK keeps code and data.

@@ -61,15 +61,15 @@
 //
 // Tasks keep their form within an era, and change their ids (internal/task); they are their
 // user's (internal/taskowner). Log levels go by request or by session. A session may be about
-// one server alone (scope.go). A server is for all sessions, or has an upstream for each
+// one server alone (internal/scope). A server is for all sessions, or has an upstream for each
 // session, user, set of roots or era (internal/fleet, owner.go, era.go). What is known of a
 // server outlives its upstream, which a new config may replace (record.go there).
 //
 // In a cluster a server may run on another replica: internal/remote asks where, when it is
 // loaded. There replica.go serves it to this one; its calls are admitted as those of hosts.
 //
-// A session is what is known of its host (internal/sessions) and the aggregator: what a host
-// asks for are its methods. Rooms below are handed the first half. What concerns all hosts is
+// A session is what is known of its host (internal/sessions), what that sees (internal/scope),
+// and the aggregator. Packages below are handed the first part. What concerns all hosts is
 // the Aggregator's. The package owns the method switch, the control plane, the tools of ours,
 // what waits for lists, and the texts of failures. It never starts a process
 // (lazy and upstream do) and never renders a catalogue (catalog does).

@@ -44,7 +44,7 @@ func (s session) inWords(err error) string {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if how := s.surface().HowToLoad; how != nil && failure.Code == transports.CodeBackingOff {
+		if how := s.Surface().HowToLoad; how != nil && failure.Code == transports.CodeBackingOff {
 			text += "\n" + how(failure.Upstream) + " tries it at once."
 		}
 		return text

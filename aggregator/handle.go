@@ -61,7 +61,7 @@ func (s session) handle(r *host.Request) {
 	case "completion/complete":
 		s.complete(r)
 	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
-		switch u := s.single(); {
+		switch u := s.Single(); {
 		case u != nil:
 			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
 		case r.Method == "tasks/list":
@@ -72,7 +72,7 @@ func (s session) handle(r *host.Request) {
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for, and the host
 		// is one of a wrapped server or of mcp_call, which promises it.
-		if s.single() == nil && !s.surface().AnyMethod {
+		if s.Single() == nil && !s.Surface().AnyMethod {
 			r.Reply(nil, unknownMethod(r.Method))
 			return
 		}
@@ -141,7 +141,7 @@ func (s session) handleNotification(method string, params json.RawMessage) {
 		s.Roots.Forget()
 		s.broadcast(method, params, "sendRootsListChanged")
 	default:
-		if s.single() != nil {
+		if s.Single() != nil {
 			s.broadcast(method, params, method)
 		}
 	}

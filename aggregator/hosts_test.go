@@ -45,7 +45,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		old.Introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
 		modern.learnFrom(&host.Request{Meta: meta, Era: transports.Stateless})
-		for era, got := range map[string]time.Duration{"handshake": old.startupWait(), "stateless": modern.startupWait()} {
+		for era, got := range map[string]time.Duration{"handshake": old.StartupWait(), "stateless": modern.StartupWait()} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
 			}
@@ -77,14 +77,14 @@ func withDocument(t *testing.T, document string) *Aggregator {
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	agg := withConfig(t, `,"expose":["auto"]`)
 	first := func(s session) string {
-		now := s.snapshot()
+		now := s.Snapshot()
 		for _, tool := range now.Entries(listing.Lists[0], now.Views[0]) {
 			name, _ := wire.Text(wire.Get(tool, "name"))
 			return name
 		}
 		return ""
 	}
-	of := func(s *sessions.Session) session { return session{s, agg} }
+	of := agg.of
 	claude := of(&sessions.Session{})
 	claude.Introduce(wire.Quote("claude-code"))
 	for range 2 {
@@ -102,8 +102,8 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 		one, two := agg.openSession(""), agg.openSession("")
 		one.Introduce(wire.Quote(client))
 		two.Introduce(wire.Quote(client))
-		now := one.snapshot()
-		if two.snapshot() != now || one.view() != two.view() {
+		now := one.Snapshot()
+		if two.Snapshot() != now || one.View() != two.View() {
 			t.Errorf("%q: two sessions have a list each", client)
 		}
 		listed := now.Entries(listing.Lists[0], now.Views[0])
@@ -114,7 +114,7 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 	code, desktop := agg.openSession(""), agg.openSession("")
 	code.Introduce(wire.Quote("visual studio code"))
 	desktop.Introduce(wire.Quote("claude-ai"))
-	if code.snapshot() != desktop.snapshot() {
+	if code.Snapshot() != desktop.Snapshot() {
 		t.Error("two hosts that see the same have a list each")
 	}
 }
@@ -146,7 +146,7 @@ func TestInstructionsHaveServersWhereTheyAreRead(t *testing.T) {
 		s.Introduce(wire.Quote(tt.client))
 		q := controlRequest{session: s}
 		instructions, _ := wire.Text(wire.Get([]byte(`{`+string(q.introduction())+`}`), "instructions"))
-		now := s.snapshot()
+		now := s.Snapshot()
 		description := ""
 		for _, tool := range now.Unloaded().Entries(listing.Lists[0], now.Views[0]) {
 			text, _ := wire.Text(wire.Get(tool, "description"))

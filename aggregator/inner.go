@@ -92,7 +92,7 @@ func (in innerRequest) setLevel() {
 func (in innerRequest) pass() {
 	s, r := in.session, in.request
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
-	server, known := s.view().ServerMeant(named)
+	server, known := s.View().ServerMeant(named)
 	switch {
 	case !ok || isMethod(r.Method):
 		s.handle(r)
@@ -125,12 +125,12 @@ func (in innerRequest) list() {
 	}
 	server := ""
 	if named != "" {
-		if server, ok = s.view().ServerMeant(named); !ok {
+		if server, ok = s.View().ServerMeant(named); !ok {
 			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, named)))
 			return
 		}
 	}
 	s.answer(r, surface.Question{Server: server, Answer: func() {
-		s.agg.work.Answer(r, func() { r.Reply(s.view().List(r.Method, server), nil) })
+		s.agg.work.Answer(r, func() { r.Reply(s.View().List(r.Method, server), nil) })
 	}}, true)
 }

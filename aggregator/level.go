@@ -13,7 +13,7 @@ import (
 // setLevel keeps the level of a session and passes on to upstreams that log the most
 // verbose one that any session asked for.
 func (q *controlRequest) setLevel(ctx context.Context) error {
-	if !q.offers("logging") {
+	if !q.Offers("logging") {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
 	level := notify.Level{Params: bytes.Clone(q.r.Params)}

@@ -25,7 +25,7 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	a, _ := replica()
 	b, connection := replica()
 	s, host := join(b, "")
-	before := s.snapshot()
+	before := s.Snapshot()
 	s.Recipient.Read(before, catalog.NoTasks, promptsList, before.Content) // its host has read it
 	// lists is what a listing of a's connection comes to.
 	lists := func(tool string) {

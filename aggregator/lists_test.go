@@ -54,17 +54,17 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, host := join(agg, "")
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
-	older := s.snapshot()
+	older := s.Snapshot()
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
-	newer := s.snapshot()
+	newer := s.Snapshot()
 	if s.Recipient.Read(newer, catalog.NoTasks, promptsList, newer.Content) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.Recipient.Announce(older, catalog.NoTasks, s.reading(older, true), true)
+	s.Recipient.Announce(older, catalog.NoTasks, s.Reading(older, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.Recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
+	s.Recipient.Announce(newer, catalog.NoTasks, s.Reading(newer, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
@@ -72,7 +72,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if !s.Recipient.Read(older, catalog.NoTasks, promptsList, older.Content) {
 		t.Error("an older list counts as the newest")
 	}
-	s.Recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
+	s.Recipient.Announce(newer, catalog.NoTasks, s.Reading(newer, true), true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -80,10 +80,11 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 
 // show adds a tool to what all hosts see.
 func (st *state) show(t surface.Tool) {
-	of, shown := *st.exposed, *st.exposed.Usual.Usual
+	all, whole, shown := *st.exposed, *st.exposed.Whole, *st.exposed.Whole.Usual.Usual
 	shown.Tools = append(slices.Clone(shown.Tools), t)
-	of.Usual = exposed.Pair{Usual: &shown, Searching: &shown}
-	st.exposed = &of
+	whole.Usual = exposed.Pair{Usual: &shown, Searching: &shown}
+	all.Whole = &whole
+	st.exposed = &all
 }
 
 // A surface that cannot be shown costs its list, not the process and not the
@@ -116,13 +117,13 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.exposed.Usual.Usual = &surface.Surface{}
+	st.exposed.Whole.Usual.Usual = &surface.Surface{}
 	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, "")
-		now := s.snapshot()
-		s.Recipient.Announce(now, catalog.NoTasks, s.reading(now, true), true)
+		now := s.Snapshot()
+		s.Recipient.Announce(now, catalog.NoTasks, s.Reading(now, true), true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

@@ -1,19 +1,12 @@
 package aggregator
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
-
-// A session may be about a profile of the config (sessions.Session.In): it sees the servers
-// of that, as the profile has them, and reaches no other. When a server starts, and how it
-// is called, is as the config has it without the profile.
 
 // ProfilePrefix begins the Server of a Guest that is a profile.
 const ProfilePrefix = "@"
@@ -32,27 +25,6 @@ func UnknownNamespace(a *Aggregator, namespace string) string {
 	}
 	err := &profile.UnknownError{Name: name, Known: slices.Sorted(maps.Keys(a.config().Profiles))}
 	return err.Error() + "; " + err.Hint()
-}
-
-// exposedTo returns what hosts see of the config that a session is about.
-func exposedTo(s session) *exposed.Set {
-	st := s.agg.state.Load()
-	if s.In == "" {
-		return st.exposed
-	}
-	return cmp.Or(st.profiles[s.In], st.profiles[""])
-}
-
-// surface returns what the session's host sees.
-func (s session) surface() *surface.Surface {
-	set := exposedTo(s)
-	switch {
-	case s.Only != "":
-		return &exposed.OneServer
-	case s.Tree:
-		return set.Tree
-	}
-	return set.Surface(s.hostProfile())
 }
 
 func inProfile(a *Aggregator, name, server string) bool {

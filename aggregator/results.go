@@ -99,7 +99,7 @@ const quickResult = 32 << 10
 // replyShaped answers a call with its result, as the config wants the tool's results.
 func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
 	t, room := c.Route.Tool, 0
-	readsOn := a.of(c.Session).surface().ReadsOn
+	readsOn := a.of(c.Session).Surface().ReadsOn
 	if readsOn != "" {
 		room = results.NoteRoom
 	}

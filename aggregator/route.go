@@ -6,7 +6,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -28,7 +27,7 @@ type target struct {
 func (s session) prompt(name string) target {
 	return target{
 		owner: func() *lazy.Upstream {
-			server, _ := s.views()[catalog.NoTasks].PromptOwner(name)
+			server, _ := s.Plain().PromptOwner(name)
 			return s.agg.set.Get(server)
 		},
 		capability: "prompts",
@@ -57,10 +56,10 @@ func (s session) resource(uri string, era transports.Era) target {
 
 // notFound is the answer if no upstream knows the target.
 func (s session) notFound(to target) *wire.Error {
-	if !s.offers(to.capability) {
+	if !s.Offers(to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
-	names := s.views()[catalog.NoTasks].Texts().NotLoaded()
+	names := s.Plain().Texts().NotLoaded()
 	if names == "" {
 		return to.unknown
 	}
@@ -73,7 +72,7 @@ func (s session) notFound(to target) *wire.Error {
 // known to own, in config order. None is started for it, except that of single-wrap mode,
 // which has an answer to everything.
 func (s session) candidates(to target) []*lazy.Upstream {
-	if u := s.single(); u != nil {
+	if u := s.Single(); u != nil {
 		return []*lazy.Upstream{u}
 	}
 	var all []*lazy.Upstream
@@ -105,7 +104,7 @@ func (s session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream)
 		return
 	}
 	first := forward.Route{Upstream: upstreams[0], Params: r.Params}
-	if s.single() == nil {
+	if s.Single() == nil {
 		first.OnError = func(err error) {
 			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
 				s.fail(r, err, false)
@@ -120,8 +119,8 @@ func (s session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream)
 // passOn sends a request whose method we do not know to the server of that name, or with
 // "" to the only one there is.
 func (s session) passOn(r *host.Request, server string) {
-	u := s.single()
-	if all := s.view().Servers(); server == "" && u == nil && len(all) == 1 {
+	u := s.Single()
+	if all := s.View().Servers(); server == "" && u == nil && len(all) == 1 {
 		server = all[0].Name
 	}
 	if u == nil {

@@ -16,7 +16,7 @@ import (
 func (c surfaceCall) RunScript(source string, args []string) {
 	s, cfg := c.session, c.session.agg.config()
 	var servers []string
-	for _, server := range s.view().Servers() {
+	for _, server := range s.View().Servers() {
 		servers = append(servers, server.Name)
 	}
 	s.agg.scripts.Start(&scripts.Caller{
@@ -26,7 +26,7 @@ func (c surfaceCall) RunScript(source string, args []string) {
 		Part:  func(r *host.Request) surface.Session { return surfaceCall{session: s, request: r} },
 		Shorten: func(result json.RawMessage, most int) json.RawMessage {
 			return results.OfTexts(result, func(texts json.RawMessage) json.RawMessage {
-				return shorten(s, texts, &catalog.Tool{MaxOutputChars: most}, s.surface().ReadsOn)
+				return shorten(s, texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
 			})
 		},
 	}, source, args)

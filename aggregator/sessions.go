@@ -2,52 +2,32 @@ package aggregator
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/lazy"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A session is the session of a host with the aggregator that serves it.
 type session struct {
-	*sessions.Session
+	scope.Scope
 	agg *Aggregator
 }
 
 // of returns a session as one of the aggregator.
-func (a *Aggregator) of(s *sessions.Session) session { return session{s, a} }
+func (a *Aggregator) of(s *sessions.Session) session { return session{a.scopes.Of(s), a} }
 
 // openSession returns a new session of a user, which is not known before Join.
 func (a *Aggregator) openSession(user string) session {
 	s := a.of(sessions.Open(a.sessions, user))
 	s.Wrap = a.config().SingleWrap
 	return s
-}
-
-// hostProfile returns the profile of a session's host: the one that the config names, or
-// that of its own name, as far as it has said it.
-func (s session) hostProfile() *sessions.Profile {
-	if named := s.agg.config().Host; named != "" {
-		return sessions.ProfileOf(named)
-	}
-	return s.Profile()
-}
-
-// startupWait is how long a request of a session waits for servers that are starting:
-// what the config says or else what suits the host.
-func (s session) startupWait() time.Duration {
-	p, set := s.hostProfile(), exposedTo(s)
-	if set.Searches(p) {
-		return set.Config.StartupWaitOr(schema.DirectWait)
-	}
-	return set.Config.StartupWaitOr(p.StartupWait)
 }
 
 // declare keeps what a session's host said of itself, in the handshake or with a request.

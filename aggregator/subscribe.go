@@ -56,7 +56,7 @@ func (q *controlRequest) subscribeTo(ctx context.Context, uri string, params jso
 	}
 	for _, u := range q.candidates(to) {
 		err := q.subscribeAt(ctx, u, uri, params, do)
-		if err == nil || u == q.single() {
+		if err == nil || u == q.Single() {
 			return err
 		}
 	}
@@ -110,8 +110,8 @@ func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 	l.Tasks = q.agg.fleet.SubscribeToTasks(q.Session, ctx, taskIDs)
 	q.Recipient.AddStream(l)
 	if !(wait{session: q.session}).incomplete() { // what changes once this is acknowledged is a change
-		now := q.snapshot()
-		q.Recipient.CountFrom(now, q.followedTasks(), q.reading(now, true))
+		now := q.Snapshot()
+		q.Recipient.CountFrom(now, q.FollowedTasks(), q.Reading(now, true))
 	}
 	defer func() {
 		q.Recipient.RemoveStream(l)

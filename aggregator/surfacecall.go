@@ -26,7 +26,7 @@ type surfaceCall struct {
 	own     *observe.OwnCall // nil where nobody observes, and of a part
 }
 
-func (c surfaceCall) View() *catalog.View { return c.session.view() }
+func (c surfaceCall) View() *catalog.View { return c.session.View() }
 
 func (c surfaceCall) Show(t *catalog.Tool) {
 	c.session.Shown.Add(t)

@@ -16,22 +16,6 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// followedTasks returns which tasks a session's host can follow. In the handshake era
-// that takes tools which are shown as themselves: a call of use_tool is no task.
-func (s session) followedTasks() catalog.Tasks {
-	follows := s.Declaration().Tasks
-	if follows == catalog.HandshakeTasks && !s.surface().Direct {
-		return catalog.NoTasks
-	}
-	return follows
-}
-
-// withTasks returns the capabilities that are advertised to a session's host with the tasks
-// that it can follow.
-func (s session) withTasks(capabilities json.RawMessage) json.RawMessage {
-	return task.Advertise(capabilities, s.followedTasks(), s.views()[catalog.NoTasks])
-}
-
 // aboutTask sends a request about a task to the server that the task's id names.
 func (s session) aboutTask(r *host.Request) {
 	switch update := r.Method == "tasks/update"; {
@@ -79,7 +63,7 @@ func (s session) listTasks(r *host.Request) {
 		}
 	}
 	switch cursor := wire.Get(r.Params, "cursor"); {
-	case r.Era == transports.Stateless || wire.Get(s.withTasks([]byte(`{}`)), "tasks", "list") == nil:
+	case r.Era == transports.Stateless || wire.Get(s.WithTasks([]byte(`{}`)), "tasks", "list") == nil:
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	case cursor != nil:

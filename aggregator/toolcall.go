@@ -58,7 +58,7 @@ func (c *toolCall) read() bool {
 	c.params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
 	if c.by == nil || c.by.Nested {
-		if t := c.session.surface().Tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
+		if t := c.session.Surface().Tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
 			return c.readOwn(t)
 		}
 	}
@@ -168,10 +168,10 @@ func (c *toolCall) refuseWith(text string) {
 // find returns the tool of the call, nil where what the session sees has none: then server
 // is the one whose tool it would be, "" if that is not known.
 func (c *toolCall) find() (t *catalog.Tool, server string) {
-	switch view := c.session.view(); {
+	switch view := c.session.View(); {
 	case c.by != nil:
 		return c.by.Find(view, c.name)
-	case c.session.surface().Direct:
+	case c.session.Surface().Direct:
 		t, _ = view.Direct(c.name)
 	}
 	return t, ""
@@ -233,7 +233,7 @@ func (c *toolCall) refuseUnknown() {
 	case c.by == nil:
 		c.sendUnknown()
 	case c.by.Unknown != nil:
-		c.refuseWith(c.by.Unknown(s.view(), c.name))
+		c.refuseWith(c.by.Unknown(s.View(), c.name))
 	default:
 		c.refuseWith(surface.UnknownTool(surfaceCall{session: s}, c.name))
 	}
@@ -244,18 +244,18 @@ func (c *toolCall) refuseUnknown() {
 // filter decides which there are.
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.request
-	if u := s.single(); u != nil && s.surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
+	if u := s.Single(); u != nil && s.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
 		if c.mayGo(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
 			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: surfaceOf(c)})
 		}
 		return
 	}
 	var refusal *wire.Error
-	if s.surface().Direct {
-		refusal = task.OnlyTask(s.views(), r.Era, c.name)
+	if s.Surface().Direct {
+		refusal = task.OnlyTask(s.Views(), r.Era, c.name)
 	}
 	if refusal == nil {
-		refusal = invalid("%s", s.surface().NotShown(s.views()[catalog.NoTasks], c.name))
+		refusal = invalid("%s", s.Surface().NotShown(s.Plain(), c.name))
 	}
 	r.Reply(nil, refusal)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -63,7 +62,7 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 			}
 		}
 	}
-	if left := agg.fleet.Startup.Left(w.session.startupWait()); left > 0 {
+	if left := agg.fleet.Startup.Left(w.session.StartupWait()); left > 0 {
 		return w.starting(), left
 	}
 	return nil, 0
@@ -81,7 +80,7 @@ func (w wait) starting() <-chan struct{} {
 	if w.session.Only != "" {
 		return nil
 	}
-	view := w.session.views()[catalog.NoTasks]
+	view := w.session.Plain()
 	return w.session.agg.fleet.Startup.Pending(func(u *lazy.Upstream) bool {
 		info, known := view.Server(u.Server.Name)
 		return (known || w.session.In == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server)
@@ -140,10 +139,10 @@ func (w wait) toStart(load bool) *lazy.Upstream {
 	if load {
 		return u
 	}
-	if info, ok := s.view().Server(w.server); ok && !info.Loaded && !info.Stored && fleet.IsOffered(u) {
+	if info, ok := s.View().Server(w.server); ok && !info.Loaded && !info.Stored && fleet.IsOffered(u) {
 		return u
 	}
-	if only := s.single(); only != nil && (wait{session: s}).incomplete() {
+	if only := s.Single(); only != nil && (wait{session: s}).incomplete() {
 		return only
 	}
 	return nil
@@ -173,6 +172,6 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 // what it has. The one that a session is about starts when it is used.
 func (w wait) incomplete() bool {
 	s := w.session
-	complete := s.views()[catalog.NoTasks].Complete()
+	complete := s.Plain().Complete()
 	return !complete && (s.Only != "" || w.starting() != nil)
 }

@@ -3,6 +3,7 @@
 package exposed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -56,7 +57,7 @@ func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface,
 	return all, nil
 }
 
-// A Set is what hosts see of a config, or of a profile in it.
+// A Set is what hosts see of a config, or of one profile of it.
 type Set struct {
 	Config *schema.Config
 	Usual  Pair
@@ -80,8 +81,46 @@ func newPair(cfg *schema.Config) (p Pair, err error) {
 	return p, err
 }
 
+// An All is what hosts see of a config, and of each profile of it.
+type All struct {
+	Whole    *Set
+	profiles map[string]*Set
+	gone     *Set
+}
+
 // New returns what hosts see of a config.
-func New(cfg *schema.Config) (*Set, error) {
+func New(cfg *schema.Config) (all *All, err error) {
+	all = &All{profiles: map[string]*Set{}}
+	if all.Whole, err = newSet(cfg); err != nil {
+		return nil, err
+	}
+	nothing := *cfg
+	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
+	if all.gone, err = newSet(&nothing); err != nil {
+		return nil, err
+	}
+	for name := range cfg.Profiles {
+		part, err := profile.Select(cfg, name)
+		if err != nil {
+			return nil, err
+		}
+		if all.profiles[name], err = newSet(part); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Of returns what hosts see of a profile, or of the whole config with "". A profile that a
+// reload has taken away from its sessions shows nothing.
+func (all *All) Of(profile string) *Set {
+	if profile == "" {
+		return all.Whole
+	}
+	return cmp.Or(all.profiles[profile], all.gone)
+}
+
+func newSet(cfg *schema.Config) (*Set, error) {
 	s := &Set{Config: cfg}
 	var err error
 	if s.Usual, err = newPair(cfg); err != nil {
@@ -94,28 +133,6 @@ func New(cfg *schema.Config) (*Set, error) {
 	}
 	s.Tree, err = compose(cfg, []string{schema.ExposeTree}, "")
 	return s, err
-}
-
-// Profiles returns what hosts see of each profile of a config. That of "" shows nothing: a
-// reload may take away the profile of a session.
-func Profiles(cfg *schema.Config) (map[string]*Set, error) {
-	nothing := *cfg
-	nothing.Servers, nothing.Tree, nothing.Pin = nil, nil, nil
-	none, err := New(&nothing)
-	if err != nil {
-		return nil, err
-	}
-	sets := map[string]*Set{"": none}
-	for name := range cfg.Profiles {
-		part, err := profile.Select(cfg, name)
-		if err != nil {
-			return nil, err
-		}
-		if sets[name], err = New(part); err != nil {
-			return nil, err
-		}
-	}
-	return sets, nil
 }
 
 // OneServer is what a session sees that is about one server.

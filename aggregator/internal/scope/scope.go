@@ -1,0 +1,151 @@
+// Package scope tells what a session sees and reaches: its surface, its view of the
+// catalogue, and what its host can read at one moment. It knows the config and the catalogue,
+// and sends nothing.
+package scope
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// An Env is what the scopes of all sessions depend on.
+type Env struct {
+	Fleet   *fleet.Fleet
+	Catalog *catalog.Catalog
+	Current func() *exposed.All // of the config that is served
+	Recover func()              // deferred where a list is rendered
+
+	snapshots notify.Snapshots[kind]
+}
+
+// Of returns the scope of a session.
+func (e *Env) Of(s *sessions.Session) Scope { return Scope{s, e} }
+
+// A Scope is a session with what it sees and reaches. A session may be about one server
+// (sessions.Session.Only), as if that had been wrapped alone and its tools were shown as
+// themselves, or about a profile of the config (sessions.Session.In): it sees the servers
+// of that, as the profile has them, and reaches no other. When a server starts, and how it
+// is called, is as the config has it without the profile.
+type Scope struct {
+	*sessions.Session
+	env *Env
+}
+
+// Config returns the config as the session's profile has it.
+func (s Scope) Config() *schema.Config { return s.set().Config }
+
+func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.In) }
+
+// HostProfile returns the profile of the session's host: the one that the config names, or
+// that of the host's own name, as far as it has said it.
+func (s Scope) HostProfile() *sessions.Profile {
+	if named := s.env.Current().Whole.Config.Host; named != "" {
+		return sessions.ProfileOf(named)
+	}
+	return s.Profile()
+}
+
+// StartupWait is how long a request waits for servers that are starting: what the config
+// says, or else what suits the host.
+func (s Scope) StartupWait() time.Duration {
+	p, set := s.HostProfile(), s.set()
+	if set.Searches(p) {
+		return set.Config.StartupWaitOr(schema.DirectWait)
+	}
+	return set.Config.StartupWaitOr(p.StartupWait)
+}
+
+// Surface returns the surface that the host is shown.
+func (s Scope) Surface() *surface.Surface {
+	set := s.set()
+	switch {
+	case s.Only != "":
+		return &exposed.OneServer
+	case s.Tree:
+		return set.Tree
+	}
+	return set.Surface(s.HostProfile())
+}
+
+// Single returns the one upstream that the session is about, nil if there are many.
+func (s Scope) Single() *lazy.Upstream { return s.env.Fleet.Single(s.Session) }
+
+// View returns the catalogue as the host may see it.
+func (s Scope) View() *catalog.View { return s.Views()[s.FollowedTasks()] }
+
+// Plain returns the catalogue as a host sees it that follows no tasks.
+func (s Scope) Plain() *catalog.View { return s.Views()[catalog.NoTasks] }
+
+// Views returns the catalogue as sessions with the same scope see it.
+func (s Scope) Views() *catalog.Views { return s.env.Fleet.Views(s.Session).Worded(s.wording()) }
+
+// wording is how texts are written for the host. Instructions are read once: they describe
+// the servers only where the list of tools stays as well.
+func (s Scope) wording() catalog.Wording {
+	p := s.HostProfile()
+	return catalog.Wording{Split: s.set().Splits(p), Told: p.Instructs && s.isStable()}
+}
+
+// isStable reports whether the host's list of tools stays.
+func (s Scope) isStable() bool {
+	if s.Single() != nil {
+		return false // one server as it is
+	}
+	switch s.env.Current().Whole.Config.Catalog.Stable {
+	case schema.StableOn:
+		return true
+	case schema.StableOff:
+		return false
+	}
+	return s.HostProfile().Freezes
+}
+
+// Instructions returns what the surface tells the model in the introduction, "" if nothing.
+func (s Scope) Instructions() string {
+	instructions := s.Surface().Instructions
+	if instructions == nil {
+		return ""
+	}
+	if wording := s.wording(); wording.Told { // as the list of tools, which stays
+		return instructions(s.unloaded(wording)[catalog.NoTasks])
+	}
+	return instructions(s.Plain())
+}
+
+// unloaded returns the catalogue in which no lazy server was loaded in this run.
+func (s Scope) unloaded(wording catalog.Wording) *catalog.Views {
+	return s.env.Catalog.Unloaded(s.In).Worded(wording)
+}
+
+// Offers reports whether the host is told of a capability.
+func (s Scope) Offers(capability string) bool {
+	view := s.Plain()
+	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
+}
+
+// FollowedTasks returns which tasks the host can follow. In the handshake era that takes
+// tools which are shown as themselves: a call of use_tool is no task.
+func (s Scope) FollowedTasks() catalog.Tasks {
+	follows := s.Declaration().Tasks
+	if follows == catalog.HandshakeTasks && !s.Surface().Direct {
+		return catalog.NoTasks
+	}
+	return follows
+}
+
+// WithTasks returns the capabilities that the host is told, with the tasks that it can
+// follow.
+func (s Scope) WithTasks(capabilities json.RawMessage) json.RawMessage {
+	return task.Advertise(capabilities, s.FollowedTasks(), s.Plain())
+}

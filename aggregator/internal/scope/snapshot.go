@@ -1,0 +1,73 @@
+package scope
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+)
+
+// A kind is what the list of a session's tools depends on beside the catalogue.
+type kind struct {
+	only, in string // see sessions.Session
+	tree     bool
+	searches bool // and that counts
+	wording  catalog.Wording
+	longest  int // name of a tool
+}
+
+func (s Scope) kind() kind {
+	set, p := s.set(), s.HostProfile()
+	k := kind{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), wording: s.wording(), longest: catalog.MaxDirect}
+	if s.Surface().Direct || len(set.Config.Pin) > 0 {
+		k.longest = p.Longest()
+	}
+	return k
+}
+
+// Snapshot returns what the host can read now.
+func (s Scope) Snapshot() *notify.Snapshot {
+	e, k := s.env, s.kind()
+	return e.snapshots.Take(k, func() *notify.Snapshot {
+		current, shown := e.Current(), s.Surface()
+		content := func(views *catalog.Views) *notify.Content {
+			return &notify.Content{Views: views, Recover: e.Recover, Entries: func(which listing.List, v *catalog.View) []json.RawMessage {
+				return entries(which, v, shown, k.longest)
+			}}
+		}
+		return &notify.Snapshot{
+			Config: current, Content: content(s.Views()),
+			Unloaded: sync.OnceValue(func() *notify.Content { return content(s.unloaded(k.wording)) }),
+		}
+	})
+}
+
+// entries returns those of a list as the hosts of a view read them.
+func entries(which listing.List, v *catalog.View, shown *surface.Surface, longest int) []json.RawMessage {
+	switch which.Method {
+	case "resources/list":
+		return v.Resources()
+	case "resources/templates/list":
+		return v.Templates()
+	case "prompts/list":
+		return v.Prompts()
+	}
+	return shown.List(v, longest)
+}
+
+// Reading says what the host reads at a snapshot. settled is that lists may be answered
+// now: nothing is pinned before.
+func (s Scope) Reading(now *notify.Snapshot, settled bool) notify.Reading {
+	return func(which listing.List) *notify.Content {
+		switch {
+		case which.Key != "tools" || !s.isStable():
+			return now.Content
+		case s.Lasts:
+			return s.Pinned.At(now, settled)
+		}
+		return now.Pinned.At(now, settled)
+	}
+}
