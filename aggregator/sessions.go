@@ -68,7 +68,8 @@ func (s session) end() {
 	if o := s.agg.opts.Observe; o != nil && !s.Replica {
 		o.Session(s.Info(), false)
 	}
-	s.agg.offers.Drop(s)
+	s.agg.offers.Drop(s.Session)
+	s.agg.permits.Drop(s.Session)
 	if s.Lasts { // else the request that takes it up has a session of its own
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
 		s.agg.scripts.Drop(s.Session, nil, nil)
