@@ -28,7 +28,7 @@ func (s session) checkTool(to *forward.Route, waited bool) error {
 	mode := s.agg.config().Catalog.OnChange
 	switch {
 	case !ok && to.AsText:
-		return errors.New(surface.UnknownTool(surfaceCall{session: s}, t.Name))
+		return errors.New(surface.UnknownTool(surfaceCall{request: request{session: s}}, t.Name))
 	case !ok:
 		return invalid("%s", s.Surface().NotShown(s.Plain(), t.Direct))
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):

@@ -61,10 +61,10 @@ func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok {
 			return nil, errors.New("the session has ended")
 		}
-		s := a.of(known)
-		res, err := (&controlRequest{s, r, req, next}).answer(ctx)
-		s.observeRefusal(r, err)
-		err = s.reserved(err)
+		q := &controlRequest{request{a.of(known), r}, req, next}
+		res, err := q.handle(ctx)
+		q.observeRefusal(err)
+		err = q.reserved(err)
 		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
@@ -85,15 +85,14 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 
 // A controlRequest is one of the control plane, as it was sent and as the SDK has it.
 type controlRequest struct {
-	session
-	r    *host.Request
+	request
 	req  mcp.Request
 	next mcp.MethodHandler
 }
 
-// answer is the switch on the methods of the control plane.
-func (q *controlRequest) answer(ctx context.Context) (mcp.Result, error) {
-	q.learnFrom(q.r)
+// handle is the switch on the methods of the control plane.
+func (q *controlRequest) handle(ctx context.Context) (mcp.Result, error) {
+	q.learn()
 	switch q.r.Method {
 	case "initialize":
 		return q.initialize(ctx)
@@ -118,14 +117,6 @@ func (q *controlRequest) answer(ctx context.Context) (mcp.Result, error) {
 		return q.list(ctx, which)
 	}
 	return q.next(ctx, q.r.Method, q.req)
-}
-
-// learnFrom keeps what a request of the stateless era says of its host.
-func (s session) learnFrom(r *host.Request) {
-	if r.Era == transports.Stateless {
-		s.Introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
-		s.declare(wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
-	}
 }
 
 // initialize answers the handshake. In single-wrap mode it waits for the

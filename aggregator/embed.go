@@ -159,7 +159,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
 	s.agg.fleet.Begin(s.Session)
-	innerRequest{s, r}.handle(browser.Target)
+	innerRequest{request{s, r}}.handleBy(browser.Target)
 	select {
 	case got := <-answered:
 		return got.result, got.err

@@ -8,21 +8,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
-func (s session) fail(r *host.Request, err error, asText bool) {
-	s.observeRefusal(r, err)
-	err = s.reserved(err)
+func (q request) fail(err error, asText bool) {
+	q.observeRefusal(err)
+	err, r := q.reserved(err), q.r
 	failure, isFailure := errors.AsType[*transports.Failure](err)
 	rpc, isTheirs := errors.AsType[*wire.Error](err)
 	switch {
 	case isTheirs && !isFailure:
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(results.Error(s.inWords(err)), nil)
+		r.Reply(results.Error(q.inWords(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:

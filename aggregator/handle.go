@@ -14,60 +14,75 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
+// A request is one of a session.
+type request struct {
+	session
+	r *host.Request
+}
+
 // ready notes, once, what a request of the data plane says of its host, and starts what
 // a first one starts. It reports false where something has to be waited for: then handle
 // follows on a goroutine.
-func (s session) ready(r *host.Request) bool {
-	if r.Ready {
+func (q request) ready() bool {
+	if q.r.Ready {
 		return true
 	}
-	r.Ready, r.Number = true, s.agg.lastRequest.Add(1)
-	s.learnFrom(r)
-	s.agg.fleet.Begin(s.Session)
-	raised := s.agg.fleet.RaiseLevel(s.Session, r)
+	q.r.Ready, q.r.Number = true, q.agg.lastRequest.Add(1)
+	q.learn()
+	q.agg.fleet.Begin(q.Session)
+	raised := q.agg.fleet.RaiseLevel(q.Session, q.r)
 	if raised == nil {
 		return true
 	}
-	r.Own()
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+	q.r.Own()
+	q.agg.work.AnswerWithin(q.r, func(ctx context.Context) {
 		select {
 		case <-raised:
 		case <-ctx.Done():
 		}
-		s.handle(r)
+		q.handle(q.r)
 	})
 	return false
+}
+
+// learn keeps what a request of the stateless era says of its host.
+func (q request) learn() {
+	if q.r.Era == transports.Stateless {
+		q.Introduce(wire.Get(q.r.Meta, transports.MetaClientInfo, "name"))
+		q.declare(wire.Get(q.r.Meta, transports.MetaCapabilities), transports.Stateless)
+	}
 }
 
 // handle is the one switch on the method of a request of the data plane. It does not
 // block: anything that may block moves to its own goroutine.
 func (s session) handle(r *host.Request) {
-	if !s.ready(r) || r.Era == transports.Stateless && (s.resumeOffer(r, func() { s.handle(r) }) || resumePermit(s, r)) {
+	q := request{s, r}
+	if !q.ready() || r.Era == transports.Stateless && q.resumes(func() { s.handle(r) }) {
 		return
 	}
 	switch r.Method {
 	case "tools/call":
-		if c := readToolCall(s, r, nil); c != nil {
+		if c := q.toolCall(nil); c != nil {
 			c.send()
 		}
 	case "resources/read":
-		if uri, ok := routingMember(r, "uri"); ok {
-			s.dispatchTo(r, s.resource(uri, r.Era))
+		if uri, ok := q.member("uri"); ok {
+			q.sendTo(s.resource(uri, r.Era))
 		}
 	case "prompts/get":
-		if name, ok := routingMember(r, "name"); ok {
-			s.dispatchTo(r, s.prompt(name))
+		if name, ok := q.member("name"); ok {
+			q.sendTo(s.prompt(name))
 		}
 	case "completion/complete":
-		s.complete(r)
+		q.complete()
 	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
 		switch u := s.Single(); {
 		case u != nil:
 			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
 		case r.Method == "tasks/list":
-			s.listTasks(r)
+			q.listTasks()
 		default:
-			s.aboutTask(r)
+			q.aboutTask()
 		}
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for, and the host
@@ -76,13 +91,14 @@ func (s session) handle(r *host.Request) {
 			r.Reply(nil, unknownMethod(r.Method))
 			return
 		}
-		s.passOn(r, "")
+		q.passOn("")
 	}
 }
 
-// routingMember returns the member of a request's params by which it is routed. If
-// that is no string, or an upstream might read another one, the request is refused.
-func routingMember(r *host.Request, member string) (string, bool) {
+// member returns the member of the params by which the request is routed. If that is no
+// string, or an upstream might read another one, the request is refused.
+func (q request) member(member string) (string, bool) {
+	r := q.r
 	raw, _, err := wire.GetStrict(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
@@ -94,9 +110,10 @@ func routingMember(r *host.Request, member string) (string, bool) {
 	return text, ok && err == nil
 }
 
-// complete asks the owner of what is to be completed. As with routingMember an
+// complete asks the owner of what is to be completed. As with member an
 // upstream must not be able to read another reference than we do.
-func (s session) complete(r *host.Request) {
+func (q request) complete() {
+	r := q.r
 	ref, _, err := wire.GetStrict(r.Params, "ref", "_meta")
 	kind, _ := wire.Text(wire.Get(ref, "type"))
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
@@ -111,16 +128,16 @@ func (s session) complete(r *host.Request) {
 		r.Reply(nil, invalid("%s: %v", r.Method, err))
 		return
 	case member == "name":
-		to = s.prompt(name)
+		to = q.prompt(name)
 	case member == "uri":
-		to = s.resource(name, r.Era)
+		to = q.resource(name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
 		return
 	}
 	to.capability = "completions"
-	s.dispatchTo(r, to)
+	q.sendTo(to)
 }
 
 // handleNotification takes a notification of a host.

@@ -61,7 +61,7 @@ func TestDeclarationIsACopy(t *testing.T) {
 	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)
 	r := &host.Request{Method: "x", Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 	r.Meta, r.Era = meta, transports.Stateless
-	s.ready(r)
+	request{s, r}.ready()
 	copy(meta, make([]byte, len(meta)))
 	first, _ := agg.fleet.Declared.Get()
 	for of, got := range map[string]json.RawMessage{"the session": s.Declaration().Capabilities, "the first host": first.Capabilities} {

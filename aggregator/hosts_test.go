@@ -44,7 +44,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		old, modern := agg.openSession(""), agg.openSession("")
 		old.Introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
-		modern.learnFrom(&host.Request{Meta: meta, Era: transports.Stateless})
+		request{modern, &host.Request{Meta: meta, Era: transports.Stateless}}.learn()
 		for era, got := range map[string]time.Duration{"handshake": old.StartupWait(), "stateless": modern.StartupWait()} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
@@ -144,7 +144,7 @@ func TestInstructionsHaveServersWhereTheyAreRead(t *testing.T) {
 	} {
 		s := withDocument(t, `{`+all+tt.config+`}`).openSession("")
 		s.Introduce(wire.Quote(tt.client))
-		q := controlRequest{session: s}
+		q := controlRequest{request: request{session: s}}
 		instructions, _ := wire.Text(wire.Get([]byte(`{`+string(q.introduction())+`}`), "instructions"))
 		now := s.Snapshot()
 		description := ""

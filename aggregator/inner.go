@@ -9,7 +9,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // Some tools of ours take whole requests as their arguments: mcp_call any, proxy those
@@ -44,24 +43,20 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 }
 
 // An innerRequest is a request in the arguments of a call of a tool of ours.
-type innerRequest struct {
-	session session
-	request *host.Request
-}
+type innerRequest struct{ request }
 
-// handle answers the request. Its tools are called by a target.
-func (in innerRequest) handle(by *surface.Target) {
-	s, r := in.session, in.request
-	switch r.Method {
+// handleBy answers the request. Its tools are called by a target.
+func (in innerRequest) handleBy(by *surface.Target) {
+	switch r := in.r; r.Method {
 	case "tools/call":
-		if c := readToolCall(s, r, by); c != nil {
+		if c := in.toolCall(by); c != nil {
 			c.send()
 		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		in.list()
 	case "resources/subscribe", "resources/unsubscribe":
-		s.agg.work.AnswerWithin(r, func(ctx context.Context) {
-			r.Reply(json.RawMessage(`{}`), (&controlRequest{session: s, r: r}).subscribe(ctx))
+		in.agg.work.AnswerWithin(r, func(ctx context.Context) {
+			r.Reply(json.RawMessage(`{}`), (&controlRequest{request: in.request}).subscribe(ctx))
 		})
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
@@ -76,31 +71,31 @@ func (in innerRequest) handle(by *surface.Target) {
 
 // setLevel sets the level of log messages for a host of the handshake era.
 func (in innerRequest) setLevel() {
-	s, r := in.session, in.request
+	r := in.r
 	if r.Era == transports.Stateless {
 		r.Reply(nil, invalid("%s: a host of this version sets the level with each request", r.Method))
 		return
 	}
 	r.Params = wire.Delete(r.Params, "_meta") // that of the call
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		r.Reply(json.RawMessage(`{}`), (&controlRequest{session: s, r: r}).setLevel(ctx))
+	in.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		r.Reply(json.RawMessage(`{}`), (&controlRequest{request: in.request}).setLevel(ctx))
 	})
 }
 
 // pass hands on a request that is neither a call of a tool nor a list. The member
 // "server" of its params names a server that may know a method which is not MCP's.
 func (in innerRequest) pass() {
-	s, r := in.session, in.request
+	r := in.r
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
-	server, known := s.View().ServerMeant(named)
+	server, known := in.View().ServerMeant(named)
 	switch {
 	case !ok || isMethod(r.Method):
-		s.handle(r)
+		in.session.handle(r)
 	case !known:
-		r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, named)))
+		r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{request: in.request}, named)))
 	default:
 		r.Params = wire.Delete(r.Params, "server")
-		s.passOn(r, server)
+		in.passOn(server)
 	}
 }
 
@@ -112,7 +107,7 @@ func isMethod(method string) bool {
 
 // list answers a list from the catalogue. With the member "server" it is that server's.
 func (in innerRequest) list() {
-	s, r := in.session, in.request
+	r := in.r
 	given := wire.Get(r.Params, "server")
 	named, ok := wire.Text(given)
 	if given != nil && !ok {
@@ -125,12 +120,12 @@ func (in innerRequest) list() {
 	}
 	server := ""
 	if named != "" {
-		if server, ok = s.View().ServerMeant(named); !ok {
-			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, named)))
+		if server, ok = in.View().ServerMeant(named); !ok {
+			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{request: in.request}, named)))
 			return
 		}
 	}
-	s.answer(r, surface.Question{Server: server, Answer: func() {
-		s.agg.work.Answer(r, func() { r.Reply(s.View().List(r.Method, server), nil) })
+	in.answer(surface.Question{Server: server, Answer: func() {
+		in.agg.work.Answer(r, func() { r.Reply(in.View().List(r.Method, server), nil) })
 	}}, true)
 }

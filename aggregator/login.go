@@ -8,7 +8,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A request that fails because its server wants a login is answered with the command
@@ -26,14 +25,14 @@ import (
 // failOrLogIn answers a request that failed with err, or offers its host the login that
 // it failed for, and calls again after that, on a goroutine. params are those that the
 // upstream would have had, nil where it is not that far.
-func (s session) failOrLogIn(r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
-	o, err := s.offerLogin(r, err)
+func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, again func()) {
+	o, err := q.offerLogin(err)
 	if o == nil {
-		s.fail(r, err, asText)
+		q.fail(err, asText)
 		return
 	}
-	late := o.IsOver()
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+	r, late := q.r, o.IsOver()
+	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		select {
 		case <-o.Shown():
 		case <-o.Over():
@@ -41,48 +40,56 @@ func (s session) failOrLogIn(r *host.Request, params json.RawMessage, err error,
 		}
 		switch {
 		case r.Era == transports.Stateless && ctx.Err() == nil && !o.IsOver() && !o.IsAccepted():
-			r.Reply(s.agg.offers.Result(o, params), nil)
+			r.Reply(q.agg.offers.Result(o, params), nil)
 			return
 		case r.Era == transports.Handshake:
 			o.Ask(ctx, r)
 		}
 		r.NoOffer = r.NoOffer || !late
-		switch cause := s.agg.offers.Await(ctx, r, o); {
+		switch cause := q.agg.offers.Await(ctx, r, o); {
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
-			s.fail(r, transports.CutOff(o.Server(), transports.NotSent), asText)
+			q.fail(transports.CutOff(o.Server(), transports.NotSent), asText)
 		default:
-			s.fail(r, ask.WithLogin(err, cause), asText)
+			q.fail(ask.WithLogin(err, cause), asText)
 		}
 	})
 }
 
 // offerLogin returns the login that the host of a request is to be offered, nil if it
 // is not, and the error to answer with.
-func (s session) offerLogin(r *host.Request, err error) (*ask.Offer, error) {
+func (q request) offerLogin(err error) (*ask.Offer, error) {
+	r := q.r
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || !failure.Login || s.agg.opts.LogIn == nil || !ask.MayNeedInput(r.Method) {
+	if !errors.As(err, &failure) || !failure.Login || q.agg.opts.LogIn == nil || !ask.MayNeedInput(r.Method) {
 		return nil, err
 	}
-	u := s.agg.set.Get(failure.Upstream)
-	if u == nil || !s.MayLogIn {
+	u := q.agg.set.Get(failure.Upstream)
+	if u == nil || !q.MayLogIn {
 		return nil, err
 	}
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
 	if r.Era == transports.Handshake {
-		capabilities = s.Declaration().Capabilities
+		capabilities = q.Declaration().Capabilities
 	}
 	if ask.Lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
-	o, cause := s.agg.offers.For(s.LoginOwner(), r, u.Server, failure.Advice(), s.Host)
+	o, cause := q.agg.offers.For(q.LoginOwner(), r, u.Server, failure.Advice(), q.Host)
 	return o, ask.WithLogin(err, cause)
 }
 
-// resumeOffer takes a request that was answered with a login, and reports whether it
+// resumes takes what a request of the stateless era brings: the answer to a login or to a
+// question of the policy. It reports whether the request is answered, or goes on by again.
+func (q request) resumes(again func()) bool {
+	return q.resumesOffer(again) || q.refusesPermit()
+}
+
+// resumesOffer takes a request that was answered with a login, and reports whether it
 // did, which then goes on by again; false is that it goes on as it is.
-func (s session) resumeOffer(r *host.Request, again func()) bool {
+func (q request) resumesOffer(again func()) bool {
+	r := q.r
 	id, params, ok, err := ask.Resume(r.Outline.Get(r.Params, "requestState"), r.Params)
 	if err != nil {
 		r.Reply(nil, err)
@@ -93,14 +100,14 @@ func (s session) resumeOffer(r *host.Request, again func()) bool {
 	}
 	accepted := wire.EqualString(wire.Get(r.Params, "inputResponses", "login", "action"), "accept")
 	r.Params, r.Outline = params, nil
-	o := s.agg.offers.Get(s.LoginOwner(), id)
+	o := q.agg.offers.Get(q.LoginOwner(), id)
 	if o == nil { // of long ago
 		return false
 	}
 	o.Answered(accepted)
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		// Where no login was made the request fails again, and says so.
-		_ = s.agg.offers.Await(ctx, r, o)
+		_ = q.agg.offers.Await(ctx, r, o)
 		r.NoOffer = true
 		again()
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -32,15 +31,15 @@ func JoinObservers(a, b *Observer) *Observer { return observe.Join(a, b) }
 
 // observeRefusal tells of a request that failed before it became a call of an upstream,
 // such as one whose server cannot be started.
-func (s session) observeRefusal(r *host.Request, err error) {
+func (q request) observeRefusal(err error) {
 	failure, ok := errors.AsType[*transports.Failure](err)
-	if !ok || r.Counted || !s.agg.observation.Enabled() {
+	if !ok || q.r.Counted || !q.agg.observation.Enabled() {
 		return
 	}
 	now := time.Now()
-	s.agg.observation.Ended(observe.CallEnd{
-		Session: s.ID, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
-		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params), From: s.Info(),
+	q.agg.observation.Ended(observe.CallEnd{
+		Session: q.ID, Upstream: failure.Upstream, Method: q.r.Method, Began: now, End: now,
+		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(q.r.Params), From: q.Info(),
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // Every call of a tool passes mayGo, once, where its host is: behind the filters, which
@@ -26,7 +24,7 @@ import (
 // host is asked, and it is sent when a person has allowed it. shown is what people know the
 // tool by.
 func (c *toolCall) mayGo(server, tool, shown, class string) bool {
-	rules := c.session.agg.state.Load().policy
+	rules := c.agg.state.Load().policy
 	if rules == nil || c.permitted {
 		return true
 	}
@@ -40,7 +38,7 @@ func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 		return false
 	}
 	return c.asked(call, &permit.Question{
-		Of: c.session.LoginOwner(), Lasts: c.session.Lasts, Principal: call.Principal,
+		Of: c.LoginOwner(), Lasts: c.Lasts, Principal: call.Principal,
 		Rules: rules, Verdict: v, Server: server, Tool: shown, Arguments: call.Arguments,
 	})
 }
@@ -48,17 +46,17 @@ func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 // judged returns the call as rules see it.
 func (c *toolCall) judged(server, tool, class string) *policy.Call {
 	s := c.session
-	call := &policy.Call{Server: server, Tool: tool, Class: class, Principal: s.User, Host: s.Info().Host, Surface: surfaceOf(c), Arguments: c.input}
+	call := &policy.Call{Server: server, Tool: tool, Class: class, Principal: s.User, Host: s.Info().Host, Surface: c.surfaceName(), Arguments: c.input}
 	if c.verbatim() {
 		call.Arguments = c.params.Arguments.In(c.params.All)
 	}
 	return call
 }
 
-// surfaceOf returns how a tool is called.
-func surfaceOf(c *toolCall) string {
+// surfaceName returns how a tool is called.
+func (c *toolCall) surfaceName() string {
 	switch {
-	case c.session.Tree:
+	case c.Tree:
 		return "api"
 	case c.by != nil:
 		return c.by.Surface
@@ -69,7 +67,7 @@ func surfaceOf(c *toolCall) string {
 // asked reports whether a person has allowed the call. Otherwise it was refused, or the
 // host is asked.
 func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
-	s, r := c.session, c.request
+	s, r := c.session, c.r
 	if r.Era == transports.Stateless {
 		state, _ := wire.Text(wire.Get(c.params.All, "requestState"))
 		if s.agg.calls.States.Continues(state, call.Principal, call.Server) {
@@ -99,7 +97,7 @@ func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 		r.Reply(s.agg.permits.Result(q), nil)
 		return false
 	}
-	c.own(call, q)
+	c.copyLine(call, q)
 	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		if err := s.agg.permits.Ask(ctx, r.Peer, q); err != nil {
 			c.deny(call, q.Verdict.Rule, because+": "+err.Error(), "do not call it again unless your user asks for it")
@@ -111,9 +109,9 @@ func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 	return false
 }
 
-// own copies what the call has of the host's line.
-func (c *toolCall) own(call *policy.Call, q *permit.Question) {
-	c.request.Own()
+// copyLine copies what the call has of the host's line.
+func (c *toolCall) copyLine(call *policy.Call, q *permit.Question) {
+	c.r.Own()
 	c.params.All, c.input = bytes.Clone(c.params.All), bytes.Clone(c.input)
 	call.Arguments = bytes.Clone(call.Arguments)
 	q.Arguments = call.Arguments
@@ -121,7 +119,7 @@ func (c *toolCall) own(call *policy.Call, q *permit.Question) {
 
 // deny answers a call that a rule of the policy refuses.
 func (c *toolCall) deny(call *policy.Call, rule int, because, hint string) {
-	s, r := c.session, c.request
+	s, r := c.session, c.r
 	if s.agg.observation.Enabled() {
 		now := time.Now()
 		r.Counted = true
@@ -130,21 +128,20 @@ func (c *toolCall) deny(call *policy.Call, rule int, because, hint string) {
 			Asked: len(c.params.All), From: s.Info(), Surface: call.Surface, Rule: rule, Params: fmt.Appendf(nil, `{"arguments":%s}`, cmp.Or(string(call.Arguments), "{}")),
 		})
 	}
-	c.session.fail(c.request, &transports.Failure{
+	c.fail(&transports.Failure{
 		Upstream: call.Server, Code: transports.CodeDenied, Outcome: transports.NotSent, Cause: errors.New(because), Hint: hint,
 	}, c.asText())
 }
 
-// resumePermit takes what a request brings of a person's answer, and reports whether it
+// refusesPermit takes what a request brings of a person's answer, and reports whether it
 // was refused for that.
-func resumePermit(s session, r *host.Request) bool {
-	var text json.RawMessage
-	if text = r.Outline.Get(r.Params, "requestState"); text == nil {
+func (q request) refusesPermit() bool {
+	if q.r.Outline.Get(q.r.Params, "requestState") == nil {
 		return false
 	}
-	err := s.agg.permits.Resume(r, s.LoginOwner(), s.User)
+	err := q.agg.permits.Resume(q.r, q.LoginOwner(), q.User)
 	if err != nil {
-		r.Reply(nil, err)
+		q.r.Reply(nil, err)
 	}
 	return err != nil
 }

@@ -28,9 +28,11 @@ const metaChanged = "dynmcp/changedInput"
 // hooks are what calls need of their sessions.
 func (a *Aggregator) hooks() forward.Hooks {
 	return forward.Hooks{
-		Fail: func(s *sessions.Session, r *host.Request, err error, asText bool) { a.of(s).fail(r, err, asText) },
+		Fail: func(s *sessions.Session, r *host.Request, err error, asText bool) {
+			request{a.of(s), r}.fail(err, asText)
+		},
 		FailOrLogIn: func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
-			a.of(s).failOrLogIn(r, params, err, asText, again)
+			request{a.of(s), r}.failOrLogIn(params, err, asText, again)
 		},
 		Check: func(c *forward.Call, conn *upstream.Conn, waited bool) error {
 			return cmp.Or(a.of(c.Session).checkTool(&c.Route, waited), a.checkApproved(c, conn))
@@ -110,12 +112,12 @@ func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.R
 		}
 	}
 	result = bytes.Clone(result) // it is part of the upstream's line
-	a.work.Answer(r, func() { r.Reply(shorten(a.of(c.Session), result, t, readsOn), nil) })
+	a.work.Answer(r, func() { r.Reply(a.of(c.Session).shorten(result, t, readsOn), nil) })
 }
 
 // shorten returns a result as the config wants those of a tool, with how the model reads on
 // in it.
-func shorten(s session, result json.RawMessage, t *catalog.Tool, readsOn string) json.RawMessage {
+func (s session) shorten(result json.RawMessage, t *catalog.Tool, readsOn string) json.RawMessage {
 	room := 0
 	if readsOn != "" {
 		room = results.NoteRoom

@@ -9,7 +9,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A target is a prompt or a resource that a request is about.
@@ -84,51 +83,51 @@ func (s session) candidates(to target) []*lazy.Upstream {
 	return all
 }
 
-// dispatchTo sends a request, as it is, to the owner of what it is about, or else
-// to the upstreams that may know it.
-func (s session) dispatchTo(r *host.Request, to target) {
-	s.answer(r, surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
+// sendTo sends the request, as it is, to the owner of what it is about, or else to the
+// upstreams that may know it.
+func (q request) sendTo(to target) {
+	q.answer(surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
 		if u := to.owner(); u != nil {
-			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
+			q.agg.calls.Dispatch(q.Session, q.r, forward.Route{Upstream: u, Params: q.r.Params})
 			return
 		}
-		s.tryEach(r, to, s.candidates(to))
+		q.tryEach(to, q.candidates(to))
 	}}, false)
 }
 
-// tryEach sends a request to one of the upstreams after the other until one does not
+// tryEach sends the request to one of the upstreams after the other until one does not
 // refuse it. A failure of the last one is the answer.
-func (s session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream) {
+func (q request) tryEach(to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
-		r.Reply(nil, s.notFound(to))
+		q.r.Reply(nil, q.notFound(to))
 		return
 	}
-	first := forward.Route{Upstream: upstreams[0], Params: r.Params}
-	if s.Single() == nil {
+	first := forward.Route{Upstream: upstreams[0], Params: q.r.Params}
+	if q.Single() == nil {
 		first.OnError = func(err error) {
 			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
-				s.fail(r, err, false)
+				q.fail(err, false)
 				return
 			}
-			s.tryEach(r, to, upstreams[1:])
+			q.tryEach(to, upstreams[1:])
 		}
 	}
-	s.agg.calls.Dispatch(s.Session, r, first)
+	q.agg.calls.Dispatch(q.Session, q.r, first)
 }
 
 // passOn sends a request whose method we do not know to the server of that name, or with
 // "" to the only one there is.
-func (s session) passOn(r *host.Request, server string) {
-	u := s.Single()
-	if all := s.View().Servers(); server == "" && u == nil && len(all) == 1 {
+func (q request) passOn(server string) {
+	r, u := q.r, q.Single()
+	if all := q.View().Servers(); server == "" && u == nil && len(all) == 1 {
 		server = all[0].Name
 	}
 	if u == nil {
-		u = s.agg.fleet.Get(s.Session, server)
+		u = q.agg.fleet.Get(q.Session, server)
 	}
 	if !fleet.IsOffered(u) {
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	}
-	s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params})
+	q.agg.calls.Dispatch(q.Session, r, forward.Route{Upstream: u, Params: r.Params})
 }

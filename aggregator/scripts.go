@@ -14,19 +14,19 @@ import (
 
 // RunScript implements surface.Session.
 func (c surfaceCall) RunScript(source string, args []string) {
-	s, cfg := c.session, c.session.agg.config()
+	s, cfg := c.session, c.agg.config()
 	var servers []string
 	for _, server := range s.View().Servers() {
 		servers = append(servers, server.Name)
 	}
 	s.agg.scripts.Start(&scripts.Caller{
-		Session: s.Session, Request: c.request, Params: bytes.Clone(c.params), Config: cfg, Servers: servers,
+		Session: s.Session, Request: c.r, Params: bytes.Clone(c.params), Config: cfg, Servers: servers,
 		Reply: func(result json.RawMessage) { c.Reply(result, nil) },
-		Send:  func(r *host.Request, by *surface.Target) { handleOfScript(s, r, by) },
-		Part:  func(r *host.Request) surface.Session { return surfaceCall{session: s, request: r} },
+		Send:  func(r *host.Request, by *surface.Target) { innerRequest{request{s, r}}.handleOfScript(by) },
+		Part:  func(r *host.Request) surface.Session { return surfaceCall{request: request{s, r}} },
 		Shorten: func(result json.RawMessage, most int) json.RawMessage {
 			return results.OfTexts(result, func(texts json.RawMessage) json.RawMessage {
-				return shorten(s, texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
+				return s.shorten(texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
 			})
 		},
 	}, source, args)
@@ -34,16 +34,15 @@ func (c surfaceCall) RunScript(source string, args []string) {
 
 // handleOfScript answers a request that a script makes inside that of its host. Its tools are
 // called by a target.
-func handleOfScript(s session, r *host.Request, by *surface.Target) {
+func (in innerRequest) handleOfScript(by *surface.Target) {
 	if by == nil {
-		s.handle(r)
+		in.handle(in.r)
 		return
 	}
-	again := func() { handleOfScript(s, r, by) }
-	if r.Era == transports.Stateless && (s.resumeOffer(r, again) || resumePermit(s, r)) {
+	if in.r.Era == transports.Stateless && in.resumes(func() { in.handleOfScript(by) }) {
 		return
 	}
-	if c := readToolCall(s, r, by); c != nil {
+	if c := in.toolCall(by); c != nil {
 		c.send()
 	}
 }

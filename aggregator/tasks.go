@@ -13,37 +13,37 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// aboutTask sends a request about a task to the server that the task's id names.
-func (s session) aboutTask(r *host.Request) {
+// aboutTask sends the request about a task to the server that the task's id names.
+func (q request) aboutTask() {
+	r := q.r
 	switch update := r.Method == "tasks/update"; {
 	case r.Era == transports.Handshake && update, r.Era == transports.Stateless && r.Method == "tasks/result":
 		r.Reply(nil, unknownMethod(r.Method))
 		return
-	case r.Era == transports.Stateless && s.Declaration().Tasks != catalog.StatelessTasks:
+	case r.Era == transports.Stateless && q.Declaration().Tasks != catalog.StatelessTasks:
 		r.Reply(nil, task.Missing())
 		return
 	}
-	id, ok := routingMember(r, "taskId")
+	id, ok := q.member("taskId")
 	if !ok {
 		return
 	}
-	u, own := s.agg.fleet.TaskOwner(s.Session, id)
+	u, own := q.agg.fleet.TaskOwner(q.Session, id)
 	answer := func() {
-		if !fleet.IsOffered(u) || !s.agg.fleet.HasTask(s.Session, u, own) {
+		if !fleet.IsOffered(u) || !q.agg.fleet.HasTask(q.Session, u, own) {
 			r.Reply(nil, invalid("Unknown task: %s", id))
 			return
 		}
-		s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: wire.Set(r.Params, "taskId", wire.Quote(own))})
+		q.agg.calls.Dispatch(q.Session, r, forward.Route{Upstream: u, Params: wire.Set(r.Params, "taskId", wire.Quote(own))})
 	}
-	if u == nil || !s.agg.fleet.Of(u).MayLearnTask(own) {
+	if u == nil || !q.agg.fleet.Of(u).MayLearnTask(own) {
 		answer()
 		return
 	}
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		s.agg.fleet.Of(u).LearnTask(ctx, own)
+	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		q.agg.fleet.Of(u).LearnTask(ctx, own)
 		answer()
 	})
 }
@@ -54,23 +54,24 @@ func unknownMethod(method string) *wire.Error {
 
 // listTasks answers with the tasks of all servers of the handshake era that list them
 // and are connected.
-func (s session) listTasks(r *host.Request) {
+func (q request) listTasks() {
+	r := q.r
 	var listing []*lazy.Upstream
-	for _, u := range s.agg.fleet.Upstreams(s.Session) {
+	for _, u := range q.agg.fleet.Upstreams(q.Session) {
 		conn := u.Conn()
 		if conn != nil && conn.Era() == transports.Handshake && wire.Get(conn.ServerInfo().Capabilities, "tasks", "list") != nil {
 			listing = append(listing, u)
 		}
 	}
 	switch cursor := wire.Get(r.Params, "cursor"); {
-	case r.Era == transports.Stateless || wire.Get(s.WithTasks([]byte(`{}`)), "tasks", "list") == nil:
+	case r.Era == transports.Stateless || wire.Get(q.WithTasks([]byte(`{}`)), "tasks", "list") == nil:
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	case cursor != nil:
 		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
 		return
 	}
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, fleet.RequestTimeout)
 		defer cancel()
 		of := make([][]json.RawMessage, len(listing))
@@ -78,15 +79,15 @@ func (s session) listTasks(r *host.Request) {
 		var asking sync.WaitGroup
 		for i, u := range listing {
 			asking.Go(func() {
-				defer s.agg.work.Recover()
-				of[i], errs[i] = s.agg.fleet.Tasks(s.Session, ctx, u)
+				defer q.agg.work.Recover()
+				of[i], errs[i] = q.agg.fleet.Tasks(q.Session, ctx, u)
 			})
 		}
 		asking.Wait()
 		out, answered := []byte(`{"tasks":[`), len(listing) == 0
 		for i, u := range listing {
 			if errs[i] != nil {
-				s.agg.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
+				q.agg.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
 				continue
 			}
 			answered = true
@@ -98,7 +99,7 @@ func (s session) listTasks(r *host.Request) {
 			}
 		}
 		if !answered {
-			s.fail(r, errs[0], false)
+			q.fail(errs[0], false)
 			return
 		}
 		r.Reply(append(out, "]}"...), nil)

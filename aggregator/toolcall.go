@@ -17,18 +17,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A toolCall is a call of a tool of an upstream: by its own name, through a tool of ours,
 // or in the arguments of one.
 type toolCall struct {
-	session session
-	request *host.Request
-	params  call.Params     // as the host sent them
-	by      *surface.Target // how the tool is called; nil is by its name on the direct surface
-	name    string          // as by has it
-	input   json.RawMessage // the tool's arguments; part of params, mostly
+	request
+	params call.Params     // as the host sent them
+	by     *surface.Target // how the tool is called; nil is by its name on the direct surface
+	name   string          // as by has it
+	input  json.RawMessage // the tool's arguments; part of params, mostly
 
 	permitted bool // by a person
 	waited    bool // for what it may need; its params are a copy
@@ -37,11 +35,11 @@ type toolCall struct {
 // verbatim reports whether the params are the tool's but for the name: there is no input.
 func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 
-// readToolCall reads a tools/call: the host's, or with by the one that is in the arguments of
-// a tool of ours. It returns nil where that calls no tool of an upstream: it is answered
-// then, or will be.
-func readToolCall(s session, r *host.Request, by *surface.Target) *toolCall {
-	c := &toolCall{session: s, request: r, by: by}
+// toolCall reads a tools/call: the host's, or with by the one that is in the arguments of a
+// tool of ours. It returns nil where that calls no tool of an upstream: it is answered then,
+// or will be.
+func (q request) toolCall(by *surface.Target) *toolCall {
+	c := &toolCall{request: q, by: by}
 	if !c.read() {
 		return nil
 	}
@@ -49,7 +47,7 @@ func readToolCall(s session, r *host.Request, by *surface.Target) *toolCall {
 }
 
 func (c *toolCall) read() bool {
-	r := c.request
+	r := c.r
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
@@ -58,8 +56,8 @@ func (c *toolCall) read() bool {
 	c.params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
 	if c.by == nil || c.by.Nested {
-		if t := c.session.Surface().Tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
-			return c.readOwn(t)
+		if t := c.Surface().Tool(rawName, len(c.agg.config().Pin) > 0); t != nil {
+			return c.readSurfaceTool(t)
 		}
 	}
 	var ok bool
@@ -77,12 +75,12 @@ func (c *toolCall) read() bool {
 	return true
 }
 
-// readOwn reads a call of a tool of ours, which answers it or calls a tool of an upstream.
-func (c *toolCall) readOwn(t *surface.Tool) bool {
+// readSurfaceTool reads a call of a tool of ours, which answers it or calls a tool of an upstream.
+func (c *toolCall) readSurfaceTool(t *surface.Tool) bool {
 	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
-		own := c.session.agg.observation.BeginOwn(surfaceOf(c), t.Name, arguments)
-		return &surface.Call{Session: surfaceCall{c.session, c.request, c.params.All, own}, Tool: t.Name, Arguments: arguments}
+		observed := c.agg.observation.BeginOwn(c.surfaceName(), t.Name, arguments)
+		return &surface.Call{Session: surfaceCall{c.request, c.params.All, observed}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
 		t.Answer(call())
@@ -90,7 +88,7 @@ func (c *toolCall) readOwn(t *surface.Tool) bool {
 	}
 	var err error
 	c.by = t.Target
-	if c.name, c.input, err = t.Read(arguments, c.request.Outline); err != nil {
+	if c.name, c.input, err = t.Read(arguments, c.r.Outline); err != nil {
 		call().Refuse(err)
 	}
 	return err == nil
@@ -99,7 +97,7 @@ func (c *toolCall) readOwn(t *surface.Tool) bool {
 // send sends the call to the upstream of its tool. Whether there is such a tool is the
 // view's to say, from which tools are listed, too: one that a filter hides cannot be found.
 func (c *toolCall) send() {
-	s, r := c.session, c.request
+	s, r := c.session, c.r
 	t, server := c.find()
 	if t == nil {
 		c.sendLater(server, false)
@@ -109,7 +107,7 @@ func (c *toolCall) send() {
 		c.sendLater(t.Server, true)
 		return
 	}
-	to := forward.Route{Upstream: s.agg.set.Get(t.Server), Tool: t, Task: c.params.Task, AsText: c.asText(), Whole: c.by != nil && c.by.Program, Surface: surfaceOf(c)}
+	to := forward.Route{Upstream: s.agg.set.Get(t.Server), Tool: t, Task: c.params.Task, AsText: c.asText(), Whole: c.by != nil && c.by.Program, Surface: c.surfaceName()}
 	if c.by != nil {
 		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
 			c.params.All, c.input, c.waited = bytes.Clone(c.params.All), bytes.Clone(c.input), true
@@ -120,13 +118,13 @@ func (c *toolCall) send() {
 			})
 			return
 		}
-		if c.refuse(t) {
+		if c.rejectTool(t) {
 			return
 		}
 		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
 			c.input, to.Changed = t.Input.FitNumbers(c.input, r.Outline)
 		}
-		if c.by.Check != nil && c.refuseInput(t) {
+		if c.by.Check != nil && c.rejectInput(t) {
 			return
 		}
 	}
@@ -135,7 +133,7 @@ func (c *toolCall) send() {
 	}
 	switch {
 	case !fleet.IsOffered(to.Upstream):
-		c.refuseWith(surface.UnknownServer(surfaceCall{session: s}, t.Server))
+		c.refuse(surface.UnknownServer(surfaceCall{request: c.request}, t.Server))
 		return
 	case to.AsText && t.OnlyTask && r.Era == transports.Handshake && !to.Task:
 		r.Reply(results.Error(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
@@ -153,53 +151,55 @@ func (c *toolCall) send() {
 
 // asText reports whether failures are text for a model.
 func (c *toolCall) asText() bool {
-	return !c.verbatim() && !c.session.Tree && !c.by.Program
+	return !c.verbatim() && !c.Tree && !c.by.Program
 }
 
-// refuseWith answers a call that was not sent.
-func (c *toolCall) refuseWith(text string) {
+// refuse answers a call that was not sent.
+func (c *toolCall) refuse(text string) {
 	if c.by != nil && c.by.Program {
-		c.request.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+		c.r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 		return
 	}
-	c.request.Reply(results.Error(text), nil)
+	c.r.Reply(results.Error(text), nil)
 }
 
 // find returns the tool of the call, nil where what the session sees has none: then server
 // is the one whose tool it would be, "" if that is not known.
 func (c *toolCall) find() (t *catalog.Tool, server string) {
-	switch view := c.session.View(); {
+	switch view := c.View(); {
 	case c.by != nil:
 		return c.by.Find(view, c.name)
-	case c.session.Surface().Direct:
+	case c.Surface().Direct:
 		t, _ = view.Direct(c.name)
 	}
 	return t, ""
 }
 
-// refuse answers a call of a tool that is not called in this way.
-func (c *toolCall) refuse(t *catalog.Tool) bool {
+// rejectTool refuses the call of a tool that is not called in this way, and reports whether
+// it did.
+func (c *toolCall) rejectTool(t *catalog.Tool) bool {
 	if c.by.Refuse == nil {
 		return false
 	}
 	why := c.by.Refuse(t)
 	if why != "" {
-		c.refuseWith(why)
+		c.refuse(why)
 	}
 	return why != ""
 }
 
-// refuseInput answers a call whose input does not fit the schema of its tool.
-func (c *toolCall) refuseInput(t *catalog.Tool) bool {
+// rejectInput refuses the call if its input does not fit the schema of the tool, and reports
+// whether it did.
+func (c *toolCall) rejectInput(t *catalog.Tool) bool {
 	wrong := t.Input.Check(c.input)
 	if wrong == nil {
 		return false
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
-	if c.session.Tree {
-		c.request.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+	if c.Tree {
+		c.r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 	} else {
-		c.request.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
+		c.r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
 	}
 	return true
 }
@@ -209,33 +209,33 @@ func (c *toolCall) refuseInput(t *catalog.Tool) bool {
 // for that list although the tool is known.
 func (c *toolCall) sendLater(server string, settled bool) {
 	if c.waited {
-		c.refuseUnknown()
+		c.answerUnknown()
 		return
 	}
 	c.input = bytes.Clone(c.input) // it is part of the host's line
-	c.session.answer(c.request, surface.Question{
+	c.answer(surface.Question{
 		Server: server,
 		Known: func() bool {
 			t, _ := c.find()
 			return t != nil && !settled
 		},
 		Answer: func() {
-			c.params.All, c.waited = c.request.Params, true
+			c.params.All, c.waited = c.r.Params, true
 			c.send()
 		},
 	}, c.by != nil && !c.by.Program)
 }
 
-// refuseUnknown answers a call of a tool that does not exist.
-func (c *toolCall) refuseUnknown() {
+// answerUnknown answers a call of a tool that does not exist.
+func (c *toolCall) answerUnknown() {
 	s := c.session
 	switch {
 	case c.by == nil:
 		c.sendUnknown()
 	case c.by.Unknown != nil:
-		c.refuseWith(c.by.Unknown(s.View(), c.name))
+		c.refuse(c.by.Unknown(s.View(), c.name))
 	default:
-		c.refuseWith(surface.UnknownTool(surfaceCall{session: s}, c.name))
+		c.refuse(surface.UnknownTool(surfaceCall{request: c.request}, c.name))
 	}
 }
 
@@ -243,10 +243,10 @@ func (c *toolCall) refuseUnknown() {
 // server are shown as themselves, an unknown one is that server's business, unless a
 // filter decides which there are.
 func (c *toolCall) sendUnknown() {
-	s, r := c.session, c.request
+	s, r := c.session, c.r
 	if u := s.Single(); u != nil && s.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
 		if c.mayGo(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
-			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: surfaceOf(c)})
+			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: c.surfaceName()})
 		}
 		return
 	}

@@ -105,28 +105,28 @@ func (w wait) listed(ctx context.Context, r *host.Request, u *lazy.Upstream, loa
 
 // answer answers a question of the data plane: at once where there is nothing to wait for,
 // else on a goroutine of its own. asText has an error be text for a model.
-func (s session) answer(r *host.Request, q surface.Question, asText bool) {
-	if q.Known != nil && q.Known() {
-		q.Answer()
+func (q request) answer(about surface.Question, asText bool) {
+	if about.Known != nil && about.Known() {
+		about.Answer()
 		return
 	}
-	w := wait{s, q.Server, q.Known}
-	u := w.toStart(q.Load)
+	r, w := q.r, wait{q.session, about.Server, about.Known}
+	u := w.toStart(about.Load)
 	if changed, _ := w.pending(time.Now()); u == nil && changed == nil {
-		q.Answer()
+		about.Answer()
 		return
 	}
 	r.Own()
-	leave := s.agg.calls.Hold(s.Session, r, w.toStart(false))
-	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+	leave := q.agg.calls.Hold(q.Session, r, w.toStart(false))
+	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		defer leave()
-		switch err := w.listed(ctx, r, u, q.Load); {
+		switch err := w.listed(ctx, r, u, about.Load); {
 		case err == nil:
-			q.Answer()
+			about.Answer()
 		case err == ctx.Err():
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
-		case q.Failed == nil || !q.Failed(err):
-			s.failOrLogIn(r, nil, err, asText && !s.Tree, func() { s.answer(r, q, asText) })
+		case about.Failed == nil || !about.Failed(err):
+			q.failOrLogIn(nil, err, asText && !q.Tree, func() { q.answer(about, asText) })
 		}
 	})
 }
@@ -161,7 +161,7 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 	fatal, isFatal := errors.AsType[*FatalError](context.Cause(s.agg.ctx))
 	switch {
 	case load && isEvicted && evicted.Err == nil: // by an earlier request
-		return nil, errors.New(surface.UnknownServer(surfaceCall{session: s}, w.server))
+		return nil, errors.New(surface.UnknownServer(surfaceCall{request: request{session: s}}, w.server))
 	case r == nil && err != nil && isFatal:
 		return nil, fatal.Err
 	}
