@@ -112,7 +112,7 @@ type Options struct {
 type Aggregator struct {
 	opts        Options
 	log         *slog.Logger
-	state       atomic.Pointer[state]
+	served      served
 	catalog     *catalog.Catalog
 	set         *lazy.Set
 	fleet       *fleet.Fleet
@@ -135,8 +135,6 @@ type Aggregator struct {
 
 	observation observe.Reporter
 	references  *observe.References // to failures whose cause hosts were not told
-
-	reload sync.RWMutex // held for writing while one config takes the place of another
 }
 
 // New returns an aggregator for cfg. Nothing is started before Serve. Close
@@ -163,7 +161,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		catalog: catalog.New(),
 
 		observation: observe.Reporter{Observer: opts.Observe, Log: opts.Logger},
-		references:  observe.NewReferences(opts.Logger),
+		references:  observe.NewReferences(opts.Logger, opts.Reserved),
 	}
 	a.sessions, a.changed = notify.NewRegistry[*sessions.Session](), notify.NewSignal()
 	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
@@ -176,34 +174,36 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
 	a.pinning = &pinning.Env{
-		Catalog: a.catalog, Config: a.reload.RLocker(), Published: a.installed,
-		Current: func() *pinning.Pins { return a.state.Load().pins },
+		Catalog: a.catalog, Config: a.served.lock.RLocker(), Published: a.served.published,
+		Current: func() *pinning.Pins { return a.served.state.Load().pins },
 	}
 	a.fleet = fleet.New(fleet.Options{
 		Context: a.ctx, Log: a.log, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
 		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
-		InProfile:  func(name, server string) bool { return inProfile(a, name, server) },
+		InProfile:  a.served.hasServer,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 		Fatal: func(err error) { a.cancel(&FatalError{Err: err}) },
 	})
 	a.set = a.fleet.Set
+	a.served.opts, a.served.log, a.served.ctx, a.served.work = &a.opts, a.log, a.ctx, a.work
+	a.served.catalog, a.served.fleet, a.served.references, a.served.changed = a.catalog, a.fleet, a.references, a.changed
 	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
-	a.scopes.Current = func() *exposed.All { return a.state.Load().exposed }
+	a.scopes.Current = func() *exposed.All { return a.served.state.Load().exposed }
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
 	a.calls.Hooks = a.hooks()
 	a.fleet.Listings = &listing.Env{
-		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
-		Work: a.work, Published: a.installed, Refreshed: a.notifyReplicas,
+		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.served.lock.RLocker(),
+		Work: a.work, Published: a.served.published, Refreshed: a.fleet.NotifyReplicas,
 		Keep: func(u *lazy.Upstream, l *catalog.Listing) {
 			a.pinning.Listed(a.ctx, u.Server)
-			a.state.Load().store.KeepListing(u.Server, l)
+			a.served.state.Load().store.KeepListing(u.Server, l)
 		},
 	}
-	st, err := a.newState(cfg)
+	st, err := a.served.newState(cfg)
 	if err != nil {
 		return nil, err
 	}
-	a.swap(st)
+	a.served.swap(st)
 	a.work.Go(a.announce)
 	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil
@@ -326,12 +326,31 @@ func (a *Aggregator) Close() {
 	}
 }
 
-func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
+// Apply makes cfg the config that is served. Servers whose entries are the same
+// stay as they are, with their calls in flight; the others take no more calls
+// and end with those they have. What starts by itself is started, evicted
+// servers are offered again, and hosts are told if they would read something
+// new. After an error everything is as it was.
+func (a *Aggregator) Apply(cfg *schema.Config) error {
+	if cfg.SingleWrap != a.served.config().SingleWrap {
+		return errors.New("a run with one command and a run with a config do not turn into each other")
+	}
+	st, err := a.served.newState(cfg)
+	if err != nil {
+		return err
+	}
+	a.served.swap(st)
+	a.fleet.StartEager(false)
+	a.changed.Set()
+	return nil
+}
+
+func (a *Aggregator) config() *schema.Config { return a.served.state.Load().cfg }
 
 // upstreamChanged follows the state of an upstream.
 func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	status := u.Status()
-	a.noteStatus(u, status)
+	a.served.noteStatus(u, status)
 	switch status.State {
 	case lazy.Evicted:
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
@@ -341,29 +360,6 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 		a.log.Info("ready", "upstream", status.Name)
 	}
 	a.changed.Set()
-}
-
-// noteStatus has the catalogue say why an upstream is not there and whether it wants a
-// login, unless a new config has replaced it.
-func (a *Aggregator) noteStatus(u *lazy.Upstream, status lazy.Status) {
-	a.reload.RLock()
-	defer a.reload.RUnlock()
-	if !a.set.Has(u) {
-		return
-	}
-	switch status.State {
-	case lazy.Evicted:
-		if u.Owner == "" && u.Status().State == lazy.Evicted { // else a new config has offered it again
-			a.catalog.Drop(status.Name)
-		}
-	case lazy.Lost:
-		a.catalog.Fail(status.Name, a.reason(status.Err))
-		if ask.WantsLogin(status.Err) {
-			a.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")
-		}
-	case lazy.Ready:
-		a.catalog.Note(status.Name, "")
-	}
 }
 
 // CheckTask returns an error if the keys do not open a record of Options.Tasks.

@@ -28,7 +28,7 @@
 //	              └ Stdio.Write         never dropped                  [host/stdio.go]
 //	                └ Writer.SendWithin to the host                    [wire/writer.go]
 //
-// What a call means is read before. readToolCall finds the tool of ours that is called, among
+// What a call means is read before. request.toolCall finds the tool of ours that is called, among
 // those of the surfaces (internal/exposed). That answers, or says which tool of an upstream is
 // to be called, and how (toolCall). A call in the arguments of another one (inner.go) is a
 // toolCall as well. A surface is a package below internal/surface. It

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
@@ -33,60 +31,9 @@ func (a *Aggregator) Load(ctx context.Context, server string) error {
 	return err
 }
 
-// Connection says whether a server is connected, and as which process, 0 where it
-// is remote. offered is false where there is no such server.
-func (a *Aggregator) Connection(server string) (pid int, connected, offered bool) {
-	u := a.set.Get(server)
-	if u == nil {
-		return 0, false, false
-	}
-	if conn := u.Conn(); conn != nil {
-		return conn.Process().PID, true, true
-	}
-	return 0, false, true
-}
-
-// Named returns the name of the server that the config calls key: a key that is no name
-// is changed to one.
-func (a *Aggregator) Named(key string) string {
-	for _, s := range a.config().Servers {
-		if s.Written == key {
-			return s.Name
-		}
-	}
-	return key
-}
-
-// InputSchema returns that of a tool by its own name on the direct surface, of one
-// server alone unless only is empty; nil if absent.
-func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
-	view := a.catalog.View()
-	if only != "" {
-		view = a.catalog.Single(only)[catalog.NoTasks]
-	}
-	if in, ok := strings.CutPrefix(only, ProfilePrefix); ok {
-		view = a.catalog.Profile(in)[catalog.NoTasks]
-	}
-	if t, ok := view.Direct(name); ok {
-		return t.InputSchema
-	}
-	return nil
-}
-
 // NewTree returns the tree of a config: the one that it has, or one with a node for
 // each server.
 func NewTree(cfg *schema.Config) *tree.Tree { return tree.Of(cfg) }
-
-// TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
-func (a *Aggregator) TreeKind(where string) string {
-	switch here := tree.Of(a.config()).At(a.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
-	case here.Tool != nil:
-		return "tool"
-	case here.Node != nil:
-		return "node"
-	}
-	return ""
-}
 
 // An UnknownServerError says that a config has no such server, or has it
 // disabled.

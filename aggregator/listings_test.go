@@ -31,7 +31,7 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	lists := func(tool string) {
 		t.Helper()
 		server := a.config().Servers[0]
-		err := a.state.Load().store.Keep(server, &catalog.Listing{
+		err := a.served.state.Load().store.Keep(server, &catalog.Listing{
 			Capabilities: json.RawMessage(`{"tools":{},"prompts":{}}`),
 			Tools:        []json.RawMessage{json.RawMessage(`{"name":"` + tool + `","inputSchema":{"type":"object"}}`)},
 			Prompts:      []json.RawMessage{json.RawMessage(`{"name":"p_` + tool + `"}`)},

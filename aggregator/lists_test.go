@@ -94,9 +94,9 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()
 		_, host := join(agg, "")
-		st := *agg.state.Load()
+		st := *agg.served.state.Load()
 		st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
-		agg.state.Store(&st)
+		agg.served.state.Store(&st)
 		agg.changed.Set()
 		time.Sleep(settling) // from here on something is a change
 		for _, name := range []string{"a", "b"} {
@@ -116,10 +116,10 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
-	st := *agg.state.Load()
+	st := *agg.served.state.Load()
 	st.exposed.Whole.Usual.Usual = &surface.Surface{}
 	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
-	agg.state.Store(&st)
+	agg.served.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, "")
 		now := s.Snapshot()

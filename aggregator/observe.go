@@ -22,8 +22,6 @@ type (
 	OwnEnd = observe.OwnEnd
 	// A SessionInfo says whose session it is.
 	SessionInfo = observe.SessionInfo
-	// A FailureInfo is a failure whose cause a host was not told.
-	FailureInfo = observe.FailureInfo
 )
 
 // JoinObservers returns an observer that tells two others, of which either may be nil.
@@ -155,12 +153,4 @@ func (s session) reserved(err error) error {
 	shown := *evicted
 	shown.Err = s.agg.references.Reserve(failure)
 	return &shown
-}
-
-// reason is the reason of a failure in a line, as all hosts may read it.
-func (a *Aggregator) reason(err error) string {
-	if failure, ok := errors.AsType[*transports.Failure](err); ok && a.opts.Reserved {
-		err = failure.Reserved("")
-	}
-	return observe.Reason(err)
 }

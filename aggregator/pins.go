@@ -21,7 +21,7 @@ import (
 // awaitList has a call of another replica wait for the list of tools, if it is being fetched
 // again here: that replica does not know it. It reports whether the call waits.
 func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
-	guard := l.agg.state.Load().pins.Guard(l.peer.Upstream.Server.Name)
+	guard := l.agg.served.state.Load().pins.Guard(l.peer.Upstream.Server.Name)
 	fetching := l.peer.Listing.Refreshing()
 	if r.Method != "tools/call" || !guard.Blocks() || fetching == nil {
 		return false
@@ -45,7 +45,7 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 
 // checkApproved returns why a call must not be sent over a connection: that lists its tool
 // otherwise than it was approved.
-func (a *Aggregator) checkApproved(c *forward.Call, conn *upstream.Conn) error {
+func (sv *served) checkApproved(c *forward.Call, conn *upstream.Conn) error {
 	server, tool := c.Route.Upstream.Server.Name, ""
 	switch t := c.Route.Tool; {
 	case t != nil && t.Guarded:
@@ -55,7 +55,7 @@ func (a *Aggregator) checkApproved(c *forward.Call, conn *upstream.Conn) error {
 	default:
 		return nil
 	}
-	guard := a.state.Load().pins.Guard(server)
+	guard := sv.state.Load().pins.Guard(server)
 	if !guard.Blocks() || guard.Approves(pins.Tool{Name: tool, Digest: c.Server.Listing.Digest(conn, tool)}) {
 		return nil
 	}

@@ -269,18 +269,6 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	return remote.Page(which.Key, entries, from)
 }
 
-// notifyReplicas tells other replicas that use a server which of its lists have changed,
-// once they are known here.
-func (a *Aggregator) notifyReplicas(u *lazy.Upstream, changed map[string]bool) {
-	for _, s := range a.fleet.Of(u).Source().Sessions() {
-		for method := range changed {
-			if s.Replica {
-				s.Host.Notify(method, nil)
-			}
-		}
-	}
-}
-
 // listen keeps a stream of notifications open: all comes on the link itself, so there is
 // nothing to it but what it subscribes to.
 func (l *replicaLink) listen(ctx context.Context, r *host.Request) {

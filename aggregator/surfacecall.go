@@ -69,7 +69,7 @@ func (c surfaceCall) GivenUp(server string) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, c.agg.reason(status.Err)) + readmitted
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, c.agg.references.Reason(status.Err)) + readmitted
 }
 
 func (c surfaceCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {

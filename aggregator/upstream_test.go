@@ -141,7 +141,7 @@ func TestPanicDoesNotEndFetching(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()
 		log := &panicking{Handler: slog.DiscardHandler, over: "up: "}
-		st.agg.log = slog.New(log)
+		st.agg.served.log = slog.New(log)
 		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first is worth a warning
 			p.Notify("notifications/tools/list_changed", nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -77,6 +78,18 @@ func (p *Peer) NoteURLsFirst(s *sessions.Session, err error) {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == CodeURLFirst {
 		for asked := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
 			p.noteElicitation(s, asked)
+		}
+	}
+}
+
+// NotifyReplicas tells other replicas that use an upstream which of its lists have changed,
+// once they are known here.
+func (f *Fleet) NotifyReplicas(u *lazy.Upstream, changed map[string]bool) {
+	for _, s := range f.Of(u).Source().Sessions() {
+		for method := range changed {
+			if s.Replica {
+				s.Host.Notify(method, nil)
+			}
 		}
 	}
 }

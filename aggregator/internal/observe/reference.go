@@ -30,17 +30,18 @@ const keptFailures = 64
 // References name failures for hosts of other users: equal failures have equal
 // references, so that a host which repeats its call adds nothing to the log.
 type References struct {
-	log *slog.Logger
-	key []byte // without it a reference does not give away a cause that can be guessed
+	log      *slog.Logger
+	reserved bool   // the catalogue, which all hosts read, has no causes
+	key      []byte // without it a reference does not give away a cause that can be guessed
 
 	mu   sync.Mutex
 	kept []FailureInfo // the last ones, oldest first
 }
 
-func NewReferences(log *slog.Logger) *References {
+func NewReferences(log *slog.Logger, reserved bool) *References {
 	key := make([]byte, sha256.Size)
 	rand.Read(key)
-	return &References{log: log, key: key}
+	return &References{log: log, reserved: reserved, key: key}
 }
 
 // Reserve returns a failure as hosts of other users may read it, and logs its cause when
@@ -84,9 +85,12 @@ func (rs *References) All() []FailureInfo {
 	return slices.Clone(rs.kept)
 }
 
-// Reason is an upstream's last failure in one line.
-func Reason(err error) string {
+// Reason is an upstream's last failure in one line, as all hosts may read it.
+func (rs *References) Reason(err error) string {
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
+		if rs.reserved {
+			failure = failure.Reserved("")
+		}
 		err = failure.Cause
 	}
 	if err == nil {

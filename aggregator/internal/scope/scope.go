@@ -42,9 +42,6 @@ type Scope struct {
 	env *Env
 }
 
-// Config returns the config as the session's profile has it.
-func (s Scope) Config() *schema.Config { return s.set().Config }
-
 func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.In) }
 
 // HostProfile returns the profile of the session's host: the one that the config names, or

@@ -42,7 +42,7 @@ func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop fu
 
 // serveUpstream takes the lease of a server, and returns what serves it to another replica.
 func (r *Replica) serveUpstream(ctx context.Context, agg *aggregator.Aggregator, server, principal string) (func(io.ReadWriteCloser), error) {
-	if _, _, known := agg.Connection(server); !known {
+	if _, _, known := agg.Directory().Connection(server); !known {
 		return nil, fmt.Errorf("%s is not in the config of replica %s", server, r.flags.name)
 	}
 	lease, err := r.take(ctx, server, principal)

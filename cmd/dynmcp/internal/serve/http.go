@@ -171,12 +171,12 @@ func (l *httpListener) serve(ctx context.Context, agg *aggregator.Aggregator) er
 }
 
 func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
-	cfg := l.cfg.Gateway
+	cfg, names := l.cfg.Gateway, agg.Directory()
 	options := gateway.Options{
-		InputSchema: agg.InputSchema,
-		TreeKind:    agg.TreeKind,
-		Named:       agg.Named,
-		Unknown:     func(namespace string) string { return aggregator.UnknownNamespace(agg, namespace) },
+		InputSchema: names.InputSchema,
+		TreeKind:    names.TreeKind,
+		Named:       names.Named,
+		Unknown:     names.Unknown,
 		Health:      func(server string) (gateway.Health, bool) { return healthOf(agg, server) },
 
 		Enter:   l.loop.Enter,
@@ -237,9 +237,9 @@ func (l *httpListener) url() string {
 // healthOf returns what a gateway says of a server's connection.
 func healthOf(agg *aggregator.Aggregator, server string) (health gateway.Health, offered bool) {
 	if name, ok := strings.CutPrefix(server, aggregator.ProfilePrefix); ok {
-		return gateway.Health{Status: "no subprocess"}, aggregator.HasProfile(agg, name)
+		return gateway.Health{Status: "no subprocess"}, agg.Directory().HasProfile(name)
 	}
-	pid, connected, offered := agg.Connection(server)
+	pid, connected, offered := agg.Directory().Connection(server)
 	switch {
 	case pid != 0:
 		return gateway.Health{Status: "running", PID: pid}, offered

@@ -1,0 +1,233 @@
+package aggregator
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/profile"
+)
+
+// served is the config that is served, with what follows it: the catalogue and the fleet.
+type served struct {
+	opts       *Options
+	log        *slog.Logger
+	ctx        context.Context // ends with the aggregator
+	work       *work.Group
+	catalog    *catalog.Catalog
+	fleet      *fleet.Fleet
+	references *observe.References
+	changed    notify.Signal // hosts may read something else now
+
+	lock  sync.RWMutex // held for writing while one config takes the place of another
+	state atomic.Pointer[state]
+}
+
+func (sv *served) config() *schema.Config { return sv.state.Load().cfg }
+
+// hasServer reports whether a profile has a server.
+func (sv *served) hasServer(name, server string) bool {
+	p, ok := sv.config().Profiles[name]
+	return ok && profile.Has(p, server)
+}
+
+// A state is what a config says, worked out.
+type state struct {
+	cfg     *schema.Config
+	exposed *exposed.All
+	store   *listing.Store
+	pins    *pinning.Pins
+	policy  *policy.Rules              // nil if unset
+	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	end     func()                     // ends what lasts until another has taken its place; set by swap
+}
+
+// newState returns what a config says. It changes nothing that is served.
+func (sv *served) newState(cfg *schema.Config) (*state, error) {
+	sv.opts.Redact.Add(cfg.Secrets()...)
+	st := &state{cfg: cfg}
+	var err error
+	if st.policy, err = policy.New(cfg.Policy); err != nil {
+		return nil, err
+	}
+	if st.exposed, err = exposed.New(cfg); err != nil {
+		return nil, err
+	}
+	if sv.opts.Listings != nil {
+		st.store = &listing.Store{Store: store.Shared(cfg, sv.opts.Listings), Log: sv.log}
+	} else {
+		st.store = &listing.Store{Store: store.Of(cfg, sv.opts.StoreDir), Log: sv.log}
+	}
+	st.stored = sv.loadStored(st)
+	st.pins = pinning.Of(cfg, sv.opts.Definitions, sv.opts.Package, sv.log)
+	return st, nil
+}
+
+// swap puts a state in the place of the one there is. A listing that comes
+// meanwhile waits, and then is that of a server that is still there, or
+// nothing.
+func (sv *served) swap(st *state) {
+	sv.lock.Lock()
+	defer sv.lock.Unlock()
+	var ctx context.Context
+	ctx, st.end = context.WithCancel(sv.ctx)
+	if before := sv.state.Swap(st); before != nil {
+		before.end()
+		for _, s := range before.cfg.Servers {
+			if s.Off != nil {
+				sv.catalog.Fail(s.Name, "")
+			}
+		}
+	}
+	for _, u := range sv.fleet.Set.Apply(st.cfg.Servers) {
+		// A server that starts at once is shown as it was until it has; of a lazy
+		// one nothing is known.
+		if now := sv.fleet.Set.Get(u.Server.Name); now != nil && now.Server.Lazy() {
+			sv.catalog.Put(u.Server.Name, nil)
+		}
+		sv.catalog.Fail(u.Server.Name, "") // the new one has not failed
+	}
+	sv.catalog.Declare(catalogServers(st.cfg, st.pins))
+	sv.catalog.DeclareProfiles(st.cfg.Profiles)
+	sv.catalog.Remember(st.stored)
+	for _, s := range st.cfg.Servers {
+		if s.Off != nil {
+			sv.catalog.Put(s.Name, nil)
+			sv.catalog.Fail(s.Name, "it is off")
+		}
+	}
+	if sv.opts.Listings != nil {
+		sv.work.Go(func() { sv.followListings(ctx, st) })
+	}
+	sv.fleet.ForgetReplaced()
+}
+
+// catalogServers returns the servers of cfg as the catalogue wants them.
+func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
+	var servers []catalog.Server
+	for _, s := range cfg.Servers {
+		if s.Disabled && s.Off == nil {
+			continue
+		}
+		entry := catalog.Server{
+			Name:           s.Name,
+			Description:    s.Description,
+			Lazy:           s.Lazy(),
+			Single:         cfg.SingleWrap,
+			Filter:         s.ToolFilter,
+			Types:          cfg.Catalog.Definitions == schema.DefinitionsTypes,
+			Guard:          held.Guard(s.Name),
+			MaxOutputChars: results.Lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
+			Aliases:        s.PathAliases,
+			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
+		}
+		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
+			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"
+		}
+		servers = append(servers, entry)
+	}
+	return servers
+}
+
+// loadStored returns what the servers of a config listed in earlier runs.
+func (sv *served) loadStored(st *state) map[string]*catalog.Stored {
+	all := st.store.LoadAll(st.cfg.Servers)
+	for _, server := range st.cfg.Servers {
+		if stored := all[server.Name]; stored != nil && stored.AsksRoots && !fleet.Isolated(&server) && sv.opts.Place == nil {
+			sv.fleet.Records.Get(server.Name, "").AsksRoots.Store(true)
+		}
+	}
+	return all
+}
+
+// followListings has the catalogue know what other replicas list of the servers of a
+// config, until ctx ends, and hosts told.
+func (sv *served) followListings(ctx context.Context, st *state) {
+	st.store.Follow(ctx, st.cfg.Servers, func(name string, stored *catalog.Stored) {
+		before := sv.catalog.View()
+		sv.lock.RLock()
+		current := sv.state.Load() == st
+		if current {
+			sv.catalog.RememberServer(name, stored)
+		}
+		sv.lock.RUnlock()
+		if current {
+			sv.published(before)
+		}
+	})
+}
+
+// noteStatus has the catalogue say why an upstream is not there and whether it wants a
+// login, unless a new config has replaced it.
+func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
+	sv.lock.RLock()
+	defer sv.lock.RUnlock()
+	if !sv.fleet.Set.Has(u) {
+		return
+	}
+	switch status.State {
+	case lazy.Evicted:
+		if u.Owner == "" && u.Status().State == lazy.Evicted { // else a new config has offered it again
+			sv.catalog.Drop(status.Name)
+		}
+	case lazy.Lost:
+		sv.catalog.Fail(status.Name, sv.references.Reason(status.Err))
+		if ask.WantsLogin(status.Err) {
+			sv.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")
+		}
+	case lazy.Ready:
+		sv.catalog.Note(status.Name, "")
+	}
+}
+
+// published logs what is wrong with the catalogue that was not wrong before, and has hosts
+// notified.
+func (sv *served) published(before *catalog.View) {
+	known := map[string]bool{}
+	conflicts, warnings := problems(sv.config(), before)
+	for _, w := range slices.Concat(conflicts, warnings) {
+		known[w] = true
+	}
+	conflicts, warnings = problems(sv.config(), sv.catalog.View())
+	for _, w := range conflicts {
+		if !known[w] {
+			sv.log.Error(w)
+		}
+	}
+	for _, w := range warnings {
+		if !known[w] {
+			sv.log.Warn(w)
+		}
+	}
+	sv.changed.Set()
+}
+
+// problems says what is wrong with a view: paths of the tree that nothing can be called
+// by, and what is left out or without effect.
+func problems(cfg *schema.Config, view *catalog.View) (conflicts, warnings []string) {
+	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(cfg, view))
+	if slices.Contains(cfg.Expose, schema.ExposeTree) {
+		var ofTree []string
+		conflicts, ofTree = tree.Of(cfg).Problems(view)
+		warnings = append(warnings, ofTree...)
+	}
+	return conflicts, warnings
+}
