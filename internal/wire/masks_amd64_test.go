@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -32,4 +35,22 @@ func TestVectorsAreWords(t *testing.T) {
 			t.Fatalf("%q\ngot  %d, %v\nwant %d, %v", text, end, err, wantEnd, want)
 		}
 	})
+}
+
+// An instruction of SSE among those of AVX costs more than all others together.
+func TestVectorsWithoutSSE(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("masks_amd64.s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?m)^\s+(\w+)\s.*\b[XY]\d`).FindAllStringSubmatch(string(text), -1) {
+		if found++; !strings.HasPrefix(m[1], "V") {
+			t.Errorf("%s is no instruction of AVX", m[1])
+		}
+	}
+	if found == 0 {
+		t.Error("no instruction names a vector")
+	}
 }
