@@ -169,6 +169,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
 	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Held, held.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
+	a.calls.Params = a.calls.Budget.Hold("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
 	a.permits.States = &a.calls.States
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget

@@ -100,9 +100,22 @@ func (h *Hold) reserve(n int64) (over []*Hold, ok bool) {
 	return over, true
 }
 
+// Release gives back n of the bytes.
+func (h *Hold) Release(n int64) {
+	if n == 0 {
+		return
+	}
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	h.changeLocked(h.bytes - n)
+}
+
 // Resize has the hold have n bytes, unless the holder may not have them. A hold is resized by
 // one goroutine at a time.
 func (h *Hold) Resize(n int64) bool {
+	if h == nil {
+		return true
+	}
 	h.in.mu.Lock()
 	more := n - h.bytes
 	if more <= 0 {

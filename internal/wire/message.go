@@ -18,7 +18,7 @@ type Message struct {
 	Result json.RawMessage
 	Error  json.RawMessage
 
-	Outline *Outline // of a large message; valid as long as the message
+	Outline *Outline // valid as long as the message; nil if no Reader read it, unless it is large
 }
 
 // Own returns a copy of the message.

@@ -2,7 +2,7 @@ package wire
 
 import "iter"
 
-// outlined is the size from which a Reader notes the positions of a message's members.
+// outlined is the size from which ParseOutlined notes the positions of a message's members.
 const outlined = 2 << 10
 
 // An Outline holds the positions of the members of a message's params, their arguments, the

@@ -66,7 +66,7 @@ func TestOutlineOfAnotherMessage(t *testing.T) {
 	if first.Outline.find(own.Params) >= 0 {
 		t.Error("a copy is taken for what was read")
 	}
-	if second, err := r.Next(); err != nil || second.Outline != nil || string(second.Outline.Get(second.Params, "x")) != "2" {
+	if second, err := r.Next(); err != nil || string(second.Outline.Get(second.Params, "x")) != "2" || string(second.Outline.Get(own.Params, "x")) != "1" {
 		t.Errorf("got %s, %v", second.Raw, err)
 	}
 }

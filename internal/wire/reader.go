@@ -151,11 +151,8 @@ func (r *Reader) message(text []byte) (Message, error) {
 
 func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 	if text[0] != '[' {
-		var o *Outline
-		if len(text) >= outlined {
-			o = &r.outline
-			o.text, o.count, o.used = text, 0, 0
-		}
+		o := &r.outline
+		o.text, o.count, o.used = text, 0, 0
 		m, end, err = envelope(text, 0, cmp.Or(r.MaxDepth, maxDepth), o)
 		m.Outline = o
 		return m, end, err

@@ -107,12 +107,9 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	defer s.writing.Done()
 
 	var parts [][]byte
-	switch failure := new(transports.Failure); {
-	case err != nil && s.opts.Control == nil && errors.As(err, &failure):
-		parts = wire.Failure(r.ID, failure.Wire())
-		parts[len(parts)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, failure.Record())
+	switch {
 	case err != nil:
-		parts = wire.Failure(r.ID, transports.WireError(err))
+		parts = s.failure(r, err)
 	case r.Era == transports.Stateless && s.opts.Control != nil:
 		first, rest := statelessResult(r.Method, result)
 		parts = wire.AppendResult(r.pieces[:0], r.ID, first, rest)
@@ -127,6 +124,17 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	default:
 		_ = s.write(r, Response, parts) // is never dropped
 	}
+}
+
+// failure returns the pieces of an answer that is an error; another replica is told all of it.
+func (s *Session) failure(r *Request, err error) [][]byte {
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if !ok || s.opts.Control != nil {
+		return wire.Failure(r.ID, transports.WireError(err))
+	}
+	parts := wire.Failure(r.ID, failure.Wire())
+	parts[len(parts)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, failure.Record())
+	return parts
 }
 
 // answerInitialize writes the answer to initialize and releases the messages that waited

@@ -29,7 +29,7 @@ type Call struct {
 	// still run after Cancel returned false.
 	Done func(result json.RawMessage, err error)
 
-	// Outline is the outline of the result, valid in Done; nil for most short results.
+	// Outline is the outline of the result, valid in Done; it may be nil.
 	Outline *wire.Outline
 
 	// Peer receives the call's progress, under the token in Params, and the messages on the

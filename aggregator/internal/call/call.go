@@ -27,7 +27,8 @@ type Env struct {
 	Log     *slog.Logger
 	Waiting ask.Waiting[*Flight] // for input
 	States  ask.States
-	Budget  *held.Budget // has what calls hold, but params over HTTP: the edge has the bodies
+	Budget  *held.Budget // has what calls hold
+	Params  *held.Hold   // of hosts on stdio, who are one holder; the edge has the bodies of others
 }
 
 // An Owner knows what a call is for.
@@ -64,12 +65,12 @@ type Flight struct {
 	env     *Env
 	owner   Owner
 	size    int
-	params  *held.Hold        // until it has ended; nil over HTTP
-	answer  *held.Hold        // what was read of it
 	Session *sessions.Session // whose request it is
 
 	mu        sync.Mutex
 	state     state
+	reserved  int            // bytes of Env.Params
+	answer    *held.Hold     // what was read of one that is large
 	request   *host.Request  // that the host waits for the answer of; while asking the one that has its answer
 	conn      *upstream.Conn // while it is at the upstream
 	release   func()         // of conn
@@ -98,13 +99,30 @@ type outcome struct {
 // may hold no more.
 func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) bool {
 	f.env, f.owner, f.Session, f.request, f.size = env, owner, s, r, size
-	f.answer = env.Budget.Hold(s.Holder, nil)
-	f.MayRead = func(size int) bool { return f.answer.Resize(int64(size)) }
-	if s.Holder == "" {
-		f.params = env.Budget.Hold("", nil)
-		return f.params.Reserve(int64(size))
+	if s.Holder != "" {
+		return true
 	}
+	if !env.Params.Reserve(int64(size)) {
+		return false
+	}
+	f.reserved = size
 	return true
+}
+
+func (f *Flight) releaseParamsLocked() {
+	f.env.Params.Release(int64(f.reserved))
+	f.reserved = 0
+}
+
+// HoldAnswer accounts for what was read of a large answer, as MayRead of a call.
+func (f *Flight) HoldAnswer(size int) bool {
+	f.mu.Lock()
+	if f.answer == nil && size > 0 {
+		f.answer = f.env.Budget.Hold(f.Session.Holder, nil)
+	}
+	answer := f.answer
+	f.mu.Unlock()
+	return answer.Resize(int64(size))
 }
 
 // HostRequest returns the request that the host waits for the answer of.
@@ -145,8 +163,8 @@ func (f *Flight) IsCancelled() bool {
 func (f *Flight) EndUnsent() {
 	f.mu.Lock()
 	f.state = done
+	f.releaseParamsLocked()
 	f.mu.Unlock()
-	f.params.Set(0)
 }
 
 // BeginSending notes the connection that the call is sent over next, which release gives
@@ -205,7 +223,7 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	f.mu.Lock()
 	r, conn, ok = f.request, f.conn, f.state != asking && f.state != done
 	release := f.release
-	f.params.Set(0)
+	f.releaseParamsLocked()
 	f.answer.Set(0)
 	var questions []*ask.Question
 	var over []*held.Hold

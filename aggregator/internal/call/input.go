@@ -101,7 +101,7 @@ func (f *Flight) askHost() {
 	r := f.request
 	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Holder, r)
 	f.parked = f.env.Budget.Hold(f.Session.Holder, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
-	f.params.Set(0)
+	f.releaseParamsLocked()
 	over := f.parked.Set(f.size)
 	f.mu.Unlock()
 	held.Shed(over)

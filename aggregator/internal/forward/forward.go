@@ -179,6 +179,9 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 		return
 	}
 	c.Params = params
+	if !conn.Copies() { // of others no answer has a stream of its own
+		c.MayRead = c.HoldAnswer
+	}
 	if !c.BeginSending(r, conn, release) {
 		return
 	}
