@@ -29,9 +29,9 @@ var gatewayScenarios = []scenario{
 	{"1 MB", 1 << 20, text, 64, 256, false, how{}},
 }
 
-// callingGateway measures the scenarios whose name holds only, of hosts over HTTP. The
+// callingGateway measures the scenarios that are wanted, of hosts over HTTP. The
 // pump is then frontpump.
-func callingGateway(bin binaries, only string, rounds int) error {
+func callingGateway(bin binaries, wanted func(scenario) bool, rounds int) error {
 	upstream, url, err := startServer([]string{bin.httpupstream})
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func callingGateway(bin binaries, only string, rounds int) error {
 		}
 		for _, s := range gatewayScenarios {
 			s.name = "gateway to " + to.name + ", " + s.name
-			if s.is(only) {
+			if wanted(s) {
 				if err := bin.measure(variants, s, rounds); err != nil {
 					return err
 				}

@@ -9,9 +9,9 @@ var httpScenarios = []scenario{
 	{"HTTP, 1 MB", 1 << 20, text, 64, 256, true, how{}},
 }
 
-// callingHTTP measures the scenarios whose name holds only, from pipes to an
+// callingHTTP measures the scenarios that are wanted, from pipes to an
 // upstream over HTTP. The pump is then httppump.
-func callingHTTP(bin binaries, only string, rounds int) error {
+func callingHTTP(bin binaries, wanted func(scenario) bool, rounds int) error {
 	upstream, url, err := startServer([]string{bin.httpupstream})
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func callingHTTP(bin binaries, only string, rounds int) error {
 		variants = append(variants, variant{v.name, onStdio(v.argv[0], config), "upstream/echo", onPipes})
 	}
 	for _, s := range httpScenarios {
-		if s.is(only) {
+		if wanted(s) {
 			if err := bin.measure(variants, s, rounds); err != nil {
 				return err
 			}

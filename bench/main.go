@@ -18,6 +18,7 @@
 //	go run -C bench . -only HTTP    calls whose scenario's name has that in it, and nothing else
 //	go run -C bench . -only starts  or -only reloads, or -only bursts
 //	go run -C bench . -only short   three scenarios of calls, in half a minute
+//	go run -C bench . -table        what ARCHITECTURE.md says of speed, as it stands there; five minutes
 //	go run -C bench . -only slow    hosts over HTTP beside one that reads nothing
 //	go run -C bench . -only sharing five hosts that share a run (dynmcp connect), and five that do not
 //	go run -C bench . -only capacity what one replica carries: the constants of docs/scale.md
@@ -62,6 +63,7 @@ func main() {
 	})
 	against := flag.String("against", "", "a `commit` to measure beside this one; what became slower since is said at the end")
 	self := flag.Bool("selftest", false, "see that a build with a slow call is found")
+	table := flag.Bool("table", false, "print the speed table of ARCHITECTURE.md")
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
 	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
@@ -71,7 +73,7 @@ func main() {
 	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream", "./bench/httpupstream", "./bench/pump", "./bench/httppump", "./bench/frontpump", "./bench/sdkpair")
 	if err == nil {
 		in := func(name string) string { return filepath.Join(dir, name) }
-		bin := binaries{in("dynmcp"), in("upstream"), in("httpupstream"), in("pump"), in("httppump"), in("frontpump"), in("sdkpair"), dir, also, &changes{}}
+		bin := binaries{in("dynmcp"), in("upstream"), in("httpupstream"), in("pump"), in("httppump"), in("frontpump"), in("sdkpair"), dir, also, false, &changes{}, newTable()}
 		if *against != "" {
 			err = bin.addCommit(*against)
 		}
@@ -79,6 +81,8 @@ func main() {
 		case err != nil:
 		case *self:
 			err = bin.selftest(*rounds)
+		case *table:
+			err = speedTable(bin, *rounds)
 		default:
 			err = run(bin, *only, *rounds, *long)
 			bin.changes.print(*against)
@@ -116,7 +120,8 @@ func run(bin binaries, only string, rounds int, long time.Duration) error {
 			return step.run(bin, rounds)
 		}
 	}
-	if err := calling(bin, only, rounds); err != nil || only != "" {
+	named := func(s scenario) bool { return strings.Contains(s.String(), only) }
+	if err := calling(bin, named, rounds); err != nil || only != "" {
 		return err
 	}
 	for _, step := range steps {
@@ -131,33 +136,29 @@ func run(bin binaries, only string, rounds int, long time.Duration) error {
 	return longRun(bin, usualLong)
 }
 
-// calling measures the scenarios whose name holds only.
-func calling(bin binaries, only string, rounds int) error {
+// calling measures the scenarios that are wanted.
+func calling(bin binaries, wanted func(scenario) bool, rounds int) error {
 	for _, s := range scenarios {
-		if s.is(only) {
+		if wanted(s) {
 			if err := bin.measure(bin.variantsFor(s), s, rounds); err != nil {
 				return err
 			}
 		}
 	}
-	if err := callingHTTP(bin, only, rounds); err != nil {
+	if err := callingHTTP(bin, wanted, rounds); err != nil {
 		return err
 	}
-	return callingGateway(bin, only, rounds)
+	return callingGateway(bin, wanted, rounds)
 }
 
 // short measures three scenarios that each read something else of a call.
 func short(bin binaries, rounds int) error {
-	for _, s := range scenarios {
-		if !slices.Contains([]string{"100 B both ways, 64 in flight", "10 KB, several arguments both ways, 64 in flight", "10 KB, structured result both ways, 64 in flight"}, s.String()) {
-			continue
-		}
-		s.few = true
-		if err := bin.measure(bin.variantsFor(s), s, rounds); err != nil {
-			return err
-		}
-	}
-	return nil
+	bin.few = true
+	return calling(bin, oneOf("100 B both ways, 64 in flight", "10 KB, several arguments both ways, 64 in flight", "10 KB, structured result both ways, 64 in flight"), rounds)
+}
+
+func oneOf(names ...string) func(scenario) bool {
+	return func(s scenario) bool { return slices.Contains(names, s.String()) }
 }
 
 // usualLong is how long calls are kept going where everything is measured.
@@ -177,7 +178,9 @@ func allocations() error {
 type binaries struct {
 	dynmcp, upstream, httpupstream, pump, httppump, frontpump, sdkpair, dir string
 	also                                                                    []variant
+	few                                                                     bool     // only pump and dynmcp, of every scenario
 	changes                                                                 *changes // since the commit of -against
+	table                                                                   *table
 }
 
 // addCommit builds dynmcp of a commit, to be measured beside this one.
@@ -261,7 +264,7 @@ func (b binaries) measure(variants []variant, s scenario, rounds int) error {
 	var all []sample
 	for range rounds {
 		for _, v := range variants {
-			if s.few && (v.name == "direct" || v.name == "sdkpair") {
+			if (s.few || b.few) && slices.Contains([]string{"direct", "sdkpair", "2026-07"}, v.name) {
 				continue
 			}
 			s := s
@@ -287,6 +290,7 @@ func (b binaries) measure(variants []variant, s scenario, rounds int) error {
 			median(values(got, cpu)), median(values(got, peak)))
 	}
 	b.changes.note(s, results["dynmcp"], results[before])
+	b.table.note(s, results)
 	fmt.Printf("  others used %s %% of the machine\n", spread(values(all, func(s sample) float64 { return 100 * s.foreign })))
 	if n := slices.Max(values(all, func(s sample) float64 { return float64(s.refused) })); n > 0 {
 		fmt.Printf("  in one round %.0f calls were refused because too much waited for the upstream\n", n)

@@ -33,9 +33,6 @@ func (s scenario) String() string {
 	return fmt.Sprintf("%s both ways, %d in flight", s.name, s.inFlight)
 }
 
-// is reports whether the scenario is one of those that were asked for.
-func (s scenario) is(only string) bool { return strings.Contains(s.String(), only) }
-
 var scenarios = []scenario{
 	{"100 B", 100, text, 1, 4000, false, how{}},
 	{"10 KB", 10 << 10, text, 1, 2000, false, how{}},

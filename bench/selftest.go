@@ -22,14 +22,9 @@ func (b binaries) selftest(rounds int) error {
 	}
 	b.also = []variant{{name: before, argv: []string{b.dynmcp}}}
 	b.dynmcp = program
-	for _, s := range scenarios {
-		if s.String() != "10 KB both ways, 64 in flight" {
-			continue
-		}
-		s.few = true
-		if err := b.measure(b.variantsFor(s), s, rounds); err != nil {
-			return err
-		}
+	b.few = true
+	if err := calling(b, oneOf("10 KB both ways, 64 in flight"), rounds); err != nil {
+		return err
 	}
 	b.changes.print("the build without the fault")
 	if len(b.changes.slower) == 0 {

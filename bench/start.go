@@ -9,37 +9,47 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
+// startKinds are the configs that are started.
+var startKinds = []struct {
+	name  string
+	count int
+	lazy  bool
+}{{"0 servers", 0, true}, {"50 lazy", 50, true}, {"50 eager", 50, false}}
+
 // starts measures how long a host waits for its first tools/list, and what the
 // process weighs then.
 func starts(bin binaries, rounds int) error {
-	fmt.Printf("\nstart to tools/list\n  %-10s %24s %24s\n", "", "ms (least–greatest)", "RSS MB (least–greatest)")
-	kinds := []struct {
-		name  string
-		count int
-		lazy  bool
-	}{{"0 servers", 0, true}, {"50 lazy", 50, true}, {"50 eager", 50, false}}
-	results := map[string][]sample{}
-	for range rounds {
-		for _, k := range kinds {
-			path, err := writeConfig(bin, k.count, k.lazy)
-			if err != nil {
-				return err
-			}
-			if err := os.RemoveAll(programs.StateHome(bin.dir)); err != nil { // every start is a first one
-				return err
-			}
-			s, err := start(onStdio(bin.dynmcp, path))
-			if err != nil {
-				return fmt.Errorf("%s: %w", k.name, err)
-			}
-			results[k.name] = append(results[k.name], s)
-		}
+	results, err := startsOf(bin, rounds)
+	if err != nil {
+		return err
 	}
-	for _, k := range kinds {
+	fmt.Printf("\nstart to tools/list\n  %-10s %24s %24s\n", "", "ms (least–greatest)", "RSS MB (least–greatest)")
+	for _, k := range startKinds {
 		fmt.Printf("  %-10s %24s %24s\n", k.name,
 			spread(values(results[k.name], milliseconds)), spread(values(results[k.name], rate)))
 	}
 	return nil
+}
+
+func startsOf(bin binaries, rounds int) (map[string][]sample, error) {
+	results := map[string][]sample{}
+	for range rounds {
+		for _, k := range startKinds {
+			path, err := writeConfig(bin, k.count, k.lazy)
+			if err != nil {
+				return nil, err
+			}
+			if err := os.RemoveAll(programs.StateHome(bin.dir)); err != nil { // every start is a first one
+				return nil, err
+			}
+			s, err := start(onStdio(bin.dynmcp, path))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", k.name, err)
+			}
+			results[k.name] = append(results[k.name], s)
+		}
+	}
+	return results, nil
 }
 
 // start returns the time as p50 and the RSS as rate.
