@@ -8,8 +8,11 @@
 //	traffic    what membership costs the shared state and each replica, counted in the same
 //	           runs
 //	model      processors and memory of replicas, from what one carries
+//	growth     what one dynmcp takes as tools, servers, sessions, messages and calls in
+//	           flight become more
+//	idle       what a call takes beside 10,000 idle sessions and 100 stored servers
 //
-// Usage, from the root of the module, about five minutes:
+// Usage, from the root of the module, about fifteen minutes:
 //
 //	go run -C bench ./scale
 //	go run -C bench ./scale -only model -hosts 2000 -calls 0.5 -servers 100
@@ -21,11 +24,13 @@ import (
 	"flag"
 	"log"
 	"os"
+	"strings"
 )
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "placement, failover (with traffic) or model")
+	only := flag.String("only", "", "placement, failover (with traffic), model, growth (or growth tools, and so on) or idle")
+	rounds := flag.Int("rounds", 3, "growth and idle: measurements of each figure")
 	kills := flag.Int("kills", 20, "failover: replicas that fail within ten seconds, where there are enough")
 	m := modelFlags(flag.CommandLine)
 	flag.Parse()
@@ -39,5 +44,15 @@ func main() {
 	}
 	if *only == "" || *only == "model" {
 		m.print(os.Stdout)
+	}
+	if thing, ok := strings.CutPrefix(*only, "growth"); ok || *only == "" {
+		if err := growth(os.Stdout, strings.TrimSpace(thing), *rounds); err != nil {
+			log.Fatal("scale: ", err)
+		}
+	}
+	if *only == "" || *only == "idle" {
+		if err := idle(os.Stdout, *rounds); err != nil {
+			log.Fatal("scale: ", err)
+		}
 	}
 }

@@ -1,0 +1,398 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
+)
+
+// A cost is what one size of a thing takes.
+type cost struct {
+	size   float64
+	took   time.Duration
+	memory float64 // MB
+}
+
+// A dimension is what may grow, and what is measured where it has.
+type dimension struct {
+	name    string
+	what    string // that is timed
+	sizes   []float64
+	measure func(g *growing, size float64) (cost, error)
+}
+
+var dimensions = []dimension{
+	{"tools", "start to a call of the last", []float64{1_000, 10_000, 100_000}, (*growing).tools},
+	{"tools", "a search", []float64{1_000, 10_000, 100_000}, (*growing).search},
+	{"servers", "start to tools/list", []float64{10, 100, 1_000}, (*growing).servers},
+	{"sessions", "to open all", []float64{100, 1_000, 10_000}, (*growing).sessions},
+	{"KB a call", "a call", []float64{1, 64, 1 << 10, 4 << 10, 16_000}, (*growing).messages},
+	{"in flight", "until all have an answer", []float64{1, 10, 100, 1_000}, (*growing).inFlight},
+}
+
+// growing are the programs that are measured.
+type growing struct{ dir string }
+
+// growth prints what things take as they grow: where the last two columns stay as they are,
+// the line is straight.
+func growth(w io.Writer, only string, rounds int) error {
+	if err := programs.EnterRoot(); err != nil {
+		return err
+	}
+	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream")
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	defer os.RemoveAll(dir)
+	g := &growing{dir}
+	fmt.Fprintf(w, "growth: time and memory against size, medians of %d\n", rounds)
+	fmt.Fprintf(w, "  %-44s %8s %12s %9s %14s %14s\n", "", "size", "ms", "RSS MB", "µs each more", "KB each more")
+	for _, d := range dimensions {
+		if !strings.Contains(d.name, only) {
+			continue
+		}
+		var before cost
+		for _, size := range d.sizes {
+			c, err := d.at(g, size, rounds)
+			if err != nil {
+				return fmt.Errorf("%s, %.0f: %w", d.name, size, err)
+			}
+			fmt.Fprintf(w, "  %-44s %8.0f %12.2f %9.0f", d.name+": "+d.what, size, c.took.Seconds()*1e3, c.memory)
+			if before.size > 0 {
+				more := size - before.size
+				fmt.Fprintf(w, " %14.2f %14.2f", (c.took-before.took).Seconds()*1e6/more, (c.memory-before.memory)*1024/more)
+			}
+			fmt.Fprintln(w)
+			before = c
+		}
+	}
+	return nil
+}
+
+// at returns the median of both figures.
+func (d *dimension) at(g *growing, size float64, rounds int) (cost, error) {
+	took, memory := make([]time.Duration, rounds), make([]float64, rounds)
+	for i := range rounds {
+		if err := os.RemoveAll(programs.StateHome(g.dir)); err != nil { // nothing is known of earlier runs
+			return cost{}, err
+		}
+		c, err := d.measure(g, size)
+		if err != nil {
+			return c, err
+		}
+		took[i], memory[i] = c.took, c.memory
+	}
+	return cost{size, middle(took), middle(memory)}, nil
+}
+
+func middle[T cmp.Ordered](all []T) T { return slices.Sorted(slices.Values(all))[len(all)/2] }
+
+// A gateway is a dynmcp over HTTP, and a host of it.
+type gateway struct {
+	cmd    *exec.Cmd
+	out    *os.File
+	url    string
+	client *http.Client
+}
+
+func (g *growing) config() string { return filepath.Join(g.dir, "growth.json") }
+
+// write writes a config with these entries.
+func (g *growing) write(entries string) error {
+	text := fmt.Sprintf(`{"mcp": {%s}, "gateway": {"max_request_bytes": 33554432, "max_response_bytes": 33554432, "max_connections": 8192}}`, entries)
+	return os.WriteFile(g.config(), []byte(text), 0o600)
+}
+
+// serve starts dynmcp with these entries, and returns once it has an address.
+func (g *growing) serve(entries string) (*gateway, error) {
+	if err := g.write(entries); err != nil {
+		return nil, err
+	}
+	gw := &gateway{cmd: exec.Command(filepath.Join(g.dir, "dynmcp"), "serve", "--http", "127.0.0.1:0", "-c", g.config()), client: web.NewClient()}
+	out, says, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer says.Close()
+	gw.out, gw.cmd.Stderr = out, says
+	if err := gw.cmd.Start(); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	lines := bufio.NewReader(out)
+	for gw.url == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("dynmcp serve names no address: %w", err), gw.close())
+		}
+		if _, rest, ok := strings.Cut(line, "http://"); ok {
+			gw.url = "http://" + strings.Trim(strings.Fields(rest)[0], `"`)
+		}
+	}
+	go io.Copy(io.Discard, lines)
+	return gw, nil
+}
+
+func (gw *gateway) close() error {
+	gw.client.CloseIdleConnections()
+	_ = gw.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = gw.cmd.Wait()                          // by that signal
+	return gw.out.Close()
+}
+
+// hosts begins so many sessions, each of which has called.
+func (gw *gateway) hosts(count int) ([]*web.Host, error) {
+	all := make([]*web.Host, count)
+	for i := range all {
+		all[i] = web.NewHost(gw.url, gw.client)
+		if err := all[i].Handshake(context.Background()); err != nil {
+			return nil, err
+		}
+		if err := call(all[i], "upstream/echo", "hello"); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// rss returns the memory of the process in MB, at most as the kernel has it.
+func (gw *gateway) rss(key string) float64 {
+	return float64(procs.Number(gw.cmd.Process.Pid, "status", key)) / 1024
+}
+
+// cost is what was measured since began.
+func (gw *gateway) cost(began time.Time, key string) cost {
+	return cost{took: time.Since(began), memory: gw.rss(key)}
+}
+
+const most, now = "VmHWM:", "VmRSS:"
+
+// call calls a tool with a text, which comes back.
+func call(h *web.Host, tool, text string) error {
+	return want(h, "use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":{"text":%q}}`, tool, text), text[:min(len(text), 100)])
+}
+
+// want calls a tool of dynmcp's and wants a text in the answer.
+func want(h *web.Host, tool, arguments, text string) error {
+	messages, err := h.Call(context.Background(), "1", tool, arguments)
+	if err != nil {
+		return err
+	}
+	if answer := messages[len(messages)-1]; !bytes.Contains(answer, []byte(text)) || bytes.Contains(answer, []byte(`"isError":true`)) {
+		return fmt.Errorf("%s: %.300s", tool, answer)
+	}
+	return nil
+}
+
+// entries are so many servers, with these arguments.
+func (g *growing) entries(count int, more string) string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf(`"server-%04d": {"command": %q%s}`, i, filepath.Join(g.dir, "upstream"), more))
+	}
+	return strings.Join(all, ",")
+}
+
+func (g *growing) upstream() string {
+	return fmt.Sprintf(`"upstream": {"command": %q}`, filepath.Join(g.dir, "upstream"))
+}
+
+// catalogue starts ten servers with so many tools together, until the last one of the last
+// server has been called.
+func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, err error) {
+	began := time.Now()
+	each := int(tools) / 10
+	if gw, err = g.serve(g.entries(10, fmt.Sprintf(`, "args": ["-tools", "%d"]`, each))); err != nil {
+		return nil, nil, c, err
+	}
+	h = web.NewHost(gw.url, gw.client)
+	if err = h.Handshake(context.Background()); err == nil {
+		for i := range 10 {
+			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`))
+			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`)) // ends that it says its list changes
+		}
+	}
+	return gw, h, gw.cost(began, most), err
+}
+
+func (g *growing) tools(size float64) (cost, error) {
+	gw, _, c, err := g.catalogue(size)
+	if gw != nil {
+		err = errors.Join(err, gw.close())
+	}
+	return c, err
+}
+
+// search asks for words that one tool of each server has, and all others but one.
+func (g *growing) search(size float64) (cost, error) {
+	gw, h, _, err := g.catalogue(size)
+	if gw == nil {
+		return cost{}, err
+	}
+	var took []time.Duration
+	for i := 0; i < 21 && err == nil; i++ { // the first makes the index
+		began := time.Now()
+		err = want(h, "discover_tool", fmt.Sprintf(`{"query":"newest records of department %d"}`, i), "tool_")
+		took = append(took, time.Since(began))
+	}
+	memory := gw.rss(now)
+	return cost{took: middle(took), memory: memory}, errors.Join(err, gw.close())
+}
+
+// servers start when they are called.
+func (g *growing) servers(size float64) (cost, error) {
+	began := time.Now()
+	gw, err := g.serve(g.entries(int(size), `, "description": "Answers what it is sent. Use it to measure."`))
+	if err != nil {
+		return cost{}, err
+	}
+	h := web.NewHost(gw.url, gw.client)
+	if err = h.Handshake(context.Background()); err == nil {
+		_, err = h.Send(context.Background(), "", []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`))
+	}
+	return gw.cost(began, now), errors.Join(err, gw.close())
+}
+
+func (g *growing) sessions(size float64) (cost, error) {
+	gw, err := g.serve(g.upstream())
+	if err != nil {
+		return cost{}, err
+	}
+	began := time.Now()
+	_, err = gw.hosts(int(size))
+	return gw.cost(began, now), errors.Join(err, gw.close())
+}
+
+// messages go and come one at a time.
+func (g *growing) messages(size float64) (cost, error) {
+	gw, err := g.serve(g.upstream())
+	if err != nil {
+		return cost{}, err
+	}
+	text := strings.Repeat("abcdefgh", int(size)<<10/8)
+	hosts, err := gw.hosts(1)
+	var took []time.Duration
+	for i := 0; i < 21 && err == nil; i++ {
+		began := time.Now()
+		err = call(hosts[0], "upstream/echo", text)
+		took = append(took, time.Since(began))
+	}
+	if err != nil {
+		return cost{}, errors.Join(err, gw.close())
+	}
+	return cost{took: middle(took), memory: gw.rss(most)}, gw.close()
+}
+
+// inFlight has so many hosts call at once, ten times.
+func (g *growing) inFlight(size float64) (cost, error) {
+	gw, err := g.serve(g.upstream())
+	if err != nil {
+		return cost{}, err
+	}
+	hosts, err := gw.hosts(int(size))
+	var took []time.Duration
+	for i := 0; i < 11 && err == nil; i++ { // the first opens the connections
+		began := time.Now()
+		err = all(hosts, func(h *web.Host) error { return call(h, "upstream/echo", "hello") })
+		took = append(took, time.Since(began))
+	}
+	if err != nil {
+		return cost{}, errors.Join(err, gw.close())
+	}
+	return cost{took: middle(took[1:]), memory: gw.rss(most)}, gw.close()
+}
+
+// all does something with each host at once.
+func all(hosts []*web.Host, do func(*web.Host) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(hosts))
+	for i, h := range hosts {
+		wg.Go(func() { errs[i] = do(h) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// idle compares calls of one host where nothing else is with those beside 10,000 sessions
+// and 100 servers that were listed in an earlier run, in turn.
+func idle(w io.Writer, rounds int) error {
+	if err := programs.EnterRoot(); err != nil {
+		return err
+	}
+	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream")
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	defer os.RemoveAll(dir)
+	g := &growing{dir}
+	alone, err := g.serve(g.upstream())
+	if err != nil {
+		return err
+	}
+	defer alone.close()
+	many := g.upstream() + "," + g.entries(100, `, "args": ["-tools", "50"], "description": "Answers what it is sent. Use it to measure."`)
+	warm := exec.Command(filepath.Join(dir, "dynmcp"), "warm", "-c", g.config())
+	if err := g.write(many); err != nil {
+		return err
+	}
+	if out, err := warm.CombinedOutput(); err != nil {
+		return fmt.Errorf("warm: %w\n%s", err, out)
+	}
+	crowded, err := g.serve(many)
+	if err != nil {
+		return err
+	}
+	defer crowded.close()
+	if _, err := crowded.hosts(10_000); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "idle: a call beside 10,000 sessions and 100 stored servers, by one alone\n")
+	for _, size := range []int{100, 10 << 10} {
+		ratios := make([]float64, 10*rounds)
+		for i := range ratios {
+			var took [2]time.Duration
+			for j, gw := range []*gateway{alone, crowded} {
+				if took[j], err = gw.manyCalls(500, size); err != nil {
+					return err
+				}
+			}
+			ratios[i] = took[1].Seconds() / took[0].Seconds()
+		}
+		slices.Sort(ratios)
+		fmt.Fprintf(w, "  %6d B: p50 x %.3f (half of %d rounds: %.3f–%.3f)\n", size, middle(ratios), len(ratios), ratios[len(ratios)/4], ratios[len(ratios)*3/4])
+	}
+	return nil
+}
+
+// manyCalls returns the median time of calls of one new host.
+func (gw *gateway) manyCalls(count, size int) (time.Duration, error) {
+	hosts, err := gw.hosts(1)
+	if err != nil {
+		return 0, err
+	}
+	text, took := strings.Repeat("abcdefgh", size/8), make([]time.Duration, count)
+	for i := range took {
+		began := time.Now()
+		if err := call(hosts[0], "upstream/echo", text); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(began)
+	}
+	return middle(took), hosts[0].End(context.Background())
+}
