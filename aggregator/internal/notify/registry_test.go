@@ -81,3 +81,27 @@ func TestOthersAreNotTouched(t *testing.T) {
 	}
 	src.Verbose()
 }
+
+// BenchmarkLogMessage finds whom a log message is for: those who call, however many
+// sessions there are beside them.
+func BenchmarkLogMessage(b *testing.B) {
+	for _, sessions := range []int{1_000, 10_000} {
+		for _, calling := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("sessions=%d/calling=%d", sessions, calling), func(b *testing.B) {
+				r := NewRegistry[string]()
+				var all []*Recipient[string]
+				for i := range sessions {
+					all = append(all, join(r, fmt.Sprint(i), ""))
+				}
+				src := sourceOf(r)
+				for b.Loop() {
+					src.Verbose()
+					src.Replicas()
+					if got := src.Unsolicited(all[:calling], false); len(got) != calling {
+						b.Fatalf("it is for %d sessions", len(got))
+					}
+				}
+			})
+		}
+	}
+}
