@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -51,6 +52,15 @@ func (q request) learn() {
 		q.Introduce(wire.Get(q.r.Meta, transports.MetaClientInfo, "name"))
 		q.declare(wire.Get(q.r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
+}
+
+// handleTogether is handle for hosts of a gateway, whose requests come on goroutines of
+// their own: what comes at once leaves in one write to the upstream.
+func (s session) handleTogether(r *host.Request) {
+	s.agg.cork.Hold()
+	defer s.agg.cork.Release(nil)
+	s.handle(r)
+	runtime.Gosched()
 }
 
 // handle is the one switch on the method of a request of the data plane. It does not

@@ -46,6 +46,9 @@ func (s session) converse(edge host.Edge) *host.Session {
 		Peer:               tap.Peer{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
 	}
+	if s.Holder != "" {
+		opts.HandleRequest = s.handleTogether
+	}
 	o := s.agg.opts.Observe
 	if o != nil {
 		opts.Dropped = func() { o.Dropped(s.Info()) }
