@@ -45,7 +45,7 @@ func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.
 func (a *Aggregator) View() *catalog.View {
 	views := a.catalog.Views()
 	if a.config().UseTool == schema.UseToolSplit {
-		views = views.Worded(catalog.Wording{Split: true})
+		views = views.Split()
 	}
 	return views[catalog.NoTasks]
 }

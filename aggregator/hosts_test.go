@@ -119,43 +119,41 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// Servers of which the description has no words are in the instructions for hosts that show
-// these and keep their list of tools, and for no others.
-func TestInstructionsHaveServersWhereTheyAreRead(t *testing.T) {
+// Servers of which the description of discover_tool has no words are in that of the first tool
+// that calls tools, for every host, and nowhere twice.
+func TestEveryHostReadsOfEveryServer(t *testing.T) {
 	var servers []string
-	for i := range 150 {
-		servers = append(servers, fmt.Sprintf(`"server-%d":{"command":"none","description":"Number %d of many."}`, i, i))
+	for i := range 100 {
+		servers = append(servers, fmt.Sprintf(`"server-%02d":{"command":"none","description":"Number %d of many."}`, i, i))
 	}
 	all := `"mcp":{` + strings.Join(servers, ",") + `}`
 	for _, tt := range []struct {
 		config, client string
-		told           bool
+		in             string // the tool whose description has the rest
 	}{
-		{``, "claude-code", true},
-		{``, "codex-mcp-client", true},
-		{`,"use_tool":"auto"`, "claude-code", true},
-		{`,"host":"claude-code"`, "something", true},
-		{``, "gemini-cli", false},
-		{``, "", false},
-		{`,"host":"other"`, "claude-code", false},
-		{`,"catalog":{"stable":"off"}`, "claude-code", false},
-		{`,"catalog":{"max_chars":0}`, "claude-code", false},
-		{`,"expose":["direct"]`, "claude-code", false},
+		{``, "claude-code", "use_tool"},
+		{`,"use_tool":"auto"`, "claude-code", "use_tool_readonly"},
+		{`,"use_tool":"auto"`, "", "use_tool"},
+		{`,"catalog":{"stable":"on"}`, "", "use_tool"},
+		{`,"catalog":{"max_chars":0}`, "", "discover_tool"},
 	} {
 		s := withDocument(t, `{`+all+tt.config+`}`).openSession("")
 		s.Introduce(wire.Quote(tt.client))
-		q := controlRequest{request: request{session: s}}
-		instructions, _ := wire.Text(wire.Get([]byte(`{`+string(q.introduction())+`}`), "instructions"))
+		instructions := string((&controlRequest{request: request{session: s}}).introduction())
+		texts, whole := map[string]string{}, instructions
 		now := s.Snapshot()
-		description := ""
 		for _, tool := range now.Unloaded().Entries(listing.Lists[0], now.Views[0]) {
-			text, _ := wire.Text(wire.Get(tool, "description"))
-			description += text
+			name, _ := wire.Text(wire.Get(tool, "name"))
+			texts[name], _ = wire.Text(wire.Get(tool, "description"))
+			whole += texts[name]
 		}
-		for text, told := range map[string]bool{instructions: tt.told, description: !tt.told && tt.config != `,"expose":["direct"]`} {
-			if got := strings.Contains(text, "\n- server-85"); got != told {
-				t.Errorf("%s, %q: server-85 is there: %t\n%s", tt.config, tt.client, got, text)
+		for i := range 100 {
+			if line := fmt.Sprintf("\n- server-%02d: Number ", i); strings.Count(whole, line) != 1 {
+				t.Errorf("%s, %q: %q is there %d times", tt.config, tt.client, line, strings.Count(whole, line))
 			}
+		}
+		if !strings.Contains(texts[tt.in], "\n- server-99: ") {
+			t.Errorf("%s, %q: %s does not have the rest: %q", tt.config, tt.client, tt.in, texts)
 		}
 	}
 }

@@ -55,15 +55,11 @@ func (p *serverView) heading(words int, rest string) string {
 	return s + "\n"
 }
 
-// deferred is the line of a server that is shown without its tools. Where told says so, it tells whether
-// its tools are unknown.
-func (p *serverView) deferred(words int, told bool) string {
+// deferred is the line of a server that is shown without its tools.
+func (p *serverView) deferred(words int) string {
 	about := p.about(words)
 	if about != "" {
 		about = ": " + about
-	}
-	if told && p.index == nil {
-		about = " (load_mcp)" + about
 	}
 	return "- " + display.Escape(p.server.Name) + about + p.note() + "\n"
 }

@@ -14,13 +14,12 @@ const (
 
 	deferredText = `No tools of these servers are known: call load_mcp with a name to get them.`
 	storedText   = `These servers start when a tool of theirs is used:`
-	bothText     = `These servers start when a tool of theirs is used; where it says (load_mcp), no tools are known before you call load_mcp with the name:`
 	noServers    = `No servers are configured.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	toldNote      = `%s more: see the instructions of dynmcp.`
+	restNote      = `%s more: see the description of %s.`
 	cutNote       = `Shortened: {"server": "name"} shows one whole.`
 	cutNoteSingle = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
 	packedNote    = `The names after a server are its tools: call them server/tool.`
@@ -39,10 +38,50 @@ func (v *View) Texts() Texts { return Texts{v} }
 // more than it must be, and the text says so: first the lines of tools, which
 // then become names; then names are counted; then the words of all servers get
 // shorter; in the end servers are counted.
-// Servers that a host reads of in the instructions are not here.
+// Servers that DescribeRest has are not here.
 func (v Texts) Describe(maxChars int) string {
-	described, _ := v.divide(maxChars)
-	return described.fit(v.useTools(preambleText), maxChars)
+	first, _ := v.divide(maxChars)
+	return first.fit(v.useTools(preambleText), maxChars)
+}
+
+// DescribeRest returns a text of at most maxChars UTF-16 units for the description of
+// [View.FirstUseTool]: what it says, and the servers that have no room in that of discover_tool.
+// Models read it beside a full description: it has the words that each server needs.
+func (v Texts) DescribeRest(says string, maxChars int) string {
+	_, rest := v.divide(maxChars)
+	if len(rest.parts) == 0 {
+		return says
+	}
+	d := rest.draft(says)
+	d.cut, d.words = true, func(int) int { return fit.LeastWords + 3 }
+	if text := d.text(); display.Units(text) <= maxChars {
+		return text
+	}
+	return rest.fit(says, maxChars)
+}
+
+// aroundServers is about how many units a description has beside the lines of servers.
+const aroundServers = 400
+
+// divide returns what Describe shows, and the rest: lazy servers that would have no words in a
+// description of maxChars. That depends on the config alone: a load moves no line.
+func (v Texts) divide(maxChars int) (first, rest Texts) {
+	here, there := &content{}, &content{}
+	room := maxChars - aroundServers
+	for _, p := range v.parts {
+		if room -= display.Units(display.Escape(p.server.Name)) + fit.LeastWords + len("- : \n"); room < 0 && p.server.Lazy {
+			there.parts = append(there.parts, p)
+		} else {
+			here.parts = append(here.parts, p)
+		}
+	}
+	if maxChars < 2*aroundServers || len(here.parts) == 0 || len(there.parts) == 0 {
+		return v, Texts{&View{content: &content{}}}
+	}
+	here.sort()
+	there.sort()
+	here.rest, there.rest = len(there.parts), -1
+	return Texts{&View{content: here, split: v.split}}, Texts{&View{content: there, split: v.split}}
 }
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
@@ -167,31 +206,23 @@ func (d *draft) text() string {
 	return b.String()
 }
 
-// writeDeferred writes <mcp_servers>, unless no server would stand in it.
+// writeDeferred writes <mcp_servers> of those whose tools are known, and of those whose tools
+// are not, unless no server would stand in it.
 func (d *draft) writeDeferred(b *strings.Builder) {
-	begins, text := b.Len(), d.v.howToUseLazy()
-	for _, p := range d.v.lazy {
-		if i := d.place[p]; i < d.named {
-			if b.Len() == begins {
-				b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
+	for _, text := range []string{storedText, deferredText} {
+		begins := b.Len()
+		for _, p := range d.v.lazy {
+			if i := d.place[p]; i < d.named && (p.index == nil) == (text == deferredText) {
+				if b.Len() == begins {
+					b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
+				}
+				b.WriteString(p.deferred(d.words(i)))
 			}
-			b.WriteString(p.deferred(d.words(i), text == bothText))
+		}
+		if b.Len() > begins {
+			b.WriteString("</mcp_servers>")
 		}
 	}
-	if b.Len() > begins {
-		b.WriteString("</mcp_servers>")
-	}
-}
-
-// howToUseLazy says how the servers are used that the host starts, by what is known of them.
-func (v Texts) howToUseLazy() string {
-	switch unknown := len(v.unlisted()); unknown {
-	case 0:
-		return storedText
-	case len(v.lazy):
-		return deferredText
-	}
-	return bothText
 }
 
 // writeLoaded writes <tools>, unless no server would stand in it.
@@ -219,12 +250,12 @@ func (d *draft) writeLoaded(b *strings.Builder) {
 func (d *draft) notes() []string {
 	v := d.v
 	var notes []string
-	if d.cut && v.single() == nil {
+	if d.cut && v.single() == nil && v.rest >= 0 {
 		if d.lines < v.toolsLoaded() && d.names(0) > 0 {
 			notes = append(notes, packedNote)
 		}
 		notes = append(notes, cutNote)
-	} else if d.cut {
+	} else if d.cut && v.rest >= 0 {
 		notes = append(notes, cutNoteSingle)
 	}
 	starting, down := d.unlisted()
@@ -237,8 +268,8 @@ func (d *draft) notes() []string {
 	if more := len(v.parts) - d.named; more > 0 {
 		notes = append(notes, fmt.Sprintf(moreServers, display.Plural(more, "server")))
 	}
-	if v.told > 0 {
-		notes = append(notes, fmt.Sprintf(toldNote, display.Plural(v.told, "server")))
+	if v.rest > 0 {
+		notes = append(notes, fmt.Sprintf(restNote, display.Plural(v.rest, "server"), v.FirstUseTool()))
 	}
 	if len(v.parts) == 0 {
 		notes = append(notes, noServers)
@@ -250,7 +281,7 @@ func (d *draft) notes() []string {
 // been listed.
 func (d *draft) unlisted() (starting, down []string) {
 	for i, p := range d.v.parts[:d.named] {
-		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i), false), "\n") }
+		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i)), "\n") }
 		switch {
 		case p.info.Loaded || p.info.Stored || p.server.Lazy:
 		case p.info.Down != "":

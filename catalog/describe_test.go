@@ -316,8 +316,9 @@ func TestDescribeFillsItsBound(t *testing.T) {
 			if size := display.Units(s); size > bound || size < bound*9/10 && s != v.Texts().Describe(0) {
 				t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
 			}
+			both := s + v.Texts().DescribeRest("", bound)
 			for i := range n {
-				if !strings.Contains(s, fmt.Sprintf("server-%02d", i)) && !strings.Contains(s, " more: discover_tool") {
+				if !strings.Contains(both, fmt.Sprintf("server-%02d", i)) && !strings.Contains(s, " more: discover_tool") {
 					t.Errorf("%s: %d servers: server %d is not named, nor that some are not:\n%s", name, n, i, s)
 				}
 			}

@@ -111,13 +111,13 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 			case p.info.Down != "":
 				state = " (could not be started; discover_tool {\"server\": " + display.Quote(p.server.Name) + "} tries again)"
 			}
-			b.WriteString(strings.TrimSuffix(p.deferred(display.LineWidth, false), "\n") + state + "\n")
+			b.WriteString(strings.TrimSuffix(p.deferred(display.LineWidth), "\n") + state + "\n")
 		}
 	}
 	if len(fit) > 0 {
 		b.WriteString("\nNo tools known; call load_mcp with the name:\n")
 		for _, p := range fit {
-			b.WriteString(p.deferred(display.LineWidth, false))
+			b.WriteString(p.deferred(display.LineWidth))
 		}
 	}
 	if more := len(unknown) - len(fit); more > 0 {

@@ -9,31 +9,21 @@ import (
 )
 
 const (
-	introText = `The tools of the MCP servers that the description of discover_tool names%s are called through use_tool. discover_tool finds them ` +
+	introText = `The tools of the MCP servers that the description of discover_tool names are called through use_tool. discover_tool finds them ` +
 		`({"query": ["words"]}, a query for each step) and shows their definitions. A server is started when it is used.`
-	introTold   = `, and of those below,`
 	introSingle = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
-
-	aroundServers = 400 // units of a description beside the lines of servers, about
 
 	ownCut = "\n[Cut to fit: discover_tool {\"full\": true} shows these instructions whole.]"
 )
 
 // Instructions returns the text for the instructions of initialize, in at most
 // maxChars UTF-16 units unless that is 0 or less: how tools are found and called. The
-// servers are in the description of discover_tool, which every host passes on, and here only
-// those that are not there. In single-wrap mode the upstream's own instructions follow, verbatim if they fit.
+// servers are in the description of discover_tool, which every host passes on. In single-wrap mode the upstream's own instructions follow, verbatim if they fit.
 func (v Texts) Instructions(maxChars int) string {
 	if p := v.single(); p != nil {
 		return p.instructions(v.useTools(introSingle), maxChars)
 	}
-	if _, told := v.divide(maxChars); len(told.parts) > 0 {
-		// Models read it beside a full description: it has the words that each server needs.
-		d := told.draft(v.useTools(fmt.Sprintf(introText, introTold)))
-		d.cut, d.words = true, func(int) int { return fit.LeastWords + 4 }
-		return told.fit(d.preamble, min(maxChars, display.Units(d.text())))
-	}
-	text := v.useTools(fmt.Sprintf(introText, ""))
+	text := v.useTools(introText)
 	if len(v.parts) == 0 {
 		text += "\n\n" + noServers
 	}
@@ -41,28 +31,6 @@ func (v Texts) Instructions(maxChars int) string {
 		return text
 	}
 	return display.Prefix(text, maxChars)
-}
-
-// divide returns what the description of discover_tool shows, and what only the instructions
-// of a host that reads them show: lazy servers that would have no words in a description of
-// maxChars. That depends on the config alone, since a host may read one text long before the other.
-func (v Texts) divide(maxChars int) (described, told Texts) {
-	here, there := &content{}, &content{}
-	room := maxChars - aroundServers
-	for _, p := range v.parts {
-		if room -= display.Units(display.Escape(p.server.Name)) + fit.LeastWords + len("- : \n"); room < 0 && p.server.Lazy {
-			there.parts = append(there.parts, p)
-		} else {
-			here.parts = append(here.parts, p)
-		}
-	}
-	if !v.wording.Told || maxChars <= 0 || len(here.parts) == 0 || len(there.parts) == 0 {
-		return v, Texts{&View{content: &content{}}}
-	}
-	here.sort()
-	there.sort()
-	here.told = len(there.parts)
-	return Texts{&View{content: here, wording: v.wording}}, Texts{&View{content: there, wording: v.wording}}
 }
 
 // instructions are those of single-wrap mode, which begin with an intro.

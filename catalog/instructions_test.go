@@ -10,15 +10,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// told is the view for hosts whose models read the instructions.
-func told(v *View) Texts { return (&View{content: v.content, wording: Wording{Told: true}}).Texts() }
-
 // linesOf are what the lines of servers say in texts, by their names.
 func linesOf(texts ...string) map[string][]string {
 	lines := map[string][]string{}
 	for line := range strings.Lines(strings.Join(texts, "\n")) {
 		if line, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
-			name, words, _ := strings.Cut(strings.Replace(line, " (load_mcp)", "", 1), ": ")
+			name, words, _ := strings.Cut(line, ": ")
 			lines[name] = append(lines[name], words)
 		}
 	}
@@ -46,34 +43,33 @@ func store(c *Catalog, name string, l *Listing) {
 	c.RememberServer(name, &Stored{Count: len(l.Tools), ReadTools: func() []json.RawMessage { return l.Tools }})
 }
 
-func TestManyServersAreInBothTexts(t *testing.T) {
-	v := told(hundred(1).View())
-	description, instructions := v.Describe(2048), v.Instructions(2048)
-	golden(t, "instructions_divided", description+"\n---\n"+instructions)
-	for name, said := range linesOf(description, instructions) {
+func TestManyServersAreInTwoTexts(t *testing.T) {
+	v := hundred(1).View().Texts()
+	first, rest := v.Describe(2048), v.DescribeRest("Use a tool.", 2048)
+	golden(t, "describe_divided", first+"\n---\n"+rest)
+	for name, said := range linesOf(first, rest) {
 		if said[0] == "" {
 			t.Errorf("nothing is said of %s", name)
 		}
 	}
 	for _, every := range []int{1, 3, 100} {
-		v := told(hundred(every).View())
-		for limit := 1; limit < 8000; limit += 101 {
-			description, instructions := v.Describe(limit), v.Instructions(limit)
-			if n := max(display.Units(description), display.Units(instructions)); n > limit {
+		v := hundred(every).View().Texts()
+		for limit := 11; limit < 8000; limit += 101 {
+			first, rest := v.Describe(limit), v.DescribeRest("Use a tool.", limit)
+			if n := max(display.Units(first), display.Units(rest)); n > limit {
 				t.Fatalf("%d units under a limit of %d", n, limit)
 			}
-			lines := linesOf(description, instructions)
+			lines := linesOf(first, rest)
 			for _, info := range v.Servers() {
 				if n := len(lines[info.Name]); info.Lazy && (n > 1 || n == 0 && limit >= 2000) {
-					t.Fatalf("limit %d: %s has %d lines:\n%s\n---\n%s", limit, info.Name, n, description, instructions)
+					t.Fatalf("limit %d: %s has %d lines:\n%s\n---\n%s", limit, info.Name, n, first, rest)
 				}
 			}
 		}
 	}
 }
 
-// Which servers the instructions have does not depend on what is known of servers: a host may
-// read them long before the description, or after.
+// Which servers the rest are does not depend on what is known of servers: a load moves no line.
 func TestDivisionIsThatOfTheConfig(t *testing.T) {
 	c := hundred(3)
 	names := func(text string) (names []string) {
@@ -83,19 +79,18 @@ func TestDivisionIsThatOfTheConfig(t *testing.T) {
 		slices.Sort(names)
 		return names
 	}
-	before := names(told(c.View()).Instructions(2048))
+	before := names(c.View().Texts().DescribeRest("", 2048))
 	for i := range 100 {
 		store(c, fmt.Sprintf("server-%02d", i), tools("read", "Read it.", "write", "Write it."))
 	}
-	equal(t, names(told(c.View()).Instructions(2048)), before)
+	equal(t, names(c.View().Texts().DescribeRest("", 2048)), before)
 }
 
 // What fits into the description with words is there alone.
 func TestFewServersAreInTheDescriptionAlone(t *testing.T) {
 	for _, v := range []*View{office().View(), New().View(), one(Server{Name: "a", Single: true}, tools("x", ""))} {
 		for _, limit := range []int{0, 2048} {
-			equal(t, told(v).Describe(limit), v.Texts().Describe(limit))
-			equal(t, told(v).Instructions(limit), v.Texts().Instructions(limit))
+			equal(t, v.Texts().DescribeRest("Use a tool.", limit), "Use a tool.")
 		}
 	}
 }

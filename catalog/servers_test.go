@@ -25,7 +25,7 @@ func shownOf(servers []Server, maxChars int) map[string]string {
 	c := New()
 	c.Declare(servers)
 	shown := map[string]string{}
-	for line := range strings.Lines(c.View().Texts().Describe(maxChars)) {
+	for line := range strings.Lines(c.View().Texts().Describe(maxChars) + "\n" + c.View().Texts().DescribeRest("", maxChars)) {
 		if line, ok := strings.CutPrefix(line, "- "); ok {
 			name, words, _ := strings.Cut(strings.TrimSpace(line), ":")
 			shown[name] = words

@@ -40,7 +40,7 @@ func viewsOf(parts []*serverView) *Views {
 			views[follows] = newView(own)
 		}
 	}
-	views[NoTasks].worded = wordingsOf(&views)
+	views[NoTasks].worded = splitOf(&views)
 	return &views
 }
 

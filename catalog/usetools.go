@@ -11,42 +11,36 @@ const useTool = "use_tool"
 // calls. It calls those that may do less, too.
 var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
 
-// A Wording is how the texts of views are for a host.
-type Wording struct {
-	Split bool // it sees [UseTools] in the place of use_tool
-	Told  bool // its models read the instructions: servers may be in these alone
-}
+// Split returns the views with the texts for hosts that see [UseTools]. They are the same
+// views for each call.
+func (vs *Views) Split() *Views { return vs[NoTasks].worded() }
 
-// Worded returns the views with the texts for a host. They are the same views for each call.
-func (vs *Views) Worded(w Wording) *Views {
-	if w == (Wording{}) {
-		return vs
-	}
-	return vs[NoTasks].worded[w]()
-}
-
-// wordingsOf returns functions that make the views of other wordings, once each.
-func wordingsOf(views *Views) map[Wording]func() *Views {
-	all := map[Wording]func() *Views{}
-	for _, w := range []Wording{{Split: true}, {Told: true}, {Split: true, Told: true}} {
-		all[w] = sync.OnceValue(func() *Views {
-			var worded Views
-			for i, v := range views {
-				if i > 0 && v == views[NoTasks] {
-					worded[i] = worded[NoTasks]
-					continue
-				}
-				worded[i] = &View{content: v.content, wording: w}
+// splitOf returns a function that makes these views, once.
+func splitOf(views *Views) func() *Views {
+	return sync.OnceValue(func() *Views {
+		var split Views
+		for i, v := range views {
+			if i > 0 && v == views[NoTasks] {
+				split[i] = split[NoTasks]
+				continue
 			}
-			return &worded
-		})
+			split[i] = &View{content: v.content, split: true}
+		}
+		return &split
+	})
+}
+
+// FirstUseTool returns the name of the first tool of ours through which discover calls tools.
+func (v *View) FirstUseTool() string {
+	if v.split {
+		return UseTools[ReadOnly]
 	}
-	return all
+	return useTool
 }
 
 // useTools has a text that says use_tool name the tools that there are.
 func (v Texts) useTools(text string) string {
-	if !v.wording.Split {
+	if !v.split {
 		return text
 	}
 	return strings.ReplaceAll(text, useTool, "use_tool_*")
@@ -54,7 +48,7 @@ func (v Texts) useTools(text string) string {
 
 // UseTool returns the name of the tool of ours through which discover calls t.
 func (v *View) UseTool(t *Tool) string {
-	if !v.wording.Split {
+	if !v.split {
 		return useTool
 	}
 	return UseTools[t.Access]

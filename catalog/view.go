@@ -15,7 +15,7 @@ import (
 // filters, aliases and overrides applied.
 type View struct {
 	*content
-	wording Wording
+	split bool // for hosts that see [UseTools] in the place of use_tool
 }
 
 // content is what a view shows.
@@ -30,9 +30,9 @@ type content struct {
 	merge  sync.Once
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
-	worded map[Wording]func() *Views // see Views.Worded; of the view of hosts that follow no tasks
+	worded func() *Views // see Views.Split; of the view of hosts that follow no tasks
 
-	told int // servers that are in the instructions, see divide
+	rest int // servers that are in another text, -1 in that one; see divide
 }
 
 // newView merges parts, given in config order. Where tools have yet to be read, those

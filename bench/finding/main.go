@@ -102,13 +102,13 @@ var faults = []sabotage.Fault{
 	},
 	{
 		Name:  "instructions repeat the catalogue",
-		Edits: []sabotage.Edit{{File: "catalog/instructions.go", Old: "	text := v.useTools(fmt.Sprintf(introText, \"\"))\n", New: "	text := v.useTools(introText) + v.Describe(maxChars)\n"}},
+		Edits: []sabotage.Edit{{File: "catalog/instructions.go", Old: "	text := v.useTools(introText)\n", New: "	text := v.useTools(introText) + v.Describe(maxChars)\n"}},
 		Found: "tokens at the start",
 	},
 	{
-		Name:  "instructions have no servers",
-		Edits: []sabotage.Edit{{File: "catalog/instructions.go", Old: "room < 0 && p.server.Lazy", New: "room < -1<<20 && p.server.Lazy"}},
-		Found: "words to claude-code",
+		Name:  "servers without room are not shown",
+		Edits: []sabotage.Edit{{File: "catalog/describe.go", Old: "	if len(rest.parts) == 0 {\n", New: "	if len(rest.parts) < 1000 {\n"}},
+		Found: "words to finding",
 	},
 }
 

@@ -105,11 +105,11 @@ func (b *bench) running(name string, servers []corpus.Server, written map[string
 	return b.talking(file, anyHost, use)
 }
 
-// Names that hosts give themselves: of one that is not known, and of one that shows its models
-// the instructions.
+// Names that hosts give themselves: of one that is not known, and of one that keeps its first
+// list.
 const (
-	anyHost   = "finding"
-	instructs = "claude-code"
+	anyHost = "finding"
+	keeping = "claude-code"
 )
 
 // talking starts dynmcp with a config for a host of a name, lets use talk to it and ends it.
@@ -132,7 +132,7 @@ func (b *bench) starts() error {
 		if err != nil {
 			return err
 		}
-		for _, client := range []string{anyHost, instructs} {
+		for _, client := range []string{anyHost, keeping} {
 			err := b.talking(file, client, func(h *host) error {
 				read, text, err := h.start()
 				if err != nil {
@@ -145,11 +145,7 @@ func (b *bench) starts() error {
 						said++
 					}
 				}
-				least := 1.
-				if set.servers > 38 && client == anyHost {
-					least = .38 // its description holds no more
-				}
-				b.least(fmt.Sprintf("%d servers: share that is shown with words to %s", set.servers, client), float64(said)/float64(len(servers)), least)
+				b.least(fmt.Sprintf("%d servers: share that is shown with words to %s", set.servers, client), float64(said)/float64(len(servers)), 1)
 				return nil
 			})
 			if err != nil {
@@ -169,13 +165,14 @@ func (h *host) start() (tokens int, text string, err error) {
 	}
 	tokens = count(h.instructions)
 	for _, t := range tools {
-		text, err := json.Marshal(t)
+		definition, err := json.Marshal(t)
 		if err != nil {
 			return 0, "", err
 		}
-		tokens += count(string(text))
+		tokens += count(string(definition))
+		text += t.Description + "\n"
 	}
-	return tokens, tools[0].Description + "\n" + h.instructions, nil
+	return tokens, text + h.instructions, nil
 }
 
 // wordsShown are what a text says of each server.

@@ -93,7 +93,7 @@ func (b *bench) print(n int) error {
 	if err != nil {
 		return err
 	}
-	return b.talking(file, instructs, func(h *host) error {
+	return b.talking(file, anyHost, func(h *host) error {
 		tools, err := h.tools()
 		if err != nil {
 			return err

@@ -74,8 +74,7 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	contains(t, load(host, "beta").Text(), "beta/echo")
 	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}))
 	host.WaitMethod("notifications/tools/list_changed", 1)
-	servers := block(catalogue(t, host), "mcp_servers")
-	contains(t, servers, "- beta: B", "- gamma (load_mcp): C")
+	contains(t, catalogue(t, host), "start when a tool of theirs is used:\n\n<mcp_servers>\n- beta: B\n</mcp_servers>", "call load_mcp with a name to get them.\n\n<mcp_servers>\n- gamma: C\n</mcp_servers>")
 }
 
 // What earlier runs have stored changes nothing while it is used either: the direct

@@ -85,13 +85,16 @@ func (s Scope) View() *catalog.View { return s.Views()[s.FollowedTasks()] }
 func (s Scope) Plain() *catalog.View { return s.Views()[catalog.NoTasks] }
 
 // Views returns the catalogue as sessions with the same scope see it.
-func (s Scope) Views() *catalog.Views { return s.env.Fleet.Views(s.Session).Worded(s.wording()) }
+func (s Scope) Views() *catalog.Views {
+	return worded(s.env.Fleet.Views(s.Session), s.set().Splits(s.HostProfile()))
+}
 
-// wording is how texts are written for the host. Instructions are read once: they describe
-// the servers only where the list of tools stays as well.
-func (s Scope) wording() catalog.Wording {
-	p := s.HostProfile()
-	return catalog.Wording{Split: s.set().Splits(p), Told: p.Instructs && s.isStable()}
+// worded returns views with the texts for hosts for which use_tool is split or not.
+func worded(views *catalog.Views, split bool) *catalog.Views {
+	if split {
+		return views.Split()
+	}
+	return views
 }
 
 // isStable reports whether the host's list of tools stays.
@@ -114,15 +117,12 @@ func (s Scope) Instructions() string {
 	if instructions == nil {
 		return ""
 	}
-	if wording := s.wording(); wording.Told { // as the list of tools, which stays
-		return instructions(s.unloaded(wording)[catalog.NoTasks])
-	}
 	return instructions(s.Plain())
 }
 
 // unloaded returns the catalogue in which no lazy server was loaded in this run.
-func (s Scope) unloaded(wording catalog.Wording) *catalog.Views {
-	return s.env.Catalog.Unloaded(s.In).Worded(wording)
+func (s Scope) unloaded(split bool) *catalog.Views {
+	return worded(s.env.Catalog.Unloaded(s.In), split)
 }
 
 // Offers reports whether the host is told of a capability.

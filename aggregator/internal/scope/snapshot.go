@@ -15,13 +15,13 @@ type kind struct {
 	only, in string // see sessions.Session
 	tree     bool
 	searches bool // and that counts
-	wording  catalog.Wording
-	longest  int // name of a tool
+	split    bool // use_tool
+	longest  int  // name of a tool
 }
 
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
-	k := kind{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), wording: s.wording(), longest: catalog.MaxDirect}
+	k := kind{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}
@@ -40,7 +40,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 		}
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
-			Unloaded: sync.OnceValue(func() *notify.Content { return content(s.unloaded(k.wording)) }),
+			Unloaded: sync.OnceValue(func() *notify.Content { return content(s.unloaded(k.split)) }),
 		}
 	})
 }

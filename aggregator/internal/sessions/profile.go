@@ -25,8 +25,6 @@ type Profile struct {
 	// less of calls of a tool that says it only reads: where the config leaves it to us,
 	// use_tool is split for it.
 	AsksByTool bool
-	// Instructs says that it shows its models our instructions.
-	Instructs bool
 	// maxName is how long the names of tools may be for it, 0 is MaxDirect, of which it
 	// puts prefix in front: where its config calls us dynmcp, as install does. What it does
 	// with longer ones differs: it loses the tool, or all of them, or cuts the names.
@@ -48,11 +46,11 @@ var hostProfiles = map[string]*Profile{
 	// first request; with --mcp-config it waits for all, which only its user knows. Tools of
 	// servers are deferred behind its tool search. With a longer name every request to the
 	// model fails (anthropics/claude-code#2326, #19882).
-	schema.HostClaudeCode: {client: "claude-code", StartupWait: 1200 * time.Millisecond, Freezes: true, Searches: true, AsksByTool: true, Instructs: true, prefix: "mcp__dynmcp__"},
+	schema.HostClaudeCode: {client: "claude-code", StartupWait: 1200 * time.Millisecond, Freezes: true, Searches: true, AsksByTool: true, prefix: "mcp__dynmcp__"},
 	// Its first turn goes to the model a second after the start, without the tools of
 	// servers that have not answered, and it never lists again (0.169). It replaces the end
 	// of longer names by a hash.
-	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, Instructs: true, prefix: "mcp__dynmcp__"},
+	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, prefix: "mcp__dynmcp__"},
 	// These list again when they are told to (0.61, 1.18). Gemini CLI cuts the middle out of
 	// longer names, which may make two into one.
 	schema.HostGeminiCLI: {client: "gemini-cli", StartupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_"},
