@@ -26,6 +26,19 @@ type Edit struct{ File, Old, New string }
 // Build builds dynmcp with the fault, in the module that the working directory is the root
 // of, and returns the program. The directory is the caller's to remove.
 func (f Fault) Build(dir string) (program string, err error) {
+	overlay, err := f.Overlay(dir)
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "dynmcp")
+	if err := programs.Go(nil, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp"); err != nil {
+		return "", fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return program, nil
+}
+
+// Overlay writes a file for go build -overlay that has the fault, to a directory of the caller.
+func (f Fault) Overlay(dir string) (file string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -49,15 +62,8 @@ func (f Fault) Build(dir string) (program string, err error) {
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return "", err
-	}
-	program = filepath.Join(dir, "dynmcp")
-	if err := programs.Go(nil, "build", "-overlay", file, "-o", program, "./cmd/dynmcp"); err != nil {
-		return "", fmt.Errorf("%s: %w", f.Name, err)
-	}
-	return program, nil
+	file = filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, overlay, 0o600)
 }
 
 // Apply returns the files of the module below root that the fault changes, as it leaves them.
