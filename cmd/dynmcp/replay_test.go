@@ -71,6 +71,129 @@ func TestReplayIsAsTheServer(t *testing.T) {
 	}
 }
 
+// subscribed has a host of the stateless era subscribe at a server, or at its recording, and
+// returns what it receives.
+func subscribed(t *testing.T, args ...string) (received []string) {
+	t.Helper()
+	host := mcptest.StartDynmcp(t, args...)
+	meta := mcptest.ModernMeta(nil)
+	call := func(name, arguments string) {
+		host.Call("tools/call", mcptest.ToolParams(name, arguments, meta))
+	}
+	host.GoRaw(`"a"`, "subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["fake://fakemcp/text"]},`+meta+`}`)
+	host.WaitMethod("notifications/subscriptions/acknowledged", 1)
+	call("touch", `{"uri":"fake://fakemcp/text"}`)
+	host.WaitMethod("notifications/resources/updated", 1)
+	call("add_tool", `{"name":"later"}`)
+	host.WaitMethod("notifications/tools/list_changed", 1)
+	call("end_listen", `{}`) // dynmcp opens another, and asks what it may have missed
+	call("add_tool", `{"name":"last"}`)
+	host.WaitMethod("notifications/tools/list_changed", 2)
+	for _, m := range host.Messages() {
+		received = append(received, m.Raw)
+	}
+	host.CloseStdin()
+	host.Wait()
+	slices.Sort(received) // the subscription and the calls have no common order
+	return received
+}
+
+// A host hears the same on a subscription at a server and at its recording.
+func TestReplayOfSubscriptions(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fake.jsonl")
+	server := subscribed(t, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t), "-era", "new")
+	again := subscribed(t, "--expose", "direct", "--", mcptest.Dynmcp(t), "replay", file)
+	if diff := cmp.Diff(server, again); diff != "" {
+		t.Errorf("the recording answers otherwise (-server +recording):\n%s", diff)
+	}
+}
+
+// A recording by hand: a subscription was replaced, and the server ended the second during a
+// call. A host with one subscription hears all on that. It hears nothing more of one that it
+// has cancelled.
+func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "listen.jsonl")
+	const about = `"_meta":{"io.modelcontextprotocol/subscriptionId":%d}`
+	var text strings.Builder
+	text.WriteString(`{"dynmcp_recording":1,"dynmcp":"1","began":"2026-01-01T00:00:00Z"}` + "\n")
+	for _, line := range [][2]string{
+		{"out", `"id":3,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}`},
+		{"in", `"method":"notifications/subscriptions/acknowledged","params":{` + fmt.Sprintf(about, 3) + `}`},
+		{"out", `"id":7,"method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true}}`},
+		{"in", `"method":"notifications/subscriptions/acknowledged","params":{` + fmt.Sprintf(about, 7) + `}`},
+		{"out", `"method":"notifications/cancelled","params":{"requestId":3}`},
+		{"out", `"id":8,"method":"one"`},
+		{"in", `"method":"notifications/tools/list_changed","params":{` + fmt.Sprintf(about, 7) + `}`},
+		{"in", `"id":7,"result":{` + fmt.Sprintf(about, 7) + `}`},
+		{"in", `"id":8,"result":{}`},
+	} {
+		fmt.Fprintf(&text, `{"ms":0,"dir":%q,"server":"s","message":{"jsonrpc":"2.0",%s}}`+"\n", line[0], line[1])
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := func(of ...string) string {
+		for i, line := range of {
+			of[i] = `{"jsonrpc":"2.0",` + strings.ReplaceAll(line, "ABOUT", `"_meta":{"io.modelcontextprotocol/subscriptionId"`) + `}`
+		}
+		return strings.Join(of, "\n")
+	}
+	for name, test := range map[string]struct{ sent, want string }{
+		"one": {
+			lines(`"id":"a","method":"subscriptions/listen","params":{"notifications":{"x":1}}`, `"id":1,"method":"one"`),
+			lines(`"method":"notifications/subscriptions/acknowledged","params":{ABOUT:"a"}}`,
+				`"method":"notifications/tools/list_changed","params":{ABOUT:"a"}}`, `"id":"a","result":{ABOUT:"a"}}`, `"id":1,"result":{}`),
+		},
+		"cancelled": {
+			lines(`"id":"a","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true}}`,
+				`"method":"notifications/cancelled","params":{"requestId":"a"}`, `"id":1,"method":"one"`),
+			lines(`"id":1,"result":{}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := mcptest.StartDynmcp(t, "replay", file)
+			for line := range strings.Lines(test.sent) {
+				host.Send(strings.TrimSpace(line))
+			}
+			host.CloseStdin()
+			host.Wait()
+			got := strings.Join(host.Lines(), "\n")
+			if name == "cancelled" { // it may have been acknowledged before
+				got = got[strings.LastIndex(got, "\n")+1:]
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A recording has the era in which the server was spoken to. It says so to a host of the other
+// one, and answers it through dynmcp.
+func TestReplayToTheOtherEra(t *testing.T) {
+	t.Parallel()
+	for recorded, other := range map[string]string{handshake: stateless, stateless: handshake} {
+		t.Run(recorded, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "fake.jsonl")
+			era := map[string]string{handshake: "old", stateless: "new"}[recorded]
+			server := talk(t, other, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t), "-era", era)
+			again := talk(t, other, "--expose", "direct", "--", mcptest.Dynmcp(t), "replay", file)
+			if diff := cmp.Diff(server, again); diff != "" || len(server) < 11 {
+				t.Errorf("the recording answers otherwise (-server +recording):\n%s", diff)
+			}
+			host := mcptest.StartDynmcp(t, "replay", file)
+			method, params := "tools/list", "{"+mcptest.ModernMeta(nil)+"}"
+			if other == handshake {
+				method, params = "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`
+			}
+			contains(t, host.Call(method, params).Raw, `"code":-32022`, "the server was recorded with version "+recorded, `"data":{"supported":["`+recorded+`"]}`)
+		})
+	}
+}
+
 // A request that was not recorded is refused with the nearest one; equal requests are answered
 // in their order; what was cancelled is not answered.
 func TestReplayOfOtherRequests(t *testing.T) {

@@ -74,6 +74,7 @@ type replayer struct {
 	playing []*player
 	ids     map[*exchange][]byte // under which requests were made this time
 	tokens  map[*exchange][]byte // for their progress
+	streams [][]byte             // ids of subscriptions that are open
 	asked   map[string]string    // ids of our requests, by the recorded ones
 	lastID  int
 }
@@ -168,18 +169,21 @@ func (r *replayer) receive(m wire.Message) error {
 	case m.Method == "notifications/cancelled":
 		id := wire.Get(m.Params, "requestId")
 		r.end(func(p *player) bool { return p.id != nil && bytes.Equal(p.id, id) })
+		r.close(id)
 		return nil
 	case m.Method == "":
 		r.resume(string(m.ID))
 		return nil
 	}
-	if x := r.script.find(m); x != nil {
+	x, otherEra := r.script.find(m), r.script.otherEra(m)
+	switch {
+	case x != nil && (!otherEra || m.Method == methodDiscover):
 		r.begin(x, m)
 		return nil
-	}
-	switch {
 	case m.ID == nil:
 		return nil
+	case otherEra:
+		return r.send(wire.Failure(m.ID, r.script.refusal()))
 	case m.Method == "ping":
 		return r.send(wire.Result(m.ID, []byte(`{}`)))
 	}
@@ -189,11 +193,14 @@ func (r *replayer) receive(m wire.Message) error {
 
 // begin plays an exchange for a request or a notification.
 func (r *replayer) begin(x *exchange, m wire.Message) {
-	if !x.over {
+	if !x.over && m.Method != methodListen {
 		r.log.Warn("the recording has no answer to this", "method", m.Method, "params", string(m.Params))
 	}
 	x.played = true
 	r.ids[x], r.tokens[x] = m.ID, wire.Get(m.Params, "_meta", "progressToken")
+	if m.Method == methodListen {
+		r.streams = append(r.streams, m.ID)
+	}
 	if len(x.events) > 0 {
 		r.playing = append(r.playing, &player{exchange: x, id: m.ID, began: time.Now()})
 	}
@@ -224,28 +231,52 @@ func (r *replayer) play(p *player) error {
 	}
 	defer r.resume("") // it may be over
 	switch {
+	case m.Method == "" && e.about.method == methodListen:
+		id := r.stream(e.about)
+		r.close(id)
+		m.Raw = wire.Set(m.Raw, "id", id)
+		return r.sendAs(m, id, "result", "_meta", transports.MetaSubscriptionID)
 	case m.Method == "":
 		return r.send([][]byte{wire.Set(m.Raw, "id", r.ids[e.about])})
 	case m.Method == "notifications/progress" && e.about != nil:
-		return r.sendAs(m, r.tokens[e.about], "progressToken")
+		return r.sendAs(m, r.tokens[e.about], "params", "progressToken")
 	case m.Method == "notifications/cancelled":
 		id := r.asked[string(wire.Get(m.Params, "requestId"))]
 		r.resume(id)
-		return r.sendAs(m, []byte(id), "requestId")
+		return r.sendAs(m, []byte(id), "params", "requestId")
 	case e.about != nil:
-		return r.sendAs(m, r.ids[e.about], "_meta", transports.MetaSubscriptionID)
+		return r.sendAs(m, r.stream(e.about), "params", "_meta", transports.MetaSubscriptionID)
 	}
 	return r.send([][]byte{m.Raw})
 }
 
-// sendAs sends a notification with another value in its params, or not at all if the host has
-// none there.
+// stream returns the id of the host's subscription that stands for a recorded one: its newest
+// if it has opened others than were recorded, nil if none is open.
+func (r *replayer) stream(x *exchange) []byte {
+	for _, id := range slices.Backward(r.streams) {
+		if r.ids[x] == nil || bytes.Equal(r.ids[x], id) {
+			return id
+		}
+	}
+	return nil
+}
+
+// close forgets a subscription that has ended.
+func (r *replayer) close(id []byte) {
+	r.streams = slices.DeleteFunc(r.streams, func(one []byte) bool { return bytes.Equal(one, id) })
+}
+
+// sendAs sends a message with another value at a path, or not at all if the host has none for
+// it.
 func (r *replayer) sendAs(m wire.Message, value []byte, path ...string) error {
 	if len(value) == 0 {
 		return nil
 	}
-	params := wire.Replace(m.Params, wire.Edit{Span: wire.Find(m.Params, path...), With: value})
-	return r.send([][]byte{wire.Set(m.Raw, "params", params)})
+	text := m.Raw
+	if at := wire.Find(text, path...); at.Len > 0 {
+		text = wire.Replace(text, wire.Edit{Span: at, With: value})
+	}
+	return r.send([][]byte{text})
 }
 
 func (r *replayer) send(message [][]byte) error {

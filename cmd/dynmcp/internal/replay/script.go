@@ -126,7 +126,11 @@ func (c *connection) received(at float64, m wire.Message) {
 		if e.about = c.byID[string(m.ID)]; e.about == nil {
 			return // its request was not recorded
 		}
-		to, c.last, e.about.over = e.about, e.about, true
+		e.about.over = true
+		if e.about.method == methodListen {
+			break // what ended it was sent since
+		}
+		to, c.last = e.about, e.about
 		c.open = slices.DeleteFunc(c.open, func(x *exchange) bool { return x == to })
 	case "notifications/progress":
 		e.about = c.tokens[string(wire.Get(m.Params, "progressToken"))]
@@ -154,11 +158,13 @@ func keyOf(params []byte) string {
 	return string(text)
 }
 
-// methodListen is the request whose response ends a subscription.
-const methodListen = "subscriptions/listen"
+const (
+	methodDiscover = "server/discover"
+	methodListen   = "subscriptions/listen" // its response ends a subscription
+)
 
 // alike are methods of which any request stands for another: their params are the host's own.
-var alike = []string{"initialize", "server/discover", methodListen}
+var alike = []string{"initialize", methodDiscover, methodListen}
 
 // find returns the exchange that a request or a notification repeats, nil for none. Equal ones
 // are found in their order, and the last one again.
@@ -189,14 +195,45 @@ func fitsRedacted(redacted, key string) bool {
 	return regexp.MustCompile(`^(?s:` + pattern + `)$`).MatchString(key)
 }
 
+// version returns the protocol version in which the server was spoken to, "" if that was not
+// recorded.
+func (s script) version() string {
+	for _, x := range s["initialize"] {
+		for _, e := range x.events {
+			if version, ok := wire.Text(wire.Get(e.message.Result, "protocolVersion")); ok {
+				return version
+			}
+		}
+	}
+	if len(s[methodDiscover]) > 0 {
+		return transports.StatelessVersion
+	}
+	return ""
+}
+
+// otherEra reports whether a request is of the era in which the server was not spoken to.
+func (s script) otherEra(m wire.Message) bool {
+	version := s.version()
+	if version >= transports.StatelessVersion {
+		return m.Method == "initialize"
+	}
+	return version != "" && wire.Get(m.Params, "_meta", transports.MetaVersion) != nil
+}
+
+// refusal is the error for a request of the other era.
+func (s script) refusal() *wire.Error {
+	version := s.version()
+	return &wire.Error{
+		Code:    transports.CodeUnsupportedVersion,
+		Message: fmt.Sprintf("the server was recorded with version %s of the protocol; dynmcp -- dynmcp replay FILE answers hosts of all versions", version),
+		Data:    fmt.Appendf(nil, `{"supported":[%q]}`, version),
+	}
+}
+
 // missing is the error for a request that was not recorded.
 func (s script) missing(m wire.Message) *wire.Error {
 	all := s[m.Method]
-	switch {
-	case len(all) == 0 && m.Method == "initialize" && len(s["server/discover"]) > 0:
-		data := fmt.Appendf(nil, `{"supported":[%q]}`, transports.StatelessVersion)
-		return &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "the recording has no initialize: the server was spoken to in the stateless era", Data: data}
-	case len(all) == 0:
+	if len(all) == 0 {
 		methods := strings.Join(slices.Sorted(maps.Keys(s)), ", ")
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("the recording has no request %s; it has: %s", m.Method, methods)}
 	}
