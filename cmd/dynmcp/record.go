@@ -35,7 +35,7 @@ was recorded.`,
 			if *path == "" || *most < 1 {
 				return hint.With(errors.New("the recording needs a file, of a megabyte at least"), "dynmcp record -o FILE --max-mb 64 -- COMMAND")
 			}
-			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0}, *most<<20)
+			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0, Expose: flags.expose}, *most<<20)
 			if err != nil {
 				return err
 			}

@@ -309,7 +309,8 @@ func TestRecordingBecomesTranscript(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fake.jsonl")
 	talk(t, handshake, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
 	text := printed(t, 0, "replay", "--transcript", file)
-	contains(t, text, "-- setup --\nhost -\nupstream scripted -\nsingle\n-- transcript --\nhost sends          | {\"id\":1,\"method\":\"initialize\"", "upstream receives   | {", "upstream sends      | {", "host receives       | {")
+	contains(t, text, "-- setup --\nhost -\nupstream 2025-11-25 {}\nsingle\nexpose direct\n-- upstream initialize --\n{",
+		"-- upstream tools/list --\n{", "-- transcript --\nhost sends          | {\"id\":1,\"method\":\"initialize\"", "upstream receives   | {", "upstream sends      | {", "host receives       | {")
 	shown := printed(t, 0, "inspect", file, "--method", "tools/*", "--server", "fakemcp")
 	if lines := strings.Split(strings.TrimSpace(shown), "\n"); len(lines) != 14 || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, "fakemcp tools/") }) {
 		t.Errorf("inspect: %d lines\n%s", len(lines), shown)

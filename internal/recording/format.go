@@ -35,6 +35,7 @@ type Header struct {
 	Dynmcp string    `json:"dynmcp"` // the version that has written it
 	Began  time.Time `json:"began"`
 	Single bool      `json:"single,omitempty"` // the run had one server, as whom it appeared
+	Expose []string  `json:"expose,omitempty"` // the surfaces that --expose named
 	Part   int       `json:"part,omitempty"`   // from 2 on in the files that follow the first
 }
 

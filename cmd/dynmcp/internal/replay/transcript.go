@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,38 +12,101 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/internal/recording"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // transcriptOf makes a transcript of a recording, as transcript_test.go of package aggregator
-// plays it. Hosts and servers do what was recorded, and nothing by themselves.
+// plays it. Hosts do what was recorded, and nothing by themselves. Servers answer by themselves
+// what they are asked at the start, as they did: the order of that is not always the same.
 func transcriptOf(header recording.Header, lines []recording.Line) []byte {
 	names := namesOf(lines)
+	starts := map[string]*start{}
 	var setup, script bytes.Buffer
-	for _, name := range slices.Sorted(maps.Values(names)) {
-		if strings.HasPrefix(name, "host") {
-			fmt.Fprintf(&setup, "%s -\n", name)
-		} else {
-			fmt.Fprintf(&setup, "%s scripted -\n", name)
-		}
-	}
-	if header.Single {
-		setup.WriteString("single\n")
-	}
 	for _, l := range lines {
+		name := names[actor(l)]
 		if l.Message == nil {
 			continue
+		}
+		if l.Host == "" {
+			if starts[name] == nil {
+				starts[name] = &start{asked: map[string]string{}, answers: map[string][]byte{}}
+			}
+			if starts[name].takes(l) {
+				continue
+			}
 		}
 		verb := "receives"
 		if l.Dir == "in" {
 			verb = "sends"
 		}
 		text := strings.Replace(string(l.Message), `{"jsonrpc":"2.0",`, `{`, 1)
-		fmt.Fprintf(&script, "%-19s | %s\n", names[actor(l)]+" "+verb, text)
+		fmt.Fprintf(&script, "%-19s | %s\n", name+" "+verb, text)
 	}
-	return txtar.Format(&txtar.Archive{
+	archive := &txtar.Archive{
 		Comment: fmt.Appendf(nil, "Recorded at %s with dynmcp %s.\n\n", header.Began.Format(time.DateTime), header.Dynmcp),
-		Files:   []txtar.File{{Name: "setup", Data: setup.Bytes()}, {Name: "transcript", Data: script.Bytes()}},
-	})
+		Files:   []txtar.File{{Name: "setup"}},
+	}
+	for _, name := range slices.Sorted(maps.Values(names)) {
+		if s := starts[name]; s == nil {
+			fmt.Fprintf(&setup, "%s -\n", name)
+		} else {
+			fmt.Fprintf(&setup, "%s %s {}\n", name, s.version())
+			for _, method := range slices.Sorted(maps.Keys(s.answers)) {
+				archive.Files = append(archive.Files, txtar.File{Name: name + " " + method, Data: append(s.answers[method], '\n')})
+			}
+		}
+	}
+	if header.Single {
+		setup.WriteString("single\n")
+	}
+	if header.Expose != nil {
+		fmt.Fprintf(&setup, "expose %s\n", strings.Join(header.Expose, " "))
+	}
+	archive.Files[0].Data = setup.Bytes()
+	archive.Files = append(archive.Files, txtar.File{Name: "transcript", Data: script.Bytes()})
+	return txtar.Format(archive)
+}
+
+// A start is what a server was asked first on each of its connections.
+type start struct {
+	asked   map[string]string // the methods by connection and id, "" by connection and method
+	answers map[string][]byte // the first results, by method
+}
+
+var atStart = []string{"initialize", methodDiscover, methodListen, "tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+
+// takes reports whether a line is part of the start, and keeps what it says.
+func (s *start) takes(l recording.Line) bool {
+	m, err := wire.Parse(l.Message)
+	if err != nil {
+		return false
+	}
+	at := func(what []byte) string { return fmt.Sprintf("%d %s", l.Conn, what) }
+	_, again := s.asked[at([]byte(m.Method))]
+	switch {
+	case l.Dir == "out" && slices.Contains(atStart, m.Method) && !again:
+		s.asked[at([]byte(m.Method))], s.asked[at(m.ID)] = "", m.Method
+		return true
+	case l.Dir == "out":
+		return m.Method == "notifications/initialized"
+	case m.Method == "notifications/subscriptions/acknowledged":
+		return s.asked[at(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))] == methodListen
+	}
+	method := s.asked[at(m.ID)]
+	if m.Method != "" || method == "" || method == methodListen {
+		return false
+	}
+	if m.Result != nil && s.answers[method] == nil {
+		s.answers[method] = bytes.Clone(m.Result)
+	}
+	return true
+}
+
+// version returns the version that the server spoke.
+func (s *start) version() string {
+	version, _ := wire.Text(wire.Get(s.answers["initialize"], "protocolVersion"))
+	return cmp.Or(version, transports.StatelessVersion)
 }
 
 // An actor is a host or a server.
