@@ -107,8 +107,11 @@ func (s *soak) launch(set setting) (*host, error) {
 		level = "error"
 	}
 	var verb []string
-	if set.serves {
+	switch {
+	case set.serves:
 		verb, level = []string{"serve", "--http", "127.0.0.1:0"}, "info" // at which it says where
+	case s.recordings != "":
+		verb = []string{"record", "-o", filepath.Join(s.recordings, "soak.jsonl")} // the next one gets a number
 	}
 	line := slices.Concat(set.under, []string{s.dynmcp}, verb, []string{"--log-level", level, "-c", path})
 	h.cmd = exec.Command(line[0], line[1:]...)

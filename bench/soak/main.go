@@ -73,6 +73,10 @@
 //	    -gateway 1000000 -abandoned 10000 \
 //	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         what a release needs
 //
+// A step that failed is repeated with -record DIR and -only. dynmcp inspect shows what passed,
+// and dynmcp replay stands in for its servers. Without -record nothing is recorded, since
+// that takes memory, which is judged.
+//
 // Goroutines are counted from outside: dynmcp has no port for that, but prints
 // its stacks when SIGQUIT ends it. Times are printed, and judged by shared alone. A count
 // that is not what it must be is printed behind FAIL, and the exit status is
@@ -93,6 +97,7 @@ import (
 type soak struct {
 	verdict.Verdict
 	dir, dynmcp, fake string
+	recordings        string // where each dynmcp on pipes is recorded; "" is nowhere
 }
 
 func main() {
@@ -113,6 +118,7 @@ func main() {
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, and take no other `steps`")
 	s := &soak{}
+	flag.StringVar(&s.recordings, "record", "", "the `directory` for recordings of each dynmcp on pipes: repeat a step with it that failed")
 	flag.Parse()
 	if *selftest {
 		*only = "selftest"
