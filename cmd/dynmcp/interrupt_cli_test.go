@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -13,9 +12,6 @@ import (
 // and a call that runs is cancelled.
 func TestInterruptedVerbs(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("os.Interrupt cannot be sent to a process")
-	}
 	for _, c := range []struct {
 		name   string
 		server []string
@@ -31,7 +27,7 @@ func TestInterruptedVerbs(t *testing.T) {
 			t.Parallel()
 			slow := fake(t, "slow", c.server...)
 			config := mcptest.Config(t, document([]entry{slow}))
-			host := mcptest.StartDynmcp(t, append(c.verb, "-c", config)...)
+			host := mcptest.Start(t, mcptest.HostOptions{Args: append([]string{mcptest.Dynmcp(t)}, append(c.verb, "-c", config)...), Console: true})
 			slow.WaitFor(c.until, 1)
 			host.Signal(os.Interrupt)
 			if code := host.Wait(); code != 130 {

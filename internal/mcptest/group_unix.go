@@ -5,15 +5,14 @@ package mcptest
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"syscall"
 )
 
 // begin starts the child as the leader of a process group, so that a signal can
 // reach it and what it starts.
-func begin(cmd *exec.Cmd, _ string) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd.Start()
+func begin(p *Process) error {
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return p.cmd.Start()
 }
 
 // killGroup may come late: the leader is gone and its group, if empty, too.

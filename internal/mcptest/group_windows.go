@@ -2,8 +2,12 @@ package mcptest
 
 import (
 	"errors"
+	"fmt"
+	"log"
 	"os"
 	"os/exec"
+	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -16,13 +20,17 @@ import (
 var jobs sync.Map
 
 // begin starts a process in a job, out of reach of a Ctrl-C of our console.
-func begin(cmd *exec.Cmd, marker string) error {
+func begin(p *Process) error {
+	cmd := p.cmd
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return err
 	}
-	jobs.Store(marker, job)
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED}
+	jobs.Store(p.marker, job)
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED, HideWindow: true}
+	if p.opts.Console {
+		cmd.SysProcAttr.CreationFlags = windows.CREATE_NEW_CONSOLE | windows.CREATE_SUSPENDED
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -69,12 +77,18 @@ func Processes(marker string) []int {
 	return found
 }
 
-// terminate can only kill: no other signal reaches one process.
+// terminate can only kill: no signal like SIGTERM reaches one process.
 func (p *Process) terminate() { p.Signal(os.Kill) }
 
-// signal skips the test if the signal is one that Windows lacks.
+// signal has a process with a console interrupted as by Ctrl-C. It skips the test if the
+// signal is one that Windows lacks.
 func (p *Process) signal(s os.Signal) error {
-	if s != os.Kill {
+	switch {
+	case s == os.Interrupt && p.opts.Console:
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", interrupts, p.Pid()))
+		return cmd.Run()
+	case s != os.Kill:
 		p.t.Skipf("Windows cannot send %v to a process", s)
 	}
 	err := p.cmd.Process.Signal(s)
@@ -83,6 +97,28 @@ func (p *Process) signal(s os.Signal) error {
 	}
 	return err
 }
+
+// interrupts names the variable in which this program is told to be on the console of the
+// process with that id, and to press Ctrl-C there. A process has one console at a time.
+const interrupts = "MCPTEST_INTERRUPTS"
+
+func init() {
+	pid, err := strconv.ParseUint(os.Getenv(interrupts), 10, 32)
+	if err != nil {
+		return
+	}
+	signal.Ignore(os.Interrupt)
+	_, _, _ = kernel32.NewProc("FreeConsole").Call() // it may have none
+	if ok, _, err := kernel32.NewProc("AttachConsole").Call(uintptr(pid)); ok == 0 {
+		log.Fatalf("AttachConsole: %v", err)
+	}
+	if err := windows.GenerateConsoleCtrlEvent(windows.CTRL_C_EVENT, 0); err != nil {
+		log.Fatalf("GenerateConsoleCtrlEvent: %v", err)
+	}
+	os.Exit(0)
+}
+
+var kernel32 = windows.NewLazySystemDLL("kernel32.dll")
 
 func killPid(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {

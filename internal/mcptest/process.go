@@ -29,6 +29,9 @@ type HostOptions struct {
 	// Orphans says that descendants are expected to outlive the process. They are
 	// killed all the same.
 	Orphans bool
+	// Console gives the process a console of its own on Windows. Without one it cannot be
+	// interrupted there.
+	Console bool
 }
 
 // A Process is a child whose end the test sees to. When the test ends its stdin is
@@ -93,7 +96,7 @@ func (p *Process) launch() error {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errw
 	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
-	err := begin(p.cmd, p.marker)
+	err := begin(p)
 	for _, theirs := range []*os.File{in, out, errw} {
 		_ = theirs.Close()
 	}
