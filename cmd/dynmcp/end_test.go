@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,13 +51,18 @@ func TestEndTakesTheWholeTreeAlong(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			host := serve(t, fake(t, "alpha"), deferred(t, "later", "Later"), deferred(t, "never", "Never"))
+			config := mcptest.Config(t, document([]entry{fake(t, "alpha"), deferred(t, "later", "Later"), deferred(t, "never", "Never")}))
+			host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Console: name == "SIGINT"})
+			greet(host)
 			pids := tree(t, host, "alpha", "later")
 			end(host)
 			if code := host.Wait(); code != 0 {
 				t.Errorf("got exit status %d, want 0", code)
 			}
 			mcptest.WaitGone(t, pids...)
+			if runtime.GOOS == "windows" && name == "SIGINT" {
+				mcptest.WaitVanished(t, host.Marker()) // its console ends behind it
+			}
 			if left := mcptest.Processes(host.Marker()); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}

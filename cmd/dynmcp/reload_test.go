@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -42,7 +43,7 @@ func (l *live) write(text string, rename bool) {
 	if !rename {
 		return
 	}
-	if err := os.Rename(path, l.path); err != nil {
+	if err := atomicfile.Rename(path, l.path); err != nil { // Wine refuses while it is read
 		l.t.Fatal(err)
 	}
 }
