@@ -241,7 +241,7 @@ func TestMaxCallsEndsWithTheTimeout(t *testing.T) {
 	})
 }
 
-// reload changes the entry of the server, which is started anew.
+// reload changes the entry of the server, which is started again.
 func (b *bounded) reload(change func(*schema.Server)) {
 	cfg := *b.agg.config()
 	cfg.Servers = slices.Clone(cfg.Servers)

@@ -41,9 +41,9 @@ func (s session) checkTool(to *forward.Route, waited bool) error {
 		Details: now.Changes(shown),
 	}
 	if mode == schema.OnChangeBlock {
-		failure.Hint = "list the tools anew, then call again"
+		failure.Hint = "list the tools again, then call again"
 		if how := s.Surface().HowToRead; how != nil {
-			failure.Hint = "read it anew with " + how(t.Name) + ", then call again"
+			failure.Hint = "read it again with " + how(t.Name) + ", then call again"
 		}
 		return failure
 	}

@@ -247,7 +247,7 @@ func placedFake(t *testing.T, name, more string, args ...string) (entry string, 
 	return fmt.Sprintf(`%q:{"command":%q,"args":%s,"env":{"PLACED":%q},"description":"A fake."%s}`, name, mcptest.Fake(t), words, marker, more), ledger
 }
 
-// A placed server has one process for all replicas, whoever calls it first and however
+// A placed server has one process for all replicas, whichever calls it first and however
 // many do at once.
 func TestPlacedServerRunsOnce(t *testing.T) {
 	t.Parallel()

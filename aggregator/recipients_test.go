@@ -94,7 +94,7 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	}
 }
 
-// What is kept of the audience is what a walk over all sessions finds, whoever comes, goes,
+// What is kept of the audience is what a walk over all sessions finds, when sessions come, go,
 // subscribes or asks for a level.
 func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 	agg := newQuiet(t, Options{})

@@ -54,7 +54,7 @@ func (c surfaceCall) Offered(server string, retry bool) bool {
 
 // readmitted says when a server that was given up is offered again. That load_mcp tries it
 // once more is for people to know: a model would ask for it without end.
-const readmitted = " It is offered again when whoever runs dynmcp reloads its config."
+const readmitted = " It is offered again after dynmcp's config is reloaded."
 
 func (c surfaceCall) GivenUp(server string) string {
 	u := c.agg.fleet.Get(c.Session, server)

@@ -28,7 +28,7 @@ import (
 //
 // Each file in testdata has prose on top, a setup, the upstreams' answers to
 // what they are asked at the start, and the transcript. What is sent is the
-// script; what is received is checked, and written anew by
+// script; what is received is checked, and written again by
 //
 //	go test ./aggregator -run Transcript -update
 //
@@ -139,7 +139,7 @@ func play(t *testing.T, archive *txtar.Archive, apart bool) []byte {
 		case !ok || len(words) < 2:
 			t.Fatalf("a step is WHO VERB | WHAT, got %q", step)
 		case words[len(words)-1] == "receives":
-			continue // it is written anew
+			continue // it is written again
 		}
 		out.WriteString(line(who, what))
 		if !st.act(words, what) {

@@ -46,7 +46,7 @@ func realServers(t testing.TB) ([]Server, []*Listing) {
 	return servers, listings
 }
 
-// entriesOf reads a list; where a server answered an error there is none.
+// entriesOf reads a list; an error of the server is an empty one.
 func entriesOf(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil

@@ -71,7 +71,7 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	}
 }
 
-// A search leaves nothing behind for the next one, whoever asks.
+// A search leaves nothing behind for the next one.
 func TestSearchesAtOnce(t *testing.T) {
 	v := madeCatalog(300).View()
 	queries := []string{"rename the dashboards of a project", "delete invoices", "issue", "nobody says platypus", "server-003"}

@@ -168,7 +168,7 @@ func TestIdleIsUnloadedAndWakes(t *testing.T) {
 		wantState(t, u, Ready) // it is in use
 		release()
 		time.Sleep(30 * time.Second)
-		_, release = use(t, u) // the time begins anew
+		_, release = use(t, u) // the time begins again
 		release()
 		time.Sleep(40 * time.Second)
 		wantState(t, u, Ready)

@@ -145,7 +145,7 @@ func (s *testSet) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
 }
 
 // What crashes in every call is started at once after the first crash, then
-// with pauses that grow: 12 times in a minute at most, whoever calls how often.
+// with pauses that grow: 12 times in a minute at most, however often it is called.
 func TestCrashLoopIsPaused(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
@@ -359,7 +359,7 @@ func TestFailuresAndLossesShareThePause(t *testing.T) {
 	})
 }
 
-// Whoever hears that its call was lost may call again before the connection's
+// A caller that hears that its call was lost may call again before the connection's
 // watcher has run.
 func TestCrashIsKnownToTheNextUse(t *testing.T) {
 	for range 50 {

@@ -130,7 +130,7 @@ func TestSetWithoutALogger(t *testing.T) {
 	s := NewSet(Options{})
 	defer s.Close()
 	if s.opts.Logger == nil {
-		t.Error("there is none")
+		t.Error("Set.Get found nothing")
 	}
 }
 

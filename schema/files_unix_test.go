@@ -98,7 +98,7 @@ func TestLoadPipe(t *testing.T) {
 	}
 }
 
-// Whoever reads may stop: a pipe that nobody writes to is not waited for.
+// A reader may stop: a pipe that nobody writes to is not waited for.
 func TestReadFilesCancelled(t *testing.T) {
 	path, _ := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())

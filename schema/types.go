@@ -35,7 +35,7 @@ type Config struct {
 	UseTool string
 	// Pin are the tools, by exposed name, that discover lists directly.
 	Pin []string
-	// Tree is the root of the configured tree, nil if there is none.
+	// Tree is the root of the configured tree, or nil.
 	Tree *Node
 	// Catalog holds the settings of the catalogue.
 	Catalog Catalog

@@ -157,7 +157,7 @@ func (f *Failure) Advice() string {
 	case f.Code == CodeProtocol:
 		return "the server breaks the protocol: see whether another version of it does better"
 	case sent:
-		return LookFirst + "; the next call connects anew if need be"
+		return LookFirst + "; the next call reconnects if needed"
 	case f.Code == CodeUnreachable:
 		return `see that it runs and that its "url" is right; the next call tries again`
 	case f.Code == CodeOverloaded:

@@ -47,7 +47,7 @@ func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 		time.Sleep(renewed - time.Hour)
 		use()
 		if got := revision(read) + revision(written); got != first {
-			t.Error("they are written anew each time")
+			t.Error("they are written again each time")
 		}
 		for range 5 {
 			time.Sleep(unused / 2)

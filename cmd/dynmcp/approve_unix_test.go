@@ -184,7 +184,7 @@ func TestRunFollowsAnApproval(t *testing.T) {
 	}
 }
 
-// The lock is committed: it has no secret of the command line, whoever writes it.
+// The lock is committed: it has no secret of the command line, whichever verb writes it.
 func TestLockHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const token = "canary-of-the-lock"

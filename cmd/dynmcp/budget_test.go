@@ -87,7 +87,7 @@ func evicted(t *testing.T, bad entry, says string) {
 		t.Errorf("got <mcp_servers> %q", got)
 	}
 	m := load(host, "bad")
-	contains(t, m.Text(), "Unknown MCP server: bad", "other", "bad was given up after 3 failures, because ", says, "offered again when whoever runs dynmcp reloads its config")
+	contains(t, m.Text(), "Unknown MCP server: bad", "other", "bad was given up after 3 failures, because ", says, "offered again after dynmcp's config is reloaded")
 	lacks(t, m.Text(), "retry") // which a model would take for an invitation
 	contains(t, use(host, "bad/echo", nil).Text(), "Unknown tool: bad/echo", "bad was given up after 3 failures")
 	if !m.IsError() {

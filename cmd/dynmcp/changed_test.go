@@ -79,7 +79,7 @@ func TestChangedToolIsBlockedUntilItWasRead(t *testing.T) {
 	t.Parallel()
 	host, files := staleHost(t, []string{filesTool}, `"on_change": "block"`)
 	for range 2 {
-		contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown", `hint: read it anew with discover_tool {"tool_name": "files/read"}, then call again`)
+		contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown", `hint: read it again with discover_tool {"tool_name": "files/read"}, then call again`)
 	}
 	if n := files.Count("call read"); n != 0 {
 		t.Errorf("%d calls", n)
@@ -184,7 +184,7 @@ func TestToolShownByAnySurfaceIsChecked(t *testing.T) {
 				return host.Tool(say.call, strings.Replace(say.callArguments, "%s", input, 1))
 			}
 			contains(t, string(host.Tool(say.read, say.readArguments).Raw), "Reads a file.")
-			contains(t, string(call(`{"path":"/a"}`).Raw), "has changed since it was shown", "read it anew with "+say.read)
+			contains(t, string(call(`{"path":"/a"}`).Raw), "has changed since it was shown", "read it again with "+say.read)
 			if n := files.Count("call read"); n != 0 {
 				t.Errorf("%d calls", n)
 			}

@@ -26,7 +26,7 @@ var connectVerb = cli.Verb{
 	Use:   "connect [--socket PATH]",
 	Short: "Serve a host from a run that others share",
 	Long: `Serve a host on stdin and stdout from a run that it shares with the other hosts of the
-same user and the same config. If there is none, it is started, and ends by itself when
+same user and the same config. It is started if needed, and ends by itself when
 no host has been connected for a while.
 
 Without --socket hosts share a run if they have the same config, profile, home and proxies, find

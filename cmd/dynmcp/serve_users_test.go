@@ -22,7 +22,7 @@ import (
 
 // Several users of one run over HTTP: each has a token of the same identity provider.
 
-// users serves a config over HTTP to whoever has a token.
+// users serves a config over HTTP to users with tokens.
 type users struct {
 	*webHost
 	issuer string

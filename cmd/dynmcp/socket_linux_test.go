@@ -30,7 +30,7 @@ func asNobody(f func() error) error {
 	return <-done
 }
 
-// Whoever may open the socket's file is asked who he is all the same, and so is who
+// A process that may open the socket's file is asked for its user all the same, and so is one that
 // listens on it.
 func TestAnotherUserIsNotServed(t *testing.T) {
 	if os.Getuid() != 0 {

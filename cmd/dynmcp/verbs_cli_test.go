@@ -102,7 +102,7 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("timeless"), []byte(text), 0o666))
 }
 
-// Help is golden, so that whoever changes it sees what users will read.
+// Help is golden, so that a change shows what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"ls", "test", "search", "outdated", "update", "warm", "diff", "approve", "call", "find", "describe", "read", "prompt", "run", "sandbox", "policy", "policy test", "log", "stats", "doctor", "tokens", "version", "serve", "connect",

@@ -59,7 +59,7 @@ func (r *Reader) Next(ctx context.Context, f *Filter) (lines []Line, err error) 
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			continue // it was removed, or is none of ours
+			continue // it was removed, or is not ours
 		}
 		end := bytes.LastIndexByte(text, '\n') + 1
 		for line := range bytes.Lines(text[min(at, int64(end)):end]) {

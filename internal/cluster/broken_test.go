@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// breakRecord changes one bit of a record, or writes junk in its place where there is none.
+// breakRecord changes one bit of a record, or writes junk if there is no record.
 func breakRecord(t *testing.T, store kv.Store, key string) {
 	t.Helper()
 	bucket, err := store.Bucket(t.Context(), Bucket)

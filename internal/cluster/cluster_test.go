@@ -52,7 +52,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 		defer b.Close()
 		first, second := take(t, a, "git"), take(t, a, "git")
 		if m, held := a.Where("git"); m.ID != a.ID() || !held {
-			t.Errorf("whoever has just taken it says that it is at %q, held: %t", m.Name, held)
+			t.Errorf("the replica that has just taken it says that it is at %q, held: %t", m.Name, held)
 		}
 		if first.Revision() != second.Revision() || first.Revision() == 0 {
 			t.Errorf("revisions %d and %d", first.Revision(), second.Revision())
@@ -356,7 +356,7 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 		}
 		l := lease{LeaseInfo: LeaseInfo{Name: "git", Owner: "other", Epoch: 2}}
 		for _, c := range []struct {
-			epoch uint64 // of the record, 0 is that there is none
+			epoch uint64 // of the record, 0 without one
 			free  bool
 		}{{0, true}, {1, false}, {2, false}, {3, true}} {
 			if c.epoch > 0 {
@@ -371,7 +371,7 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 	})
 }
 
-// A store that has lost everything counts its revisions anew.
+// A store that has lost everything starts its revisions again.
 func TestRevisionsThatBeginAnew(t *testing.T) {
 	v := newView("self", slog.New(slog.DiscardHandler))
 	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)

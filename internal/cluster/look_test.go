@@ -11,7 +11,7 @@ func (r *Replica) Valid() bool {
 	return valid
 }
 
-// Revision is the fencing token: whoever takes the lease later has a higher one.
+// Revision is the fencing token: a later holder of the lease has a higher one.
 func (l *Lease) Revision() uint64 {
 	l.held.leases.mu.Lock()
 	defer l.held.leases.mu.Unlock()

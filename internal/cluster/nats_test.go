@@ -89,7 +89,7 @@ func takeAll(t *testing.T, replicas []*Replica, dead string, names int) map[stri
 					t.Error(err)
 					return
 				}
-				go func() { // as whoever works with it does
+				go func() { // as a real holder does
 					select {
 					case <-l.Lost():
 						l.Release()

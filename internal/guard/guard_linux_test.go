@@ -249,7 +249,7 @@ func TestAGuardThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whoever ends all processes of a service means the guard too, which then ends its
+// A service manager that ends all processes of a service ends the guard too, which then ends its
 // tree as it would for us.
 func TestASignalToTheGuardItself(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func Delete(service, account string) error {
 	return err
 }
 
-// asking is held by whoever asks the keyring: a person whom it asks to unlock it is
+// asking is held while the keyring is asked: a person whom it asks to unlock it is
 // asked once, and one that never answers costs one goroutine.
 var asking = make(chan struct{}, 1)
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// New returns a function that returns expr compiled. It panics, each time, where expr
-// is none.
+// New returns a function that returns expr compiled. It panics, each time, if expr
+// is invalid.
 func New(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

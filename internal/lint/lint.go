@@ -141,7 +141,7 @@ func (c *checker) says(where, text string) {
 	}
 }
 
-// schema finds members of an input that ask for what is none of the tool's business.
+// schema finds members of an input that ask for what the tool does not need.
 func (c *checker) schema(schema json.RawMessage) {
 	for key, value := range wire.Members(wire.Get(schema, "properties")) {
 		name, _ := wire.Text(key)

@@ -25,7 +25,7 @@ func Events(r io.Reader) <-chan Event {
 }
 
 // readEvents calls each with every event until the stream ends. An event that the
-// stream breaks off is none.
+// stream breaks off is dropped.
 func readEvents(r io.Reader, each func(Event)) {
 	in := bufio.NewReader(r)
 	e, data := Event{Name: "message"}, []string(nil)

@@ -10,7 +10,7 @@ import (
 )
 
 // Processes returns the processes whose environment holds entry, NAME=VALUE,
-// whoever their parent is now. It is how a test finds orphans.
+// whatever their parent is now. It is how a test finds orphans.
 func Processes(entry string) []int {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {

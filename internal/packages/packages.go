@@ -82,8 +82,8 @@ func metadata(text []byte, field string) string {
 	return ""
 }
 
-// newest reads the newest of the files that match a pattern with the name of a package, nil if
-// there is none.
+// newest reads the newest of the files that match a pattern with the name of a package, or
+// nil.
 func newest(ctx context.Context, name, pattern string) []byte {
 	if name == "" || strings.ContainsAny(name, `*?[\:`) || strings.Contains(name, "..") || strings.HasPrefix(name, "/") {
 		return nil // a path or an address
@@ -106,7 +106,7 @@ func newest(ctx context.Context, name, pattern string) []byte {
 	return text
 }
 
-// home is the user's home directory, "" if there is none.
+// home is the user's home directory, or "".
 func home() string {
 	dir, err := os.UserHomeDir()
 	if err != nil {

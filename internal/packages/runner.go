@@ -100,7 +100,7 @@ var exactVersion = lazyregexp.New(`^v?\d+(\.\d+)*([-+.]?[0-9A-Za-z]+)*$`)
 
 // Running returns which package a command line runs, in which version, as KIND:NAME@VERSION,
 // "" for a command that runs none. The version is the one of the command line, or else of the
-// copy that npx, uvx or the container engine has; where there is none it is left out.
+// copy that npx, uvx or the container engine has; without one it is left out.
 func Running(ctx context.Context, command string, args []string, env map[string]string) string {
 	p := Of(command, args)
 	name, version := p.Cut()

@@ -107,8 +107,8 @@ func appendEscaped(dst, text []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, r), 6
 }
 
-// codeUnit returns what an escape \uXXXX at the beginning of text stands for, -1 if there
-// is none.
+// codeUnit returns what an escape \uXXXX at the beginning of text stands for, or
+// -1.
 func codeUnit(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1

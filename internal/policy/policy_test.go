@@ -169,7 +169,7 @@ func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 	}
 }
 
-// A policy with a mistake in it is none that runs.
+// A policy with a mistake does not run.
 func TestMistakesInRules(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"match":"a/b","do":"deny"}]`:                                                       "all other calls",

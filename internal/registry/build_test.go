@@ -164,7 +164,7 @@ func TestHostileServers(t *testing.T) {
 		"a kind with hints":  {pkg("nuget", "Some.Server", "0.4.0", `"runtimeHint":"dnx","runtimeArguments":[{"type":"positional","value":"--yes"}]`), "runs no packages of"},
 		"a kind that acts":   {pkg(`\u001b[2Jsh`, "x", "1.0.0"), "runs no packages of"},
 		"serves http":        {pkg("npm", "x", "1.0.0", `"transport":{"type":"streamable-http","url":"http://localhost:{port}/mcp"}`), "not spoken to by stdio"},
-		"a default's choice": {pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"A","choices":["a"],"default":"b"}]`), "none of its choices"},
+		"a default's choice": {pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"A","choices":["a"],"default":"b"}]`), "not among its choices"},
 		"an argument's kind": {pkg("npm", "x", "1.0.0", `"packageArguments":[{"type":"flag","name":"-x"}]`), "neither positional nor named"},
 		"a joined reference": {pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"A","value":"${a}{b}","variables":{"a":{"default":"{cmd:id"},"b":{"default":"}"}}}]`), "A=$${cmd:id}"},
 		"a bundle's address": {pkg("mcpb", "/tmp/x.mcpb", "1.0.0", `"fileSha256":"`+strings.Repeat("ab", 32)+`"`), "its bundle has no address"},

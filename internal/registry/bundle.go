@@ -304,7 +304,7 @@ func (b *bundle) resolve(r *resolver, s *schema.Server) {
 
 // fixed are the variables of manifests that nobody is asked for.
 func (b *bundle) fixed() map[string]string {
-	home, _ := os.UserHomeDir() // "" where there is none
+	home, _ := os.UserHomeDir() // "" if absent
 	return map[string]string{
 		"__dirname": b.dir, "HOME": home, "DESKTOP": filepath.Join(home, "Desktop"), "DOCUMENTS": filepath.Join(home, "Documents"),
 		"DOWNLOADS": filepath.Join(home, "Downloads"), "/": string(filepath.Separator), "pathSeparator": string(filepath.Separator),

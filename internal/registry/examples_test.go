@@ -18,7 +18,7 @@ import (
 // An argument of a server.json in all of its forms, and the words that it is to make.
 type drawn struct {
 	json  map[string]any
-	asks  string   // the question, "" where there is none
+	asks  string   // the question, or ""
 	words []string // with the answers one and two
 }
 

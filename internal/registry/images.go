@@ -17,7 +17,7 @@ import (
 const maxTagPages = 20
 
 // NewestTag returns the tag of an image and the highest of those that are written like it:
-// 1.2.0 and not 1.2.0-alpine, v2 and not 2. Without a number in it, there is none.
+// 1.2.0 and not 1.2.0-alpine, v2 and not 2. A tag without a number has no newest one.
 func NewestTag(ctx context.Context, ref string) (pinned, newest string, err error) {
 	name, pinned, ok := strings.Cut(ref[strings.LastIndexByte(ref, '/')+1:], ":")
 	if !ok || strings.Contains(ref, "@") || !anyDigit().MatchString(pinned) {

@@ -223,7 +223,7 @@ func (r *resolver) answer(q Question, within string) (all []piece) {
 	case len(all) > 0:
 	case q.Default != "":
 		if len(q.Choices) > 0 && !slices.Contains(q.Choices, q.Default) {
-			r.fail(fmt.Errorf("%s: its default is none of its choices", q.Name))
+			r.fail(fmt.Errorf("%s: its default is not among its choices", q.Name))
 		}
 		return []piece{{q.Default, false}}
 	case q.IsRequired:

@@ -41,7 +41,7 @@ type world struct {
 	other    string // the temporary directory of another server
 	victim   int    // a process with a secret in its environment
 	port     int    // of another server, on loopback
-	six      int    // the same over IPv6, 0 where there is none
+	six      int    // the same over IPv6, or 0
 	udp      int
 	proxy    int // the port that it may connect to
 	socket   string

@@ -21,7 +21,7 @@ type Sandbox struct {
 	log    *slog.Logger
 	tell   func(why string) // called for refused connections
 
-	listener *listener // nil is none
+	listener *listener // nil if unset
 
 	building sync.WaitGroup
 	err      error    // of building

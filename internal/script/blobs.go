@@ -76,7 +76,7 @@ func find(block []byte) ([]byte, engine.Blob) {
 	return data, engine.Blob{Type: kind, MIME: name, Size: (len(data) - 2) * 3 / 4}
 }
 
-// give returns a block that a script has returned, nil if there is none with that id or it was
+// give returns a block that a script has returned, nil if the id is unknown or it was
 // returned before.
 func (b *blobs) give(id int) json.RawMessage {
 	if id < 1 || id > len(b.blocks) {

@@ -23,7 +23,7 @@ type clockKey struct{}
 
 // StopClock stops the clock of the script that a call is made for, while a person is asked.
 // The function that it returns, which may be called more than once, starts the clock. Without
-// a script there is none to stop.
+// a script there is nothing to stop.
 func StopClock(ctx context.Context) (start func()) {
 	c, ok := ctx.Value(clockKey{}).(*clock)
 	if !ok {

@@ -24,7 +24,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	warm   *child // runs no script; nil is none
+	warm   *child // runs no script; nil if unset
 	idle   *time.Timer
 }
 

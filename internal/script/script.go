@@ -47,7 +47,7 @@ type Answerer func(context.Context, Call) (json.RawMessage, *Failure)
 type CallRecord struct {
 	Name    string // "server/tool", or a URI
 	Outcome string
-	Error   string // "" is none; that of an isError result too
+	Error   string // "" if unset; that of an isError result too
 	Took    time.Duration
 	Cut     bool // the script ended before it
 }

@@ -102,7 +102,7 @@ type finder struct {
 }
 
 // add notes a secret, without the quotes and the scheme in front of it, unless it
-// is a reference, is none whatever it is called, or overlaps what was found before.
+// is a reference, is harmless under any name, or overlaps what was found before.
 func (f *finder) add(name string, from, to int) {
 	value := f.text[from:to]
 	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {

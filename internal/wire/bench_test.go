@@ -184,7 +184,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"SendRequest": {0, func() { w.SendRequest(0, 1, "tools/call", params); w.WaitBelow(0) }},
 		"Send":        {0, func() { w.Send(params); w.WaitBelow(0) }},
 	} {
-		// room is made anew with every write that someone may wait for.
+		// room is allocated with every write that someone may wait for.
 		if strings.HasPrefix(name, "Send") {
 			test.allowed = 1
 		}

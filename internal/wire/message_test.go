@@ -73,7 +73,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// An error can be sent under the id of a message that is none.
+// An error can be sent under the id of an invalid message.
 func TestParseKeepsTheID(t *testing.T) {
 	m, err := Parse([]byte(`{"jsonrpc":"1.0","id":"a","method":"x"}`))
 	if !errors.Is(err, ErrEnvelope) || string(m.ID) != `"a"` {
@@ -185,7 +185,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// roundTrip writes a message anew and wants the same parts back.
+// roundTrip writes a message again and wants the same parts back.
 func roundTrip(t *testing.T, m Message) {
 	t.Helper()
 	var again string

@@ -42,7 +42,7 @@ func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	ends.Wait()
 }
 
-// endQuiet ends each session when nothing of it is in flight, until there is none or
+// endQuiet ends each session when nothing of it is in flight, until all have ended or
 // ctx ends.
 func (g *Gateway) endQuiet(ctx context.Context) {
 	ticker := time.NewTicker(50 * time.Millisecond)

@@ -29,8 +29,8 @@ type Options struct {
 	// path of it: a "node", a "tool" or "", nothing.
 	OpenTree func(edge Edge, principal string) (s *host.Session, end func(context.Context))
 	TreeKind func(path string) string
-	// InputSchema returns that of a tool by the name that it is called by, nil where
-	// there is none; some arguments have to be in headers, too.
+	// InputSchema returns that of a tool by the name that it is called by, or
+	// nil; some arguments have to be in headers, too.
 	InputSchema func(namespace, tool string) json.RawMessage
 	// Health says how a server is; false if the name is unknown.
 	Health func(namespace string) (Health, bool)

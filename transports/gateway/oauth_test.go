@@ -117,7 +117,7 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 		"of nobody":                     {ours.sign(jose.ES256, ours.key, claims("sub", "")), 401, "invalid_token"},
 		"without the scope":             {ours.sign(jose.ES256, ours.key, claims("scope", "other")), 403, "insufficient_scope"},
 		"no token":                      {"", 401, "resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/mcp\""},
-		"a text that is none":           {"a.b.c", 401, "resource_metadata"},
+		"a text that is no token":       {"a.b.c", 401, "resource_metadata"},
 	} {
 		a := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer "+c.token)
 		if a.status != c.status || !strings.Contains(a.header.Get("WWW-Authenticate"), c.says) {

@@ -260,7 +260,7 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 	work.Wait()
 }
 
-// callAll calls until stop is closed, in a session that it begins anew where that has
+// callAll calls until stop is closed, in a session that it begins again where that has
 // ended, or without one. The error is that of a call that failed.
 func callAll(client *http.Client, url string, sessions bool, stop <-chan struct{}, calls *atomic.Int64) error {
 	id := ""

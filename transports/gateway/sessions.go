@@ -32,7 +32,7 @@ type sessionsOf struct {
 	called list.List
 }
 
-// enter takes a place for a new session of a holder. Where there is none it returns a
+// enter takes a place for a new session of a holder. Without one it returns a
 // session that should end for it, nil if absent either.
 func (t *sessions) enter(holder string) (spare *session, ok bool) {
 	t.mu.Lock()

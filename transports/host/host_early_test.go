@@ -82,7 +82,7 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 }
 
 // A host that is read no further until initialize is answered is read again when
-// we end first: whoever reads it ends with its input.
+// we end first: its reader ends with its input.
 func TestHostEndsBeforeInitialized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})

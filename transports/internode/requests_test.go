@@ -166,7 +166,7 @@ func TestACallGoesOnWhereItWaits(t *testing.T) {
 	if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"b"`) {
 		t.Errorf("got %+v", got)
 	}
-	// Which one nobody has, or one that is gone: the request is for whoever gets it.
+	// Which one nobody has, or one that is gone: the request is for the replica that gets it.
 	for _, state := range []string{"of nobody", "what an upstream gave"} {
 		body, headers := modern(1, state)
 		if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"c"`) {

@@ -133,7 +133,7 @@ func TestLoginRefuses(t *testing.T) {
 	}
 }
 
-// A login page that is none, in the metadata of an authorization server, is shown to
+// An invalid login page, in the metadata of an authorization server, is shown to
 // nobody.
 func TestPagesOfEvilServersAreNotShown(t *testing.T) {
 	t.Parallel()

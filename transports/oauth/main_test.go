@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Setenv("DYNMCP_KEYRING", "off")
-	zalando.MockInit() // never the keyring of whoever runs the tests
+	zalando.MockInit() // never the keyring of the user who runs the tests
 	mcptest.Main(m)
 }
 

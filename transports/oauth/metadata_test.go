@@ -103,7 +103,7 @@ func TestResourceOfTheSameOrigin(t *testing.T) {
 	loggedIn(t, serverOf(as, nil))
 }
 
-// A page in the place of metadata, as servers of single-page applications have it, is none.
+// A page in the place of metadata, as servers of single-page applications have it, is ignored.
 func TestResourceMetadataThatIsAPage(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Resource: "none", Wrap: func(w http.ResponseWriter, r *http.Request) bool {

@@ -196,7 +196,7 @@ func TestCallTimeout(t *testing.T) {
 	})
 }
 
-// Progress shows that the upstream works: the time begins anew.
+// Progress shows that the upstream works: the time begins again.
 func TestCallProgressStartsTimeoutAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
@@ -319,7 +319,7 @@ func TestJunkIsCounted(t *testing.T) {
 	})
 }
 
-// A panic of whoever takes an answer ends this connection and nothing else.
+// A panic in the code that takes an answer ends this connection and nothing else.
 func TestPanicEndsConnection(t *testing.T) {
 	for name, timeout := range map[string]time.Duration{"in the reader": 0, "in the timer": time.Second} {
 		t.Run(name, func(t *testing.T) {

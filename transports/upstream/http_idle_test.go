@@ -18,7 +18,7 @@ import (
 )
 
 // Connections are kept for as many calls as there were at once: with a limit, those
-// beyond it would be made anew for every call.
+// beyond it would be made again for every call.
 func TestHTTPConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	const atOnce = 150

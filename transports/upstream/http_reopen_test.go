@@ -74,7 +74,7 @@ const someMessage = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\
 
 // A stream that ends again and again is asked for with pauses that double, up to
 // 30 seconds, and that the upstream can make longer but not shorter. Only a
-// message begins them anew.
+// message begins them again.
 func TestStreamIsNotHammered(t *testing.T) {
 	doubling := seconds(.5, 1, 2, 4, 8, 16, 30, 30)
 	for name, test := range map[string]struct {

@@ -207,7 +207,7 @@ func TestHTTPStallsInStart(t *testing.T) {
 	}
 }
 
-// The stream of what the upstream says unasked is opened anew where it stalls.
+// The stream of what the upstream sends unasked is reopened where it stalls.
 func TestHTTPListenStalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range stalls {

@@ -114,7 +114,7 @@ func TestStdioTimeoutTellsUpstream(t *testing.T) {
 }
 
 // Progress reaches the call under the host's token, before the result, and
-// starts the timeout anew.
+// restarts the timeout.
 func TestStdioProgress(t *testing.T) {
 	c := dial(t, fake(t, "-fault", "late-progress"), Options{})
 	for _, token := range []string{`"a-token"`, `7`, `"1"`} {

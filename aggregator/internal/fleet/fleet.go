@@ -101,7 +101,7 @@ func (f *Fleet) Includes(s *sessions.Session, server string) bool {
 	return (s.Only == "" || s.Only == server) && (s.In == "" || f.InProfile(s.In, server))
 }
 
-// Get returns the entry of a server that a session is about, nil if there is none.
+// Get returns the entry of a server that a session is about, or nil.
 func (f *Fleet) Get(s *sessions.Session, server string) *lazy.Upstream {
 	if !f.Includes(s, server) {
 		return nil

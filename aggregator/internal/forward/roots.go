@@ -114,7 +114,7 @@ func (c *Call) rootless(cause error) error {
 func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
 	failed := func(cause error) bool {
 		c.failUnsent(r, &transports.Failure{Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent, Cause: cause,
-			Hint: "it may serve more than the host's roots allow; a restart has it ask anew"})
+			Hint: "it may serve more than the host's roots allow; a restart has it ask again"})
 		return false
 	}
 	if q := gate.Question(); q != nil {

@@ -57,7 +57,7 @@ func render(r *script.Result, err error, notes []string) json.RawMessage {
 	return append(result, '}')
 }
 
-// callsOf returns the calls of a script for programs; nil is none.
+// callsOf returns the calls of a script for programs; nil if unset.
 func callsOf(r *script.Result) json.RawMessage {
 	type record struct {
 		Name    string `json:"name"`

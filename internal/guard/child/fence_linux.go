@@ -11,7 +11,7 @@ import (
 // passed, the tree is killed by the guard, because the parent may be stopped, or hang.
 type fence struct {
 	deadline *atomic.Int64   // a BootTime, in memory that the parent writes
-	passed   <-chan struct{} // closed when the deadline has passed; nil where there is none
+	passed   <-chan struct{} // closed when the deadline has passed; nil if unset
 }
 
 // open maps the file that the parent shares with its guards and closes it, so that the

@@ -36,8 +36,8 @@ func (l *ledger) add(format string, args ...any) {
 	}
 }
 
-// count tells how many lines are event or begin with it and a space, whoever
-// wrote them.
+// count tells how many lines are event or begin with it and a space, of all
+// processes.
 func (l *ledger) count(event string) int {
 	if l == nil {
 		return 0

@@ -79,7 +79,7 @@ var noDefault = strings.Fields(`$schema host profile mcp mcpServers servers tree
 	transport type description registry load place command cwd url auth client_id client_secret private_key assertion_file idp idp_client_id idp_client_secret scope
 	summary max_output_chars timeout example_args path source dir listen debug_listen token audience match do principal surface arguments activity scripts`)
 
-// TestEveryProperty checks that whoever hovers over a key reads what it means,
+// TestEveryProperty checks that an editor shows of a key what it means,
 // what a value looks like, and what leaving it out means.
 func TestEveryProperty(t *testing.T) {
 	count := 0

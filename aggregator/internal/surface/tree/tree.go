@@ -108,7 +108,7 @@ func (t *Tree) answer(c *surface.Call, otherwise string, ofTool func(where strin
 }
 
 func ambiguous(where string, here Place) string {
-	return fmt.Sprintf("%s is the path of %s, so none of them can be meant. Whoever runs dynmcp gives one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
+	return fmt.Sprintf("%s is the path of %s, so none of them can be called. The user who runs dynmcp can give one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
 }
 
 var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}

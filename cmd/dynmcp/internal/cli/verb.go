@@ -10,7 +10,7 @@ type Verb struct {
 	Use, Short, Long, Example string
 
 	Aliases  []string
-	Args     cobra.PositionalArgs // nil is none
+	Args     cobra.PositionalArgs // nil if unset
 	Words    []string             // that arguments are completed with
 	Complete cobra.CompletionFunc // completes arguments; with neither, files are offered
 	Verbs    []Verb               // that follow its name

@@ -53,7 +53,7 @@ With --base the push is refused where a colleague has pushed since that version.
 		var asJSON bool
 		cluster.Add(cmd, &cli.Secrets)
 		cmd.Flags().StringVarP(&from.EnvFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
-		cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 is that there is none yet")
+		cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 if there is no version yet")
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
 		return func(cmd *cobra.Command, args []string) error {
 			pushed, err := pushedConfig(cli.Stderr(cmd), args[0], from.EnvFile)

@@ -115,7 +115,7 @@ func configNamed(s schema.Server) (config string, ok bool) {
 		return named, true
 	}
 	if s.Cwd != "" {
-		config, _ = schema.Find(s.Cwd) // "" if there is none
+		config, _ = schema.Find(s.Cwd) // "" if absent
 	}
 	return config, true
 }

@@ -97,7 +97,7 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 }
 
 // Create writes a config for who has no other way to one, such as the user of a
-// host's extension, if there is none. Its only server says to the model where servers are
+// host's extension, unless there is one. Its only server says to the model where servers are
 // added, and is started only if the model uses it.
 func Create(path string, log *slog.Logger) error {
 	if path == "" {

@@ -44,7 +44,7 @@ func warning(missing []string, bestEffort bool) string {
 	return "it is not started here: " + (&sandbox.MissingError{Parts: missing}).Error()
 }
 
-// boxed returns the sandbox of a server, and where there is none that of "sandbox": true.
+// boxed returns the sandbox of a server, or else that of "sandbox": true.
 func boxed(s schema.Server) schema.Sandbox {
 	if !s.Sandbox.On {
 		return schema.Boxed(true)

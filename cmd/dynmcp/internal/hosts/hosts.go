@@ -262,7 +262,7 @@ func WhoseFile(path string, data []byte) Host {
 		value, err := syntax.GetJSON(path, data, keys)
 		return err == nil && len(value) > 0 && value[0] == '{'
 	}
-	root, _ := (&syntax.Source{Name: path, Data: data}).Parse() // of TOML there is none
+	root, _ := (&syntax.Source{Name: path, Data: data}).Parse() // nil for TOML
 	switch {
 	case filepath.Ext(path) == ".toml":
 		name = "codex"

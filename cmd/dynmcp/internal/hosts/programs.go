@@ -81,14 +81,14 @@ func (r *rewriting) drop(keys ...string) {
 	}
 }
 
-// text takes a text out of the entry, "" where there is none.
+// text takes a text out of the entry, or "".
 func (r *rewriting) text(key string) string {
 	value, _ := r.members[key].(string)
 	delete(r.members, key)
 	return value
 }
 
-// object takes an object out of the entry, nil where there is none.
+// object takes an object out of the entry, or nil.
 func (r *rewriting) object(key string) map[string]any {
 	value, _ := r.members[key].(map[string]any)
 	delete(r.members, key)

@@ -100,7 +100,7 @@ func appendTable(data, from []byte, path []string) ([]byte, error) {
 }
 
 // tomlTable returns the lines of a table and of the tables in it, from its header to
-// its last value; from is -1 if there is none.
+// its last value; from is -1 if absent.
 func tomlTable(statements []tomlStatement, lines []string, path []string) (from, to int) {
 	from = -1
 	for i, s := range statements {

@@ -26,7 +26,7 @@ var Move = cli.Verb{
 	Use:   "move [flags] [server]",
 	Short: "Move secrets out of a config",
 	Long: `Move what may be a secret in the entry of a server, or in all entries, out of the config:
-into the keyring, or where there is none into the .env beside it. A reference takes its
+into the keyring, or without one into the .env beside it. A reference takes its
 place, and all else of the file stays as it is. It is shown what changes, and you are
 asked, unless --yes is given. No copy of the old file is kept.`,
 	Example: `  dynmcp secret move github

@@ -173,6 +173,6 @@ func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
 	if err != nil {
 		return nil
 	}
-	lines, _ := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{}) // none are read where there is none
+	lines, _ := (&activity.Reader{Dir: dir}).Next(ctx, &activity.Filter{}) // a missing directory has no lines
 	return history.LastSession(lines)
 }

@@ -273,7 +273,7 @@ func notAsked(name string, questions []registry.Question) error {
 	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(namesOf(questions), "nothing"))
 }
 
-// named returns the question of that name, nil if there is none.
+// named returns the question of that name, or nil.
 func named(questions []registry.Question, name string) *registry.Question {
 	for i, q := range questions {
 		if strings.EqualFold(q.Name, strings.TrimLeft(name, "-")) || strings.EqualFold(q.Name, name) {

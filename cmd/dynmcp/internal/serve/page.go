@@ -23,9 +23,9 @@ import (
 type pageListener struct {
 	*monitor.Monitor
 	address string          // "" is no page
-	token   string          // that the page asks for, "" is none
+	token   string          // that the page asks for, "" if unset
 	ui      string          // what the page of dynmcp ui does, as the config says
-	tracer  *monitor.Tracer // nil is none
+	tracer  *monitor.Tracer // nil if unset
 	log     *slog.Logger
 
 	ln net.Listener // nil before open and without an address

@@ -15,7 +15,7 @@ type Client struct {
 	Level  string        // of the log of such a run
 
 	Profile string                                            // "" is left to the config
-	EnvFile string                                            // "" is none
+	EnvFile string                                            // "" if unset
 	Files   func() ([]string, error)                          // the config files that are read
 	Load    func(ctx context.Context) (*schema.Config, error) // reads them
 

@@ -2,7 +2,7 @@
 // unix [Socket]; a [Client] relays each host's stdin and stdout to it.
 //
 // A client finds the socket by a name that stands for the config and the environment
-// (name.go) and starts the run if there is none (start.go). If the run ends before the
+// (name.go) and starts the run if needed (start.go). If the run ends before the
 // host does, the client connects to another (relay.go, session.go): it sends that
 // run what the last one knew of the host.
 package sharing
@@ -55,7 +55,7 @@ func (c *Client) path(ctx context.Context) (path string, err error) {
 	return path, CheckSocketPath(path)
 }
 
-// connect returns a connection to the run, which it starts if there is none for as long
+// connect returns a connection to the run, which it starts if needed, for as long
 // as patience.
 func (c *Client) connect(ctx context.Context, path string, patience time.Duration) (*link, error) {
 	began := time.Now()

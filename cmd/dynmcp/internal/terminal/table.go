@@ -11,7 +11,7 @@ type Table struct {
 	Header []string
 	Rows   [][]string
 	Shrink int // the column that is cut when the table is too wide
-	Right  int // columns from this one on hold numbers; 0 is none
+	Right  int // columns from this one on hold numbers; 0 if unset
 }
 
 const (

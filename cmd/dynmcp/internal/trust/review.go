@@ -84,7 +84,7 @@ type comparison struct {
 func (r *Review) compare() (all []comparison, err error) {
 	lock, _, err := r.Files.Read()
 	if err != nil {
-		return nil, hint.With(err, "take the lock of an earlier commit, or remove it and approve anew")
+		return nil, hint.With(err, "take the lock of an earlier commit, or remove it and approve again")
 	}
 	book := pins.NewBook(lock, nil)
 	for _, s := range r.Servers {

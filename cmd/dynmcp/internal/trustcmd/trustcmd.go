@@ -95,7 +95,7 @@ func linesOf(terminal *os.File) <-chan string {
 // for it.
 func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
 	on := selfhost.Target{About: selfhost.OfServers}
-	start := cmd.Flags().Bool("start", false, "start the servers and list them anew before")
+	start := cmd.Flags().Bool("start", false, "start the servers and list them again first")
 	cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
 	return on.Run(cmd, func(ctx context.Context, args []string) error {
 		r := &trust.Review{

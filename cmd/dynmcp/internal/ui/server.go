@@ -18,7 +18,7 @@ const maxRequest = 4 << 20
 
 // A server answers the page.
 type server struct {
-	from    *conf.Flags // the config that is shown where no run has it; nil is none
+	from    *conf.Flags // the config that is shown where no run has it; nil if unset
 	access  *access     // nil where something in front admits requests
 	run     int         // the process id of the only run that is shown; 0 is all
 	fixed   bool        // nothing is changed

@@ -82,7 +82,7 @@ func (r *run) see(what, name string, value []byte) {
 	r.places, r.seen[at] = append(r.places, at), value
 }
 
-// introduce records what the server says of itself and lists, for which it is asked anew
+// introduce records what the server says of itself and lists, for which it is asked again
 // on each side.
 func (r *run) introduce(ctx context.Context) {
 	r.listed, r.lists = map[string][]json.RawMessage{}, map[string][]byte{}

@@ -208,7 +208,7 @@ function addForm(place, f, way) {
     input.value = n.default || "";
     return {name: n.name, input, node: field("need-" + n.name, n.name + (n.required ? " (required)" : "") + (n.secret ? ", secret" : ""), input, n.description)};
   });
-  const secrets = el("select", {}, [["", "the keyring, or .env where there is none"], ["keyring", "the keyring"], ["env", ".env beside the config"]].map(([v, t]) => el("option", {value: v}, t)));
+  const secrets = el("select", {}, [["", "the keyring, or .env without one"], ["keyring", "the keyring"], ["env", ".env beside the config"]].map(([v, t]) => el("option", {value: v}, t)));
   ask("Add " + f.name, el("form", {onsubmit: e => {
     e.preventDefault();
     const order = {act: "add", server: f.name, version: f.version, via: way.via, as: name.value, secrets: needs.some(n => n.input.type === "password") ? secrets.value : "", sandbox: sandbox.checked,
