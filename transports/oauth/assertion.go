@@ -25,9 +25,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// An assertion makes the SDK's request for a token by client_credentials one with a JWT in
-// place of a secret: signed with the client's key (private_key_jwt, RFC 7523, 2.2), or that
-// of the workload, or of an identity provider, as the grant itself (RFC 7523, 2.1).
+// An assertion replaces the secret in the SDK's client_credentials requests for tokens with a
+// JWT: one signed with the client's key (private_key_jwt, RFC 7523, 2.2), or the grant of a
+// workload or an identity provider (RFC 7523, 2.1).
 type assertion struct {
 	next   http.RoundTripper
 	auth   *schema.Auth
@@ -35,7 +35,7 @@ type assertion struct {
 	// grant exchanges an ID token for a grant at the audience. It is nil without an identity provider.
 	grant func(ctx context.Context, idToken, audience, scope string) (string, error)
 
-	answer *http.Response // to the request for a token, nil before
+	answer *http.Response // to the request for a token, nil before the request
 	body   []byte         // of it
 }
 
@@ -49,8 +49,8 @@ func (a *assertion) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	// A secret is tried in the body after it was refused in a header. Without one both
-	// requests are one, which is not sent twice.
+	// The SDK tries a secret in the body after it was refused in a header. Without a secret both
+	// requests are equal, and the second one is not sent.
 	resp := *a.answer
 	resp.Body = io.NopCloser(bytes.NewReader(a.body))
 	return &resp, nil
@@ -132,7 +132,7 @@ func (a *assertion) addGrant(ctx context.Context, form url.Values, audience stri
 	return nil
 }
 
-// signerOf returns what signs with a key. Variables often have \n for the ends of its lines.
+// signerOf returns the signer for a key. Variables often have \n for the ends of its lines.
 func signerOf(key string) (jose.Signer, error) {
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(key, `\n`, "\n")))
 	if block == nil || block.Type != "PRIVATE KEY" {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// checkPage returns an address that a browser may be sent to, written again. What a
-// server names goes to a program of the user's, so no character of it may mean
-// something there (CVE-2025-6514).
+// checkPage returns an address for a browser, re-encoded. An address that a server chose is
+// passed to a program of the user's, so no character of it may have a special meaning there
+// (CVE-2025-6514).
 func checkPage(g *guard, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -31,14 +31,14 @@ func checkPage(g *guard, address string) (string, error) {
 	return unsafeInShells.Replace(u.String()), nil
 }
 
-// unsafeInShells escapes what may stand in a path as it is, in case that an opener
-// is a script with a mistake in it.
+// unsafeInShells escapes characters that are valid in a path, in case that an opener is a
+// script without proper quoting.
 var unsafeInShells = strings.NewReplacer("'", "%27", "(", "%28", ")", "%29", "$", "%24", "!", "%21", "*", "%2A", ";", "%3B")
 
 const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:"
 
-// OpenBrowser shows a page to the user. No shell is involved, and the address,
-// which begins with http, is no option of any program.
+// OpenBrowser opens a page for the user. No shell is involved, and the address, which begins
+// with http, cannot be an option of a program.
 func OpenBrowser(address string) error {
 	if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
 		return errors.New("not a web address")

@@ -16,22 +16,22 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// page is what the browser shows in the end. Nothing of what was sent is in it.
+// page is the final page in the browser. It contains nothing of the request.
 const page = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>dynmcp</title>
 <body style="font-family: sans-serif; margin: 4em auto; max-width: 30em">
 <h1>%s</h1><p>%s</p></body></html>
 `
 
-// A callback is where the browser comes back to with the code, once: a listener on
-// this machine that lives as long as the login (RFC 8252, 7.3).
+// A callback receives the code from the browser, once: a listener on this machine that lives
+// as long as the login (RFC 8252, 7.3).
 type callback struct {
 	RedirectURL string
 	server      *http.Server
 	served      chan struct{} // closed when the server has ended
 
 	mu      sync.Mutex
-	state   string // that the login under way expects, empty while absent
+	state   string // state of the login under way, empty if there is none
 	results chan result
 }
 
@@ -40,7 +40,7 @@ type result struct {
 	err error
 }
 
-// listen opens a callback on a port, 0 is any. close must be called.
+// listen opens a callback on a port; 0 is any free one. close must be called.
 func listen(port int) (*callback, error) {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -59,7 +59,7 @@ func listen(port int) (*callback, error) {
 	return c, nil
 }
 
-// close ends the listener, when a page that is being sent has been sent.
+// close ends the listener, after a page that is being sent.
 func (c *callback) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -69,14 +69,14 @@ func (c *callback) close() {
 	<-c.served
 }
 
-// expect says which login is waited for, by the state in its address.
+// expect sets the expected state, which identifies the login in its address.
 func (c *callback) expect(state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = state
 }
 
-// wait returns what the browser came back with, or the cause of the end of ctx.
+// wait returns the result from the browser, or the cause of the end of ctx.
 func (c *callback) wait(ctx context.Context) (*auth.AuthorizationResult, error) {
 	select {
 	case r := <-c.results:
@@ -121,10 +121,10 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errNobodyWaits = errors.New("nobody waits for this callback")
 
-// accept hands over what the browser, or the user, came back with, the first time that
-// it has the state of the login under way. An error of the authorization server has it as
-// well (RFC 6749, 4.1.2.1). Anything else may come from any page or program on this
-// machine, and changes nothing.
+// accept takes the result from the browser, or the user, the first time that it has the state of
+// the login under way. An error of the authorization server has it as well (RFC 6749,
+// 4.1.2.1). Other requests may come from any page or program on this machine, and are
+// ignored.
 func (c *callback) accept(query url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,6 +142,6 @@ func (c *callback) accept(query url.Values) error {
 	case query.Get("code") == "":
 		r.err = errors.New("the browser came back without a code")
 	}
-	c.results <- r // has room for the one
+	c.results <- r // has room for one result
 	return r.err
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// newClient returns the one HTTP client for what a login involves. Every secret
-// that a request carries or an answer holds is hidden before anybody can put it
-// into an error. seen gets each answer with its body; nil is nobody.
+// newClient returns the HTTP client for all requests of a login. Every secret in a request or
+// an answer is registered for redaction before it can get into an error. seen is called with
+// each answer and its body; it may be nil.
 func newClient(server schema.Server, hide func(string, ...string), slot string, seen func(*http.Request, []byte)) (*http.Client, error) {
 	address, err := url.Parse(server.URL)
 	if err != nil {
@@ -64,8 +64,7 @@ func secretsSent(req *http.Request) []string {
 	return secrets
 }
 
-// secretMember finds members of an answer that are secret, in JSON that is broken
-// as well.
+// secretMember finds secret members of an answer, even in invalid JSON.
 var secretMember = lazyregexp.New(`"(?:access_token|refresh_token|id_token|client_secret|registration_access_token)"\s*:\s*"((?:[^"\\]|\\.)*)`)
 
 func secretsIn(body []byte) []string {

@@ -1,8 +1,7 @@
-// Package oauth logs in to upstreams, keeps what a login gave, and gives requests
-// to an upstream their bearer token.
+// Package oauth logs in to upstreams, stores logins, and adds bearer tokens to requests.
 //
-// The protocol (discovery, registration, PKCE, the checks of state and iss) is the
-// SDK's; here is what surrounds it:
+// The SDK implements the protocol (discovery, registration, PKCE, the checks of state and
+// iss); this package implements the rest:
 //
 //	flow.go      a login by a person: dynmcp login
 //	callback.go  where the browser comes back to
@@ -22,10 +21,10 @@
 //	metadata.go  what a server says of itself must be about it
 //	guard.go     the one HTTP client for all of it; no address is trusted
 //
-// A request never opens a browser. Without a login it is sent as it is, and the
-// upstream's 401 becomes a failure that says what to run ([Session.Hint]). The
-// files are read again then, so that the next call after a login finds it.
+// A request never opens a browser. Without a login it is sent unchanged, and the upstream's
+// 401 becomes a failure that says what to run ([Session.Hint]). The store is then read again,
+// so that the next call after a login finds it.
 //
-// The package knows neither the connections to upstreams nor who calls: cmd/dynmcp
-// hands [Session.Transport] and [Session.Hint] to package upstream as functions.
+// The package knows neither the connections to upstreams nor the callers: cmd/dynmcp passes
+// [Session.Transport] and [Session.Hint] to package upstream as functions.
 package oauth

@@ -21,14 +21,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// proofs are of the possession of a key, one with each request to one server (DPoP, RFC 9449).
+// proofs prove the possession of a key with each request to one server (DPoP, RFC 9449).
 type proofs struct {
 	mu    sync.Mutex
-	nonce string // for the next proof, "" before the server named one
+	nonce string // for the next proof, "" until the server sends one
 }
 
-// send sends a request with a proof, and once more if the server wants a nonce in it. token
-// is what the request carries, "" if it asks for one.
+// send sends a request with a proof, and once more if the server requires a nonce in it. token
+// is the token in the request, "" if it requests one.
 func (p *proofs) send(next http.RoundTripper, req *http.Request, key *ecdsa.PrivateKey, token string) (*http.Response, error) {
 	for again := false; ; again = true {
 		p.mu.Lock()
@@ -64,7 +64,7 @@ func (p *proofs) send(next http.RoundTripper, req *http.Request, key *ecdsa.Priv
 	}
 }
 
-// maxNonce is how long a nonce may be, in bytes.
+// maxNonce is the longest accepted nonce, in bytes.
 const maxNonce = 1 << 10
 
 // proof returns the proof of a request (RFC 9449, 4.2).
@@ -86,8 +86,8 @@ func proof(req *http.Request, key *ecdsa.PrivateKey, token, nonce string) (strin
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// wantsNonce reports whether a request was refused for the nonce alone, by what a protected
-// resource says (RFC 9449, 9) or an authorization server (8).
+// wantsNonce reports whether a request was refused only for a missing nonce, by a protected
+// resource (RFC 9449, 9) or an authorization server (8).
 func wantsNonce(resp *http.Response) bool {
 	const code = "use_dpop_nonce"
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
@@ -114,7 +114,7 @@ func wantsNonce(resp *http.Response) bool {
 type tokenProver struct {
 	proofs
 	next   http.RoundTripper
-	login  *Login // has the key, which is made for the first proof
+	login  *Login // holds the key, which is created for the first proof
 	wanted func() bool
 }
 
@@ -149,7 +149,7 @@ func (s *Secrets) newProofKey() (*ecdsa.PrivateKey, error) {
 	return key, err
 }
 
-// proofKey returns the key that the tokens of a login are bound to, nil if they are not.
+// proofKey returns the key that the tokens of a login are bound to, nil if they are unbound.
 func (s *Secrets) proofKey() (*ecdsa.PrivateKey, error) {
 	if s.DPoPKey == "" {
 		return nil, nil

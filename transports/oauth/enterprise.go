@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// grantFrom has the company's identity provider exchange an ID token for a grant at the
-// authorization server that is its audience (an ID-JAG, MCP "Enterprise-Managed Authorization").
+// grantFrom exchanges an ID token at the company's identity provider for a grant at the
+// authorization server audience (an ID-JAG, MCP "Enterprise-Managed Authorization").
 func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, scope string) (string, error) {
 	a := s.server.Auth
 	// No witness: the provider is not the issuer of the login.
@@ -43,7 +43,7 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 	return token.AccessToken, nil
 }
 
-// idpCredentials returns what we identify ourselves with at the identity provider.
+// idpCredentials returns the credentials of dynmcp at the identity provider.
 func idpCredentials(a *schema.Auth) *oauthex.ClientCredentials {
 	credentials := &oauthex.ClientCredentials{ClientID: a.IDPClientID}
 	if a.IDPClientSecret != "" {
@@ -52,8 +52,8 @@ func idpCredentials(a *schema.Auth) *oauthex.ClientCredentials {
 	return credentials
 }
 
-// exchangeEndpoint returns the token endpoint of an OpenID provider. The SDK takes no metadata
-// without PKCE, which an exchange does not have and many providers say nothing of.
+// exchangeEndpoint returns the token endpoint of an OpenID provider. The SDK rejects metadata
+// without PKCE, which an exchange does not use and many providers do not mention.
 func exchangeEndpoint(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", nil)
 	if err != nil {

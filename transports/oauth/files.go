@@ -18,20 +18,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// files keep logins, one each. The secrets in them are sealed with a key from the keyring
-// of the system; where there is none the files hold them as they are, readable by their
-// owner only.
+// files stores logins, one per file. Their secrets are sealed with a key from the system's
+// keyring; without a keyring they are stored in plain text, readable only by their owner.
 type files struct {
 	dir     string
 	keyring keyring
 }
 
-// NewStore returns the store in a directory, which is made when it is needed.
+// NewStore returns the store in a directory, which is created when it is needed.
 func NewStore(dir string) *Store { return &Store{&files{dir: dir}} }
 
-// file is the name of the file that a login at an issuer is kept in. It says nothing of
-// the address, which may hold a secret. Before issuers had files of their own it was
-// that for "".
+// file returns the name of the file for a login at an issuer. It does not reveal the address,
+// which may contain a secret. The name for "" is from before issuers had separate files.
 func (k Key) file(issuer string) string {
 	if issuer == "" {
 		return k.prefix() + ".json"
@@ -45,7 +43,7 @@ func (k Key) prefix() string {
 	return k.Server + "-" + hex.EncodeToString(sum[:12])
 }
 
-// isFile reports whether a name is one that file returns.
+// isFile reports whether a name has the form of the names from file.
 func (k Key) isFile(name string) bool {
 	issuer, ok := strings.CutPrefix(name, k.prefix())
 	return ok && (issuer == ".json" || len(issuer) == len("-0123456789abcdef.json") && strings.HasPrefix(issuer, "-") && strings.HasSuffix(issuer, ".json"))
@@ -96,7 +94,7 @@ func (f *files) read(key Key) ([]*record, error) {
 	return all, err
 }
 
-// names returns those of the files of a key.
+// names returns the names of the files of a key.
 func (f *files) names(key Key) (names []string, err error) {
 	info, err := os.Lstat(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +115,7 @@ func (f *files) names(key Key) (names []string, err error) {
 	return names, err
 }
 
-// readRecord reads a file, nil if absent or it is no record.
+// readRecord reads a file. It returns nil if it is absent or not a record.
 func readRecord(path string) (*record, error) {
 	text, err := regular.ReadOwn(context.Background(), path, maxRecord, func(info fs.FileInfo) error { return checkPrivate(path, info) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +131,7 @@ func readRecord(path string) (*record, error) {
 	return &r, nil
 }
 
-// maxRecord is how long the file of a login may be, in bytes.
+// maxRecord is the largest size of a login's file, in bytes.
 const maxRecord = 4 << 20
 
 func (f *files) Save(key Key, l *Login) error {
@@ -152,16 +150,15 @@ func (f *files) Save(key Key, l *Login) error {
 	if err != nil {
 		return err
 	}
-	// A refresh token that was replaced is worth nothing any more, so no power loss may
-	// bring the old one back.
+	// A replaced refresh token is invalid, so a power loss must not restore the old one.
 	if err := atomicfile.Replace(filepath.Join(f.dir, key.file(l.Issuer)), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
 	return f.moveOld(key)
 }
 
-// moveOld gives a login that was kept before issuers had files of their own such a
-// file, unless there is a newer one.
+// moveOld moves a login from before issuers had separate files to such a file, unless
+// there is a newer one.
 func (f *files) moveOld(key Key) error {
 	old := filepath.Join(f.dir, key.file(""))
 	r, err := readRecord(old)
@@ -175,8 +172,8 @@ func (f *files) moveOld(key Key) error {
 	return atomicfile.Rename(old, path)
 }
 
-// sealing returns the key that seals, and makes one if the keyring has none: one
-// process at a time, or each would make its own.
+// sealing returns the key for sealing, and creates one if the keyring has none: one process
+// at a time, or each would create its own.
 func (f *files) sealing() (*sealing, error) {
 	found, err := f.keyring.key("")
 	if !errors.Is(err, errNoKey) {
@@ -230,9 +227,9 @@ func (f *files) Lock(ctx context.Context, key Key) (held context.Context, unlock
 	return ctx, unlock, err
 }
 
-// lockFile locks a file, which is made if absent, before ctx ends. It tries again
-// and again: a system call that waits keeps a thread for as long as another process has
-// the lock, and one that was stopped has it for ever.
+// lockFile locks a file, which is created if absent, before ctx ends. It polls: a blocking
+// system call would keep a thread while another process holds the lock, and a stopped process
+// holds it for ever.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -24,16 +24,16 @@ import (
 type Flow struct {
 	Options
 	Server schema.Server
-	Scopes []string // to ask for besides those that the server names
+	Scopes []string // requested in addition to those that the server names
 
-	// Show gets the address of the login page, to open it or to print it.
+	// Show is called with the address of the login page, to open or to print it.
 	Show func(address string)
-	// Pasted are addresses that the user types: where the browser came back to, if
-	// that is on another machine. Nil if unset.
+	// Pasted yields addresses that the user types: the callback address, if the browser is
+	// on another machine. It may be nil.
 	Pasted <-chan string
 }
 
-// Run logs in and keeps the login. It ends with ctx.
+// Run logs in and stores the login. It ends with ctx.
 func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if f.Hide == nil {
 		f.Hide = func(string, ...string) {}
@@ -117,9 +117,8 @@ func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig,
 	return handler.Authorize(ctx, req, challenge)
 }
 
-// registration says which client logs in: that of the config, a document's, or one
-// that is registered for this login. A secret goes to the issuer of the login
-// before and to no other.
+// registration selects the client: that of the config, that of a metadata document, or one
+// registered for this login. A secret is sent only to the issuer of the previous login.
 func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before *Login) {
 	a := f.Server.Auth
 	switch {
@@ -145,8 +144,8 @@ func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before 
 	}}
 }
 
-// scopes returns what to ask for: what the config says or else the server, what
-// the login before had, what the server wanted since, and what the user adds.
+// scopes returns the scopes to request: those of the config or else the server, those of the
+// previous login, those that the server requested since, and those that the user adds.
 func (f *Flow) scopes(named []string, before *Login) []string {
 	if a := f.Server.Auth; a != nil && a.Scope != "" {
 		named = strings.Fields(a.Scope)
@@ -164,9 +163,9 @@ func (f *Flow) scopes(named []string, before *Login) []string {
 	return all
 }
 
-// challenge asks the server without a token, for what it says of its login. Some
-// let everybody initialize and ask for a login after that; one that never does may
-// still have metadata of one.
+// challenge sends a request without a token, to learn about the server's login. Some let
+// everybody initialize and require a login afterwards; a server that never does so may still
+// have metadata.
 func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	client := http.Client{
 		Timeout:       requestTime,
@@ -185,8 +184,7 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	return first, nil
 }
 
-// ask sends a message, with the headers of the config, and returns the answer's
-// header.
+// ask sends a message, with the headers of the config, and returns the header of the answer.
 func (f *Flow) ask(ctx context.Context, client *http.Client, message, session string) (*http.Response, error) {
 	req, err := f.request(ctx, message, session)
 	if err != nil {
@@ -228,8 +226,8 @@ func (f *Flow) request(ctx context.Context, message, session string) (*http.Requ
 	return req, nil
 }
 
-// fetchCode sends the user to the login page and waits for the browser to come
-// back, or for the address it came to to be typed.
+// fetchCode sends the user to the login page and waits for the callback, or for its address
+// to be typed.
 func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, seen *witness, made *Login) (*auth.AuthorizationResult, error) {
 	server, err := url.Parse(f.Server.URL)
 	if err != nil {
@@ -253,7 +251,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 	back.expect(u.Query().Get("state"))
 	f.Show(address)
 
-	// The user may type while the browser comes back: whichever is first counts.
+	// The user may type while the browser returns: the first result counts.
 	ctx, done := context.WithCancelCause(ctx)
 	var typing sync.WaitGroup
 	defer typing.Wait()
@@ -267,7 +265,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 				}
 				u, err := url.Parse(strings.TrimSpace(text))
 				if err != nil || u.RawQuery == "" {
-					u = &url.URL{} // what is no address has no state, and fails the login
+					u = &url.URL{} // an invalid address has no state, and fails the login
 				}
 				if errors.Is(back.accept(u.Query()), errNobodyWaits) {
 					done(errors.New("the pasted address is of another login: state mismatch"))
@@ -279,7 +277,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 	return back.wait(ctx)
 }
 
-// explain says why a login failed, as far as the SDK's error does not.
+// explain adds the reason of a failed login to the SDK's error.
 func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *witness) error {
 	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
@@ -297,8 +295,8 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 	return err
 }
 
-// A witness keeps what the SDK's flow saw of metadata and does not tell: which
-// issuer it was, and where tokens are revoked.
+// A witness records metadata that the SDK's flow read and does not return: the issuer, and
+// where tokens are revoked.
 type witness struct {
 	mu           sync.Mutex
 	servers      []authorizationServer
@@ -325,7 +323,7 @@ func (w *witness) note(req *http.Request, body []byte) {
 	case req.Method == http.MethodGet && json.Unmarshal(body, &s) == nil && s.Token != "":
 		w.servers = append(w.servers, s)
 	case req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json"):
-		_ = json.Unmarshal(body, &w.registration) // without it, logout leaves the client registered
+		_ = json.Unmarshal(body, &w.registration) // if invalid, logout leaves the client registered
 	}
 }
 
@@ -335,7 +333,7 @@ func (w *witness) metadata() bool {
 	return len(w.servers) > 0
 }
 
-// issuer returns the last one whose metadata was read, "" if absent.
+// issuer returns the last issuer whose metadata was read, "" if there is none.
 func (w *witness) issuer() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -345,8 +343,8 @@ func (w *witness) issuer() string {
 	return w.servers[len(w.servers)-1].Issuer
 }
 
-// checkPKCE refuses a server that does not know S256: the SDK takes any method for
-// it (OAuth 2.1, 7.5.2).
+// checkPKCE refuses a server that does not support S256: the SDK accepts any method (OAuth
+// 2.1, 7.5.2).
 func (w *witness) checkPKCE() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -358,8 +356,8 @@ func (w *witness) checkPKCE() error {
 	return nil
 }
 
-// complete adds to a login what was seen of its authorization server. Without
-// metadata that is the origin of the server (MCP 2025-03-26).
+// complete adds the details of its authorization server to a login. Without metadata that is
+// the origin of the server (MCP 2025-03-26).
 func (w *witness) complete(l *Login, server string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

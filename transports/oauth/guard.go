@@ -23,27 +23,26 @@ const (
 	maxRedirects = 3
 )
 
-// requestTime is that of a request with its answer. A test shortens it.
+// requestTime limits a request with its answer. A test shortens it.
 var requestTime = 10 * time.Second
 
-// A RefusedError says that an address of a login was not asked.
+// A RefusedError means that an address of a login was refused without a request.
 type RefusedError struct{ Address, Reason string }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("refused %s: %s", e.Address, e.Reason) }
 
-// A guard decides which addresses the login at one server may involve. What a
-// server and its authorization server name is theirs to choose, and we ask it from
-// inside the user's network (server-side request forgery, MCP security best
-// practices).
+// A guard decides which addresses the login at one server may involve. A server and its
+// authorization server choose the addresses, and dynmcp requests them from inside the user's
+// network (server-side request forgery, MCP security best practices).
 type guard struct {
 	local   bool           // the server runs on this machine
-	private []netip.Prefix // networks that may be asked although they are not public
+	private []netip.Prefix // private networks that are allowed
 
 	resolver *net.Resolver // nil is the system's; tests have their own
 }
 
-// newGuard returns the guard for a server, whose "auth", which may be nil, names networks
-// that its user trusts.
+// newGuard returns the guard for a server. Its "auth", which may be nil, lists networks that
+// the user trusts.
 func newGuard(server *url.URL, settings *schema.Auth) (*guard, error) {
 	g := &guard{local: isLoopback(server.Hostname())}
 	if settings != nil {
@@ -68,8 +67,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost")
 }
 
-// client returns an HTTP client that asks only what the guard permits. seen gets
-// every request with its answer, whose body it may read; nil is nobody.
+// client returns an HTTP client for addresses that the guard permits. seen is called with every
+// request and its answer, whose body it may read; it may be nil.
 func (g *guard) client(seen func(*http.Request, *http.Response) error) *http.Client {
 	return &http.Client{
 		Transport: &guarded{guard: g, seen: seen, base: &http.Transport{
@@ -78,15 +77,14 @@ func (g *guard) client(seen func(*http.Request, *http.Response) error) *http.Cli
 			TLSHandshakeTimeout:    requestTime,
 			MaxResponseHeaderBytes: 64 << 10,
 			ForceAttemptHTTP2:      true,
-			DisableKeepAlives:      true, // a login is few requests, far between
+			DisableKeepAlives:      true, // a login is a few requests
 		}},
 		CheckRedirect: checkRedirect,
 		Timeout:       requestTime,
 	}
 }
 
-// checkRedirect is about where a redirect leads from; where it leads to is checked
-// like any address.
+// checkRedirect checks the origin of a redirect; its target is checked like any address.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case len(via) > maxRedirects:
@@ -99,7 +97,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// check refuses what can be told by the address alone.
+// check refuses an address for reasons visible in the address alone.
 func (g *guard) check(u *url.URL) error {
 	refuse := func(reason string) error { return &RefusedError{u.Scheme + "://" + u.Host, reason} }
 	host := u.Hostname()
@@ -129,9 +127,9 @@ func (g *guard) permits(ip netip.Addr) bool {
 	return slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// dial connects to what a name turns out to mean: the address is checked after the
-// name was looked up, so that no second answer can differ. The proxy of the
-// environment is the user's choice and not checked; it looks up names itself.
+// dial connects to the addresses of a name. They are checked after the lookup, so that a
+// second lookup cannot differ. The proxy of the environment is the user's choice and not
+// checked; it looks up names itself.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: requestTime, Resolver: g.resolver}
 	if !isProxy(address) {
@@ -164,8 +162,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme])
 }
 
-// A guarded transport checks the address of each request, redirected ones too, and
-// bounds the answers.
+// A guarded transport checks the address of each request, including redirected ones, and
+// limits the size of answers.
 type guarded struct {
 	guard *guard
 	base  http.RoundTripper
@@ -202,7 +200,7 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		// Whether it ends just here is worth one more byte.
+		// One more byte shows whether it ends exactly here.
 		n, err := b.ReadCloser.Read(make([]byte, 1))
 		if n > 0 {
 			return 0, errBodyTooLong
@@ -214,8 +212,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutURL returns an error of an HTTP request without the address, which may
-// hold a secret.
+// withoutURL returns an error of an HTTP request without the address, which may contain a
+// secret.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

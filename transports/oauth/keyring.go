@@ -18,13 +18,13 @@ const (
 	keyringAccount = "logins"
 )
 
-// errNoKey says that the keyring does not have the key.
+// errNoKey means that the keyring does not have the key.
 var errNoKey = errors.New("the key is not in the keyring")
 
-// A keyring gets the key that seals logins from the keyring of the system. One key
-// for all, because keyrings limit the size of what they keep (2.5 KB on Windows),
-// and because the files are what processes can lock and replace together. It is
-// asked for when the first login is opened or kept, and not at the start.
+// A keyring gets the key that seals logins from the system's keyring. There is one key for all,
+// because keyrings limit the size of entries (2.5 KB on Windows), and because processes can
+// lock and replace files together. It is loaded when the first login is opened or stored, and
+// not at the start.
 type keyring struct {
 	mu    sync.Mutex
 	known *sealing
@@ -59,7 +59,7 @@ func (k *keyring) key(id string) (*sealing, error) {
 	return found, nil
 }
 
-// newKey makes a key. Of what is kept, the keyring's answer counts.
+// newKey creates a key. The key that the keyring returns is used.
 func (k *keyring) newKey() (*sealing, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -71,7 +71,7 @@ func (k *keyring) newKey() (*sealing, error) {
 
 // A sealing encrypts and authenticates with one key, AES-256-GCM.
 type sealing struct {
-	id   string // says which key it is, and nothing about it
+	id   string // identifies the key without revealing it
 	aead cipher.AEAD
 }
 

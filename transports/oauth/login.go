@@ -9,50 +9,50 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A Login is what a login gave. It is bound to one issuer: tokens and the secret of
-// the client go to that issuer's endpoints and nowhere else.
+// A Login is the result of a login. It is bound to one issuer: tokens and the secret of the
+// client are sent only to that issuer's endpoints.
 type Login struct {
 	Server      string           `json:"server"`
 	Issuer      string           `json:"issuer"`
-	Resource    string           `json:"resource"` // RFC 8707, as the tokens were asked for
+	Resource    string           `json:"resource"` // RFC 8707, as in the request for tokens
 	ClientID    string           `json:"client_id"`
 	TokenURL    string           `json:"token_endpoint"`
 	RevokeURL   string           `json:"revocation_endpoint,omitempty"`
 	RegisterURL string           `json:"registration_client_uri,omitempty"` // RFC 7592
 	AuthStyle   oauth2.AuthStyle `json:"auth_style,omitempty"`
 	Scopes      []string         `json:"scopes,omitempty"`
-	Wanted      []string         `json:"wanted,omitempty"` // scopes that the server has asked for since
+	Wanted      []string         `json:"wanted,omitempty"` // scopes that the server has requested since
 	Issued      time.Time        `json:"issued"`
-	Expires     time.Time        `json:"expires,omitzero"` // of the access token, zero if that was not said
+	Expires     time.Time        `json:"expires,omitzero"` // of the access token, zero if unknown
 
-	// What Peek can say of the secrets.
+	// For Peek, which does not read the secrets.
 	HasToken bool `json:"has_token"`
 	Renews   bool `json:"renews"` // there is a refresh token
 
 	Secrets `json:"-"`
 }
 
-// Secrets are what must not be seen of a login.
+// Secrets are the secret parts of a login.
 type Secrets struct {
 	AccessToken       string `json:"access_token,omitempty"`
 	RefreshToken      string `json:"refresh_token,omitempty"`
 	ClientSecret      string `json:"client_secret,omitempty"`
 	RegistrationToken string `json:"registration_access_token,omitempty"`
-	DPoPKey           string `json:"dpop_key,omitempty"` // that the tokens are bound to (RFC 9449), PKCS #8 in Base64
+	DPoPKey           string `json:"dpop_key,omitempty"` // the key that the tokens are bound to (RFC 9449), PKCS #8 in Base64
 }
 
 func (s Secrets) all() []string {
 	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken, s.DPoPKey}
 }
 
-// fresh reports whether the access token will do for a while: a minute, or a
-// quarter of its life if that is shorter.
+// fresh reports whether the access token is valid for another minute, or for a quarter of its
+// life if that is shorter.
 func (l *Login) fresh(now time.Time) bool {
 	margin := min(time.Minute, l.Expires.Sub(l.Issued)/4)
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Add(margin).Before(l.Expires))
 }
 
-// State says in a few words what Peek found, "not logged in" of nil.
+// State describes the result of Peek in a few words: nil is "not logged in".
 func (l *Login) State(now time.Time) string {
 	switch {
 	case l == nil || !l.HasToken && !l.Renews:
@@ -67,7 +67,7 @@ func (l *Login) State(now time.Time) string {
 	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
 }
 
-// inWords returns a duration as people say it, in at most two units.
+// inWords formats a duration for people, in at most two units.
 func inWords(d time.Duration) string {
 	hours, minutes := int(d.Hours()), int(d.Minutes())
 	switch {
@@ -85,7 +85,7 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
 }
 
-// valid reports whether the access token has not expired, as far as is known.
+// valid reports whether the access token has not expired, as far as known.
 func (l *Login) valid(now time.Time) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))
 }
@@ -101,8 +101,8 @@ func (l *Login) want(scopes []string) bool {
 	return len(l.Wanted) > before
 }
 
-// bound is the part of a login that a seal binds its secrets to: nobody who can
-// write the file can have them sent elsewhere.
+// bound is the part of a login that a seal binds its secrets to: even with write access to
+// the file, nobody can redirect them.
 func (l *Login) bound() []byte {
 	return []byte(strings.Join([]string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}, "\n"))
 }

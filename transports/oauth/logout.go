@@ -14,10 +14,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Logout forgets the login at a server and reports whether there was one. Where
-// the authorization server offers it, the tokens are revoked (RFC 7009) and the
-// client that was registered for the login is deleted (RFC 7592); an error says
-// what of that failed. The login is forgotten in any case.
+// Logout forgets the login at a server and reports whether there was one. If the authorization
+// server supports it, the tokens are revoked (RFC 7009) and the client that was registered
+// for the login is deleted (RFC 7592); the error reports failures of these. The login is
+// forgotten in any case.
 func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
 	if o.Hide == nil {
 		o.Hide = func(string, ...string) {}
@@ -51,7 +51,7 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 func end(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
 	var failed []error
 	secret := l.clientSecret(server)
-	// The refresh token first: with it goes the whole grant, where a server does so.
+	// The refresh token first: some servers revoke the whole grant with it.
 	for _, token := range []struct{ hint, value string }{{"refresh_token", l.RefreshToken}, {"access_token", l.AccessToken}} {
 		if l.RevokeURL == "" || token.value == "" {
 			continue

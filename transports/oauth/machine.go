@@ -16,9 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// machineToken returns the token of the last login by client_credentials (RFC 6749,
-// 4.4) or jwt_bearer (RFC 7523) while it is good. These logins live in memory: another costs one request
-// and no person.
+// machineToken returns the token of the last login by client_credentials (RFC 6749, 4.4) or
+// jwt_bearer (RFC 7523) while it is valid. These logins are kept in memory: another one costs
+// one request and no person.
 func (s *Session) machineToken() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,8 +28,8 @@ func (s *Session) machineToken() string {
 	return ""
 }
 
-// machineLogin logs in with the client of the config after resp, a 401, and
-// returns the token.
+// machineLogin logs in with the client of the config after resp, a 401, and returns the
+// token.
 func (s *Session) machineLogin(ctx context.Context, refused string, resp *http.Response) (string, error) {
 	challenge := http.Header{"Www-Authenticate": resp.Header.Values("WWW-Authenticate")}
 	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, refused, challenge) })
@@ -76,7 +76,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	a := s.server.Auth
 	secret := a.ClientSecret
 	if secret == "" || a.Grant == schema.GrantJWTBearer {
-		secret = cmp.Or(secret, "none") // which the SDK wants to have, and assertion takes out
+		secret = cmp.Or(secret, "none") // required by the SDK, removed by assertion
 		changed := &assertion{next: client.Transport, auth: a, issuer: seen.issuer}
 		if a.IDP != "" {
 			changed.grant = func(ctx context.Context, idToken, audience, scope string) (string, error) {
@@ -96,8 +96,8 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, err
 	}
-	// The handler asks for the scopes of the challenge: those of the config, if it
-	// has some.
+	// The handler requests the scopes of the challenge, which are replaced with those of the
+	// config, if any.
 	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: withScope(challenge, a.Scope), Body: http.NoBody}
 	if err := handler.Authorize(ctx, req, resp); err != nil {
 		return nil, cmp.Or(resource.err(), tokenError(err))
@@ -114,7 +114,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	return l, l.take(token)
 }
 
-// withScope returns a challenge for these scopes, with the metadata of the one given.
+// withScope returns the challenge with these scopes and the given metadata.
 func withScope(challenge http.Header, scope string) http.Header {
 	given, err := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate"))
 	switch {

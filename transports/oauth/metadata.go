@@ -20,9 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A resourceCheck ends a login whose resource metadata must not be used (RFC 9728, 3.3).
-// The SDK passes over such metadata and goes on with the server's own origin, as if the
-// server had none.
+// A resourceCheck ends a login whose resource metadata must not be used (RFC 9728, 3.3). The SDK
+// ignores such metadata and continues with the server's own origin, as if there were none.
 type resourceCheck struct {
 	next   http.RoundTripper
 	guard  *guard
@@ -30,13 +29,13 @@ type resourceCheck struct {
 	named  string // the address of metadata in the server's challenge, "" if absent
 
 	mu       sync.Mutex
-	unusable error  // after it nothing is asked any more
-	resource string // what the metadata calls the server, "" without metadata
-	proofs   bool   // the server takes tokens that are bound to a key, by its challenge or metadata
+	unusable error  // after it nothing is requested
+	resource string // the metadata's name for the server, "" without metadata
+	proofs   bool   // by its challenge or metadata, the server accepts tokens bound to a key
 }
 
-// checkResource puts a resourceCheck in front of the client of a login. The error says
-// that the address which the challenge names must not be asked.
+// checkResource puts a resourceCheck in front of the client of a login. It is an error if the
+// address in the challenge must not be requested.
 func checkResource(client *http.Client, server schema.Server, challenge http.Header) (*resourceCheck, error) {
 	address, err := url.Parse(server.URL)
 	if err != nil {
@@ -48,7 +47,7 @@ func checkResource(client *http.Client, server schema.Server, challenge http.Hea
 	}
 	c := &resourceCheck{next: client.Transport, guard: g, server: address}
 	client.Transport = c
-	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it metadata is looked for
+	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it, well-known addresses are tried
 	for _, one := range given {
 		c.proofs = c.proofs || one.Scheme == "dpop"
 		c.named = cmp.Or(c.named, one.Params["resource_metadata"])
@@ -70,22 +69,22 @@ func (c *resourceCheck) checkAddress(what, address string) error {
 	return nil
 }
 
-// err returns why the login had to end, nil if it had not.
+// err returns why the login had to end, nil if it may continue.
 func (c *resourceCheck) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unusable
 }
 
-// wantsProofs reports whether tokens for the server are to be bound to a key. That its
-// authorization server can bind some says nothing of it: many do, for servers that cannot.
+// wantsProofs reports whether tokens for the server are bound to a key. Support by the
+// authorization server is not enough: many support it for servers that do not.
 func (c *resourceCheck) wantsProofs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.proofs
 }
 
-// name returns the resource that tokens are asked for.
+// name returns the resource for which tokens are requested.
 func (c *resourceCheck) name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refuse keeps why the metadata is unusable, and returns it.
+// refuse records why the metadata is unusable, and returns it.
 func (c *resourceCheck) refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +133,8 @@ func (c *resourceCheck) refuse(err error) error {
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"
 
-// check returns why metadata that was found at an address must not be used. What is no
-// metadata is as if there were none.
+// check returns why metadata from an address must not be used. Invalid metadata is treated as
+// absent.
 func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	var found oauthex.ProtectedResourceMetadata
 	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {
@@ -161,8 +160,8 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	if found.Resource == want {
 		return nil
 	}
-	// Without its metadata the server's own origin is asked. That is no other one than the
-	// metadata names where a server only writes its own address differently.
+	// Without metadata the SDK uses the server's own origin. If a server only spells its own address
+	// differently, that is the same origin.
 	resource, err := url.Parse(found.Resource)
 	if err == nil && origin(resource) == origin(c.server) && len(found.AuthorizationServers) > 0 {
 		if named, err := url.Parse(found.AuthorizationServers[0]); err == nil && origin(named) == origin(c.server) {
@@ -172,7 +171,7 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	return fmt.Errorf("its resource metadata is that of another resource, %s (RFC 9728, 3.3)", shown(found.Resource))
 }
 
-// shown returns an address as a message has it: without parameters, which may be secret.
+// shown returns an address for messages: without parameters, which may be secret.
 func shown(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	return transports.Printable([]byte(address), 200)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPrivate refuses a file or directory that others can reach, or that is not
-// ours: what is in it would not be secret, or not be what we wrote.
+// checkPrivate refuses a file or directory that others can access, or that the user does not
+// own: its content might not be secret, or not be ours.
 func checkPrivate(path string, info fs.FileInfo) error {
 	switch stat, ok := info.Sys().(*syscall.Stat_t); {
 	case !info.Mode().IsRegular() && !info.IsDir():
@@ -26,8 +26,7 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// tryLock locks a file for as long as it is open, and reports whether it did: not where
-// it is locked already.
+// tryLock locks a file until it is closed, and reports false if it is already locked.
 func tryLock(file *os.File) (bool, error) {
 	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkPrivate refuses what is no file or directory; who can reach it is up to the
-// user's profile that it is in.
+// checkPrivate refuses anything but files and directories; access depends on the user's profile
+// that contains it.
 func checkPrivate(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return fmt.Errorf("%s is neither a file nor a directory", path)
@@ -18,8 +18,7 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// tryLock locks a file for as long as it is open, and reports whether it did: not where
-// it is locked already.
+// tryLock locks a file until it is closed, and reports false if it is already locked.
 func tryLock(file *os.File) (bool, error) {
 	const exclusively, all = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY, ^uint32(0)
 	switch err := windows.LockFileEx(windows.Handle(file.Fd()), exclusively, 0, all, all, new(windows.Overlapped)); {

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// renewTime bounds a renewal with all that it waits for: a lock that another
-	// process holds while it does the same, the keyring, one request.
+	// renewTime limits a renewal with everything that it waits for: the lock that another
+	// process holds during its own renewal, the keyring, one request.
 	renewTime = 30 * time.Second
-	// renewPause is how soon a token that was just renewed and is refused may be
-	// renewed again: it does not get better by another.
+	// renewPause is the shortest time between two renewals of a token that is refused:
+	// another renewal would not help.
 	renewPause = 10 * time.Second
-	// refreshPause and refreshMost are the first and the longest pause after a
-	// refresh that failed.
+	// refreshPause and refreshMost are the first and the longest pause after a failed
+	// refresh.
 	refreshPause = time.Second
 	refreshMost  = time.Minute
 )
 
-// renew returns a token other than the refused one, fresh if it can be, from the
-// store or by a refresh; empty if absent.
+// renew returns a token other than the refused one, fresh if possible, from the store or by a
+// refresh; empty if there is none.
 func (s *Session) renew(ctx context.Context, refused string) (string, error) {
 	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, refused) })
 }
 
-// shared gets a token in the place of the refused one for all callers that want it at
-// the same time. One that gives up does not end it for the others.
+// shared gets one replacement for a refused token for all callers that need it at the same
+// time. A caller that gives up does not end it for the others.
 func (s *Session) shared(ctx context.Context, refused string, get func(context.Context) (string, error)) (string, error) {
 	done := s.group.DoChan(refused, func() (token any, err error) {
 		defer func() {
@@ -73,8 +73,8 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 		return s.withoutRefresh(l, refused, fmt.Errorf("the last refresh of its login failed; the next is due in %s", wait.Truncate(time.Second)+time.Second))
 	}
 
-	// Whoever has the lock refreshes. Others wait here and find what it got: with
-	// tokens that are good for one refresh, a second one would end the login.
+	// The holder of the lock refreshes. Others wait here and find its result: if tokens are
+	// valid for one refresh only, a second one would end the login.
 	ctx, unlock, err := s.Store.Lock(ctx, s.key)
 	if err != nil {
 		s.pause()
@@ -87,7 +87,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
 	}
-	own := *l // others read what load published
+	own := *l // others read the login that load published
 	l = &own
 	err = s.refresh(ctx, l)
 	switch {
@@ -122,9 +122,9 @@ func (s *Session) load() (*Login, error) {
 	return l, nil
 }
 
-// loadSoon is load, and tries again while the state of the cluster cannot be reached, until
-// that has lasted for storeTime: an election of NATS fails no request, and a longer outage
-// delays only the first.
+// loadSoon is load, and retries for up to storeTime while the state of the cluster cannot be
+// reached: an election of NATS fails no request, and a longer outage delays only the first
+// one.
 func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
 	for {
 		l, err := s.load()
@@ -148,8 +148,8 @@ func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
 	}
 }
 
-// unread returns the failure of a request whose login cannot be read. The state of the
-// cluster is no fault of the server's: the retry budget does not count that.
+// unread returns the failure of a request whose login cannot be read. An outage of the cluster's
+// state is not the server's fault: the retry budget does not count it.
 func (s *Session) unread(err error) error {
 	if errors.Is(err, kv.ErrUnavailable) {
 		return s.failure(transports.CodeNotPlaced, "call again: the state of the cluster, which has its login, cannot be reached now", err)
@@ -159,8 +159,8 @@ func (s *Session) unread(err error) error {
 
 func (s *Session) slot() string { return "login of " + s.key.Server }
 
-// enough reports whether a login, as it is kept now, needs no refresh or cannot
-// have one, and the token to go on with.
+// enough reports whether a stored login needs no refresh or cannot have one, and returns
+// the token to use.
 func (s *Session) enough(l *Login, refused string) (token string, enough bool) {
 	now := time.Now()
 	switch {
@@ -178,7 +178,7 @@ func (s *Session) enough(l *Login, refused string) (token string, enough bool) {
 	return "", refused != "" && l.AccessToken == refused && now.Sub(s.renewedAt) < renewPause
 }
 
-// withoutRefresh goes on with the token there is, as long as it may still do.
+// withoutRefresh continues with the present token, as long as it may be valid.
 func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, error) {
 	if l.AccessToken != refused && l.valid(time.Now()) {
 		return l.AccessToken, nil
@@ -195,9 +195,9 @@ func (s *Session) pause() {
 	s.failures++
 }
 
-// refresh exchanges the refresh token (RFC 6749, 6) and keeps what came back. The
-// caller holds the lock. An errRelogin means that the token is worth nothing, and
-// was forgotten, if it is still the one that is kept.
+// refresh exchanges the refresh token (RFC 6749, 6) and stores the result. The caller holds
+// the lock. An errRelogin means that the token is invalid; it was forgotten, unless
+// another one was stored meanwhile.
 func (s *Session) refresh(ctx context.Context, l *Login) error {
 	client, err := newClient(s.server, s.Hide, s.slot(), nil)
 	if err != nil {
@@ -221,19 +221,19 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 		switch {
 		case !errors.As(err, &answer):
 		case answer.ErrorCode == "invalid_client", answer.ErrorCode == "unauthorized_client":
-			s.pause() // the client may be mended in the config, so the token is kept
+			s.pause() // the client may be fixed in the config, so the token is kept
 			return fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode)
 		case answer.ErrorCode == "invalid_grant":
-			// Where locks do not hold, as on some network file systems, another process may
-			// have got a token for the one that we sent.
+			// Locks do not work on some network file systems. There, another process may have
+			// exchanged the same token.
 			if now, err := s.Store.Load(s.key); err == nil && now != nil && now.RefreshToken != l.RefreshToken {
 				*l = *now
 				s.Hide(s.slot(), l.Secrets.all()...)
 				return nil
 			}
-			// Or one that died, or was cut off from its lock, had sent it, and nobody has the
-			// answer. That the token was tried again costs nothing then: servers that take one
-			// twice do so for this case, and of others the login was lost with the answer.
+			// Or another process sent the token and then died, or was cut off from its lock, and the
+			// answer is lost. A second use of the token costs nothing then: servers that accept one
+			// twice do so for this case, and with others the login was already lost.
 			l.AccessToken, l.RefreshToken, l.Expires = "", "", time.Time{}
 			s.mu.Lock()
 			s.login = l
@@ -261,7 +261,7 @@ func (l *Login) clientSecret(server schema.Server) string {
 	return l.ClientSecret
 }
 
-// take takes over what a token endpoint answered, or says why that cannot be used.
+// take applies the answer of a token endpoint, or returns why it cannot be used.
 func (l *Login) take(token *oauth2.Token) error {
 	bound := strings.EqualFold(token.TokenType, "DPoP") && l.DPoPKey != ""
 	switch {
@@ -274,18 +274,18 @@ func (l *Login) take(token *oauth2.Token) error {
 		l.DPoPKey = ""
 	}
 	l.AccessToken = token.AccessToken
-	if token.RefreshToken != "" { // else the old one goes on
+	if token.RefreshToken != "" { // otherwise the old one stays valid
 		l.RefreshToken = token.RefreshToken
 	}
 	l.Issued, l.Expires = time.Now(), token.Expiry
-	if scope, ok := token.Extra("scope").(string); ok && scope != "" { // else they are those asked for, RFC 6749, 5.1
+	if scope, ok := token.Extra("scope").(string); ok && scope != "" { // otherwise they are the requested ones, RFC 6749, 5.1
 		l.Scopes = slices.Sorted(strings.FieldsSeq(scope))
 	}
 	return nil
 }
 
-// tokenError returns an error of a token endpoint without what may be secret: its
-// answer as a whole, and addresses.
+// tokenError returns an error of a token endpoint without possible secrets: its raw answer,
+// and addresses.
 func tokenError(err error) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {

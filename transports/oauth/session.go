@@ -23,16 +23,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options are what the logins of a process share.
+// Options are shared by the logins of a process.
 type Options struct {
 	Store *Store
-	// Hide is told every secret before it is used; slot says whose it is, so that
-	// those of one slot take the place of its older ones. Nil hides nothing.
+	// Hide is called with every secret before it is used. slot identifies the owner, so that
+	// its new secrets replace the older ones. Nil hides nothing.
 	Hide   func(slot string, secrets ...string)
 	Logger *slog.Logger // nil is silent
 }
 
-// Sessions are the logins that a process uses, each of them once.
+// Sessions are the logins that a process uses, one per key.
 type Sessions struct {
 	opts Options
 
@@ -40,8 +40,7 @@ type Sessions struct {
 	byKey map[Key]*Session
 }
 
-// NewSessions returns the sessions of a store. Nothing is read until a request
-// needs it.
+// NewSessions returns the sessions of a store. Nothing is read before a request needs it.
 func NewSessions(opts Options) *Sessions {
 	if opts.Hide == nil {
 		opts.Hide = func(string, ...string) {}
@@ -52,8 +51,8 @@ func NewSessions(opts Options) *Sessions {
 	return &Sessions{opts: opts, byKey: map[Key]*Session{}}
 }
 
-// Applies reports whether requests to a server get a login's token: not those of a
-// process, nor those that have an Authorization header in the config.
+// Applies reports whether requests to a server get a login's token: not for a process, or if
+// the config has an Authorization header.
 func Applies(s schema.Server) bool {
 	if s.Transport == schema.Stdio {
 		return false
@@ -66,7 +65,7 @@ func Applies(s schema.Server) bool {
 	return true
 }
 
-// For returns the session of a server that logins apply to.
+// For returns the session of a server for which Applies is true.
 func (all *Sessions) For(server schema.Server) *Session {
 	key := KeyOf(server)
 	all.mu.Lock()
@@ -79,32 +78,31 @@ func (all *Sessions) For(server schema.Server) *Session {
 	return s
 }
 
-// A Session gives the requests to one server their token. It is safe for
-// concurrent use.
+// A Session adds the token to the requests to one server. It is safe for concurrent use.
 type Session struct {
 	Options
 	key    Key
 	server schema.Server
-	group  singleflight.Group // of what changes login
-	proofs proofs             // where its tokens are bound to a key
+	group  singleflight.Group // for changes of login
+	proofs proofs             // if its tokens are bound to a key
 
 	mu          sync.Mutex
-	read        bool      // whether the store was asked
-	unreadSince time.Time // when the state of the cluster was lost, zero where it is there
-	login       *Login    // nil if absent; it is never changed, only replaced
+	read        bool      // whether the store was read
+	unreadSince time.Time // when the state of the cluster was lost, zero if it is reachable
+	login       *Login    // nil if there is none; never changed, only replaced
 	renewedAt   time.Time // the last refresh, or login of a machine, by this process
-	issuer      string    // that the secret of a machine went to, "" before; no other gets it
-	retryAt     time.Time // no refresh before, the last one failed
+	issuer      string    // that received the secret of a machine login, "" before; no other gets it
+	retryAt     time.Time // no refresh before this time, because the last one failed
 	failures    int
 }
 
 // machine reports whether the login needs no person.
 func (s *Session) machine() bool { return s.server.Auth.Machine() }
 
-// Transport returns a transport that adds the token to each request to the
-// server's own origin. Where the server refuses it, with 401 or for a scope, the
-// request is sent a second time if there is another token by then: nothing ran. An
-// error of its own is a *transports.Failure, and nothing was sent.
+// Transport returns a transport that adds the token to each request to the server's own origin.
+// If the server refuses it, with 401 or for a scope, the request is sent a second time with
+// another token, if there is one: nothing ran before. An error of its own is a
+// *transports.Failure, and nothing was sent.
 func (s *Session) Transport(base http.RoundTripper) http.RoundTripper {
 	server, _ := url.Parse(s.server.URL) // checked with the config
 	return &transport{session: s, server: server, base: base}
@@ -159,7 +157,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.session.send(t.base, again, newer)
 }
 
-// rewound returns a request to be sent again, nil if its body cannot be had twice.
+// rewound returns a copy of a request to send again, nil if its body cannot be read twice.
 func rewound(req *http.Request) *http.Request {
 	again := req.Clone(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {
@@ -175,20 +173,20 @@ func rewound(req *http.Request) *http.Request {
 	return again
 }
 
-// drain ends an answer so that its connection can be used again.
+// drain reads the rest of an answer so that its connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	resp.Body.Close()
 }
 
-// send sends a request with a token, or unchanged without one. A token that is bound to a key
-// is sent with a proof.
+// send sends a request with a token, or unchanged without one. A token that is bound to a key is
+// sent with a proof.
 func (s *Session) send(base http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
 	if token == "" {
 		return base.RoundTrip(req)
 	}
 	s.mu.Lock()
-	l := s.login // another one, if its token was replaced meanwhile; a refresh keeps the key
+	l := s.login // a newer login, if its token was replaced; a refresh keeps the key
 	s.mu.Unlock()
 	var key *ecdsa.PrivateKey
 	if l != nil {
@@ -209,7 +207,7 @@ func (s *Session) send(base http.RoundTripper, req *http.Request, token string) 
 	return s.proofs.send(base, req, key, token)
 }
 
-// token returns what to send with a request, empty if there is no login.
+// token returns the token for a request, empty if there is no login.
 func (s *Session) token(ctx context.Context) (string, error) {
 	if s.machine() {
 		return s.machineToken(), nil
@@ -221,20 +219,20 @@ func (s *Session) token(ctx context.Context) (string, error) {
 	case !read:
 		token, err := s.renew(ctx, "")
 		if errors.Is(err, kv.ErrUnavailable) && s.server.Auth == nil {
-			return "", nil // it may need no login; its 401 would say that it does
+			return "", nil // it may need no login; otherwise it answers 401
 		}
 		return token, err
 	case l == nil || l.AccessToken == "" && l.RefreshToken == "":
-		return "", nil // the 401 will have the store asked again
+		return "", nil // after the 401 the store is read again
 	case l.fresh(time.Now()) || l.RefreshToken == "" && l.valid(time.Now()):
 		return l.AccessToken, nil
 	}
 	return s.renew(ctx, "")
 }
 
-// stepUp returns the token of a login that was made since the request, which lacked
-// scopes. If it is absent, the scopes are noted for the next login to ask for (MCP
-// "Step-Up Authorization Flow").
+// stepUp returns the token of a login that was made since the request, which lacked scopes. If
+// there is none, the scopes are recorded for the next login (MCP "Step-Up Authorization
+// Flow").
 func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
 	if len(scopes) == 0 || s.machine() {
 		return "", nil
@@ -251,10 +249,10 @@ func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (
 	return "", s.Store.Update(ctx, s.key, func(l *Login) bool { return l != nil && l.want(scopes) })
 }
 
-// storeTime is how long the store may take where a request waits for it.
+// storeTime is how long a request waits for the store.
 const storeTime = 5 * time.Second
 
-// missingScopes returns the scopes that an answer says are missing (RFC 6750, 3.1).
+// missingScopes returns the scopes that an answer reports as missing (RFC 6750, 3.1).
 func missingScopes(resp *http.Response) []string {
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	for _, c := range challenges {
@@ -265,8 +263,8 @@ func missingScopes(resp *http.Response) []string {
 	return nil
 }
 
-// Hint says what a user can do about an answer that asks for a login, 401 or 403,
-// empty is nothing, and whether a login of that user would mend it.
+// Hint returns what a user can do about an answer that requires a login, 401 or 403, "" if
+// nothing, and whether a login of that user would fix it.
 func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 	scopes := transports.Printable([]byte(strings.Join(missingScopes(resp), " ")), 200)
 	s.mu.Lock()
@@ -297,10 +295,10 @@ func asksForToken(resp *http.Response) bool {
 	})
 }
 
-// failure returns why no token can be had, of a request that was not sent.
+// failure returns the failure of a request that was not sent for lack of a token.
 func (s *Session) failure(code int64, hint string, cause error) *transports.Failure {
 	return &transports.Failure{Upstream: s.key.Server, Code: code, Outcome: transports.NotSent, Cause: cause, Hint: hint}
 }
 
-// errRelogin says that the login is over.
+// errRelogin means that the login has ended.
 var errRelogin = errors.New("its login is over")

@@ -16,9 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// NewShared returns the store of the replicas that share a bucket. Logins are sealed with
-// their keys: the bucket shows only how many there are. A login that cannot be opened counts
-// as none, and its record is logged.
+// NewShared returns the store of the replicas that share a bucket. Logins are sealed with the
+// cluster's keys: the bucket reveals only their number. A login that cannot be opened is
+// treated as absent, and its record is logged.
 func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *Store {
 	return &Store{&shared{bucket, keys, log, lockValid, lockTTL}}
 }
@@ -40,7 +40,7 @@ func openRecords(keys *seal.Keys, e kv.Entry) (all []*record, err error) {
 	return all, err
 }
 
-// shared keeps the logins of a key, at all issuers, in one record, and its lock in another.
+// shared stores the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
 	bucket     kv.Bucket
 	keys       *seal.Keys
@@ -60,8 +60,8 @@ func (s *shared) read(key Key) ([]*record, error) {
 	return all, err
 }
 
-// get returns the records of a key and the revision that has them, 0 if absent. A
-// record that our keys do not open counts as none.
+// get returns the records of a key and their revision, 0 if absent. A record that our keys do
+// not open is treated as absent.
 func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint64, err error) {
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
@@ -83,8 +83,8 @@ func (s *shared) open(r *record) (*Login, error) {
 	return &r.Login, nil
 }
 
-// saveTime is how long Save tries to keep a login that was just made or refreshed. The
-// token before it may be invalid already, so nobody else is to use that.
+// saveTime is how long Save tries to store a new or refreshed login. The previous token may
+// already be invalid, so nobody else may use it.
 const saveTime = 20 * time.Second
 
 func (s *shared) Save(key Key, l *Login) error {
@@ -132,14 +132,14 @@ func (s *shared) Delete(key Key) (was bool, err error) {
 }
 
 // A lock is a record that only one replica can create and that expires by itself. The
-// compare-and-set of the login alone would not do: two replicas would both have sent the
-// refresh token before either kept the answer, and a server that takes a token once ends the
-// login then. So a replica that is to refresh creates the record before it sends the token.
-// The others cannot, wait, and read the login that it kept.
+// compare-and-set of the login alone is not enough: two replicas would both send the refresh
+// token before either stores the answer, and a server that accepts a token once would end the
+// login. So a replica creates the record before it sends the token. The others cannot create
+// it, wait, and read the stored login.
 //
-// The holder stops lockValid after it asked for the record, which is longer than a refresh
-// may take; NATS removes the record lockTTL after it was written, which is later. So no two
-// clocks are compared, and a holder that is cut off has stopped before the next one begins.
+// The holder stops lockValid after its request for the record, which is longer than a refresh
+// may take; NATS removes the record lockTTL after it was written, which is later. So clocks
+// are never compared, and a holder that is cut off stops before the next one begins.
 const (
 	lockPause = 100 * time.Millisecond
 	lockValid = 12 * time.Second
@@ -156,7 +156,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 			held, end := context.WithDeadline(ctx, sent.Add(s.valid))
 			return held, func() {
 				end()
-				// If it cannot be deleted it expires.
+				// If the deletion fails, the lock expires.
 				_ = s.bucket.Delete(context.Background(), name, revision)
 			}, nil
 		}
@@ -176,14 +176,14 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 	}
 }
 
-// removeBroken removes a record that is in the place of a lock: it may not expire.
+// removeBroken removes a broken record in the place of a lock, which might not expire.
 func (s *shared) removeBroken(ctx context.Context, name string) {
 	if e, err := s.bucket.Get(ctx, name); err == nil && checkLock(e.Value) != nil {
 		_ = s.bucket.Delete(ctx, name, e.Revision) // or the next attempt does
 	}
 }
 
-// checkLock returns why a value is not that of a lock.
+// checkLock returns why a value is not a lock.
 func checkLock(value []byte) error {
 	if len(value) != len(rand.Text()) || strings.Trim(string(value), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 		return errors.New("no replica wrote it")

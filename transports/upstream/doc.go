@@ -8,17 +8,17 @@
 // does, after a panic, or when the upstream does not answer pings; never because a call
 // takes long or because the upstream does not read.
 //
-//		Conn               conn.go       options, life, end
-//		├ Call, pending    call.go       a call from Start to Done; pending.go: those in flight
-//		├ handshake        handshake.go  the era and the description of the upstream
-//		├ receive          receive.go    responses, notifications, requests of the upstream
-//		├ health           health.go     pings after a timeout
-//		├ subscriptions    subscribe.go  the notification stream of the stateless era
-//		└ link             link.go       how messages travel:
-//		  childLink        child.go      a process; with streamLink, lines.go
+//	Conn               conn.go       options, life, end
+//	├ Call, pending    call.go       a call from Start to Done; pending.go: those in flight
+//	├ handshake        handshake.go  the era and the description of the upstream
+//	├ receive          receive.go    responses, notifications, requests of the upstream
+//	├ health           health.go     pings after a timeout
+//	├ subscriptions    subscribe.go  the notification stream of the stateless era
+//	└ link             link.go       how messages travel:
+//	  childLink        child.go      a process; with streamLink, lines.go
 //	  streamLink       stream.go     an existing stream
-//		  httpLink         http.go       a POST a call, http_exchange.go; a GET stream, http_listen.go
-//		  sseLink          sse.go        POSTs, and one stream for all answers
+//	  httpLink         http.go       a POST a call, http_exchange.go; a GET stream, http_listen.go
+//	  sseLink          sse.go        POSTs, and one stream for all answers
 //
 // Read conn.go and call.go first, then the link of interest, then receive.go.
 package upstream

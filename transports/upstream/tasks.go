@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// maxTasks is of how many tasks the progress is passed on, the newest ones.
+// maxTasks is the number of tasks, the newest ones, whose progress is forwarded.
 const maxTasks = 256
 
-// taskProgress says who wants to know the progress of calls that were answered with a
-// task: their tokens are good for as long as the task (MCP 2025-11-25, "Tasks").
+// taskProgress holds the tokens for the progress of calls that were answered with a task. They
+// are valid as long as the task (MCP 2025-11-25, "Tasks").
 type taskProgress struct {
 	mu   sync.Mutex
 	list []taskToken // oldest first
@@ -22,9 +22,9 @@ type taskToken struct {
 	notify func(params json.RawMessage)
 }
 
-// KeepProgress has notify called with the progress of a call that was answered with a
-// task, under the token that the call's params carried, if they did. It is called where
-// the answer is delivered; notify must not block.
+// KeepProgress makes notify receive the progress of a call that was answered with a task, under
+// the token in the call's params, if there is one. It is called where the answer is delivered;
+// notify must not block.
 func (c *Conn) KeepProgress(call *Call, notify func(params json.RawMessage)) {
 	if call.token.Len == 0 {
 		return
