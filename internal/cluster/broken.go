@@ -8,13 +8,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A record may be broken: a bit of it changed on a disk, or somebody else has written it.
-// doc.go says why nothing runs twice all the same.
+// A record is broken if a bit of it was changed on a disk, or if no replica wrote it. doc.go
+// explains why nothing runs twice in spite of that.
 
 func isBroken(l *lease, _ *member) bool { return l.broken }
 
-// repair writes the leases that this replica holds again if their records are broken. Those
-// that nobody holds one member deletes for all. It reports whether all of it is done.
+// repair rewrites the leases of this replica whose records are broken. One member deletes the
+// broken leases without a holder. It reports whether all of that is done.
 func (r *Replica) repair() (done bool) {
 	valid, _ := r.leases.valid(r.clock())
 	first := valid && r.view.first()
@@ -32,7 +32,7 @@ func (r *Replica) repair() (done bool) {
 	})
 }
 
-// rewrite writes a lease again in place of a broken record.
+// rewrite writes a lease over its broken record.
 func (r *Replica) rewrite(ctx context.Context, h *held, at, epoch uint64) bool {
 	value := encode(h.key, LeaseInfo{Name: h.name, Owner: r.id, Epoch: epoch, Granted: h.granted})
 	revision, err := r.bucket.Update(ctx, h.key, value, at)
@@ -42,9 +42,9 @@ func (r *Replica) rewrite(ctx context.Context, h *held, at, epoch uint64) bool {
 	return answered(err)
 }
 
-// freeBroken reports whether nobody holds a lease whose record is broken at a revision:
-// every member says that it has seen that, and would have repaired its own. The store is
-// asked, as the view may lack members.
+// freeBroken reports whether nobody holds a lease whose record is broken at a revision: every
+// member reports that it has seen the revision, and would have repaired its own. It reads the
+// store, because the view may lack members.
 func (r *Replica) freeBroken(ctx context.Context, revision uint64) (bool, error) {
 	for _, m := range r.view.all() {
 		if m.broken || m.Seen < revision {

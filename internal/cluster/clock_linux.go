@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now is CLOCK_BOOTTIME: unlike the clock of package time it goes on while the machine
-// is suspended, as those of the other replicas do.
+// now is CLOCK_BOOTTIME. Unlike the clock of package time it continues while the machine is
+// suspended, like those of the other replicas.
 func now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

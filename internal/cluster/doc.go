@@ -1,34 +1,34 @@
-// Package cluster lets the replicas of one service know each other, and gives each name a
-// lease that one of them holds at a time. It stands on a store (package kv) with one order
-// of changes, and knows neither the store's make nor how replicas reach each other.
+// Package cluster lets the replicas of one service discover each other, and grants each name a
+// lease that one replica holds at a time. It is built on a store (package kv) with a total
+// order of changes, and knows neither its implementation nor how replicas reach each other.
 //
 // [Join] makes a process a [Member]. [Replica.Take] takes the [Lease] of a name;
-// [Replica.Where] says which member is to take it. [Replica.Drain] and [Replica.Close] leave
-// so that nobody waits.
+// [Replica.Where] returns the member that should take it. [Replica.Drain] and [Replica.Close]
+// leave without making others wait.
 //
 // # Records
 //
-// All records are in one bucket. member/ID is written by its replica with every heartbeat,
-// each [HeartbeatInterval], at its last revision; another member may delete it. lease/NAME names an
-// owner, by ID and epoch. It is not renewed: it holds as long as the record of its owner is
-// there and in that epoch, so a thousand leases cost what none cost. Every change names the
+// All records are in one bucket. A replica writes member/ID with every heartbeat, each
+// [HeartbeatInterval], at its last revision; another member may delete it. lease/NAME names
+// an owner, by ID and epoch. It is not renewed: it is valid while the record of its owner
+// exists in that epoch, so leases cost nothing while they are held. Every change names the
 // revision that it replaces.
 //
-// An epoch ends when the replica was not valid for a moment or has expired; all its leases
-// are lost then, and the next epoch's leases are new ones. Every attempt to begin an epoch
-// has a number of its own, so an epoch that was in the store and is not now never returns.
+// An epoch ends when the replica was not valid for a moment or has expired. All its leases are
+// lost then; the next epoch has new ones. Every attempt to begin an epoch has a number of its
+// own, so an epoch that has disappeared from the store never returns.
 //
 // # Validity
 //
-// A replica B may use its leases until t = sent(the last heartbeat that it knows to have
-// arrived) + [Validity]. Another replica C expires B, which is to delete B's record at the
-// revision that C has seen last, when C has seen that revision [TTL] ago. C counts only time
-// in which its own heartbeats arrived: after the store was away all can come back.
+// A replica B may use its leases until t = sent(the last heartbeat known to have arrived) +
+// [Validity]. Another replica C expires B by deleting B's record at the last revision that C
+// has seen, once C saw that revision [TTL] ago. C counts only time in which its own
+// heartbeats arrived: after an outage of the store all can come back.
 //
-// Validity is 12 s, so that an election in the store, which takes a few seconds and ten at
-// most, costs no lease. That is all there is against elections: replicas do not vote, and the
-// price is a fail-over of 15 s. TTL is 3 s longer. In that time guards (package guard) end
-// what a stopped replica runs, and clocks may differ in speed.
+// Validity is 12 s, so that an election in the store, which takes a few seconds and ten at most,
+// costs no lease. This is the only protection against elections: replicas do not vote, and
+// the price is a fail-over of 15 s. TTL is 3 s longer. In that time guards (package guard)
+// end the processes of a stopped replica, and clocks may differ in speed.
 //
 // A lease whose owner is gone, or in another epoch, is free, and is taken by an update at
 // its revision. A view may be old and have gaps (a lease can be seen before its owner), so
@@ -53,8 +53,8 @@
 //
 // # Broken records
 //
-// A record that no replica has written, or of which a bit was changed, has a wrong checksum
-// (record.go). It is written again or deleted, at its revision ρ.
+// A record that no replica wrote, or with a changed bit, has a wrong checksum (record.go). It is
+// rewritten or deleted, at its revision ρ.
 //
 //   - Of a member: its next heartbeat replaces it. It conflicts at first, and finds no other
 //     epoch, so a member that is still valid goes on. One that sends no more heartbeats

@@ -9,19 +9,19 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A heartbeat keeps the record of this replica. What is not guarded is of the goroutine
+// A heartbeat maintains the record of this replica. Fields without a lock belong to the goroutine
 // that runs it.
 type heartbeat struct {
 	*base
 	leases *leases
 
-	revision uint64 // of the record, as far as is known; 0 if absent
-	count    uint64 // of the heartbeats that were tried
-	silent   bool   // none has arrived for long, which was logged
+	revision uint64 // of the record, as far as known; 0 if absent
+	count    uint64 // attempted heartbeats
+	silent   bool   // none has arrived for long; this was logged
 
 	mu      sync.Mutex
-	sent    time.Duration // when the last one that arrived was sent
-	contact time.Duration // since when they arrive without a gap
+	sent    time.Duration // when the last heartbeat that arrived was sent
+	contact time.Duration // since when all heartbeats have arrived
 }
 
 // run sends heartbeats until the replica ends.
@@ -33,7 +33,7 @@ func (b *heartbeat) run() {
 			wait = HeartbeatInterval
 		}
 		if b.pause(wait-(b.clock()-sent), b.beats) {
-			b.pause(tick-(b.clock()-sent), nil) // many requests at once are few heartbeats
+			b.pause(tick-(b.clock()-sent), nil) // limits the rate of requested heartbeats
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (b *heartbeat) write(m Member) (revision uint64, err error) {
 	return b.bucket.Update(ctx, key, encode(key, m), b.revision)
 }
 
-// resolve reads the record, whose revision is not the one that was expected.
+// resolve reads the record after its revision was not the expected one.
 func (b *heartbeat) resolve(t term) {
 	ctx, cancel := context.WithTimeout(b.ctx, answer)
 	defer cancel()
@@ -113,8 +113,8 @@ func (b *heartbeat) resolve(t term) {
 	}
 }
 
-// last returns when the last heartbeat that arrived was sent, and since when they arrive
-// without a gap.
+// last returns when the last heartbeat that arrived was sent, and since when all of them have
+// arrived.
 func (b *heartbeat) last() (sent, contact time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,8 +127,8 @@ func (b *heartbeat) degraded(at time.Duration) bool {
 	return at >= sent+Validity || at >= sent+suspectAfter && !b.options.Store.Connected()
 }
 
-// suspect reports whether a member may be dead: it was not heard of for a while in which
-// our own heartbeats arrived. In an election of the store nobody is.
+// suspect reports whether a member may be dead: there was no news of it for a while in which
+// our own heartbeats arrived. During an election of the store nobody is suspected.
 func (b *heartbeat) suspect(m *member, at time.Duration) bool {
 	sent, _ := b.last()
 	return at >= m.seen+suspectAfter && (at < sent+suspectAfter || at >= m.seen+Validity)

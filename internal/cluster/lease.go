@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A HeldError says that another replica has the lease.
+// A HeldError means that another replica has the lease.
 type HeldError struct{ Member Member }
 
 func (e *HeldError) Error() string { return fmt.Sprintf("it runs on replica %q", e.Member.Name) }
 
-// A Lease is the right to run what its name stands for. Its holder ends the work at once
-// when the lease is lost, and calls Release when nothing of the work is left.
+// A Lease is the right to run the work that a name stands for. When the lease is lost, its holder
+// ends the work at once, and calls Release when nothing of the work is left.
 type Lease struct {
 	held    *held
 	release sync.Once
@@ -32,42 +32,42 @@ type held struct {
 	isLost   bool
 }
 
-// Lost returns a channel that is closed when the replica may not run the work any more.
+// Lost returns a channel that is closed when the replica may no longer run the work.
 func (l *Lease) Lost() <-chan struct{} { return l.held.lost }
 
-// Release says that the work has ended. Other replicas can take the lease when all Leases
+// Release reports that the work has ended. Other replicas can take the lease when all Leases
 // that share it here were released.
 func (l *Lease) Release() { l.release.Do(func() { l.held.leases.release(l.held) }) }
 
-// leases are those of this replica, and the time until which it may use them. Its mutex may
-// be held while that of the view is taken, not the other way round.
+// leases are the leases of this replica, and the time until which it may use them. Its mutex may
+// be held while that of the view is taken, but not vice versa.
 type leases struct {
 	*base
 	view *view
 
 	mu         sync.Mutex
 	live       bool          // the epoch has begun and not ended
-	epoch      uint64        // that was last written, or tried
+	epoch      uint64        // the last one written, or attempted
 	until      time.Duration // the end of validity; it only grows while the epoch is live
 	held       map[string]*held
 	taking     map[string]*attempt
-	unreleased int  // lost leases whose work may not have ended yet
-	stuck      bool // there are some for long, which was logged
+	unreleased int  // lost leases whose work may still run
+	stuck      bool // some are unreleased for long; this was logged
 	draining   bool
 	closed     bool
 	leaving    chan struct{} // closed when draining is set
 }
 
-// A term is what a heartbeat says of an epoch.
+// A term describes an epoch in a heartbeat.
 type term struct {
 	epoch    uint64
-	live     bool // it was when the heartbeat was sent; else the heartbeat begins it
+	live     bool // as of the heartbeat; if false, the heartbeat begins it
 	draining bool
 	seen     uint64
 }
 
-// term returns the epoch for the next heartbeat. There is none while leases of the epoch
-// before are not released: a heartbeat would free them and extend the guards' deadline.
+// term returns the epoch for the next heartbeat. There is none while leases of the previous
+// epoch are not released: a heartbeat would free them and extend the guards' deadline.
 func (s *leases) term(at time.Duration) (t term, ok bool) {
 	s.expire(at)
 	s.mu.Lock()
@@ -81,13 +81,13 @@ func (s *leases) term(at time.Duration) (t term, ok bool) {
 	}
 	s.stuck = false
 	if !s.live {
-		s.epoch++ // a new one for each try, so that none is ever written twice
+		s.epoch++ // a new one for each attempt, so that none is written twice
 	}
 	return term{s.epoch, s.live, s.draining, s.seenLocked()}, true
 }
 
-// seenLocked returns the revision up to which this replica holds no lease whose record is
-// broken.
+// seenLocked returns the revision up to which this replica holds no lease with a broken
+// record.
 func (s *leases) seenLocked() uint64 {
 	seen, broken := s.view.brokenLeases()
 	for key, revision := range broken {
@@ -129,7 +129,7 @@ func (s *leases) extendGuards() {
 	s.options.Extend(wall.Add(until - at))
 }
 
-// expire ends the epoch if its validity has ended: guards have killed what it ran.
+// expire ends the epoch if its validity has ended: guards have killed its processes.
 func (s *leases) expire(at time.Duration) {
 	s.mu.Lock()
 	expired, count := s.live && at >= s.until, len(s.held)
@@ -172,7 +172,7 @@ func (s *leases) valid(at time.Duration) (valid bool, until time.Duration) {
 
 func (s *leases) validLocked(at time.Duration) bool { return s.live && at < s.until }
 
-// drain has the next heartbeat say that this replica drains.
+// drain marks this replica as draining in the next heartbeat.
 func (s *leases) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,11 +214,11 @@ func (s *leases) release(h *held) {
 	s.changed.wake()
 }
 
-// isFreeLocked reports whether nobody here holds or takes a lease.
+// isFreeLocked reports whether this replica neither holds nor takes a lease.
 func (s *leases) isFreeLocked(key string) bool { return s.held[key] == nil && s.taking[key] == nil }
 
-// released returns those leases, of the ones that this replica owns in its epoch, that
-// nobody here holds or takes.
+// released returns the leases that this replica owns in its epoch but neither holds nor
+// takes.
 func (s *leases) released(owned map[string]lease) map[string]lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *leases) isFree(key string) bool {
 	return s.isFreeLocked(key)
 }
 
-// rewritten says that the record of a lease has another revision.
+// rewritten records the new revision of a lease's record.
 func (s *leases) rewritten(h *held, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Where returns the member that holds a lease, with held, or the one that is to take it: by
-// rendezvous hashing over the members that do not drain and that were heard of lately. A
-// holder that drains is passed over, as are members whose IDs are in except. The ID is ""
-// if no member is left.
+// Where returns the member that holds a lease, with held true, or the one that should take it:
+// by rendezvous hashing over the members that do not drain and had a recent heartbeat. It
+// skips a draining holder, and members whose IDs are in except. The ID is "" if no member
+// is left.
 func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	at := r.clock()
 	key := leaseKey(name)
-	mine, epoch := r.leases.holder(key) // the view may not have it yet
+	mine, epoch := r.leases.holder(key) // the view may lack it
 	draining := isClosed(r.leases.leaving)
 	if mine != nil && !draining && !slices.Contains(except, r.id) {
 		return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Epoch: epoch}, true
@@ -38,9 +38,9 @@ func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	return m, false
 }
 
-// Rendezvous returns the member with the highest hash of a name and its own. Each member
-// is chosen for about as many names as any other, and when one comes or goes only the
-// names it has or had move. Members with the same name share the names of one.
+// Rendezvous returns the member with the highest hash of the given name and its own. All members
+// are chosen about equally often, and when one joins or leaves only its names move. Members of
+// the same name share their names.
 func Rendezvous(name string, among []Member) (best Member, ok bool) {
 	var high, highID uint64
 	for _, m := range among {

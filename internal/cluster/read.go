@@ -34,7 +34,7 @@ func Read(ctx context.Context, store kv.Store) (State, error) {
 	return v.state(), nil
 }
 
-// state returns what is seen. A member whose first record was broken is not in Members.
+// state returns the state in the view. A member whose first record was broken is not in Members.
 func (v *view) state() (s State) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

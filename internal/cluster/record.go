@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// A Member is the record of a replica, which it writes again with every heartbeat.
+// A Member is the record of a replica, which is rewritten with every heartbeat.
 type Member struct {
 	ID         string    `json:"id"`      // random, of one process
-	Name       string    `json:"name"`    // what people call it
+	Name       string    `json:"name"`    // for people
 	Address    string    `json:"address"` // host:port where other replicas reach it
 	Version    string    `json:"version"` // of the program
 	Since      time.Time `json:"since"`   // when it joined, by its own clock
-	Epoch      uint64    `json:"epoch"`   // grows when all its leases were lost
+	Epoch      uint64    `json:"epoch"`   // increases after all its leases were lost
 	Draining   bool      `json:"draining,omitzero"`
 	Load       Load      `json:"load,omitzero"`
 	Heartbeats uint64    `json:"beat"`          // counts heartbeats
-	Seen       uint64    `json:"seen,omitzero"` // it holds no lease whose record was broken at this revision or before
+	Seen       uint64    `json:"seen,omitzero"` // it holds no lease whose record was broken at this or an earlier revision
 }
 
 // Load is the load of a replica.
 type Load struct {
 	Sessions int `json:"sessions,omitzero"` // of hosts
-	Servers  int `json:"servers,omitzero"`  // that run there
+	Servers  int `json:"servers,omitzero"`  // running on the replica
 	Calls    int `json:"calls,omitzero"`    // in flight
 }
 
@@ -48,9 +48,9 @@ const (
 
 func memberKey(id string) string { return memberPrefix + id }
 
-// leaseKey returns the key of a lease, whatever bytes its name has: letters, digits,
-// "-" and "_" stand for themselves, another byte is "=" and two digits. What is too long
-// for a key, or empty, is "=s" and its digest.
+// leaseKey returns the key of a lease for a name of any bytes: letters, digits, "-" and "_" stand
+// for themselves, another byte is "=" and two digits. For an empty name, or one that is too
+// long for a key, it is "=s" and a digest.
 func leaseKey(name string) string {
 	var b strings.Builder
 	b.WriteString(leasePrefix)

@@ -14,36 +14,35 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Bucket is the name of the bucket that members and leases are in.
+// Bucket is the name of the bucket for members and leases.
 const Bucket = "state"
 
-// The times of the protocol, the same in every replica of a cluster. doc.go says why they
-// are so long.
+// The times of the protocol, the same in every replica of a cluster. doc.go explains them.
 const (
 	// HeartbeatInterval is the interval of heartbeats.
 	HeartbeatInterval = time.Second
-	// Validity is how long a replica may run what it holds after it sent a heartbeat that
+	// Validity is how long a replica may run its work after it sent a heartbeat that
 	// arrived.
 	Validity = 12 * time.Second
-	// TTL is how long a member was not heard of when it expires.
+	// TTL is the time without news after which a member expires.
 	TTL = 15 * time.Second
 	// Reconnect is how long Take waits for a store that cannot be reached: a connection to
 	// another node takes a second or two.
 	Reconnect = 5 * time.Second
-	// addressTTL is how long the address of a member that expired is known.
+	// addressTTL is how long the address of an expired member is kept.
 	addressTTL = 10 * time.Minute
 
-	// suspectAfter is how long a member was not heard of when nothing is placed there.
+	// suspectAfter is the time without news after which nothing is placed on a member.
 	suspectAfter = 2500 * time.Millisecond
-	// tick is the interval of checks that depend on the time alone.
+	// tick is the interval of checks that depend only on time.
 	tick = 250 * time.Millisecond
-	// answer is how long an answer of the store is waited for.
+	// answer is how long to wait for an answer of the store.
 	answer = 2500 * time.Millisecond
 	// closePatience is how long Close waits for lost leases to be released.
 	closePatience = 4 * time.Second
 )
 
-// Options are those of Join.
+// Options configure Join.
 type Options struct {
 	Store   kv.Store // the caller closes it
 	Name    string   // for people; "" is the ID
@@ -52,14 +51,14 @@ type Options struct {
 
 	// Load, if not nil, returns the load of the replica. It must not block.
 	Load func() Load
-	// Extend, if not nil, is called with the time at which what the replica runs is to be
-	// killed, whenever that is extended and before a lease is taken that relies on it. Calls
-	// may overlap: the latest time counts. It must not block.
+	// Extend, if not nil, is called with the time at which the replica's processes must be
+	// killed, whenever it is extended and before a lease is taken that relies on it. Calls may
+	// overlap: the latest time counts. It must not block.
 	Extend func(until time.Time)
 	// Logger is slog.Default if nil.
 	Logger *slog.Logger
 
-	clock func() time.Duration // of tests; nil is now
+	clock func() time.Duration // for tests; nil is now
 }
 
 // Errors of Take.
@@ -68,7 +67,7 @@ var (
 	ErrDraining = errors.New("this replica drains: nothing begins here")
 )
 
-// A base is what the parts of a replica share.
+// A base is shared by the parts of a replica.
 type base struct {
 	id      string
 	since   time.Time // when it joined
@@ -79,8 +78,8 @@ type base struct {
 	ctx     context.Context // of the goroutines
 
 	changed broadcast     // wakes Join, Take, Drain and Close
-	beats   chan struct{} // asks for a heartbeat before its time
-	sweeps  chan struct{} // asks for a look at which leases to delete or repair
+	beats   chan struct{} // requests an early heartbeat
+	sweeps  chan struct{} // requests a check for leases to delete or repair
 }
 
 // pause waits, and reports whether it was kicked.
@@ -103,7 +102,7 @@ func kick(c chan struct{}) {
 	}
 }
 
-// A broadcast wakes all who wait for a change.
+// A broadcast wakes everyone who waits for a change.
 type broadcast struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -204,7 +203,7 @@ func (r *Replica) run(task func()) {
 		defer func() {
 			if p := recover(); p != nil {
 				r.logger.Error("panic in the cluster's membership: the leases of this replica are lost", "panic", p, "stack", string(debug.Stack()))
-				r.cancel() // no heartbeat is sent any more
+				r.cancel() // stops the heartbeats
 				r.leases.close()
 			}
 		}()
@@ -229,21 +228,21 @@ func (r *Replica) Member(id string) (Member, bool) {
 	return Member{}, false
 }
 
-// Address returns where a replica is reached. One that expired may be cut off from the store
-// alone and still have what needs no lease: its address is known for addressTTL.
+// Address returns the address of a replica. An expired replica may be cut off only from the
+// store and still hold state that needs no lease: its address is kept for addressTTL.
 func (r *Replica) Address(id string) (address string, ok bool) { return r.view.address(id) }
 
-// State returns what this replica has seen of the cluster's state. Broken records are written
-// again or deleted within seconds if the replicas are well.
+// State returns the state that this replica has seen. Healthy replicas rewrite or delete broken
+// records within seconds.
 func (r *Replica) State() State { return r.view.state() }
 
 // Degraded reports whether the store cannot be reached, so that nothing new is placed: no
 // heartbeat has arrived for longer than an election in the store takes, or the connection
-// is known to be gone.
+// is known to be lost.
 func (r *Replica) Degraded() bool { return r.heartbeat.degraded(r.clock()) }
 
 // Leaving returns a channel that is closed when a member drains, has expired or has lost its
-// leases: what it runs has to be looked for elsewhere. That of this replica is closed when
+// leases: its work must be looked for elsewhere. The channel of this replica is closed when
 // it drains or is closed.
 func (r *Replica) Leaving(id string) <-chan struct{} {
 	if id == r.id {
@@ -266,9 +265,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Drain tells the others that this replica is leaving, so that nothing new is placed
-// here and they stop using what runs here, and returns when all its leases were released,
-// or with an error when ctx ends before. Close must follow.
+// Drain announces that this replica is leaving, so that nothing new is placed here and others
+// stop using its work. It returns when all its leases were released, or with an error when
+// ctx ends before. Close must follow.
 func (r *Replica) Drain(ctx context.Context) error {
 	r.leases.drain()
 	kick(r.beats)
@@ -288,9 +287,9 @@ func (r *Replica) Drain(ctx context.Context) error {
 	}
 }
 
-// Close leaves the cluster. Leases that are still held are lost; when they were released the
+// Close leaves the cluster. Leases that are still held are lost. When they were released, the
 // record is deleted, so that others can take them at once. If they are not released within
-// four seconds the record is left to expire.
+// four seconds, the record is left to expire.
 func (r *Replica) Close() {
 	r.close.Do(func() {
 		r.leases.drain()
@@ -328,7 +327,7 @@ func (r *Replica) deleteRecord() {
 		switch {
 		case err == nil, errors.Is(err, kv.ErrNotFound):
 			return
-		case errors.Is(err, kv.ErrConflict): // a heartbeat that was under way
+		case errors.Is(err, kv.ErrConflict): // a heartbeat was in progress
 		default:
 			r.logger.Warn("the cluster's state still names this replica, until it expires", "err", err)
 			return

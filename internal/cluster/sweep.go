@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// watch keeps the view until the replica ends. It closes listed when there is one.
+// watch maintains the view until the replica ends. It closes listed after the first list.
 func (r *Replica) watch(listed chan struct{}) {
 	for {
 		var list []kv.Entry
@@ -90,8 +90,8 @@ func (r *Replica) expireMember(ctx context.Context, m *member) bool {
 	return answered(err)
 }
 
-// sweep deletes leases that were released and those of owners that are gone, and repairs
-// broken ones, until the replica ends.
+// sweep deletes leases that were released and those without an owner, and repairs broken ones,
+// until the replica ends.
 func (r *Replica) sweep() {
 	collect := r.clock() + collectEvery
 	for r.ctx.Err() == nil {
@@ -111,21 +111,21 @@ func (r *Replica) sweep() {
 // collectEvery is how often idle leases are collected.
 const collectEvery = 30 * time.Second
 
-// deleteReleased deletes the leases that this replica owns and nobody here holds. It
-// reports whether the store has answered.
+// deleteReleased deletes the leases that this replica owns but does not hold. It reports whether
+// the store has answered.
 func (r *Replica) deleteReleased() bool {
 	owned := func(l *lease, _ *member) bool { return l.Owner == r.id }
 	return each(r, slices.Collect(maps.Keys(r.leases.released(r.view.selectLeases(owned)))), func(ctx context.Context, key string) bool {
 		l, _ := r.view.lease(key)
-		if l == nil || len(r.leases.released(map[string]lease{key: *l})) == 0 { // not any more
+		if l == nil || len(r.leases.released(map[string]lease{key: *l})) == 0 { // no longer
 			return true
 		}
 		return answered(r.bucket.Delete(ctx, key, l.Revision))
 	})
 }
 
-// collect deletes the leases that have had no owner for a while, which one member does for
-// all, and forgets members that have expired long ago.
+// collect deletes the leases that have had no owner for a while, on one member for all, and
+// removes members that expired long ago.
 func (r *Replica) collect(at time.Duration) {
 	r.view.forget(at - addressTTL)
 	if valid, _ := r.leases.valid(at); !valid || !r.view.first() {
@@ -134,19 +134,19 @@ func (r *Replica) collect(at time.Duration) {
 	idle := r.view.selectLeases(func(l *lease, holder *member) bool { return !l.broken && holder == nil })
 	each(r, slices.Collect(maps.Keys(idle)), func(ctx context.Context, key string) bool {
 		if free, err := r.free(ctx, idle[key]); err == nil && free {
-			_ = r.bucket.Delete(ctx, key, idle[key].Revision) // or another time
+			_ = r.bucket.Delete(ctx, key, idle[key].Revision) // if it fails, the next collection retries
 		}
 		return true
 	})
 }
 
-// answered reports whether the store has answered a change. After a conflict the view shows
-// what is there.
+// answered reports whether the store has answered a change. After a conflict the view shows the
+// record.
 func answered(err error) bool {
 	return err == nil || errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrNotFound)
 }
 
-// sweepers is how many changes are asked of the store at a time: a replica may have had a
+// sweepers is how many changes are sent to the store concurrently: a replica may have had a
 // thousand leases.
 const sweepers = 32
 

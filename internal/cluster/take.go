@@ -9,14 +9,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Take takes the lease of a name, which may be any bytes, or shares the one that this
-// replica has. It returns a *HeldError if another replica has it, ErrDraining if this one
-// drains, and an error that is kv.ErrUnavailable if the store cannot be reached for
-// Reconnect. While the holder drains, or is silent but not expired, it waits until ctx ends.
+// Take takes the lease of a name, which may be any bytes, or shares the one that this replica has.
+// It returns a *HeldError if another replica has it, ErrDraining if this one drains, and an
+// error that is kv.ErrUnavailable if the store cannot be reached for Reconnect. While the
+// holder drains, or is silent but not expired, it waits until ctx ends.
 //
-// This process may be stopped for any time between Take's last look at the clock and what
-// the caller does then. What the caller starts must therefore obey the deadline that Extend
-// was given: it is not extended after a lease was lost until that is released.
+// This process may be stopped for any time between Take's last look at the clock and the
+// caller's next step. The caller's processes must therefore obey the deadline passed to
+// Extend: after a lease was lost, it is not extended until the lease is released.
 func (r *Replica) Take(ctx context.Context, name string) (*Lease, error) {
 	l, err := r.take(ctx, name)
 	if err != nil {
@@ -61,8 +61,8 @@ type attempt struct {
 	done      chan struct{} // closed at the end
 }
 
-// look returns the lease of a name that is held here, an attempt to be made, the attempt of
-// another goroutine, an error, or nothing if a change has to be waited for.
+// look returns the lease of a name held here, an attempt to make, the attempt of another
+// goroutine, or an error. If it returns nothing, the caller waits for a change.
 func (r *Replica) look(key, name string, began time.Duration) (l *Lease, a, other *attempt, err error) {
 	at := r.clock()
 	degraded := r.heartbeat.degraded(at)
@@ -95,15 +95,15 @@ func (r *Replica) look(key, name string, began time.Duration) (l *Lease, a, othe
 	return nil, a, nil, nil
 }
 
-// try writes a lease, and returns it if it is ours then. Without an error it may be tried
-// again.
+// try writes a lease, and returns it if that succeeded. It may be retried if there is no
+// error.
 func (r *Replica) try(ctx context.Context, a *attempt) (*Lease, error) {
 	granted := time.Now().UTC()
 	revision, err := r.write(ctx, a, granted)
 	if l := r.leases.grant(a, revision, granted, err, r.clock()); l != nil {
 		return l, nil
 	}
-	kick(r.sweeps) // it may have been written all the same
+	kick(r.sweeps) // it may have been written in spite of the error
 	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || r.ctx.Err() != nil {
 		return nil, nil
 	}
@@ -125,8 +125,8 @@ func (s *leases) grant(a *attempt, revision uint64, granted time.Time, err error
 	return &Lease{held: h}
 }
 
-// write makes the lease ours if the record before it is free. ErrConflict says that the
-// view is old.
+// write takes the lease if the record before it is free. ErrConflict means that the view is
+// old.
 func (r *Replica) write(ctx context.Context, a *attempt, granted time.Time) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -148,9 +148,9 @@ func (r *Replica) write(ctx context.Context, a *attempt, granted time.Time) (rev
 	return r.bucket.Update(ctx, a.key, value, l.Revision)
 }
 
-// free reports whether the owner of a lease is gone for good. The view may be old or have
-// gaps, so the store is asked. An epoch is never written twice: one that is not there now
-// never is again.
+// free reports whether the owner of a lease is gone for good. It reads the store, because the
+// view may be old or incomplete. An epoch is never written twice: one that is absent now stays
+// absent.
 func (r *Replica) free(ctx context.Context, l lease) (bool, error) {
 	if l.broken {
 		return r.freeBroken(ctx, l.Revision)
@@ -164,7 +164,7 @@ func (r *Replica) free(ctx context.Context, l lease) (bool, error) {
 	}
 	m, err := decodeMember(e.Key, e.Value)
 	if err != nil {
-		return false, nil // it is written again, or expires
+		return false, nil // it will be rewritten, or expires
 	}
 	return m.Epoch > l.Epoch, nil // a smaller one is an answer from before the lease
 }

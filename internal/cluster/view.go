@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A view is what this replica has seen of the cluster's state. It may be old, and of several
-// changes of a record it may lack all but the last.
+// A view is the part of the cluster's state that this replica has seen. It may be old, and may
+// lack all but the last of several changes of a record.
 type view struct {
 	self   string // the ID of this replica
 	logger *slog.Logger
@@ -27,17 +27,17 @@ type view struct {
 type member struct {
 	Member
 	revision uint64
-	seen     time.Duration // when this revision came
+	seen     time.Duration // when this revision arrived
 	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
-	broken   bool          // the record is: the rest is what it was before, or nothing
+	broken   bool          // the record is broken: the rest is its previous content, or empty
 }
 
 type lease struct {
 	LeaseInfo
-	broken bool // the record is: it names no owner
+	broken bool // the record is broken: it names no owner
 }
 
-// expired is a member whose record was deleted, though it did not drain.
+// expired is a member whose record was deleted without a drain.
 type expired struct {
 	address string
 	at      time.Duration
@@ -47,7 +47,7 @@ func newView(self string, logger *slog.Logger) *view {
 	return &view{self: self, logger: logger, members: map[string]*member{}, leases: map[string]*lease{}, expired: map[string]expired{}}
 }
 
-// list makes the view that of a list: what is not in it is gone.
+// list replaces the view with a list: records that are not in it are gone.
 func (v *view) list(list []kv.Entry, at time.Duration) {
 	v.mu.Lock()
 	v.seen = 0 // the store may be another one
@@ -68,9 +68,9 @@ func (v *view) list(list []kv.Entry, at time.Duration) {
 	}
 }
 
-// see changes the view by a change of a record. It reports whether Take and others that
-// wait may go on, and whether a lease has to be looked at: it is broken, or was taken by an
-// attempt of ours that was not answered.
+// see applies a change of a record. wake reports whether Take and other waiters may continue,
+// sweep whether a lease must be checked: it is broken, or was taken by an attempt of ours
+// that was not answered.
 func (v *view) see(e kv.Entry, at time.Duration) (wake, sweep bool) {
 	id, isMember := strings.CutPrefix(e.Key, memberPrefix)
 	isLease := strings.HasPrefix(e.Key, leasePrefix)
@@ -125,7 +125,7 @@ func (v *view) seeMemberLocked(id string, m Member, broken bool, e kv.Entry, at 
 		}
 	}
 	if before != nil && before.revision == e.Revision && before.Member == m {
-		return false // it was listed again
+		return false // listed again without a change
 	}
 	delete(v.expired, id)
 	after := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{}), broken: broken}
@@ -174,8 +174,7 @@ func (v *view) selectLeases(fits func(l *lease, holder *member) bool) map[string
 	return all
 }
 
-// overwritten reports whether the record of a lease that was written at a revision is known
-// to have changed since.
+// overwritten reports whether the record of a lease is known to have changed after a revision.
 func (v *view) overwritten(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -211,7 +210,7 @@ func (v *view) member(id string) *member {
 	return v.members[id]
 }
 
-// address returns where a member is reached, also one that has expired lately.
+// address returns the address of a member, including one that expired recently.
 func (v *view) address(id string) (address string, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -222,14 +221,14 @@ func (v *view) address(id string) (address string, ok bool) {
 	return e.address, ok
 }
 
-// first reports whether this replica does what one member does for all.
+// first reports whether this replica does the tasks that one member does for all.
 func (v *view) first() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.self == slices.Min(append(slices.Collect(maps.Keys(v.members)), v.self))
 }
 
-// silent returns the members that were not heard of since a time.
+// silent returns the members without news since a time.
 func (v *view) silent(since time.Duration) (all []*member) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package display makes texts of others fit to be shown: short, on one line, without
-// characters that cannot be seen, unable to end a block of ours.
+// Package display prepares untrusted texts for display: short, on one line, without invisible
+// characters, unable to end a block of ours.
 package display
 
 import (
@@ -15,7 +15,7 @@ import (
 // LineWidth is the longest text of one tool's line, in UTF-16 units.
 const LineWidth = 120
 
-// Units counts UTF-16 units, the measure by which hosts cut.
+// Units counts UTF-16 units, in which hosts measure text.
 func Units[T ~string | ~[]byte](s T) int {
 	n := 0
 	for _, r := range string(s) {
@@ -58,8 +58,8 @@ func Prefix(s string, max int) string {
 	return s
 }
 
-// Fold puts s on one line: runs of white space become one space, invisible
-// characters go.
+// Fold puts s on one line: runs of white space become one space, invisible characters are
+// removed.
 func Fold(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -91,9 +91,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Invisible tells characters that show nothing and can carry hidden text or
-// reorder what is seen: control and format characters (zero-width, bidi,
-// tags), line separators, variation selectors, blank letters, noncharacters.
+// Invisible reports characters that display nothing and can carry hidden text or reorder the
+// visible text: control and format characters (zero-width, bidi, tags), line separators,
+// variation selectors, blank letters, noncharacters.
 func Invisible(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7F
@@ -107,13 +107,13 @@ func Invisible(r rune) bool {
 
 var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// Escape makes s unable to open or close a block of ours. Cut first: an
-// entity must stay whole.
+// Escape prevents s from opening or closing a block of ours. Cut before: an entity must stay
+// whole.
 func Escape(s string) string { return entities.Replace(s) }
 
 var unentities = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 
-// Unescape undoes escape, for names that a model read in an escaped line.
+// Unescape reverses Escape, for names that a model read in an escaped line.
 func Unescape(s string) string { return unentities.Replace(s) }
 
 // Summary reduces a description to one line of at most max units: its first
@@ -148,9 +148,9 @@ func sentence(s string) string {
 	return s
 }
 
-// breaks tells whether a line break between before and after ends a sentence
-// rather than wraps it. After a colon or a single word it does not: that was a
-// heading, and what follows is the point.
+// breaks reports whether a line break between before and after ends a sentence rather than
+// wraps it. After a colon or a single word it does not: that was a heading, and the next line
+// is the point.
 func breaks(before, after string) bool {
 	if strings.HasSuffix(strings.TrimRight(before, " \t\r*"), ":") || fewWords(before) {
 		return false
@@ -169,8 +169,8 @@ func fewWords(s string) bool {
 	return n < 2
 }
 
-// stops tells whether a full stop between before and after ends a sentence.
-// "e.g. x", "1. x" and "a. small letter" do not.
+// stops reports whether a full stop between before and after ends a sentence. "e.g. x", "1. x"
+// and "a. small letter" do not.
 func stops(before, after string) bool {
 	if after != "" && !strings.ContainsRune(" \t\r\n", rune(after[0])) {
 		return false

@@ -1,8 +1,8 @@
-// Package kv is the state that replicas share: records by name, each with a revision,
-// and the order in which all changes of a bucket were made.
+// Package kv defines the state that replicas share: named records, each with a revision, and a
+// total order of the changes of a bucket.
 //
-// There are two stores: that of package natskv, and that of package memkv for tests. One
-// set of tests, kvtest, says what both do.
+// There are two stores: that of package natskv, and that of package memkv for tests. Both
+// pass the tests of kvtest.
 package kv
 
 import (
@@ -17,31 +17,30 @@ import (
 
 // Errors of buckets.
 var (
-	// ErrNotFound says that there is no such record.
+	// ErrNotFound means that there is no such record.
 	ErrNotFound = errors.New("there is no such record")
-	// ErrConflict says that the record is not at the revision that was named, or that
-	// there is one already: this call changed nothing. (An earlier call whose answer was
-	// lost may have.)
+	// ErrConflict means that the record is not at the given revision, or that it already
+	// exists: this call changed nothing. (An earlier call whose answer was lost may have.)
 	ErrConflict = errors.New("somebody else has changed the record")
-	// ErrUnavailable says that the store cannot be reached now. It is not known whether a
-	// change was made.
+	// ErrUnavailable means that the store cannot be reached now. The change may or may not
+	// have been made.
 	ErrUnavailable = errors.New("the cluster's state cannot be reached")
 )
 
 // An Entry is a record at one revision.
 type Entry struct {
 	Key      string
-	Value    []byte    // nil in a Watch says that the record was deleted
-	Revision uint64    // of the bucket: a later change of any record has a higher one
-	Written  time.Time // when it was changed, by the clock of the store
+	Value    []byte    // nil in a Watch means that the record was deleted
+	Revision uint64    // of the bucket: it increases with every change of any record
+	Written  time.Time // time of the change, by the clock of the store
 }
 
 // A Store is a set of buckets. Its methods and those of its buckets may be called from
 // many goroutines.
 type Store interface {
-	// Bucket returns the bucket of a name, which is created if absent.
+	// Bucket returns the bucket of a name, and creates it if absent.
 	Bucket(ctx context.Context, name string) (Bucket, error)
-	// Connected reports whether the store can be reached, as far as is known.
+	// Connected reports whether the store can be reached, as far as known.
 	Connected() bool
 	// OnConnected sets the function that is called, from one goroutine, when Connected has
 	// changed. It must not block. It is set before the first call of Bucket.
@@ -50,7 +49,7 @@ type Store interface {
 	io.Closer
 }
 
-// MaxValue is how large a value may be, in bytes.
+// MaxValue is the largest size of a value, in bytes.
 const MaxValue = 64 << 20
 
 // Check returns why a record cannot have this key and value, nil if it can.
@@ -68,40 +67,39 @@ func Check(key string, value []byte) error {
 	return nil
 }
 
-// A Bucket is a set of records in one order. Keys are up to 512 letters, digits and the
-// characters - _ . / =, without dots at either end or two in succession; values are up
-// to MaxValue. Errors are those above, or say what is wrong with a key or a value.
+// A Bucket is a set of records with a total order of changes. Keys are up to 512 letters, digits and
+// the characters - _ . / =, without dots at either end or two in succession; values are up to
+// MaxValue. Errors are those above, or report an invalid key or value.
 type Bucket interface {
-	// Get returns a record as its last change left it, not an earlier state, or
-	// ErrNotFound.
+	// Get returns a record as of its last change, never an earlier one, or ErrNotFound.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Create creates a record that is not there, or returns ErrConflict.
+	// Create creates an absent record, or returns ErrConflict.
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	// Update changes a record that is at a revision, or returns ErrConflict. A deleted
-	// record is created again by Create; Update at the revision of the deletion is undefined.
+	// Update changes a record at a revision, or returns ErrConflict. A deleted record is
+	// created again by Create; Update at the revision of the deletion is undefined.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	// Put changes or creates a record, whatever its revision.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
-	// Delete deletes a record that is at a revision, or returns ErrConflict. Revision 0
-	// is any, and a missing record is no error then.
+	// Delete deletes a record at a revision, or returns ErrConflict. Revision 0 means any;
+	// a missing record is then not an error.
 	Delete(ctx context.Context, key string, revision uint64) error
-	// WithTTL returns the same bucket. Records that are written through the returned one
-	// expire after a time to live, a second at least, unless they are written again before.
-	// Their expiry is no change of the bucket and is not reported to watches.
+	// WithTTL returns the same bucket. Records written through the returned one expire after a
+	// time to live, a second at least, unless they are rewritten before. Expiry is not a
+	// change of the bucket and is not reported to watches.
 	WithTTL(ttl time.Duration) Bucket
-	// Watch calls changed for every record whose key begins with prefix, then ready,
-	// once, then changed for every change, from one goroutine and in the order of their
-	// revisions, which is that of the bucket: after a call for one revision there is none
-	// for an earlier one. Before ready comes at least what was there when Watch was called;
-	// deletions may be among it. Of several changes of a record only the last may come.
-	// Values are the caller's; ready may be nil. Watch returns the error of ctx when that
-	// ends, or another one if it cannot go on: another call begins with nothing. It goes on
-	// after a time in which the store could not be reached.
+	// Watch calls changed for every record whose key begins with prefix, then ready, once, then
+	// changed for every change. It calls them from one goroutine and in the order of the
+	// bucket's revisions: after one revision there is none for an earlier one. Before ready
+	// it reports at least the records that existed when Watch was called, and possibly
+	// deletions. Of several changes of a record it may report only the last. The callee owns
+	// the values; ready may be nil. Watch returns the error of ctx when ctx ends, or another
+	// one if it cannot continue; a new call starts from scratch. It continues after a time in
+	// which the store could not be reached.
 	Watch(ctx context.Context, prefix string, changed func(Entry), ready func()) error
 }
 
-// List returns the records of a bucket whose keys begin with prefix, as they are now, by
-// key. The error is that of ctx, or says why they cannot be read.
+// List returns the present records of a bucket whose keys begin with prefix, by key. The error is
+// that of ctx, or a read error.
 func List(ctx context.Context, b Bucket, prefix string) (map[string]Entry, error) {
 	watching, enough := context.WithCancel(ctx)
 	defer enough()

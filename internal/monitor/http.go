@@ -17,7 +17,7 @@ import (
 //go:embed page.html
 var page []byte
 
-// pingEvery is how often a stream that has nothing to tell says that it is there.
+// pingEvery is the interval of pings on an idle stream.
 const pingEvery = 15 * time.Second
 
 // writeWithin is how long a watcher may take to read one event.
@@ -28,8 +28,8 @@ func (m *Monitor) Metrics() http.Handler {
 	return promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{})
 }
 
-// Handler serves the page: /debug, what it shows as JSON: /debug/state, what happens as
-// an event stream: /debug/stream, and /metrics. Who may ask is for others to decide.
+// Handler serves the page: /debug, its state as JSON: /debug/state, its events as a stream:
+// /debug/stream, and /metrics. The caller handles authorization.
 func (m *Monitor) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, r *http.Request) {
@@ -43,15 +43,15 @@ func (m *Monitor) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/state", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(m.State()) // who asked is gone otherwise
+		_ = json.NewEncoder(w).Encode(m.State()) // fails only if the client is gone
 	})
 	mux.HandleFunc("GET /debug/stream", m.stream)
 	mux.Handle("GET /metrics", m.Metrics())
 	return mux
 }
 
-// policy lets the page run what is in it and reach where it came from, and nothing
-// else: what an upstream is called stays text.
+// policy lets the page run only its own scripts and connect only to its origin: the name of an
+// upstream stays text.
 var policy = sync.OnceValue(func() string {
 	inside := func(open, end string) string {
 		_, rest, _ := bytes.Cut(page, []byte(open))
@@ -63,13 +63,12 @@ var policy = sync.OnceValue(func() string {
 		"script-src " + inside("<script>", "</script>") + "; style-src " + inside("<style>", "</style>")
 })
 
-// pingNow returns the event that shows that the stream lives.
+// pingNow returns the ping event.
 func pingNow() event {
 	return event{"ping", map[string]string{"time": time.Now().UTC().Format(time.RFC3339)}}
 }
 
-// stream sends what was kept and then what happens, as events: message, connection,
-// ping.
+// stream sends the stored messages and then new events: message, connection, ping.
 func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 	events, before, ok := m.watch()
 	if !ok {

@@ -12,14 +12,14 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// metrics are in the text format of Prometheus, from a registry of their own.
+// metrics are exported in the text format of Prometheus, from a registry of their own.
 type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
 	dropped  prometheus.Counter
-	own      *prometheus.CounterVec // calls of tools of ours
+	own      *prometheus.CounterVec // calls of dynmcp's own tools
 	searches *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
 	next     *prometheus.CounterVec
@@ -67,7 +67,7 @@ func (ms *metrics) call(end aggregator.CallEnd) {
 	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
 }
 
-// ownCall counts what a tool of ours has answered.
+// ownCall counts an answer of one of dynmcp's own tools.
 func (ms *metrics) ownCall(end aggregator.OwnEnd) {
 	ms.own.WithLabelValues(end.Tool).Inc()
 	ms.tokens.WithLabelValues(end.Tool).Add(float64(activity.Tokens(end.Result)))
@@ -76,7 +76,7 @@ func (ms *metrics) ownCall(end aggregator.OwnEnd) {
 	}
 }
 
-// own is told of a call of a tool of ours.
+// own handles a call of one of dynmcp's own tools.
 func (m *Monitor) own(end aggregator.OwnEnd) {
 	m.metrics.ownCall(end)
 	if end.Queries > 0 {
@@ -86,8 +86,8 @@ func (m *Monitor) own(end aggregator.OwnEnd) {
 	}
 }
 
-// methodLabel is the method of a call, "other" for those that only hosts know: a label
-// must not take whatever a host writes.
+// methodLabel returns the method of a call, "other" for unknown ones: a host must not be able to
+// create labels.
 func methodLabel(method string) string {
 	switch method {
 	case "tools/call", "resources/read", "prompts/get", "completion/complete", "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
@@ -96,7 +96,7 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// A runCollector collects what a run says of itself when it is asked.
+// A runCollector collects the state of a run when it is scraped.
 type runCollector struct{ monitor *Monitor }
 
 var (

@@ -1,6 +1,5 @@
-// Package monitor shows what a run that serves many hosts does: as a page that follows
-// it, as metrics and as traces. It is told by the aggregator, whose Observer it is, and
-// changes nothing.
+// Package monitor shows the activity of a run that serves many hosts, as a live page, as
+// metrics and as traces. It is an Observer of the aggregator, and changes nothing.
 package monitor
 
 import (
@@ -15,20 +14,19 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
-// Options say what a Monitor shows.
+// Options configure a Monitor.
 type Options struct {
 	Version string
-	// Replica is the name of the replica that we are, "" without a cluster. Metrics have
-	// it as a label.
+	// Replica is the name of this replica, a label of the metrics; "" without a cluster.
 	Replica string
-	// Redact takes secrets out of a text that may be cut off at its end, of which it
-	// returns what is safe to show. It is used before anything is kept.
+	// Redact removes secrets from a text whose end may be cut off, and returns the part that is
+	// safe to show. It is applied before anything is stored.
 	Redact func(text string) (safe string)
-	// Trace is told of each call; nil is not.
+	// Trace is called with each call; may be nil.
 	Trace func(aggregator.CallEnd)
 }
 
-// A Monitor keeps what happened last: bounded, redacted.
+// A Monitor stores recent events: bounded, redacted.
 type Monitor struct {
 	opts    Options
 	began   time.Time
@@ -36,7 +34,7 @@ type Monitor struct {
 	metrics metrics
 
 	incoming chan Message // not redacted yet
-	lost     atomic.Int64 // messages for which there was no room
+	lost     atomic.Int64 // messages dropped for lack of room
 	done     chan struct{}
 	ended    sync.WaitGroup
 
@@ -49,24 +47,24 @@ type Monitor struct {
 	searched map[string]bool // sessions whose last call was a search
 }
 
-// Bounds of what is kept and shown.
+// Limits of stored and shown data.
 const (
 	keptMessages = 500
 	keptText     = 4 << 10  // bytes of a message
-	readText     = 16 << 10 // bytes of a message that are looked at
-	keptTimes    = 1000     // calls of an upstream whose times are known
+	readText     = 16 << 10 // bytes of a message that are inspected
+	keptTimes    = 1000     // calls of an upstream whose durations are stored
 	maxWatchers  = 64
 )
 
-// A Message is one between a host and us, as much of it as is kept.
+// A Message is a stored message between a host and dynmcp, possibly truncated.
 type Message struct {
 	Seq       int64           `json:"seq"`
 	At        time.Time       `json:"at"`
 	Direction string          `json:"direction"` // "in" from the host, "out" to it
-	Namespace string          `json:"namespace"` // the server that the session is about, "" is all
+	Namespace string          `json:"namespace"` // the server of the session, "" for all
 	Session   string          `json:"session"`
 	Size      int             `json:"size"`          // bytes of the whole message
-	Cut       bool            `json:"cut,omitempty"` // message is the beginning of it, as text
+	Cut       bool            `json:"cut,omitempty"` // message is only the beginning, as text
 	Message   json.RawMessage `json:"message"`
 
 	text []byte // until it is redacted
@@ -80,7 +78,7 @@ type Connection struct {
 	Host      string `json:"host,omitempty"`
 }
 
-// An event is what watchers of the stream get.
+// An event is sent to watchers of the stream.
 type event struct {
 	name string
 	data any
@@ -88,12 +86,12 @@ type event struct {
 
 type counts struct{ In, Out int64 }
 
-// callStats are what is known of the calls of an upstream.
+// callStats are statistics of the calls of an upstream.
 type callStats struct {
 	calls, failed int64
 	byKind        map[string]int64
 	times         []time.Duration // of the last calls, without the start of their upstream
-	next          int             // of times that is overwritten
+	next          int             // index in times to overwrite next
 }
 
 // New returns a monitor. Close must be called.
@@ -116,22 +114,22 @@ func New(opts Options) *Monitor {
 	return m
 }
 
-// Watch has the monitor show how a run is.
+// Watch makes the monitor show the state of a run.
 func (m *Monitor) Watch(run *aggregator.Aggregator) { m.run.Store(run) }
 
-// Close ends the streams of those who watch.
+// Close ends the streams of watchers.
 func (m *Monitor) Close() {
 	close(m.done)
 	m.ended.Wait()
 }
 
-// Observer is what the aggregator tells the monitor by.
+// Observer returns the monitor's callbacks for the aggregator.
 func (m *Monitor) Observer() *aggregator.Observer {
 	dropped := func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }
 	return &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: dropped}
 }
 
-// Follow has the monitor show the messages of hosts, which costs a copy of each.
+// Follow makes the monitor show the messages of hosts, which costs a copy of each.
 func (m *Monitor) Follow(t *tap.Tap) { t.Watch(m.message) }
 
 func (m *Monitor) call(end aggregator.CallEnd) {
@@ -172,8 +170,8 @@ func (s *callStats) add(end aggregator.CallEnd) {
 	s.next = (s.next + 1) % keptTimes
 }
 
-// quantile returns the time that a part of the last calls, at most 1, did not exceed; 0
-// where there were none.
+// quantile returns the duration that the given fraction of the last calls did not exceed, at most
+// 1; 0 if there were none.
 func (s *callStats) quantile(part float64) time.Duration {
 	if s == nil || len(s.times) == 0 {
 		return 0
@@ -195,8 +193,7 @@ func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
 	m.tellLocked(event{"connection", c})
 }
 
-// message takes a message as it passes, which must not be held up: what it costs to
-// redact it, keep pays.
+// message receives a passing message, which it must not delay: keep redacts it later.
 func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
 	if peer.Session == "" { // an upstream
 		return
@@ -225,7 +222,7 @@ func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
 	}
 }
 
-// keep redacts what came and tells those who watch, until Close.
+// keep redacts received messages and notifies watchers, until Close.
 func (m *Monitor) keep() {
 	for {
 		select {
@@ -245,8 +242,8 @@ func (m *Monitor) keep() {
 	}
 }
 
-// redact makes Message of text: the whole as JSON where it is short, else the
-// beginning as a string.
+// redact sets Message from text: all of it as JSON if it is short, otherwise its beginning as a
+// string.
 func (msg *Message) redact(safe func(string) string) {
 	text := safe(string(msg.text))
 	whole := len(msg.text) == msg.Size
@@ -259,7 +256,7 @@ func (msg *Message) redact(safe func(string) string) {
 	msg.Message, _ = json.Marshal(string([]byte(text)[:min(len(text), keptText)])) // a string always marshals
 }
 
-// tellLocked tells those who watch; one that is behind misses it.
+// tellLocked notifies watchers; one that is behind misses the event.
 func (m *Monitor) tellLocked(e event) {
 	for w := range m.watchers {
 		select {
@@ -270,8 +267,8 @@ func (m *Monitor) tellLocked(e event) {
 	}
 }
 
-// watch returns what happens from now on, and the messages kept before. ok is false
-// where too many watch.
+// watch returns a channel for new events, and the stored messages. ok is false if there are too
+// many watchers.
 func (m *Monitor) watch() (events chan event, before []Message, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -289,19 +286,19 @@ func (m *Monitor) unwatch(events chan event) {
 	delete(m.watchers, events)
 }
 
-// A State is how a run is.
+// A State describes a run.
 type State struct {
 	Version   string          `json:"version"`
 	Replica   string          `json:"replica,omitempty"`
 	Uptime    float64         `json:"uptime_seconds"`
 	Upstreams []UpstreamState `json:"upstreams"`
 	Sessions  []SessionState  `json:"sessions"`
-	Failures  []FailureState  `json:"failures"` // whose cause hosts were not told
+	Failures  []FailureState  `json:"failures"` // with causes that hosts were not told
 	Messages  int64           `json:"messages"` // so far
 	Lost      int64           `json:"messages_not_shown"`
 }
 
-// An UpstreamState is how an upstream is.
+// An UpstreamState describes an upstream.
 type UpstreamState struct {
 	Name      string           `json:"name"`
 	State     string           `json:"state"`
@@ -311,7 +308,7 @@ type UpstreamState struct {
 	Uptime    float64          `json:"uptime_seconds,omitempty"`
 	Starts    int64            `json:"starts"`
 	Failed    int64            `json:"starts_failed"`
-	FailedFor float64          `json:"failed_seconds,omitempty"` // since the first start failed that no good one followed
+	FailedFor float64          `json:"failed_seconds,omitempty"` // since the first failed start after the last success
 	Protocol  string           `json:"protocol,omitempty"`
 	Tools     int              `json:"tools"`
 	InFlight  int              `json:"in_flight"`

@@ -1,10 +1,10 @@
-// Package nearest finds what a misspelt word may stand for.
+// Package nearest finds the probable meaning of a misspelt word.
 package nearest
 
 import "strings"
 
-// Word returns the candidate most like s, or "" if none is: one letter in three
-// may differ, or its beginning be left out, as in http for streamable-http.
+// Word returns the candidate most like s, or "" if there is none. One letter in three may differ,
+// or the beginning be missing, as in http for streamable-http.
 func Word(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1

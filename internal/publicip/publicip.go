@@ -1,4 +1,4 @@
-// Package publicip tells the addresses of the internet from all others.
+// Package publicip distinguishes public internet addresses from all others.
 package publicip
 
 import (
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// notPublic are the networks that are not of the internet, besides those that
-// netip knows, and those that lead into other networks.
+// notPublic are the networks that are not public, besides those that netip knows, and those that
+// lead into other networks.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network, RFC 791
 	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT, RFC 6598
@@ -30,7 +30,7 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),       // site-local, RFC 3879
 }
 
-// Is reports whether an address is one of the internet.
+// Is reports whether an address is a public internet address.
 func Is(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(ip) })

@@ -1,7 +1,7 @@
 // Package recording writes the messages that pass a tap to files, and reads them.
 //
-// A recording is JSON, a value on each line: a Header, and a Line for each message. It may go
-// on in files whose names end in .2, .3 and so on, each with a header of its own.
+// A recording is JSON, a value on each line: a Header, and a Line for each message. It may
+// continue in files whose names end in .2, .3 and so on, each with a header of its own.
 // docs/recording.md describes the format.
 package recording
 
@@ -25,30 +25,30 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Format is the version of the format. Readers ignore members that they do not know: a change
-// that they may miss leaves it.
+// Format is the version of the format. Readers ignore unknown members: it stays the same after a
+// change that they may ignore.
 const Format = 1
 
 // A Header is the first line of a file.
 type Header struct {
 	Format int       `json:"dynmcp_recording"`
-	Dynmcp string    `json:"dynmcp"` // the version that has written it
+	Dynmcp string    `json:"dynmcp"` // version that wrote it
 	Began  time.Time `json:"began"`
-	Single bool      `json:"single,omitempty"` // the run had one server, as whom it appeared
+	Single bool      `json:"single,omitempty"` // the run had one server, as which it appeared
 	Expose []string  `json:"expose,omitempty"` // the surfaces that --expose named
-	Part   int       `json:"part,omitempty"`   // from 2 on in the files that follow the first
+	Part   int       `json:"part,omitempty"`   // the number of the file, from 2 on
 }
 
-// A Line is a message, or says how many were lost before the next one.
+// A Line is a message, or the number of messages lost before the next one.
 type Line struct {
 	MS      float64         `json:"ms"`               // since Header.Began
-	Dir     string          `json:"dir,omitempty"`    // "in" to dynmcp, "out" of it
+	Dir     string          `json:"dir,omitempty"`    // "in" to dynmcp, "out" from it
 	Host    string          `json:"host,omitempty"`   // the session of a host
 	Server  string          `json:"server,omitempty"` // an upstream, or the only one of the host's session
 	Conn    int64           `json:"conn,omitempty"`   // of the connections to upstreams
 	Lost    int64           `json:"lost,omitempty"`
-	Message json.RawMessage `json:"message,omitempty"` // as it was sent, but for secrets
-	Text    string          `json:"text,omitempty"`    // the same where that is no JSON
+	Message json.RawMessage `json:"message,omitempty"` // as it was sent, except for secrets
+	Text    string          `json:"text,omitempty"`    // the same if it is not JSON
 }
 
 // Append appends a line to a text. encoding/json would change the escapes and the spaces of a
@@ -66,7 +66,7 @@ func (l Line) Append(to []byte) []byte {
 	return append(to, "}\n"...)
 }
 
-// Messages are those of a line: several of a batch.
+// Messages returns the messages of a line: several if it is a batch.
 func (l *Line) Messages() iter.Seq[wire.Message] {
 	return func(yield func(wire.Message) bool) {
 		if len(l.Message) == 0 || l.Message[0] != '[' {
@@ -83,7 +83,7 @@ func (l *Line) Messages() iter.Seq[wire.Message] {
 	}
 }
 
-// mostRead bounds each file that is read.
+// mostRead limits the size of each file.
 const mostRead = 1 << 30
 
 // Read reads a recording from its files.
@@ -91,7 +91,7 @@ func Read(ctx context.Context, path string) (Header, []Line, error) {
 	first, all, err := readFile(ctx, path)
 	for _, part := range partsOf(path) {
 		header, more, failed := readFile(ctx, part)
-		if header.Began.Equal(first.Began) { // else it is of another recording
+		if header.Began.Equal(first.Began) { // otherwise it belongs to another recording
 			all, err = append(all, more...), cmp.Or(err, failed)
 		}
 	}
@@ -120,7 +120,7 @@ func readFile(ctx context.Context, path string) (Header, []Line, error) {
 	}
 }
 
-// partsOf returns the files in which a recording goes on.
+// partsOf returns the continuation files of a recording.
 func partsOf(path string) []string {
 	numbers := map[string]int{}
 	found, _ := filepath.Glob(escapeGlob(path) + ".*") // the pattern is good
@@ -137,7 +137,7 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// A Reader reads one file of a recording, also while it is written.
+// A Reader reads one file of a recording, which may still be growing.
 type Reader struct {
 	Header Header
 	lines  *bufio.Reader
@@ -159,8 +159,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return reader, nil
 }
 
-// Next returns the next line. One that ends in the middle, as the last one of a run that was
-// killed, is not there.
+// Next returns the next line. A truncated one, such as the last line of a run that was killed,
+// is ignored.
 func (r *Reader) Next() (line Line, err error) { return line, r.read(&line) }
 
 func (r *Reader) read(value any) error {

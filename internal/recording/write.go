@@ -16,10 +16,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
-// mostWaiting bounds the messages that wait to be written, in bytes.
+// mostWaiting limits the messages that wait to be written, in bytes.
 const mostWaiting = 64 << 20
 
-// A Recorder writes what passes a tap.
+// A Recorder writes the messages that pass a tap.
 type Recorder struct {
 	out    io.Writer
 	began  time.Time
@@ -31,9 +31,9 @@ type Recorder struct {
 	mu      sync.Mutex
 	waiting []message
 	size    int   // their bytes
-	lost    int64 // for which there was no room
+	lost    int64 // messages for which there was no room
 	closed  bool
-	err     error // of a write: nothing is recorded any more
+	err     error // of a write: recording has stopped
 }
 
 // A message waits to be written.
@@ -44,8 +44,8 @@ type message struct {
 	text []byte
 }
 
-// Start records what passes a tap to a writer that has the header already. Close must be
-// called.
+// Start records the messages that pass a tap to a writer that already has the header. Close must
+// be called.
 func Start(t *tap.Tap, out io.Writer, began time.Time, redact func(string) string) *Recorder {
 	r := &Recorder{out: out, began: began, redact: redact, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	r.stop = t.Watch(r.take)
@@ -56,7 +56,7 @@ func Start(t *tap.Tap, out io.Writer, began time.Time, redact func(string) strin
 // Done is closed when nothing more will be written.
 func (r *Recorder) Done() <-chan struct{} { return r.done }
 
-// Close writes what passed before, and returns the error that ended the recording, if one did.
+// Close writes the messages that passed before, and returns the error that ended the recording.
 func (r *Recorder) Close() error {
 	r.stop()
 	r.mu.Lock()
@@ -89,7 +89,7 @@ func (r *Recorder) ring() {
 	}
 }
 
-// write writes what comes until the recorder is closed.
+// write writes messages until the recorder is closed.
 func (r *Recorder) write() {
 	defer close(r.done)
 	for range r.wake {
@@ -120,11 +120,11 @@ func (r *Recorder) write() {
 
 func since(began, at time.Time) float64 { return float64(at.Sub(began).Microseconds()) / 1000 }
 
-// keptParts is how many files of a recording are kept: the first, which has the handshakes,
-// and the last ones.
+// keptParts is how many files of a recording are kept: the first, with the handshakes, and the
+// last ones.
 const keptParts = 4
 
-// A File is a recording that goes on in another file when one is full.
+// A File is a recording that continues in another file when one is full.
 type File struct {
 	Path   string // of the first
 	header Header
@@ -134,8 +134,8 @@ type File struct {
 	size int64
 }
 
-// Create makes the file of a new recording, which only the user may read. If there is a file
-// of that name, the new one has a number in its name.
+// Create creates the file of a new recording, which only the user may read. If the name is
+// taken, a number is added to it.
 func Create(path string, header Header, most int64) (*File, error) {
 	header.Format, header.Began = Format, time.Now().UTC()
 	f := &File{Path: path, header: header, most: most}
@@ -180,13 +180,13 @@ func (f *File) next() error {
 	f.header.Part = max(f.header.Part, 1) + 1
 	name := func(part int) string { return fmt.Sprintf("%s.%d", f.Path, part) }
 	if old := f.header.Part - keptParts + 1; old > 1 {
-		_ = os.Remove(name(old)) // it may be gone
+		_ = os.Remove(name(old)) // it may be absent
 	}
 	_ = os.Remove(name(f.header.Part)) // of an earlier recording
 	return f.open(name(f.header.Part))
 }
 
-// Close closes the file, and removes a recording of nothing.
+// Close closes the file, and removes an empty recording.
 func (f *File) Close() error {
 	if f.size == 0 && f.header.Part == 0 {
 		_ = os.Remove(f.Path)

@@ -1,9 +1,8 @@
-// Package redact takes secrets out of text that leaves the process: logs,
-// errors, what children write to stderr.
+// Package redact removes secrets from text that leaves the process: logs, errors, the stderr of
+// children.
 //
-// It looks for values, not patterns: those that the config got from variables,
-// headers and tokens, in the encodings in which a program may print them. It hides
-// nothing else.
+// It searches for values, not patterns: those that the config got from variables, headers and
+// tokens, in the encodings in which a program may print them. It hides nothing else.
 package redact
 
 import (
@@ -23,8 +22,8 @@ import (
 // Mark replaces a secret.
 const Mark = "[redacted]"
 
-// shortest is the length of the shortest value that is hidden: a shorter one, like
-// "true" or a port, would match too much that is not a secret.
+// shortest is the length of the shortest value that is hidden: shorter ones, like "true" or a
+// port, would match too much that is not secret.
 const shortest = 6
 
 // A Redactor hides values. The zero value and nil hide nothing. It is safe for
@@ -34,7 +33,7 @@ type Redactor struct {
 
 	mu     sync.Mutex
 	values []string
-	slots  map[string][]string // values that are replaced, the newest last
+	slots  map[string][]string // values that get replaced, the newest last
 }
 
 // perSlot is how many values of a slot are hidden.
@@ -46,8 +45,7 @@ type forms struct {
 	longest  int
 }
 
-// Add adds values to hide. There is no way to remove one: a secret of an old config
-// stays secret.
+// Add adds values to hide. Values cannot be removed: a secret of an old config stays secret.
 func (r *Redactor) Add(values ...string) {
 	if r == nil {
 		return
@@ -65,9 +63,9 @@ func (r *Redactor) Add(values ...string) {
 	}
 }
 
-// Rotate adds values that will be replaced, such as tokens. Of one slot the newest
-// are hidden, a few times as many as are in use at once, so that a process that
-// refreshes them for months does not grow.
+// Rotate adds values that get replaced, such as tokens. Only the newest of a slot are hidden, a
+// few times as many as are in use at once, so that the memory of a process that refreshes
+// them for months does not grow.
 func (r *Redactor) Rotate(slot string, values ...string) {
 	if r == nil {
 		return
@@ -100,8 +98,8 @@ func (r *Redactor) renewLocked() {
 	r.current.Store(newForms(all))
 }
 
-// parts returns what of some values is looked for. A value of several lines, like a
-// private key, may be printed line by line.
+// parts returns the texts to search for. A value of several lines, like a private key, may be
+// printed line by line.
 func parts(values []string) []string {
 	var all []string
 	for _, v := range values {
@@ -138,8 +136,8 @@ func (r *Redactor) String(text string) string {
 	return text
 }
 
-// Split redacts text from a stream. The rest must be prepended to the text that
-// follows: it may be the beginning of a secret.
+// Split redacts text from a stream. The rest must be prepended to the next text: it may be the
+// beginning of a secret.
 func (r *Redactor) Split(text string) (safe, rest string) {
 	f := r.load()
 	if f == nil {
@@ -173,7 +171,7 @@ func (w *writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// formsOf returns a value as it is and encoded for URLs, JSON, Go, base64 and hex.
+// formsOf returns a value in plain text and encoded for URLs, JSON, Go, base64 and hex.
 func formsOf(v string) []string {
 	query, path := url.QueryEscape(v), url.PathEscape(v)
 	all := []string{v, query, path, lowerEscapes(query), lowerEscapes(path)}
@@ -196,7 +194,7 @@ func asJSON(v string, forHTML bool) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// lowerEscapes writes %2F as %2f.
+// lowerEscapes converts %2F to %2f.
 func lowerEscapes(escaped string) string {
 	out := []byte(escaped)
 	for i := 0; i+2 < len(out); i++ {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// open opens a file for reading. Others may replace it meanwhile, which os.Open forbids. Links
-// need a right there that users lack.
+// open opens a file for reading. Others may replace it meanwhile, which os.Open forbids. noLink is
+// ignored: on Windows, creating links needs a right that users lack.
 func open(path string, _ bool) (*os.File, error) {
 	const share = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 	var handle windows.Handle

@@ -1,9 +1,9 @@
-// Package regular reads files whose paths others choose: users, hosts, directories that
-// other programs write to. It is the only reader of such files. It takes regular files
-// of a bounded size: opening a named pipe blocks until there is a writer, opening a device
-// may have effects, and some devices never end.
+// Package regular reads files whose paths others choose: users, hosts, or programs that write to
+// a directory. All such files are read through it. It reads only regular files of a limited
+// size: opening a named pipe blocks until there is a writer, opening a device may have
+// effects, and some devices never end.
 //
-// Every read has a deadline and ends with its context, on network file systems that hang too.
+// Every read has a deadline and ends with its context, even on network file systems that hang.
 package regular
 
 import (

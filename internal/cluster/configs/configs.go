@@ -1,7 +1,7 @@
-// Package configs is the config document that the replicas of a service share. Each push
-// replaces it and counts as another version: a config is a file, whose history is kept
-// where the file is. The document is sealed with the cluster's key, since configs hold
-// secrets.
+// Package configs stores the config document that the replicas of a service share. Each push
+// replaces it and counts as a new version. There is no history: a config is a file, and its
+// history is kept with the file. The document is sealed with the cluster's key, because
+// configs contain secrets.
 package configs
 
 import (
@@ -20,22 +20,22 @@ import (
 // Errors of a Store.
 var (
 	ErrNone = errors.New("there is no config in the cluster yet")
-	// ErrChanged says that another version was pushed meanwhile. Nothing was changed.
+	// ErrChanged means that another version was pushed meanwhile. Nothing was changed.
 	ErrChanged = errors.New("somebody else has pushed a config meanwhile")
-	// ErrKey says that the document was sealed with a key that we do not have, or was changed
-	// without one.
+	// ErrKey means that the document was sealed with a key that we do not have, or was
+	// changed without one.
 	ErrKey = errors.New("the config in the cluster was not sealed with this cluster key")
 )
 
 // A Version is a config document as it was pushed.
 type Version struct {
 	Number int       `json:"version"` // counts from 1
-	Name   string    `json:"name"`    // of the file, which decides between JSON and YAML
+	Name   string    `json:"name"`    // of the file; it selects JSON or YAML
 	Text   string    `json:"text"`
 	By     string    `json:"by"` // the user who pushed it, not verified
 	At     time.Time `json:"at"`
 
-	Broken bool `json:"-"` // its record is, and this is the copy
+	Broken bool `json:"-"` // its record is broken, and this is the copy
 }
 
 // A Store has the config document of a cluster.
@@ -47,8 +47,8 @@ type Store struct {
 // New returns the document in a bucket of its own.
 func New(bucket kv.Bucket, keys *seal.Keys) *Store { return &Store{bucket, keys} }
 
-// current is the key of the current version, copies begins that of its copy. The copy is read
-// where the other record is broken.
+// current is the key of the current version, copies the prefix for that of its copy. The copy is
+// read if the other record is broken.
 const (
 	current = "current"
 	copies  = "version/"
@@ -79,7 +79,7 @@ func (s *Store) current(ctx context.Context) (Version, uint64, error) {
 	return v, entry.Revision, err
 }
 
-// copy returns the newest copy. If it cannot be opened either, we lack the key.
+// copy returns the newest copy. If it cannot be opened either, the key is wrong.
 func (s *Store) copy(ctx context.Context) (Version, bool) {
 	list, err := kv.List(ctx, s.bucket, copies)
 	if err != nil || len(list) == 0 {
@@ -90,13 +90,13 @@ func (s *Store) copy(ctx context.Context) (Version, bool) {
 	return v, err == nil
 }
 
-// AnyBase is for Push where it does not matter which version is current.
+// AnyBase makes Push ignore the current version.
 const AnyBase = -1
 
-// Push makes a document the current version and returns it with its number and time, which
-// the store sets. The document that is current already is sealed again and keeps its
-// number; changed is false then. If another version than base is current, 0 for none, the
-// error is ErrChanged.
+// Push makes a document the current version and returns it with its number and time, which the
+// store sets. A document that is already current is sealed again and keeps its number;
+// changed is then false. If the current version is not base, 0 for none, the error is
+// ErrChanged.
 func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, changed bool, err error) {
 	now, revision, err := s.current(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {
@@ -137,8 +137,8 @@ func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, 
 
 // Watch calls changed with the current version, once there is one, and with each that
 // replaces it, until ctx ends. It calls failed for a record that cannot be opened, or is
-// older than one before; the copy takes the place of a first one that cannot be opened.
-// Both are called from one goroutine.
+// older than a previous one. If the first record cannot be opened, the copy is used. Both are
+// called from one goroutine.
 func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(error)) error {
 	last := 0
 	return s.bucket.Watch(ctx, current, func(entry kv.Entry) {
@@ -162,8 +162,8 @@ func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(er
 	}, nil)
 }
 
-// seal seals a version for one key: no record can be put in the place of another one
-// without the cluster's key.
+// seal seals a version for one key: without the cluster's key no record can be copied to
+// another key.
 func (s *Store) seal(key string, v Version) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Store) seal(key string, v Version) ([]byte, error) {
 	return s.keys.Seal("config "+key, plain), nil
 }
 
-// Check returns why a record is no version that these keys open, nil if it is one.
+// Check returns why these keys do not open a record as a version, nil if they do.
 func Check(keys *seal.Keys, entry kv.Entry) error {
 	_, err := New(nil, keys).open(entry)
 	return err

@@ -1,5 +1,5 @@
-// Package memkv is a store in memory, for tests in which several connections stand for as
-// many replicas.
+// Package memkv is a store in memory, for tests in which several connections represent as many
+// replicas.
 package memkv
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Memory is what all connections see.
+// Memory is the state that all connections share.
 type Memory struct {
 	mu      sync.Mutex
 	buckets map[string]*records
@@ -42,11 +42,10 @@ type Connection struct {
 
 var _ kv.Store = (*Connection)(nil)
 
-// Cut cuts the connection off: what is asked for is kv.ErrUnavailable, and watches stand
-// still.
+// Cut disconnects the connection: requests fail with kv.ErrUnavailable, and watches pause.
 func (c *Connection) Cut() { c.set(func() { c.off = true }) }
 
-// Heal ends what Cut began.
+// Heal reverses Cut.
 func (c *Connection) Heal() { c.set(func() { c.off = false }) }
 
 // Close ends the watches.
@@ -107,7 +106,7 @@ func (c *Connection) Bucket(_ context.Context, name string) (kv.Bucket, error) {
 	return &bucket{Connection: c, records: r}, nil
 }
 
-// records are those of a bucket, for all connections.
+// records are the records of a bucket, for all connections.
 type records struct {
 	mu       sync.Mutex
 	revision uint64
@@ -115,7 +114,7 @@ type records struct {
 	watches  map[*watch]bool
 }
 
-// A watch has the changes that were not delivered yet.
+// A watch holds the changes that were not delivered yet.
 type watch struct {
 	prefix  string
 	pending map[string]kv.Entry // the last change of each record, under the lock of records
@@ -125,7 +124,7 @@ type watch struct {
 type bucket struct {
 	*Connection
 	records *records
-	ttl     time.Duration // of what is written, 0 for none
+	ttl     time.Duration // of written records, 0 for none
 }
 
 func (b *bucket) WithTTL(ttl time.Duration) kv.Bucket {
@@ -159,7 +158,7 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 	return b.set(ctx, key, value, func(uint64) bool { return true })
 }
 
-// set changes a record if fits says so of the revision that it is at, 0 if absent.
+// set changes a record if fits accepts its present revision, 0 if absent.
 func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at uint64) bool) (uint64, error) {
 	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, value)); err != nil {
 		return 0, err
@@ -206,7 +205,7 @@ func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error 
 	return nil
 }
 
-// notify notes a change for all watches. The lock is held.
+// notify passes a change to all watches. The lock is held.
 func (r *records) notify(e kv.Entry) {
 	for w := range r.watches {
 		if strings.HasPrefix(e.Key, w.prefix) {

@@ -14,16 +14,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// nodes is on how many nodes a bucket is kept: one of them may be lost.
+// nodes is the number of nodes that store a bucket: one of them may be lost.
 const nodes = 3
 
 // remembered is how long the deletion of a record is kept for watches.
 const remembered = 7 * 24 * time.Hour
 
-// A bucket is a key-value bucket of the library. It is read and watched below the
-// library's own methods only where those do less than kv.Bucket promises: their Put and
-// Update take no time to live, and their Watch takes up to twenty seconds to notice that
-// the node of its consumer is gone.
+// A bucket is a key-value bucket of the library. The library's methods are bypassed only where
+// they do less than kv.Bucket promises: its Put and Update accept no time to live, and its
+// Watch takes up to twenty seconds to detect that the node of its consumer is gone.
 type bucket struct {
 	store    *Store
 	name     string // in NATS
@@ -31,12 +30,12 @@ type bucket struct {
 	keyValue jetstream.KeyValue
 
 	mu     sync.Mutex
-	chunks map[string]string // the set of chunks that the value of a record is known to have, by key
+	chunks map[string]string // the set of chunks of a record's value, as far as known, by key
 }
 
 func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key }
 
-// config is that of the library's CreateKeyValue but for three fields.
+// config is the config of the library's CreateKeyValue except for three fields.
 func (b *bucket) config(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        "KV_" + b.name,
@@ -48,20 +47,20 @@ func (b *bucket) config(replicas int) jetstream.StreamConfig {
 		Discard:           jetstream.DiscardNew,
 		DenyDelete:        true,
 		AllowRollup:       true,
-		// Records expire without a marker: watches are not told.
+		// Records expire without a marker: watches are not notified.
 		AllowMsgTTL: true,
-		// Reads are answered by the leader. Any node may answer a direct get, including one
-		// that has not heard of the last change.
+		// The leader answers reads. With direct gets, a node that lacks the last change may
+		// answer.
 		AllowDirect: false,
 		Storage:     jetstream.FileStorage,
 		Replicas:    replicas,
 	}
 }
 
-// ensure creates the stream of the bucket if absent, on three nodes if there are as
-// many, or else on one. A stream that is on fewer is put on three if it can be.
+// ensure creates the stream of the bucket if absent, on three nodes if possible, or else on
+// one. A stream on fewer nodes is moved to three if possible.
 func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
-	// A stream on three nodes exists when they have elected its leader.
+	// Creating a stream on three nodes waits for the election of its leader.
 	ctx, cancel := b.store.asking(ctx, 5*b.store.opts.answer)
 	defer cancel()
 	js := b.store.js
@@ -88,8 +87,8 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 	return false, nil
 }
 
-// create creates the stream, on one node if there are too few. created is false if another
-// replica was faster.
+// create creates the stream, on one node if there are too few. created is false if another replica
+// was faster.
 func (b *bucket) create(ctx context.Context) (created bool, err error) {
 	if _, err = b.store.js.CreateStream(ctx, b.config(nodes)); tooFewNodes(err) {
 		_, err = b.store.js.CreateStream(ctx, b.config(1))
@@ -128,17 +127,17 @@ func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 		if !errors.Is(err, errNoChunk) || e.Revision == before {
 			return e, err
 		}
-		before = e.Revision // the record was replaced while it was read, unless this is its revision again
+		before = e.Revision // the record was replaced during the read, unless its revision is the same again
 	}
 }
 
-// A writer is a bucket with the time to live of what is written through it, 0 for none.
+// A writer is a bucket with the time to live of records written through it, 0 for none.
 type writer struct {
 	*bucket
 	ttl time.Duration
 }
 
-// WithTTL implements kv.Bucket. NATS takes no shorter one than a second.
+// WithTTL implements kv.Bucket. The shortest time to live of NATS is a second.
 func (w writer) WithTTL(ttl time.Duration) kv.Bucket { return writer{w.bucket, max(ttl, time.Second)} }
 
 // Create implements kv.Bucket.
@@ -158,15 +157,15 @@ func (w writer) Put(ctx context.Context, key string, value []byte) (uint64, erro
 // Update implements kv.Bucket.
 func (w writer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 {
-		return 0, kv.ErrConflict // it would create the record
+		return 0, kv.ErrConflict // revision 0 would create the record
 	}
 	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
 		return w.publish(ctx, w.subject(key), data, w.ttl, jetstream.WithExpectLastSequencePerSubject(revision))
 	})
 }
 
-// write has a value written by store, after it was put in chunks if it is large. The
-// chunks of the value before are removed.
+// write makes store write a value, after storing it in chunks if it is large. The chunks of the
+// previous value are removed.
 func (w writer) write(ctx context.Context, key string, value []byte, store func(context.Context, []byte) (uint64, error)) (revision uint64, err error) {
 	if err := kv.Check(key, value); err != nil {
 		return 0, err
@@ -180,7 +179,7 @@ func (w writer) write(ctx context.Context, key string, value []byte, store func(
 	revision, err = ask(ctx, w.store, func(ctx context.Context) (uint64, error) { return store(ctx, value) })
 	if err == nil {
 		w.drop(ctx, w.note(key, set))
-	} else if !errors.Is(err, kv.ErrUnavailable) { // it may have been written then
+	} else if !errors.Is(err, kv.ErrUnavailable) { // otherwise it may have been written
 		w.drop(ctx, set)
 	}
 	return revision, err

@@ -15,27 +15,27 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A message has at most 1 MB. A larger value is put in chunks first, a set with a name of
-// its own, and then the record is changed: it has a reference to the set. So a reader has
-// one value or another, and the compare-and-set of the record is that of the value. The
-// library's object store cannot do that: it changes its own record of an object whatever
-// that was, and any node may answer, one that has not heard of the object as well.
+// A message has at most 1 MB. A larger value is first stored as a set of chunks with a unique
+// name, and then the record is changed to a reference to the set. So a reader gets one value
+// or another, and the record's compare-and-set applies to the value. The library's object
+// store cannot do that: it overwrites its record of an object unconditionally, and any node
+// may answer, even one that does not know the object yet.
 //
-// Chunks have the time to live of their record and an hour. The set of a writer that died
-// before it changed a record without a time to live stays.
+// Chunks have the time to live of their record plus an hour. A set stays for ever if its writer
+// died before it changed a record without a time to live.
 
-// reference is how the value of a record with chunks begins. A value that begins so by
-// itself is put in chunks too.
+// reference is the prefix of a record with chunks. A value that begins with it by chance is
+// stored in chunks too.
 const reference = "dynmcp chunks: "
 
-// errNoChunk says that a chunk of a value is missing: the record was replaced meanwhile,
-// or is broken.
+// errNoChunk means that a chunk of a value is missing: the record was replaced meanwhile, or is
+// broken.
 var errNoChunk = errors.New("a chunk of the value is missing")
 
 func (b *bucket) chunkSubject(chunk string) string { return "$KV." + b.name + "_parts." + chunk }
 
-// chunkSize is how large a message of ours is at most. The leader answers with the bytes
-// in base64, and that is one message too.
+// chunkSize is the largest size of our messages. The leader answers with the bytes in base64,
+// which must fit into one message too.
 func (b *bucket) chunkSize() int {
 	const most = 512 << 10
 	return min(most, cmp.Or(int(b.store.conn.MaxPayload())/2, most))
@@ -45,7 +45,7 @@ func (b *bucket) needsChunks(value []byte) bool {
 	return len(value) > b.chunkSize() || bytes.HasPrefix(value, []byte(reference))
 }
 
-// split puts a value in chunks and returns the reference to them and the name of the set.
+// split stores a value in chunks and returns the reference and the name of the set.
 func (w writer) split(ctx context.Context, value []byte) (ref []byte, set string, err error) {
 	set = rand.Text()
 	ttl := w.ttl
@@ -66,8 +66,8 @@ func (w writer) split(ctx context.Context, value []byte) (ref []byte, set string
 	return fmt.Appendf(nil, "%s%s %d %d", reference, set, n, len(value)), set, nil
 }
 
-// value returns the value of a record by what its message has: that, or what the chunks
-// have. The error is errNoChunk if one is missing.
+// value returns the value of a record: the data of its message, or the content of its chunks.
+// The error is errNoChunk if one is missing.
 func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, error) {
 	ref, chunked := bytes.CutPrefix(data, []byte(reference))
 	if !chunked {
@@ -99,8 +99,7 @@ func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, er
 	return value, nil
 }
 
-// note notes which set of chunks a record has, "" for none, and returns the one it had
-// before.
+// note records the set of chunks of a record, "" for none, and returns the previous one.
 func (b *bucket) note(key, set string) (before string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +112,7 @@ func (b *bucket) note(key, set string) (before string) {
 	return before
 }
 
-// drop removes a set of chunks if it can, none for "".
+// drop removes a set of chunks if possible; "" is no set.
 func (b *bucket) drop(ctx context.Context, set string) {
 	if set == "" {
 		return

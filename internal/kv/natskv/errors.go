@@ -13,22 +13,22 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Codes of the server that the library has no name for.
+// Error codes of the server that the library does not name.
 const (
-	noPeers              jetstream.ErrorCode = 10005 // JSClusterNoPeersErrF: a node knows too few others, as yet
+	noPeers              jetstream.ErrorCode = 10005 // JSClusterNoPeersErrF: a node knows too few others so far
 	memoryExceeded       jetstream.ErrorCode = 10028 // JSMemoryResourcesExceededErr
 	storageExceeded      jetstream.ErrorCode = 10047 // JSStorageResourcesExceededErr
-	replicasNotSupported jetstream.ErrorCode = 10074 // JSStreamReplicasNotSupportedErr: it is not clustered
-	streamStoreFailed    jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the stream has no room
+	replicasNotSupported jetstream.ErrorCode = 10074 // JSStreamReplicasNotSupportedErr: not clustered
+	streamStoreFailed    jetstream.ErrorCode = 10077 // JSStreamStoreFailedF: the stream is full
 )
 
-// failure returns an error of NATS as one of package kv.
+// failure converts an error of NATS to one of package kv.
 func failure(err error) error {
 	switch code := codeOf(err); {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch),
-		// The second is what a node says while another change of the record is being made.
+		// A node answers the second one while another change of the record is in progress.
 		code == jetstream.JSErrCodeStreamWrongLastSequence, code == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return kv.ErrConflict
 	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrMsgNotFound):
@@ -41,7 +41,7 @@ func failure(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
-// codeOf returns the code of an answer that is an error, 0 if absent.
+// codeOf returns the code of an error answer, 0 if there is none.
 func codeOf(err error) jetstream.ErrorCode {
 	if answer, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return answer.ErrorCode
@@ -49,8 +49,8 @@ func codeOf(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// refused reports whether NATS does not do what it was asked, however often that is: what
-// is wrong has to be mended there. What it says with a code of 5xx passes, but for limits.
+// refused reports whether NATS refuses a request permanently, until its configuration is fixed.
+// Errors with a code of 5xx are temporary, except for limits.
 func refused(err error) bool {
 	if errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrPermissionViolation) {
 		return true
@@ -62,33 +62,32 @@ func refused(err error) bool {
 	return answer.Code < 500 || slices.Contains([]jetstream.ErrorCode{streamStoreFailed, memoryExceeded, storageExceeded}, answer.ErrorCode)
 }
 
-// tooFewNodes reports whether a stream was refused because there are not as many nodes
-// now as it wants.
+// tooFewNodes reports whether a stream was refused because there are too few nodes now.
 func tooFewNodes(err error) bool {
 	code := codeOf(err)
 	return code == noPeers || code == replicasNotSupported
 }
 
-// A denial is a permission that NATS reports to be missing on its own, not as an answer.
+// A denial is a missing permission that NATS reports separately, not as an answer.
 type denial struct {
 	err error
 	at  time.Time
 }
 
-// ask asks NATS a question that is to be answered in time. The error is one of package kv.
+// ask sends a request to NATS with a time limit. The error is one of package kv.
 func ask[T any](ctx context.Context, s *Store, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := s.asking(ctx, s.opts.answer)
 	defer cancel()
 	asked := time.Now()
 	answer, err := question(ctx)
 	if d := s.denied.Load(); errors.Is(err, context.DeadlineExceeded) && d != nil && d.at.After(asked) {
-		err = d.err // what is not permitted has no answer
+		err = d.err // a request without permission gets no answer
 	}
 	return answer, failure(err)
 }
 
-// read is ask for what may be asked twice. A node that has just become the leader of a
-// stream, or has just ceased to be, drops questions without an answer.
+// read is ask for requests that may be repeated. A node that has just become the leader of a
+// stream, or has just stopped being it, drops requests without an answer.
 func read[T any](ctx context.Context, s *Store, question func(context.Context) (T, error)) (T, error) {
 	first, cancel := context.WithTimeout(ctx, s.opts.answer/4)
 	defer cancel()

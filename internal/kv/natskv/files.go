@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// credentials is nats.UserCredentials, which would read anything that has the file's name
-// when the connection is made again.
+// credentials replaces nats.UserCredentials, which would read any kind of file of that name when
+// the connection is made again.
 func credentials(path string) nats.Option {
 	read := func() ([]byte, error) { return regular.Read(context.Background(), path, regular.Small) }
 	return nats.UserJWT(func() (string, error) {
@@ -35,7 +35,7 @@ func credentials(path string) nats.Option {
 	})
 }
 
-// authorities is nats.RootCAs in the same way.
+// authorities replaces nats.RootCAs for the same reason.
 func authorities(path string) nats.Option {
 	return nats.ClientTLSConfig(nil, func() (*x509.CertPool, error) {
 		text, err := regular.Read(context.Background(), path, regular.Small)

@@ -1,6 +1,5 @@
-// Package natskv is a [kv.Store] on NATS JetStream: each bucket is a key-value bucket
-// as all tools of NATS know it, which a majority of three nodes keeps. It is the only
-// package that knows NATS.
+// Package natskv is a [kv.Store] on NATS JetStream. Each bucket is a key-value bucket, visible
+// to all tools of NATS, that a majority of three nodes keeps. No other package knows NATS.
 //
 //	bucket.go  a bucket and its records, one at a time
 //	chunks.go  values that are larger than a message may be
@@ -27,20 +26,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Options say where the state is.
+// Options locate the state.
 type Options struct {
-	URLs   []string     // nats://HOST:PORT or tls://HOST:PORT; the other nodes are learned from these
+	URLs   []string     // nats://HOST:PORT or tls://HOST:PORT; other nodes are discovered
 	Creds  string       // the path of a file of credentials, "" for none
-	CA     string       // the path of a file of authorities that the nodes' certificates are checked with (PEM), "" for the system's
+	CA     string       // the path of a file of authorities for the nodes' certificates (PEM), "" for the system's
 	Name   string       // of this connection, as NATS shows it
 	Logger *slog.Logger // nil is silent
 
-	answer time.Duration // how long an answer may take, 2 s if it is 0
-	retry  time.Duration // how often a bucket on too few nodes is put on more, if it can be; 10 s if it is 0
+	answer time.Duration // time limit of an answer; 0 is 2 s
+	retry  time.Duration // interval of attempts to move a bucket to more nodes; 0 is 10 s
 }
 
-// A Store is a connection to NATS. It is made again for as long as it takes, to any node
-// that can be reached.
+// A Store is a connection to NATS. It reconnects without a time limit, to any node that can be
+// reached.
 type Store struct {
 	opts Options
 	log  *slog.Logger
@@ -56,15 +55,15 @@ type Store struct {
 	mu        sync.Mutex
 	buckets   map[string]*bucket
 	connected func(bool)
-	reported  bool            // what connected was called with last
+	reported  bool            // last argument of connected
 	link      context.Context // ends when the connection is lost
 	cut       context.CancelFunc
 }
 
 var _ kv.Store = (*Store)(nil)
 
-// Open returns the store of a cluster of NATS, whether that can be reached now or not.
-// An error says what is wrong with the options.
+// Open returns the store of a NATS cluster, whether or not it can be reached now. It is an error
+// if the options are invalid.
 func Open(opts Options) (*Store, error) {
 	s := &Store{opts: opts, log: opts.Logger, done: make(chan struct{}), buckets: map[string]*bucket{}}
 	s.opts.answer = cmp.Or(opts.answer, 2*time.Second)
@@ -88,23 +87,23 @@ func Open(opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connectOptions are those of the connection, with the policy of making it again.
+// connectOptions returns the options of the connection, including its reconnect policy.
 func (s *Store) connectOptions() []nats.Option {
 	up := func(c *nats.Conn) { s.report(true, c.ConnectedUrlRedacted(), nil) }
 	to := []nats.Option{
 		nats.Name(s.opts.Name),
 		nats.Timeout(s.opts.answer),
-		// A node that is gone without a word is left after three seconds.
+		// A node that silently disappeared is abandoned after three seconds.
 		nats.PingInterval(time.Second),
 		nats.MaxPingsOutstanding(2),
-		// It is tried for ever, also after a node has refused the credentials twice: they
-		// may be on their way to it.
+		// Reconnect without a limit, even after a node has refused the credentials twice: they
+		// may not have reached it yet.
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.IgnoreAuthErrorAbort(),
-		// What cannot be sent now fails: nobody expects it to be sent later.
+		// Requests that cannot be sent now fail: nobody expects them to be sent later.
 		nats.ReconnectBufSize(-1),
 		nats.ConnectHandler(up),
 		nats.ReconnectHandler(up),
@@ -125,7 +124,7 @@ func (s *Store) connectOptions() []nats.Option {
 	return to
 }
 
-// report passes on that the connection has come or gone. NATS calls it from one goroutine.
+// report reports a change of the connection. NATS calls it from one goroutine.
 func (s *Store) report(connected bool, node string, err error) {
 	s.mu.Lock()
 	same := s.reported == connected
@@ -148,15 +147,15 @@ func (s *Store) report(connected bool, node string, err error) {
 	}
 }
 
-// asking returns a context for a question to NATS. It ends when the answer takes too long
-// and when the connection that it would come by is lost, which NATS would wait out.
+// asking returns a context for a request to NATS. It ends after the time limit, and when the
+// connection for the answer is lost, for which the library would wait until the limit.
 func (s *Store) asking(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, unlink := s.linked(ctx)
 	ctx, cancel := context.WithTimeout(ctx, most)
 	return ctx, func() { cancel(); unlink() }
 }
 
-// linked returns a context that ends when the connection that there is now is lost.
+// linked returns a context that ends when the present connection is lost.
 func (s *Store) linked(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
@@ -204,8 +203,8 @@ func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	return writer{bucket: b}, nil
 }
 
-// maintain creates buckets that NATS has lost, and puts those on three nodes that were
-// created when there were not as many, until the store is closed.
+// maintain creates buckets that NATS has lost, and moves buckets that were created on too few
+// nodes to three, until the store is closed.
 func (s *Store) maintain() {
 	defer close(s.done)
 	tick := time.NewTicker(s.opts.retry)
@@ -224,7 +223,7 @@ func (s *Store) maintain() {
 			switch {
 			case err != nil:
 				s.log.Debug("a bucket is not looked after", "bucket", b.name, "err", err)
-			case created: // disks that are gone start with nothing
+			case created: // lost disks are replaced by empty ones
 				s.log.Warn("a bucket was missing in NATS, and is empty now", "bucket", b.name)
 			}
 		}

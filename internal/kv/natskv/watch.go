@@ -15,11 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A watch reads the stream through a consumer, which lives in the memory of one node and
-// numbers its messages. When the node is gone or a number is missing, another consumer
-// goes on behind the last message that was delivered. The library's Watch does so as well,
-// but looks after its consumer only every ten seconds, and goes on in another stream of the
-// same name as if nothing had happened.
+// A watch reads the stream through a consumer, which is in the memory of one node and numbers its
+// messages. When the node is gone or a number is missing, a new consumer continues after the
+// last delivered message. The library's Watch does so as well, but checks its consumer only
+// every ten seconds, and silently continues in another stream of the same name.
 type watch struct {
 	*bucket
 	prefix  string
@@ -28,29 +27,28 @@ type watch struct {
 
 	created time.Time         // when NATS created the stream
 	last    uint64            // every message up to here was delivered
-	heard   time.Time         // when a consumer was there last
-	short   time.Time         // since when the stream ends before last, zero if it does not
-	list    map[string]uint64 // the subjects that there were at first and that were not delivered yet
-	until   uint64            // the last message of a record at first, unknown if the leader was not asked
+	heard   time.Time         // when there last was a consumer
+	short   time.Time         // since when the stream has ended before last, zero if it does not
+	list    map[string]uint64 // undelivered subjects of the initial state
+	until   uint64            // the initially last message of a record, unknown before the leader answered
 }
 
-// errLost says that what has changed since the last message cannot be known any more.
+// errLost means that the changes since the last message are unknown.
 var errLost = errors.New("the order of changes is lost")
 
 const (
 	unknown = math.MaxUint64
 
-	// heartbeat is how often an idle consumer sends a heartbeat. After two that are missing
-	// it is given up.
+	// heartbeat is the interval of an idle consumer's heartbeats. After two missing ones it is
+	// abandoned.
 	heartbeat = time.Second
-	// idle is how long no message comes until a watch that is not ready checks what it
-	// waits for. The consumer's heartbeats may be missing for less.
+	// idle is the time without messages after which a watch that is not ready checks whether it
+	// is complete. Heartbeats of the consumer may be missing for less.
 	idle = 5 * heartbeat
-	// pause is how long it takes at least from one consumer to the next, and half as much
-	// at most in addition.
+	// pause is the shortest time between two consumers; up to half of it is added.
 	pause = 200 * time.Millisecond
-	// catchUp is how long a stream may end before what was delivered of it: a node that has
-	// just become the leader may not have read all of it.
+	// catchUp is how long a stream may end before its delivered messages: a node that has just
+	// become the leader may not have read all of it.
 	catchUp = 15 * time.Second
 )
 
@@ -81,10 +79,10 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 	}
 }
 
-// follow delivers what one consumer sends, until that fails.
+// follow delivers the messages of one consumer, until it fails.
 func (w *watch) follow(ctx context.Context) error {
-	// A consumer outlives the connection, and does not send again what it sent just before
-	// that was lost: another one has to.
+	// A consumer outlives the connection, and does not repeat messages that were sent just before
+	// the loss: a new consumer must.
 	ctx, unlink := w.store.linked(ctx)
 	defer unlink()
 	if err := w.check(ctx); err != nil {
@@ -111,7 +109,7 @@ func (w *watch) follow(ctx context.Context) error {
 		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 			return err
 		default:
-			w.until = unknown // its record may have expired
+			w.until = unknown // the record may have expired
 			settled = true
 		}
 		if w.ready != nil && settled {
@@ -122,7 +120,7 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 }
 
-// consume creates a consumer behind the last message.
+// consume creates a consumer after the last message.
 func (w *watch) consume(ctx context.Context) (jetstream.MessagesContext, error) {
 	config := jetstream.ConsumerConfig{
 		FilterSubject:     w.subject(">"),
@@ -144,8 +142,8 @@ func (w *watch) consume(ctx context.Context) (jetstream.MessagesContext, error) 
 	return consumer.Messages(jetstream.PullMaxMessages(64), jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(heartbeat))
 }
 
-// deliver calls changed for a message, the one of a number, and reports whether all that
-// there was at first may have been delivered.
+// deliver calls changed for the message with a number, and reports whether the whole initial
+// state may have been delivered.
 func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (settled bool, err error) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -156,7 +154,7 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 	}
 	e := kv.Entry{Key: strings.TrimPrefix(m.Subject(), w.subject("")), Revision: meta.Sequence.Stream, Written: meta.Timestamp}
 	if strings.HasPrefix(e.Key, w.prefix) {
-		if m.Headers().Get("KV-Operation") == "" { // else it is a deletion
+		if m.Headers().Get("KV-Operation") == "" { // otherwise it is a deletion
 			e.Value, err = w.value(ctx, e.Key, m.Data())
 		}
 		switch {
@@ -164,7 +162,7 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 			w.changed(e)
 		case errors.Is(err, kv.ErrUnavailable):
 			return false, err
-		case !errors.Is(err, errNoChunk): // else it was replaced, which is delivered later
+		case !errors.Is(err, errNoChunk): // otherwise it was replaced, which is delivered later
 			w.store.log.Error("a record cannot be read", "bucket", w.name, "err", err)
 		}
 	}
@@ -173,10 +171,9 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 	return w.last >= w.until && (len(w.list) == 0 || meta.NumPending == 0), nil
 }
 
-// check asks the leader whether this is still the stream that was read before. It calls
-// ready when everything that there was at first was delivered or has expired. A record that
-// was changed before it was sent is delivered with its last change, and the node of the
-// consumer may not have all that the leader has.
+// check asks the leader whether the stream is still the same one. It calls ready when the whole
+// initial state was delivered or has expired. A record that was changed before it was sent is
+// delivered with its last change, and the node of the consumer may lag behind the leader.
 func (w *watch) check(ctx context.Context) error {
 	var opts []jetstream.StreamInfoOpt
 	if w.ready != nil {
