@@ -91,7 +91,7 @@ type Bucket interface {
 	// changed for every change. It calls them from one goroutine and in the order of the
 	// bucket's revisions: after one revision there is none for an earlier one. Before ready
 	// it reports at least the records that existed when Watch was called, and possibly
-	// deletions. Of several changes of a record it may report only the last. The callee owns
+	// deletions. Of several changes of a record it may report only the last. changed may keep
 	// the values; ready may be nil. Watch returns the error of ctx when ctx ends, or another
 	// one if it cannot continue; a new call starts from scratch. It continues after a time in
 	// which the store could not be reached.

@@ -1,6 +1,6 @@
-// Package ask holds what upstreams ask of hosts while calls are in flight: questions and who
-// can answer them, the roots, calls that wait for the next request of their host, the states
-// that such a request brings back, and offered logins. It knows neither sessions nor calls.
+// Package ask handles the requests that upstreams make to hosts while calls are in flight: which
+// host can answer, the roots, calls that wait for the next request of their host, the states in
+// such requests, and offered logins. It knows neither sessions nor calls.
 package ask
 
 import (
@@ -11,35 +11,34 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// serverRequests are the requests that upstreams may make of hosts, with the
-// capability of a host that can answer them.
+// serverRequests are the requests that upstreams may make to hosts, with the capability of a
+// host that can answer them.
 var serverRequests = map[string]string{
 	"sampling/createMessage": "sampling",
 	"elicitation/create":     "elicitation",
 	"roots/list":             "roots",
 
-	// About tasks that the host has made of an upstream's requests (MCP 2025-11-25).
+	// For tasks that the host made of an upstream's requests (MCP 2025-11-25).
 	"tasks/get":    "tasks",
 	"tasks/result": "tasks",
 	"tasks/list":   "tasks",
 	"tasks/cancel": "tasks",
 }
 
-// Capability returns the capability of hosts that can answer a server request, "" for a
-// method that is not known.
+// Capability returns the capability of hosts that can answer a server request, "" for an unknown
+// method.
 func Capability(method string) string { return serverRequests[method] }
 
-// Refused is the answer to a server request that no host gets. Its code is our
-// own: servers that pass on what they are told take -32601, which would be right
-// for a method that a host does not have, for the failure of what the host called.
+// Refused is the answer to a server request that is sent to no host. Its code is dynmcp's own: a
+// server may forward the error, and -32601, which would be correct for a method that a host
+// lacks, would then look like the failure of the host's own call.
 func Refused(format string, args ...any) func() (json.RawMessage, error) {
 	err := &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf(format, args...)}
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
-// Lacks says what a host with these capabilities did not declare of what it takes
-// to answer a server request, "" if it declared all. A method that is not known
-// takes nothing.
+// Lacks returns the capability that a host did not declare but needs to answer a server request,
+// "" if it declared all. An unknown method needs none.
 func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
 	capability := serverRequests[method]
 	declared := wire.Get(capabilities, capability)
@@ -62,8 +61,8 @@ func Lacks(capabilities json.RawMessage, method string, params json.RawMessage) 
 	return ""
 }
 
-// Able returns those of a host's capabilities by which upstreams of the other era can ask
-// it something, nil if there are none.
+// Able returns the capabilities of a host through which upstreams of the other era can make
+// requests to it, nil if there are none.
 func Able(capabilities json.RawMessage) (able json.RawMessage) {
 	for _, capability := range []string{"roots", "sampling", "elicitation"} {
 		if declared := wire.Get(capabilities, capability); declared != nil {

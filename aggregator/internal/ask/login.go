@@ -23,28 +23,28 @@ import (
 const (
 	// offeredFor is how long a login that was offered may take.
 	offeredFor = 5 * time.Minute
-	// pageWait is how long it may take until the address of its page is known.
+	// pageWait is how long the address of the login page may take.
 	pageWait = 30 * time.Second
-	// offerPause is how long no other login is offered for what the last one was for.
+	// offerPause is how long no other login is offered for the same server and host.
 	offerPause = time.Minute
 )
 
-// errDeclined ends a login that its user does not want.
+// errDeclined ends a login that its user declined.
 var errDeclined = errors.New("declined")
 
-// Offers are the last logins that hosts were offered, by whom they were offered to: a
-// session, or a user whose requests have a session each.
+// Offers are the last logins that hosts were offered, by recipient: a session, or a user whose
+// requests have a session each.
 type Offers struct {
 	Work   *work.Group
 	Log    *slog.Logger
 	States *States
-	LogIn  func(ctx context.Context, server schema.Server, show func(address string)) error // nil is that nobody can
+	LogIn  func(ctx context.Context, server schema.Server, show func(address string)) error // nil if logins are not supported
 
 	mu sync.Mutex
 	of map[any]map[string]*Offer // by server
 }
 
-// Get returns the offer with an id, nil if absent.
+// Get returns the offer with an id, nil if there is none.
 func (all *Offers) Get(of any, id string) *Offer {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -56,7 +56,7 @@ func (all *Offers) Get(of any, id string) *Offer {
 	return nil
 }
 
-// Drop ends what a session was offered, with it.
+// Drop ends the offers of a session that has ended.
 func (all *Offers) Drop(of any) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -66,30 +66,30 @@ func (all *Offers) Drop(of any) {
 	delete(all.of, of)
 }
 
-// An Offer is a login that a host was offered.
+// An Offer is a login offered to a host.
 type Offer struct {
 	id      string
 	server  string
-	advice  string          // what the failure that it came of says to do
-	answers chan struct{}   // holds a token while the host has the question as a request
+	advice  string          // the advice of the failure that caused it
+	answers chan struct{}   // holds a token while the host has it as a request
 	shown   chan struct{}   // closed when the address is known
-	over    chan struct{}   // closed when nothing more comes of the login
+	over    chan struct{}   // closed when the login has ended
 	ctx     context.Context // ends soon after over is closed
 	end     context.CancelCauseFunc
 
 	asked    atomic.Bool // as a request
-	accepted atomic.Bool // the user goes to the page
+	accepted atomic.Bool // the user agreed to open the page
 
 	address string // set before shown is closed
 
 	// Set before over is closed.
-	err   error // nil is a login that was made
+	err   error // nil after a successful login
 	ended time.Time
 }
 
-// For returns the login that the host of a request is to be offered after a failure that
-// gave this advice; nil if unset, and the error is why the last one failed, if it did. host
-// hears of the end of the login.
+// For returns the login to offer to the host of a request, after a failure with this advice. It is
+// nil if there is none; the error is that of the last login, if it failed. host is notified of the
+// end of the login.
 func (all *Offers) For(of any, r *host.Request, server schema.Server, advice string, host transports.Peer) (*Offer, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -100,7 +100,7 @@ func (all *Offers) For(of any, r *host.Request, server schema.Server, advice str
 	case o == nil || time.Since(o.ended) > offerPause || o.advice != advice:
 	case o.err != nil:
 		return nil, o.err
-	case !r.Repeated: // it was refused before that login, maybe
+	case !r.Repeated: // it may have been refused before that login
 		r.Repeated = true
 		return o, nil
 	}
@@ -120,7 +120,7 @@ func (all *Offers) For(of any, r *host.Request, server schema.Server, advice str
 	return o, nil
 }
 
-// begin begins a login, nil after Close.
+// begin begins a login. It returns nil after Close.
 func (all *Offers) begin(server schema.Server, advice string, host transports.Peer) *Offer {
 	o := &Offer{
 		id: "dynmcp-" + rand.Text(), server: server.Name, advice: advice,
@@ -161,14 +161,14 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 	return o
 }
 
-// Server returns the name of the server that wants the login.
+// Server returns the name of the server that requires the login.
 func (o *Offer) Server() string { return o.server }
 
-// Shown is closed when there is a page to go to, Over when nothing more comes of the login.
+// Shown is closed when there is a page to open, Over when the login has ended.
 func (o *Offer) Shown() <-chan struct{} { return o.shown }
 func (o *Offer) Over() <-chan struct{}  { return o.over }
 
-// IsOver reports whether nothing more comes of the login.
+// IsOver reports whether the login has ended.
 func (o *Offer) IsOver() bool {
 	select {
 	case <-o.over:
@@ -178,13 +178,13 @@ func (o *Offer) IsOver() bool {
 	}
 }
 
-// Err returns why the login that is over was not made.
+// Err returns why an ended login failed.
 func (o *Offer) Err() error { return o.err }
 
-// IsAccepted reports whether the user goes to the page.
+// IsAccepted reports whether the user agreed to open the page.
 func (o *Offer) IsAccepted() bool { return o.accepted.Load() }
 
-// Answered takes the user's answer. A no ends the login.
+// Answered records the user's answer. A no ends the login.
 func (o *Offer) Answered(accepted bool) {
 	if accepted {
 		o.accepted.Store(true)
@@ -193,8 +193,7 @@ func (o *Offer) Answered(accepted bool) {
 	}
 }
 
-// WithLogin adds to the failure of a request what came of the login that was offered
-// for it.
+// WithLogin adds the result of the offered login to the failure of a request.
 func WithLogin(err, cause error) error {
 	var failure *transports.Failure
 	if cause == nil || errors.Is(cause, errDeclined) || !errors.As(err, &failure) {
@@ -205,14 +204,14 @@ func WithLogin(err, cause error) error {
 	return &said
 }
 
-// elicitation is what the host is asked.
+// elicitation returns the params of the request to the host.
 func (o *Offer) elicitation() json.RawMessage {
 	text := o.server + " wants a login. Log in on its page, as yourself: what was called goes on after that."
 	return fmt.Appendf(nil, `{"mode":"url","message":%s,"url":%s}`, wire.Quote(text), wire.Quote(o.address))
 }
 
-// Ask asks a host of the handshake era, unless it agreed already, and returns when it
-// has answered, the login is over or ctx ends. A no ends the login.
+// Ask asks a host of the handshake era, unless it already agreed. It returns when the host has
+// answered, the login is over or ctx ends. A no ends the login.
 func (o *Offer) Ask(ctx context.Context, r *host.Request) {
 	select {
 	case o.answers <- struct{}{}:
@@ -228,12 +227,12 @@ func (o *Offer) Ask(ctx context.Context, r *host.Request) {
 	o.asked.Store(true)
 	asking, withdraw := context.WithCancel(ctx)
 	defer withdraw()
-	defer context.AfterFunc(o.ctx, withdraw)() // hosts may answer when all is done
+	defer context.AfterFunc(o.ctx, withdraw)() // hosts may answer after the login has ended
 	answer, err := r.Peer.Request(asking, "elicitation/create", wire.Set(o.elicitation(), "elicitationId", wire.Quote(o.id)))()
 	switch {
 	case wire.EqualString(wire.Get(answer, "action"), "accept"):
 		o.Answered(true)
-	case asking.Err() != nil: // the request ended, which says nothing of the login, or the login did
+	case asking.Err() != nil: // the request ended, which says nothing about the login, or the login did
 		return
 	case err != nil:
 		o.end(fmt.Errorf("the host did not show the page: %w", err))
@@ -242,8 +241,8 @@ func (o *Offer) Ask(ctx context.Context, r *host.Request) {
 	}
 }
 
-// Result returns the result that has a host of the stateless era ask its user. params are
-// those of the request, which may be nil.
+// Result returns the result that makes a host of the stateless era ask its user. params are those
+// of the request, which may be nil.
 func (all *Offers) Result(o *Offer, params json.RawMessage) json.RawMessage {
 	rounds := copyRounds([]byte("{}"), params)
 	state := offerPrefix + o.id + "." + base64.RawURLEncoding.EncodeToString(rounds)
@@ -254,9 +253,9 @@ func (all *Offers) Result(o *Offer, params json.RawMessage) json.RawMessage {
 		o.elicitation(), wire.Quote(state))
 }
 
-// Resume undoes Result in the params of the request that a host makes next: it returns the
-// id of the offer, and the params of the request before. ok is false, without an error, of a
-// requestState that is of no offer.
+// Resume reverses Result in the params of the host's next request: it returns the id of the offer,
+// and the params of the previous request. If a requestState belongs to no offer, ok is false,
+// without an error.
 func Resume(requestState json.RawMessage, params json.RawMessage) (id string, _ json.RawMessage, ok bool, err error) {
 	text, _ := wire.Text(requestState)
 	state, ours := strings.CutPrefix(text, offerPrefix)
@@ -272,7 +271,7 @@ func Resume(requestState json.RawMessage, params json.RawMessage) (id string, _ 
 	return id, copyRounds(wire.Delete(params, "requestState", "inputResponses"), rounds), true, nil
 }
 
-// copyRounds copies what a request has of the rounds before.
+// copyRounds copies the state of earlier rounds from a request.
 func copyRounds(to, from json.RawMessage) json.RawMessage {
 	for _, name := range []string{"requestState", "inputResponses"} {
 		if value := wire.Get(from, name); value != nil {
@@ -282,14 +281,13 @@ func copyRounds(to, from json.RawMessage) json.RawMessage {
 	return to
 }
 
-// WantsLogin reports whether a failure is for want of a login.
+// WantsLogin reports whether a failure is due to a missing login.
 func WantsLogin(err error) bool {
 	var failure *transports.Failure
 	return errors.As(err, &failure) && failure.Login
 }
 
-// Await waits for the end of a login that a request waits for, and returns why there is
-// none.
+// Await waits for the end of a login for a request, and returns why it failed, if it did.
 func (of *Offers) Await(ctx context.Context, r *host.Request, o *Offer) error {
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
 		stop := of.Work.ReportWait(ctx, r.Peer, token, "waiting for the login at "+o.Server())

@@ -8,13 +8,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Question is what an upstream of the handshake era asks.
+// A Question is a request of an upstream of the handshake era.
 type Question struct {
 	Method string
 	Params json.RawMessage
 
-	answered chan answer // holds one
-	gate     *Gate       // that the answer opens; nil of a question that only its call waits for
+	answered chan answer // has room for one
+	gate     *Gate       // opened by the answer; nil if only its call waits for it
 }
 
 type answer struct {
@@ -22,12 +22,12 @@ type answer struct {
 	err    error
 }
 
-// NewQuestion returns a question that nobody has answered.
+// NewQuestion returns an unanswered question.
 func NewQuestion(method string, params json.RawMessage) *Question {
 	return &Question{Method: method, Params: transports.DeleteMeta(params, "progressToken"), answered: make(chan answer, 1)}
 }
 
-// Answer answers the question, if nobody has.
+// Answer answers the question, unless it was answered.
 func (q *Question) Answer(result json.RawMessage, err error) {
 	if q.gate != nil {
 		q.gate.mu.Lock()
@@ -60,8 +60,8 @@ func (q *Question) Taken() (result json.RawMessage, ok bool) {
 	}
 }
 
-// Refuse answers questions that nobody else will. One for the roots stays open: the next
-// call has its host asked.
+// Refuse answers questions that nobody else will. One for the roots stays open: it is sent to the
+// host of the next call.
 func Refuse(questions []*Question) {
 	for _, q := range questions {
 		if q.gate == nil {

@@ -15,69 +15,68 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Servers ask for the roots as soon as they are initialized, and some narrow what they
-// serve to them: until they have the answer they serve more. A host that is connected
-// to such a server directly has answered long before its first call. Through us the
-// first call is often the reason why the server starts, and a host of the stateless
-// era cannot be asked before it calls. So no call reaches an upstream whose question
-// for the roots is open:
+// Servers ask for the roots as soon as they are initialized, and some restrict themselves to the
+// roots: before the answer they serve more. A host that is connected to such a server directly
+// has answered long before its first call. Through dynmcp the first call often starts the
+// server, and a host of the stateless era cannot be asked before it calls. So no call is sent
+// to an upstream whose question for the roots is open:
+//
 //
 //	a host of the handshake era is asked at once; its calls wait for the end of that
 //	a host of the stateless era is asked with the result of its first call, which is
 //	not sent before its next request brings the roots
 //
-// What the server does with the answer takes a moment, of which the protocol says
-// nothing: calls wait for that too (settle).
+// The server needs a moment to apply the answer, for which the protocol has no signal: calls wait
+// for that too (settle).
 
 const (
 	// RootsWait is how long a host of the handshake era may take to answer.
 	RootsWait = 30 * time.Second
-	// rootsPatience is how long servers wait for an answer at least. One that comes
-	// later is announced as a change: not every server says that it has given up.
+	// rootsPatience is how long servers wait for an answer at least. A later one is announced
+	// as a change: not every server says that it has given up.
 	rootsPatience = 20 * time.Second
 	// reaskWait is how long an upstream that has given up may take to ask again.
 	reaskWait = 10 * time.Second
-	// settlePause is the least time an upstream has to do what follows from the roots;
-	// one that takes long to answer a ping has settleFactor as much as for that.
+	// settlePause is the least time for an upstream to apply the roots; one that answers pings
+	// slowly has settleFactor times the time of a ping.
 	settlePause  = 250 * time.Millisecond
 	settleFactor = 4
 	settlePing   = 5 * time.Second
-	// streamPause is how long calls wait for the question of a server over HTTP: it comes
-	// on a stream that is opened after the handshake, beside everything else.
+	// streamPause is how long calls wait for the question of a server over HTTP: it arrives on
+	// a stream that is opened after the handshake.
 	streamPause = 250 * time.Millisecond
 )
 
-// Roots are an upstream's questions for the roots, and the gate that keeps calls from it
-// while one is open.
+// Roots are an upstream's questions for the roots, and the gate that holds back calls while one
+// is open.
 type Roots struct {
 	Work *work.Group
-	Conn func() *upstream.Conn // the upstream's, nil while absent
+	Conn func() *upstream.Conn // the upstream's, nil if not connected
 
 	gate atomic.Pointer[Gate]
-	last atomic.Pointer[json.RawMessage] // that the connection was given
+	last atomic.Pointer[json.RawMessage] // sent to the connection
 }
 
-// A Gate keeps calls from an upstream because of one question for the roots.
+// A Gate holds back the calls to an upstream because of one question for the roots.
 type Gate struct {
 	roots *Roots
 	since time.Time
 	over  chan struct{} // closed when calls need not wait for this any more
 
-	// question is what hosts of the stateless era have to answer, nil where a host
-	// was asked at once.
+	// question is for hosts of the stateless era, nil if a host was asked directly.
 	question *Question
 
 	mu       sync.Mutex
 	answered bool            // question is
-	ready    json.RawMessage // the answer, for an upstream that is to ask again
-	err      error           // why calls that waited cannot be sent
+	ready    json.RawMessage // the answer, for an upstream that is expected to ask again
+	err      error           // why waiting calls cannot be sent
 	ended    bool
 }
 
-// Gate returns what keeps calls from the upstream, nil if nothing does.
+// Gate returns the gate that holds back calls to the upstream, nil if there is none.
 func (u *Roots) Gate() *Gate { return u.gate.Load() }
 
-// closeGate keeps calls from the upstream from now on.
+// closeGate holds back calls to the upstream from now on.
 func (u *Roots) closeGate(q *Question) *Gate {
 	g := &Gate{roots: u, question: q, since: time.Now(), over: make(chan struct{})}
 	if q != nil {
@@ -87,8 +86,8 @@ func (u *Roots) closeGate(q *Question) *Gate {
 	return g
 }
 
-// AwaitStream keeps calls from an upstream over HTTP that has just been connected and may
-// be about to ask.
+// AwaitStream holds back calls to an upstream over HTTP that has just been connected and may be
+// about to ask.
 func (u *Roots) AwaitStream(conn *upstream.Conn) {
 	g := &Gate{roots: u, over: make(chan struct{})}
 	if u.gate.CompareAndSwap(nil, g) {
@@ -102,7 +101,7 @@ func (u *Roots) AwaitStream(conn *upstream.Conn) {
 	}
 }
 
-// Forget ends what the upstream's last connection has asked.
+// Forget ends the questions of the upstream's last connection.
 func (u *Roots) Forget() {
 	if g := u.gate.Swap(nil); g != nil {
 		g.end(nil)
@@ -110,8 +109,8 @@ func (u *Roots) Forget() {
 	u.last.Store(nil)
 }
 
-// ready returns the roots that a host has given already to an upstream that was
-// to ask again; nil if there are none.
+// ready returns the roots from a host for an upstream that was expected to ask again; nil if there
+// are none.
 func (u *Roots) ready() json.RawMessage {
 	g := u.gate.Load()
 	if g == nil {
@@ -124,9 +123,9 @@ func (u *Roots) ready() json.RawMessage {
 	return roots
 }
 
-// Request answers the upstream's question for the roots with what ask returns, and keeps
-// calls from it meanwhile. ctx is that of the question: it ends when the answer is on
-// its way. q is the question where ask waits for the next request of a host.
+// Request answers the upstream's question for the roots with the result of ask, and holds back calls
+// meanwhile. ctx is that of the question: it ends when the answer was sent. q is the question if
+// ask waits for the next request of a host.
 func (u *Roots) Request(ctx context.Context, q *Question, ask func(context.Context) func() (json.RawMessage, error)) func() (json.RawMessage, error) {
 	if roots := u.ready(); roots != nil {
 		before := u.gate.Load()
@@ -150,8 +149,8 @@ func (u *Roots) Request(ctx context.Context, q *Question, ask func(context.Conte
 	})
 }
 
-// RequestReplica is Request where another replica answers, which keeps the calls of its
-// hosts back itself; those of hosts here have to wait as well.
+// RequestReplica is Request if another replica answers, which holds back the calls of its own
+// hosts; those of hosts here have to wait as well.
 func (u *Roots) RequestReplica(ctx context.Context, ask func(context.Context) func() (json.RawMessage, error)) func() (json.RawMessage, error) {
 	g, answer := u.closeGate(nil), ask(ctx)
 	return func() (json.RawMessage, error) {
@@ -167,7 +166,7 @@ func (u *Roots) RequestReplica(ctx context.Context, ask func(context.Context) fu
 	}
 }
 
-// watch waits for the answer and goes on accordingly.
+// watch waits for the answer and continues accordingly.
 func (g *Gate) watch(ctx context.Context, answer func() (json.RawMessage, error)) func() (json.RawMessage, error) {
 	return func() (json.RawMessage, error) {
 		roots, err := answer()
@@ -176,7 +175,7 @@ func (g *Gate) watch(ctx context.Context, answer func() (json.RawMessage, error)
 		case ctx.Err() == nil:
 			g.roots.Work.Go(func() { g.settle(ctx, roots) })
 		case g.question != nil && errors.As(context.Cause(ctx), &cancelled):
-			if err == nil { // it came in the same moment
+			if err == nil { // it arrived at the same moment
 				g.question.Answer(roots, nil)
 			}
 			g.roots.Work.Go(g.giveUp)
@@ -187,8 +186,7 @@ func (g *Gate) watch(ctx context.Context, answer func() (json.RawMessage, error)
 	}
 }
 
-// Question returns what a host of the stateless era has to answer, nil if there is
-// nothing (more).
+// Question returns the question for a host of the stateless era, nil if there is none (any more).
 func (g *Gate) Question() *Question {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,8 +196,8 @@ func (g *Gate) Question() *Question {
 	return g.question
 }
 
-// Over is closed when calls need not wait for the gate any more. Err says then why they
-// cannot be sent, nil if they can.
+// Over is closed when calls need not wait for the gate any more. Err then returns why they cannot
+// be sent, nil if they can.
 func (g *Gate) Over() <-chan struct{} { return g.over }
 
 func (g *Gate) Err() error {
@@ -220,8 +218,8 @@ func (g *Gate) end(err error) {
 	close(g.over)
 }
 
-// settle lets calls pass when the upstream has had the time to do what follows from
-// the roots. That it had those before changes nothing.
+// settle lets calls pass when the upstream has had time to apply the roots, even if they have not
+// changed.
 func (g *Gate) settle(ctx context.Context, roots json.RawMessage) {
 	defer g.end(nil)
 	<-ctx.Done()
@@ -249,12 +247,12 @@ func (g *Gate) ping(conn *upstream.Conn) (took time.Duration) {
 	began := time.Now()
 	ctx, cancel := g.roots.Work.WithTimeout(settlePing)
 	defer cancel()
-	_, _ = conn.Call(ctx, "ping", nil) // that it answers is all we want
+	_, _ = conn.Call(ctx, "ping", nil) // only the time matters
 	return time.Since(began)
 }
 
-// giveUp waits for the answer to a question that the upstream waits for no more, and
-// has it ask again.
+// giveUp waits for the answer to a question that the upstream no longer waits for, and makes it
+// ask again.
 func (g *Gate) giveUp() {
 	var roots json.RawMessage
 	select {
@@ -270,7 +268,7 @@ func (g *Gate) giveUp() {
 		g.end(nil)
 		return
 	}
-	// It serves more than it would, and does not want to know: the next call tries again.
+	// It serves more than the roots allow, and did not ask again: the next call retries.
 	next := &Gate{roots: g.roots, since: g.since, over: make(chan struct{}), question: NewQuestion("roots/list", nil)}
 	next.question.gate = next
 	if g.roots.gate.CompareAndSwap(g, next) {
@@ -279,8 +277,7 @@ func (g *Gate) giveUp() {
 	g.end(errors.New("it asked for the host's roots, gave up waiting, and does not ask again when told that they have changed"))
 }
 
-// reask announces that the roots have changed and reports whether the upstream asked
-// for them.
+// reask announces that the roots have changed and reports whether the upstream asked for them.
 func (g *Gate) reask(conn *upstream.Conn, roots json.RawMessage) bool {
 	g.mu.Lock()
 	g.ready = roots

@@ -14,19 +14,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A RootSet is the roots of a session's host, as far as they are known. The zero value is
-// ready to use.
+// A RootSet is the roots of a session's host, as far as known. The zero value is ready to
+// use.
 type RootSet struct {
 	mu      sync.Mutex
-	result  json.RawMessage // what the host has answered, nil while that is not known
-	owner   string          // of the upstreams for it, "" as long
+	result  json.RawMessage // the host's answer, nil while unknown
+	owner   string          // of the upstreams for these roots, "" while unknown
 	last    string          // owner before that
-	changes int             // that the host has announced
-	asking  chan struct{}   // closed when the host has answered or failed to; nil while it is not asked
+	changes int             // announced by the host
+	asking  chan struct{}   // closed when the host has answered or failed to; nil while no request is pending
 }
 
-// Known returns the roots and who owns the upstreams for them, "" while they are not
-// known.
+// Known returns the roots and the owner of the upstreams for them, "" while they are unknown.
 func (r *RootSet) Known() (owner string, result json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +54,7 @@ func (r *RootSet) setLocked(user string, result json.RawMessage) error {
 	return nil
 }
 
-// Forget has the host asked again.
+// Forget makes the roots unknown, so that the host is asked again.
 func (r *RootSet) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +65,8 @@ func (r *RootSet) Forget() {
 	r.changes++
 }
 
-// Dropped returns, once, the owner of the upstreams for the roots before, or where the host
-// has left for those that it has; "" if there are none.
+// Dropped returns, once, the owner of the upstreams for the previous roots, or if the host has left,
+// for the present ones; "" if there are none.
 func (r *RootSet) Dropped(left bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +78,7 @@ func (r *RootSet) Dropped(left bool) string {
 	return last
 }
 
-// Learn asks the host for its roots, unless they are known or it is being asked.
+// Learn asks the host for its roots, unless they are known or a request is pending.
 func (r *RootSet) Learn(ctx context.Context, user string, ask func(context.Context) (json.RawMessage, error)) error {
 	for {
 		r.mu.Lock()

@@ -15,44 +15,44 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A State says what a host's request continues: a call that waits for input, or
-// what an upstream of the stateless era answered with questions, whose own state it
-// holds. The host sends it back as it is, but so may anybody send anything: it is
-// sealed, and good for one request of one principal.
+// A State identifies the call that a host's request continues: a call that waits for input, or a
+// call that an upstream of the stateless era answered with questions, with that upstream's own
+// state. The host returns it unchanged. As anybody may send anything, it is sealed, and valid
+// for one request of one principal.
 type State struct {
-	Owner     string            `json:"owner,omitempty"` // the replica that knows Call; "" where there is but one
+	Owner     string            `json:"owner,omitempty"` // the replica that knows Call; "" if there is only one
 	Call      string            `json:"call"`            // in the table of waiting calls, or of issued states; new in each round
 	Principal string            `json:"principal"`
 	Upstream  string            `json:"upstream"`
 	Request   [sha256.Size]byte `json:"request"`         // of Digest
 	Expires   int64             `json:"expires"`         // Unix time, in seconds
-	State     []byte            `json:"state,omitempty"` // the upstream's own, raw JSON; nil of a waiting call
+	State     []byte            `json:"state,omitempty"` // the upstream's own, raw JSON; nil for a waiting call
 }
 
-// statePrefix begins every requestState that hosts get of a call, offerPrefix that of a
-// request that was answered with a login. Behind offerPrefix are the id of the offer, in
-// base64 what the request had of the rounds before, its requestState sealed as it was, and
-// in a cluster, sealed, the replica that has the offer.
+// statePrefix begins every requestState of a call for hosts, offerPrefix that of a request that
+// was answered with a login. After offerPrefix follow the id of the offer, in base64 the state of
+// earlier rounds in the request, with its sealed requestState unchanged, and in a cluster,
+// sealed, the replica that has the offer.
 const (
 	statePrefix = "dynmcp1."
 	offerPrefix = "dynmcp-login."
 
-	permitPrefix = "dynmcp-permit." // of a call that a person was asked about
+	permitPrefix = "dynmcp-permit." // of a call for which a person was asked
 )
 
-// statePurpose is what our states are sealed for.
+// statePurpose is the purpose for which states are sealed.
 const statePurpose = "requestState"
 
-// States seals what hosts bring back, and knows which states of upstreams they have not
-// brought back.
+// States seals the states for hosts, and records which states of upstreams have not come
+// back.
 type States struct {
 	Keys    *seal.Keys
-	Replica string // this one, "" where there is but one
+	Replica string // this one, "" if there is only one
 
 	issued issuedStates
 }
 
-// Seal returns a state as hosts get it, which is good for InputWait.
+// Seal returns the form of a state for hosts, which is valid for InputWait.
 func (s *States) Seal(state State) string {
 	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
 	return statePrefix + s.seal(state)
@@ -61,13 +61,13 @@ func (s *States) Seal(state State) string {
 func (s *States) seal(state State) string {
 	plain, err := json.Marshal(state)
 	if err != nil {
-		panic(err) // not reached: it is strings and numbers
+		panic(err) // not reached: strings and numbers
 	}
 	return s.Keys.SealText(statePurpose, plain)
 }
 
-// SealOwn returns an object, a result for a host or the params of a request that a host is
-// to repeat, with the upstream's own requestState in it sealed. state says what it is for.
+// SealOwn returns an object, a result for a host or the params of a request that a host is to
+// repeat, with the upstream's own requestState in it sealed. state describes the call.
 func (s *States) SealOwn(object json.RawMessage, state State) json.RawMessage {
 	own := wire.Get(object, "requestState")
 	if own == nil {
@@ -77,7 +77,7 @@ func (s *States) SealOwn(object json.RawMessage, state State) json.RawMessage {
 	return wire.Set(object, "requestState", wire.Quote(s.Seal(state)))
 }
 
-// Open returns a state that hosts got from Seal; ours is false of any other text.
+// Open opens a state from Seal; ours is false for any other text.
 func (s *States) Open(text string) (state State, ours bool) {
 	sealed, ours := strings.CutPrefix(text, statePrefix)
 	if !ours {
@@ -95,15 +95,15 @@ func (s *States) open(sealed string) (state State, err error) {
 	return state, json.Unmarshal(plain, &state)
 }
 
-// SealPermit returns the state of a call that a person is asked about.
+// SealPermit returns the state of a call for which a person is asked.
 func (s *States) SealPermit(state State) string {
 	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
 	state.Call = s.issued.add(stateUser{state.Principal, state.Upstream})
 	return permitPrefix + s.seal(state)
 }
 
-// OpenPermit opens a state of SealPermit, which is good once and for its user; ours is false
-// of any other text.
+// OpenPermit opens a state of SealPermit, which is valid once and for its user; ours is false for
+// any other text.
 func (s *States) OpenPermit(text, principal string) (state State, ours, ok bool) {
 	sealed, ours := strings.CutPrefix(text, permitPrefix)
 	if !ours {
@@ -113,21 +113,21 @@ func (s *States) OpenPermit(text, principal string) (state State, ours, ok bool)
 	return state, true, err == nil && state.Principal == principal && s.Take(state) && time.Now().Unix() <= state.Expires
 }
 
-// Continues reports whether a text may be the state of a call of an upstream that was let
-// through before. Whether it is that of a request shows when the request is sent.
+// Continues reports whether a text may be the state of a call that was already permitted for an
+// upstream. Whether it belongs to the request is checked when the request is sent.
 func (s *States) Continues(text, principal, upstream string) bool {
 	state, ours := s.Open(text)
 	return ours && state.Principal == principal && state.Upstream == upstream
 }
 
-// Take forgets the state of an upstream, and reports false if it was forgotten before.
+// Take forgets the state of an upstream, and reports false if it was already forgotten.
 func (s *States) Take(state State) bool {
 	return s.issued.take(stateUser{state.Principal, state.Upstream}, state.Call)
 }
 
-// OwnerOf returns the replica that has what a requestState continues: a call, or the offer
-// of a login. ok is false of a state that no replica of this cluster made, and where there
-// is but one.
+// OwnerOf returns the replica that holds the state behind a requestState: a call, or the offer of
+// a login. ok is false for a state that no replica of this cluster made, and if there is only
+// one replica.
 func (s *States) OwnerOf(text string) (replica string, ok bool) {
 	sealed, ours := strings.CutPrefix(text, statePrefix)
 	if !ours {
@@ -145,23 +145,23 @@ func (s *States) OwnerOf(text string) (replica string, ok bool) {
 	return state.Owner, err == nil && state.Owner != ""
 }
 
-// Stale is the answer to a request whose state is not one that we gave for it,
-// or was used already, or is of a call that waits no more.
+// Stale is the answer to a request whose state was not issued for it, was already used, or belongs
+// to a call that no longer waits.
 func Stale() *wire.Error {
 	return transports.Refusal(wire.CodeInvalidParams, "requestState is not valid for this request, or no longer: call again without it", transports.NotSent)
 }
 
-// maxIssued is how many states of one upstream a user may have that no request brought
-// back. The oldest is not good any more when one more is issued.
+// maxIssued limits the unused states of one upstream per user. Issuing one more invalidates the
+// oldest.
 const maxIssued = 1024
 
-// A stateUser is whom a state of an upstream was issued to.
+// A stateUser is the recipient of a state of an upstream.
 type stateUser struct {
 	principal, upstream string
 }
 
-// issuedStates are the ids of the sealed states of upstreams that hosts have not
-// brought back, and which have not expired.
+// issuedStates are the ids of the sealed states of upstreams that hosts have not returned, and
+// that have not expired.
 type issuedStates struct {
 	mu sync.Mutex
 	of map[stateUser][]issuedState // the oldest first; none is empty
@@ -206,15 +206,15 @@ func (is *issuedStates) removeLocked(user stateUser, id string) bool {
 	return true
 }
 
-// Digest stands for what a request wants of its upstream: the method and the params,
-// but for those members that differ from round to round. Hosts may write the same
-// params in another order.
+// Digest identifies the content of a request to its upstream: the method and the params, except
+// for members that differ from round to round. Hosts may write the same params in another
+// order.
 func Digest(method string, params json.RawMessage) [sha256.Size]byte {
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(params))
 	d.UseNumber()
 	if err := d.Decode(&members); err != nil {
-		return sha256.Sum256(params) // no object: it has none of those members
+		return sha256.Sum256(params) // not an object: it has none of those members
 	}
 	delete(members, "_meta")
 	delete(members, "inputResponses")

@@ -11,43 +11,43 @@ import (
 )
 
 const (
-	// InputWait is how long a call waits for its host's next request. People fill
-	// in forms.
+	// InputWait is how long a call waits for its host's next request. People fill in
+	// forms.
 	InputWait = 10 * time.Minute
-	// maxWaiting is how many calls of one upstream may wait. For one more the oldest of
-	// the holder with the most is given up, so that questions nobody answers do not take
-	// the place of others: an upstream may ask 256 at a time.
+	// maxWaiting is how many calls of one upstream may wait. Another one replaces the oldest
+	// call of the holder with the most, so that unanswered questions do not displace those of
+	// others: an upstream may ask 256 at a time.
 	maxWaiting = 128
 )
 
-// A Call is one that may wait for input.
+// A Call is a call that may wait for input.
 type Call interface {
 	comparable
-	Abandon(reason json.RawMessage) // nobody continues it
+	Abandon(reason json.RawMessage) // it will not be continued
 }
 
-// Waiting are the calls that wait for the next request of their hosts, by the
-// id in the state that the host has. Each is taken once: by that request, by its
-// deadline, by the end of its session, or by a call for which there was no room.
+// Waiting are the calls that wait for the next request of their hosts, by the id in the state that
+// the host has. Each is taken once: by that request, by its deadline, by the end of its session,
+// or to make room for another call.
 type Waiting[C Call] struct {
 	Work *work.Group
 
 	mu    sync.Mutex
 	byID  map[string]waitingCall[C]
-	added int // how many were; the clock of Windows gives two the same time
+	added int // total; times are not unique on Windows
 }
 
 type waitingCall[C Call] struct {
 	call     C
 	upstream any
 	holder   string
-	by       *host.Request // which was answered with questions
+	by       *host.Request // the request that was answered with questions
 	number   int           // in the order of Add
 	deadline *time.Timer
 }
 
-// Add gives a call of an upstream an id, whose questions answer r. spare is a call of the
-// same upstream that had to make room for it, if full.
+// Add gives a call of an upstream an id; its questions answer r. spare is a call of the same
+// upstream that was removed to make room, if full.
 func (w *Waiting[C]) Add(call C, upstream any, holder string, r *host.Request) (id string, spare C, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +69,8 @@ func (w *Waiting[C]) Add(call C, upstream any, holder string, r *host.Request) (
 	return id, spare, full
 }
 
-// spareLocked returns the id of the call that is given up for one more of a holder, "" where
-// there is room.
+// spareLocked returns the id of the call to remove for one more of a holder, "" if there is
+// room.
 func (w *Waiting[C]) spareLocked(upstream any, holder string) string {
 	all, count, oldest := 0, map[string]int{holder: 1}, map[string]string{}
 	for id, c := range w.byID {
@@ -95,7 +95,7 @@ func (w *Waiting[C]) spareLocked(upstream any, holder string) string {
 	return oldest[most]
 }
 
-// Take returns the call of an id and forgets it; ok is false if absent.
+// Take returns the call of an id and forgets it; ok is false if there is none.
 func (w *Waiting[C]) Take(id string) (call C, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +111,8 @@ func (w *Waiting[C]) takeLocked(id string) (call C, ok bool) {
 	return found.call, ok
 }
 
-// Abandon gives up those calls that which picks, of which it is also told the request that
-// was answered with questions.
+// Abandon gives up the calls for which which returns true; by is the request that was answered with
+// questions.
 func (w *Waiting[C]) Abandon(reason json.RawMessage, which func(call C, by *host.Request) bool) {
 	var picked []C
 	w.mu.Lock()

@@ -1,5 +1,5 @@
-// Package exposed composes the surfaces that hosts see of a config. Hosts differ in which
-// surface auto stands for and in whether use_tool is split; a profile has surfaces of its own.
+// Package exposed composes the surfaces that a config shows to hosts. Hosts differ in the meaning
+// of auto and in whether use_tool is split; a profile has surfaces of its own.
 package exposed
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// The surfaces that a config's expose may name, beside auto. Where several are on, the
-// texts of the first one are used.
+// The surfaces that a config's expose may name, besides auto. If several are on, the texts of the
+// first one are used.
 var surfaces = []line{
 	{schema.ExposeDiscover, discover.New},
 	{schema.ExposeTree, tree.New},
@@ -35,8 +35,8 @@ type line struct {
 	of   func(*schema.Config) surface.Surface
 }
 
-// compose returns the surfaces of these names as one, of which auto stands for another:
-// all their tools, and of each text that of the first surface in the table that has it.
+// compose combines the surfaces of these names, in which auto stands for another one: all their
+// tools, and each text from the first surface in the table that has it.
 func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface, error) {
 	all := &surface.Surface{}
 	made := map[string]surface.Surface{}
@@ -57,7 +57,7 @@ func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface,
 	return all, nil
 }
 
-// A Set is what hosts see of a config, or of one profile of it.
+// A Set is what a config, or a profile in it, shows to hosts.
 type Set struct {
 	Config *schema.Config
 	Usual  Pair
@@ -65,10 +65,10 @@ type Set struct {
 	Tree   *surface.Surface // for guests of the tree
 }
 
-// A Pair are the surfaces of hosts for which use_tool is the same.
+// A Pair has the surfaces for hosts with the same use_tool.
 type Pair struct {
 	Usual     *surface.Surface
-	Searching *surface.Surface // for hosts that search tools by themselves: another one where that counts
+	Searching *surface.Surface // for hosts that search tools themselves: differs if that matters
 }
 
 func newPair(cfg *schema.Config) (p Pair, err error) {
@@ -81,14 +81,14 @@ func newPair(cfg *schema.Config) (p Pair, err error) {
 	return p, err
 }
 
-// An All is what hosts see of a config, and of each profile of it.
+// An All is what a config and each profile in it show to hosts.
 type All struct {
 	Whole    *Set
 	profiles map[string]*Set
 	gone     *Set
 }
 
-// New returns what hosts see of a config.
+// New returns what a config shows to hosts.
 func New(cfg *schema.Config) (all *All, err error) {
 	all = &All{profiles: map[string]*Set{}}
 	if all.Whole, err = newSet(cfg); err != nil {
@@ -111,7 +111,7 @@ func New(cfg *schema.Config) (all *All, err error) {
 	return all, nil
 }
 
-// Of returns what hosts see of a profile, or of the whole config with "". A profile that a
+// Of returns what a profile shows, or the whole config with "". A profile that a
 // reload has taken away from its sessions shows nothing.
 func (all *All) Of(profile string) *Set {
 	if profile == "" {
@@ -135,10 +135,10 @@ func newSet(cfg *schema.Config) (*Set, error) {
 	return s, err
 }
 
-// OneServer is what a session sees that is about one server.
+// OneServer is the surface of a session for one server.
 var OneServer = direct.New(nil)
 
-// Surface returns what a host sees.
+// Surface returns the surface for a host.
 func (s *Set) Surface(p *sessions.Profile) *surface.Surface {
 	seen := s.Usual
 	if s.Splits(p) {
@@ -150,12 +150,12 @@ func (s *Set) Surface(p *sessions.Profile) *surface.Surface {
 	return seen.Usual
 }
 
-// Searches reports whether a host sees other surfaces because it searches tools by itself.
+// Searches reports whether a host gets other surfaces because it searches tools itself.
 func (s *Set) Searches(p *sessions.Profile) bool {
 	return p.Searches && s.Usual.Searching != s.Usual.Usual
 }
 
-// Splits reports whether a host sees three tools in the place of use_tool.
+// Splits reports whether a host gets three tools in place of use_tool.
 func (s *Set) Splits(p *sessions.Profile) bool {
 	return s.Config.UseTool == schema.UseToolSplit || s.Config.UseTool == schema.UseToolAuto && p.AsksByTool
 }

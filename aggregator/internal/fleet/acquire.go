@@ -13,14 +13,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// maxStartWait is how long a caller waits for an upstream that is being started
-// before it is told to call again: hosts give up after a minute.
+// maxStartWait is how long a caller waits for an upstream that is being started before it is told
+// to call again: hosts give up after a minute.
 const maxStartWait = 45 * time.Second
 
-// Acquire gets a connection for a request by how, Acquire or Load of the upstream, which
-// may be the session's own. It waits no longer than a host does. A host that gave a
-// progress token hears that it goes on. Without r, on the control plane, it waits until ctx
-// ends.
+// Acquire gets a connection for a request through how, which is Acquire or Load of the upstream or
+// of the session's own one. It waits no longer than a host does. A host that sent a progress
+// token is told about the wait. Without r, on the control plane, it waits until ctx ends.
 func (f *Fleet) Acquire(ctx context.Context, s *sessions.Session, r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
 	u, err := f.For(s, u)
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 )
 
-// Declarations are what upstreams are told of hosts.
+// Declarations are the declarations of hosts that upstreams get.
 type Declarations struct {
 	Known chan struct{} // closed when first is set
 
 	mu      sync.Mutex
 	first   sessions.Declaration // of the first host that made one
 	isSet   bool                 // first is
-	eraOpen bool                 // first says for all hosts what they can do, but no host has spoken
+	eraOpen bool                 // first declares the capabilities for all hosts, but no host has connected
 }
 
-// Note takes what a host said of itself.
+// Note records a host's declaration.
 func (ds *Declarations) Note(d sessions.Declaration) {
 	ds.SetFirst(d, false)
 	ds.mu.Lock()
@@ -26,8 +26,8 @@ func (ds *Declarations) Note(d sessions.Declaration) {
 	}
 }
 
-// SetFirst makes d what upstreams are told of hosts, unless something is. eraOpen has the
-// first host that speaks change the era.
+// SetFirst makes d the declaration for upstreams, unless there is one. eraOpen lets the first host
+// that connects change the era.
 func (ds *Declarations) SetFirst(d sessions.Declaration, eraOpen bool) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -38,15 +38,15 @@ func (ds *Declarations) SetFirst(d sessions.Declaration, eraOpen bool) {
 	}
 }
 
-// Get returns what upstreams are told of hosts: what the first one said of itself. ok is
-// false before there is one.
+// Get returns the declaration for upstreams: that of the first host. ok is false before there is
+// one.
 func (ds *Declarations) Get() (d sessions.Declaration, ok bool) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	return ds.first, ds.isSet
 }
 
-// AbleToAll is what a run that many hosts share declares to upstreams: all that a
-// host may be able to do. What the host of a call is not able to do is refused when
-// it is asked.
+// AbleToAll is declared to upstreams by a run that many hosts share: all capabilities that a host
+// may have. A request that the host of a call does not support is refused when it is
+// made.
 const AbleToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`

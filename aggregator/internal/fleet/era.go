@@ -10,30 +10,30 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// In a run that hosts share there may be hosts of both eras. What a server does may
-// depend on the era: what it can ask, and what it refuses to a host that has not declared
-// a capability. So the upstream of an entry is connected in the stateless era if the server
-// speaks that, and hosts of the handshake era have one of their own in theirs, connected
-// when the first of them calls. A server of one era has one connection, and calls of hosts
-// of the other are translated; so are those of a server that is to run once.
+// A shared run may have hosts of both eras. A server's behaviour may depend on the era: its
+// requests to hosts, and its refusals for hosts that have not declared a capability. So the
+// upstream of an entry is connected in the stateless era if the server supports it, and hosts of
+// the handshake era have a separate one, connected at the first call of one of them. A server of
+// one era has one connection, and calls of hosts of the other are translated; so are those of a
+// server that runs only once.
 
-// handshakeOwner begins who has what hosts of the handshake era have of a server.
+// handshakeOwner begins the owner of upstreams for hosts of the handshake era.
 const handshakeOwner = "handshake "
 
-// noteEra notes in which era an upstream was connected.
+// noteEra records the era in which an upstream was connected.
 func (p *Peer) noteEra(conn *upstream.Conn) {
 	server := &p.Upstream.Server
 	switch {
 	case conn.Era() != transports.Stateless:
-	case p.Upstream.Owner == handshakeOwner+server.Name: // it knows no handshake
+	case p.Upstream.Owner == handshakeOwner+server.Name: // it does not support the handshake
 		p.Record.Entry.statelessOnly.Store(true)
 	case p.isDivisible() && server.Place != schema.PlaceOne:
 		p.Record.Entry.bothEras.Store(true)
 	}
 }
 
-// EraOwner returns who has a server where that is the hosts of a session's era, "" where
-// all have it.
+// EraOwner returns the owner of a server's upstream for the era of a session's hosts, "" if all
+// share it.
 func (f *Fleet) EraOwner(s *sessions.Session, u *lazy.Upstream) string {
 	if !s.Shares || s.Replica {
 		return ""
@@ -45,5 +45,5 @@ func (f *Fleet) EraOwner(s *sessions.Session, u *lazy.Upstream) string {
 	return handshakeOwner + u.Server.Name
 }
 
-// ofHandshake is what the upstream for hosts of the handshake era is told of them.
+// ofHandshake is declared to the upstream for hosts of the handshake era.
 var ofHandshake = sessions.Declaration{Capabilities: json.RawMessage(AbleToAll), Era: transports.Handshake}

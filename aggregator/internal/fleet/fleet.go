@@ -1,6 +1,6 @@
-// Package fleet holds the upstreams of a run: which there are, for whom each one is, how it is
-// loaded, and what is known of it. It passes on what upstreams send unasked to the sessions
-// that it is for. It makes no call of a host: those it is given, to find whose host to ask.
+// Package fleet manages the upstreams of a run: their owners, their loading, and their state. It
+// forwards unasked messages of upstreams to the right sessions. It makes no calls of hosts, but
+// is given them, to find the host for an upstream's request.
 package fleet
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Options are what a Fleet is told.
+// Options configure a Fleet.
 type Options struct {
 	Context    context.Context // ends with the run
 	Log        *slog.Logger
@@ -28,27 +28,26 @@ type Options struct {
 	Catalog    *catalog.Catalog
 	Sessions   *notify.Registry[*sessions.Session]
 	TaskOwners *taskowner.Owners
-	// Place says where a server runs; nil is that everything runs here.
+	// Place decides where a server runs; nil means that everything runs here.
 	Place func(ctx context.Context, server schema.Server, user string) (*remote.Placement, error)
-	// Changed is told that the state of an upstream has changed.
+	// Changed is called when the state of an upstream has changed.
 	Changed func(*lazy.Upstream)
-	// Open opens the connection to a server that runs here; Connection is what it needs
-	// beside what the Fleet knows.
+	// Open opens the connection to a server that runs here; Connection returns options that
+	// the Fleet does not know.
 	Open       remote.Open
 	Connection func(u *lazy.Upstream) upstream.Options
 	// InProfile reports whether a server is in a profile of the config.
 	InProfile func(profile, server string) bool
-	// SingleWrap says that the run is about one command.
+	// SingleWrap reports that the run wraps one command.
 	SingleWrap bool
-	// Strict makes it fatal that an eager upstream cannot be started: Fatal ends the run.
+	// Strict makes the failed start of an eager upstream fatal, by Fatal.
 	Strict bool
 	Fatal  func(error)
-	// SkipBroken has tools be skipped whose definitions are broken, where the server is one
-	// of the tree's own.
+	// SkipBroken skips tools with broken definitions, if the server is one of the tree's own.
 	SkipBroken bool
 }
 
-// A Fleet is the upstreams of a run, with what they list and for whom they are.
+// A Fleet is the upstreams of a run, with their listings and owners.
 type Fleet struct {
 	Options
 	Set      *lazy.Set
@@ -60,7 +59,7 @@ type Fleet struct {
 	Peers    sync.Map // *lazy.Upstream to its *Peer
 }
 
-// New returns a fleet without upstreams: Set has them.
+// New returns a fleet without upstreams, which are added to Set.
 func New(opts Options) *Fleet {
 	f := &Fleet{Options: opts}
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
@@ -69,7 +68,7 @@ func New(opts Options) *Fleet {
 	return f
 }
 
-// Views returns the catalogue as sessions see it that are about the same as s.
+// Views returns the catalogue for the scope of a session.
 func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
 	if s.Only != "" {
 		return f.Catalog.Single(s.Only)
@@ -80,7 +79,7 @@ func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
 	return f.Catalog.Views()
 }
 
-// Single returns the one upstream that a session is about, nil if there are many.
+// Single returns the only upstream of a session, nil if there are many.
 func (f *Fleet) Single(s *sessions.Session) *lazy.Upstream {
 	if s.Only != "" {
 		return f.Set.Get(s.Only)
@@ -88,7 +87,7 @@ func (f *Fleet) Single(s *sessions.Session) *lazy.Upstream {
 	return f.Wrapped()
 }
 
-// Wrapped returns the upstream of a run that is about one command, nil of any other run.
+// Wrapped returns the upstream of a run that wraps one command, nil for any other run.
 func (f *Fleet) Wrapped() *lazy.Upstream {
 	if all := f.Set.All(); f.SingleWrap && len(all) == 1 {
 		return all[0]
@@ -96,12 +95,12 @@ func (f *Fleet) Wrapped() *lazy.Upstream {
 	return nil
 }
 
-// Includes reports whether a session is about a server, among others or alone.
+// Includes reports whether a server is in the scope of a session.
 func (f *Fleet) Includes(s *sessions.Session, server string) bool {
 	return (s.Only == "" || s.Only == server) && (s.In == "" || f.InProfile(s.In, server))
 }
 
-// Get returns the entry of a server that a session is about, or nil.
+// Get returns the entry of a server in the scope of a session, nil if there is none.
 func (f *Fleet) Get(s *sessions.Session, server string) *lazy.Upstream {
 	if !f.Includes(s, server) {
 		return nil
@@ -109,7 +108,7 @@ func (f *Fleet) Get(s *sessions.Session, server string) *lazy.Upstream {
 	return f.Set.Get(server)
 }
 
-// Upstreams returns the upstreams that there are for a session, in config order.
+// Upstreams returns the existing upstreams for a session, in config order.
 func (f *Fleet) Upstreams(s *sessions.Session) (all []*lazy.Upstream) {
 	for _, u := range f.Set.All() {
 		if !f.Includes(s, u.Server.Name) {
@@ -122,7 +121,7 @@ func (f *Fleet) Upstreams(s *sessions.Session) (all []*lazy.Upstream) {
 	return all
 }
 
-// Sees reports whether what an upstream says may be for a session.
+// Sees reports whether messages of an upstream may be for a session.
 func (f *Fleet) Sees(s *sessions.Session, u *lazy.Upstream) bool {
 	if !f.Includes(s, u.Server.Name) {
 		return false
@@ -131,8 +130,8 @@ func (f *Fleet) Sees(s *sessions.Session, u *lazy.Upstream) bool {
 	return u.Owner == owner
 }
 
-// ResourceOwner returns the entry of the server that lists a resource, or has a template
-// for it, or else had it in a result.
+// ResourceOwner returns the entry of the server that lists a resource, or has a template for it, or
+// else had it in a result.
 func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) *lazy.Upstream {
 	if server, ok := f.Views(s)[catalog.NoTasks].ResourceOwner(uri); ok {
 		return f.Set.Get(server)
@@ -145,5 +144,5 @@ func (f *Fleet) ResourceOwner(s *sessions.Session, uri string) *lazy.Upstream {
 	return nil
 }
 
-// IsOffered reports whether there is an upstream and it was not evicted.
+// IsOffered reports whether there is an upstream that was not evicted.
 func IsOffered(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }

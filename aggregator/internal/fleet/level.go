@@ -13,13 +13,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// levelWait is how long the answer to logging/setLevel, and a server that starts, wait for
-// an upstream to take the level: what it logs in the next call depends on it.
+// levelWait is how long the answer to logging/setLevel, and a starting server, wait for an upstream
+// to accept the level: its log messages during the next call depend on it.
 const levelWait = 2 * time.Second
 
-// RaiseLevel notes from which level on a request of the stateless era wants log messages.
-// If upstreams of the handshake era have to be told so before they get it, what is returned
-// is closed when they were; else it is nil.
+// RaiseLevel records the level of log messages that a request of the stateless era wants. If
+// upstreams of the handshake era must be told before they get the request, the returned channel
+// is closed when they were; otherwise it is nil.
 func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (raised <-chan struct{}) {
 	if r.Era != transports.Stateless {
 		return nil
@@ -60,7 +60,7 @@ func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (raised <-chan 
 	return done
 }
 
-// Verbosities returns the most verbose levels that sessions ask a session's upstreams for.
+// Verbosities returns the most verbose requested levels for a session's upstreams.
 func (f *Fleet) Verbosities(s *sessions.Session) map[*lazy.Upstream]notify.Level {
 	all := map[*lazy.Upstream]notify.Level{}
 	for _, u := range f.Upstreams(s) {
@@ -69,11 +69,11 @@ func (f *Fleet) Verbosities(s *sessions.Session) map[*lazy.Upstream]notify.Level
 	return all
 }
 
-// levels are to be told to upstreams.
+// levels are the levels to send to upstreams.
 type levels map[*upstream.Conn]notify.Level
 
-// LevelsOf returns the most verbose levels that hosts ask upstreams for now, of those that
-// are connected and are to be told, by that and the level before.
+// LevelsOf returns the most verbose levels that hosts now request from connected upstreams, if told,
+// called with the previous and the new level, reports that they must be sent.
 func LevelsOf(f *Fleet, all map[*lazy.Upstream]notify.Level, told func(before, now notify.Level) bool) levels {
 	of := levels{}
 	for u, before := range all {
@@ -84,8 +84,8 @@ func LevelsOf(f *Fleet, all map[*lazy.Upstream]notify.Level, told func(before, n
 	return of
 }
 
-// Send waits for the answers only so long; they may come later. The host is not told what
-// an upstream answers. In the stateless era each request says its level.
+// Send waits for the answers for a limited time. The host does not see them. In the stateless era
+// each request carries its level.
 func (of levels) Send(ctx context.Context, f *Fleet) {
 	taken := make(chan struct{}, len(of))
 	for conn, level := range of {

@@ -20,16 +20,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// firstWords is how long a strict start waits for a host to say what it can do.
-// After that nothing is declared: what is declared must not be refused when it is
-// asked for, and that a server cannot be reached must show without a host.
+// firstWords is how long a strict start waits for the declaration of a host. After that nothing is
+// declared: a declared request must not be refused later, and the failure to reach a server must
+// show without a host.
 const firstWords = 3 * time.Second
 
-// load brings an upstream up: connect, handshake, its tools, or nothing. It is
-// what lazy calls a load. An upstream that does not survive being asked for its
-// era is started a second time, without that, and one that moves to another replica
-// meanwhile is placed again; one whose entry leaves its transport
-// open, and that refuses streamable HTTP, is asked for SSE.
+// load brings an upstream up, in a load of package lazy: it connects, performs the handshake and
+// lists the tools, or leaves nothing behind. An upstream that ends when asked for its era is
+// started again without that question, one that moves to another replica meanwhile is placed
+// again, and one whose entry names no transport, and that refuses streamable HTTP, is tried
+// with SSE.
 func (f *Fleet) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := f.loadOnce(ctx, u)
 	if errors.Is(err, upstream.ErrProbe) {
@@ -79,8 +79,8 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 	return conn, nil
 }
 
-// introduceTo makes the handshake on a new connection, lists what the upstream
-// has, and tells it what hosts have asked for so far.
+// introduceTo performs the handshake on a new connection, lists the upstream's content, and sends
+// it the levels and subscriptions of hosts.
 func (f *Fleet) introduceTo(ctx context.Context, p *Peer, conn *upstream.Conn) error {
 	capabilities, err := f.declarationTo(ctx, p, conn)
 	if err != nil {
@@ -109,8 +109,8 @@ func (f *Fleet) introduceTo(ctx context.Context, p *Peer, conn *upstream.Conn) e
 	return nil
 }
 
-// checkMounted returns what is wrong with the listing of a server that has its entry in
-// the tree. Of any other server that is a warning: there it costs nothing but the tool.
+// checkMounted returns an error for the invalid listing of a server whose entry is in the tree. For
+// other servers that is a warning: there it affects only the tool.
 func (f *Fleet) checkMounted(server string, l *catalog.Listing) error {
 	broken, clashes := f.Catalog.Check(server, l)
 	switch {
@@ -122,9 +122,9 @@ func (f *Fleet) checkMounted(server string, l *catalog.Listing) error {
 	return nil
 }
 
-// declarationTo returns the capabilities to declare to an upstream: those of the
-// first host, or of its owner. In single-wrap mode the child is there before the host has spoken,
-// and may end before it does.
+// declarationTo returns the capabilities to declare to an upstream: those of the first host, or of
+// its owner. In single-wrap mode the child is started before the host's handshake, and may end
+// before it.
 func (f *Fleet) declarationTo(ctx context.Context, p *Peer, conn *upstream.Conn) (json.RawMessage, error) {
 	var late <-chan time.Time
 	if f.Strict && !f.SingleWrap {
@@ -141,16 +141,16 @@ func (f *Fleet) declarationTo(ctx context.Context, p *Peer, conn *upstream.Conn)
 	}
 	first, _ := p.declaration()
 	if first.Era == transports.Stateless && wire.IsObject(wire.Get(first.Capabilities, "roots")) {
-		// Nothing of that era changes them, but an upstream that has given up waiting
-		// for them is told so.
+		// In that era they cannot change, but an upstream that has stopped waiting for them is
+		// told about them this way.
 		roots := wire.Set(wire.Get(first.Capabilities, "roots"), "listChanged", []byte("true"))
 		return wire.Set(first.Capabilities, "roots", roots), nil
 	}
 	return first.Capabilities, nil
 }
 
-// hostEra returns the era of the first host, or of the owner, false before there is one;
-// or that of the first host there, where it is loaded for another replica.
+// hostEra returns the era of the first host, or of the owner, false before there is one; for another
+// replica, that of the first host there.
 func (p *Peer) hostEra() (transports.Era, bool) {
 	if era := p.AskedEra.Load(); era != nil {
 		return *era, true
@@ -159,15 +159,14 @@ func (p *Peer) hostEra() (transports.Era, bool) {
 	return first.Era, known
 }
 
-// isWanted reports whether an upstream that has moved is loaded again at once: it is eager,
-// or hosts wait for what it notifies them of.
+// isWanted reports whether an upstream that has moved is loaded again at once: it is eager, or hosts
+// wait for its notifications.
 func (f *Fleet) isWanted(u *lazy.Upstream) bool {
 	wanted := !u.Server.Lazy() || len(f.Of(u).Source().Subscriptions()) > 0
 	return wanted && f.Context.Err() == nil && f.Set.Has(u)
 }
 
-// throttle returns when no host is far behind with what waits for it. Those that share a
-// run keep nobody waiting.
+// throttle waits while a host is far behind. Hosts that share a run delay nobody.
 func (f *Fleet) throttle() {
 	for _, s := range f.Sessions.Exclusive() {
 		if h, ok := s.Host.(*host.Session); ok {

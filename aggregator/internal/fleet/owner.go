@@ -14,26 +14,26 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Servers are for all sessions, or their entry isolates sessions or principals, or they
-// ask for roots (roots.go): each session, principal or set of roots has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
-// name say, finds the one of the entry; upstreamFor leads from there to the one that a session's
-// requests go to. What is listed by any of them is in the catalogue for all.
+// A server is shared by all sessions, unless its entry isolates sessions or principals, or it asks
+// for roots (roots.go): then each session, principal or set of roots has an upstream of its own.
+// Lookups, by a tool's name for example, find the upstream of the entry; For returns the one for
+// a session's requests. Listings of all of them go into the catalogue for everybody.
 //
-// A session's own ends with it. A principal's ends when it has not been used for long:
-// requests over HTTP that stand for themselves have a session each, and between two of them
-// a principal has none. For the same reason such requests have what their principal has.
+// A session's own upstream ends with it. A principal's ends when it has not been used for long:
+// standalone requests over HTTP have a session each, and between two of them a principal has
+// none. For the same reason such requests use the upstream of their principal.
 
 const (
-	PrincipalOwner = remote.PrincipalOwner // begins what owner says of a user
-	sessionOwner   = "session "            // and of a session
+	PrincipalOwner = remote.PrincipalOwner // prefix of a user's owner
+	sessionOwner   = "session "            // prefix of a session's owner
 )
 
-// PrincipalIdle is how long a principal's own upstream stays without use, unless its
-// entry says.
+// PrincipalIdle is how long an unused upstream of a principal is kept, unless its entry sets an idle
+// timeout.
 const PrincipalIdle = 30 * time.Minute
 
-// owner returns who has a server to himself where it is the session's, "" where it is for
-// all, and how long that stays without use.
+// owner returns the owner of the upstream for a session, "" if the server is shared, and its idle
+// timeout.
 func (f *Fleet) owner(s *sessions.Session, u *lazy.Upstream) (owner string, idle time.Duration) {
 	server := &u.Server
 	switch {
@@ -45,12 +45,12 @@ func (f *Fleet) owner(s *sessions.Session, u *lazy.Upstream) (owner string, idle
 	return PrincipalOwner + s.User, PrincipalIdle
 }
 
-// Isolated reports whether each session or user has a server to itself.
+// Isolated reports whether each session or user has its own upstream of a server.
 func Isolated(server *schema.Server) bool {
 	return server.Isolation == schema.IsolateSession || server.Isolation == schema.IsolatePrincipal
 }
 
-// For returns the upstream to which the requests of a session for u go.
+// For returns the upstream for a session's requests to u.
 func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, error) {
 	owner, idle := f.owner(s, u)
 	if owner == "" || u.Owner != "" {
@@ -60,7 +60,7 @@ func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, erro
 	if err != nil {
 		return nil, notDedicated(u, err)
 	}
-	if s.Lasts && s.Recipient.Ended() { // what it has now would stay
+	if s.Lasts && s.Recipient.Ended() { // an upstream created now would stay
 		f.Disown(s)
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
@@ -71,7 +71,7 @@ func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, erro
 	return dedicated, nil
 }
 
-// notDedicated says why an owner has no upstream of its own.
+// notDedicated explains why an owner has no upstream of its own.
 func notDedicated(u *lazy.Upstream, err error) error {
 	var tooMany *lazy.TooManyError
 	if !errors.As(err, &tooMany) {
@@ -88,7 +88,7 @@ func notDedicated(u *lazy.Upstream, err error) error {
 	}
 }
 
-// replaced is the failure of a call to an upstream that is closed while it is looked for.
+// replaced is the failure of a call to an upstream that is closed during the lookup.
 func replaced(server string) *transports.Failure {
 	return &transports.Failure{
 		Upstream: server, Code: transports.CodeShuttingDown, Outcome: transports.NotSent,
@@ -96,7 +96,7 @@ func replaced(server string) *transports.Failure {
 	}
 }
 
-// ExistingFor is upstreamFor where that is there already, nil if nothing is.
+// ExistingFor returns the upstream of For if it exists, otherwise nil.
 func (f *Fleet) ExistingFor(s *sessions.Session, u *lazy.Upstream) *lazy.Upstream {
 	if u == nil || u.Owner != "" {
 		return u
@@ -107,25 +107,25 @@ func (f *Fleet) ExistingFor(s *sessions.Session, u *lazy.Upstream) *lazy.Upstrea
 	return u
 }
 
-// Disown ends what a session that has ended had to itself.
+// Disown ends the upstreams of a session that has ended.
 func (f *Fleet) Disown(s *sessions.Session) {
 	f.disowned(sessionOwner + s.ID)
 	f.DropRoots(s, true)
 }
 
-// isPrivate reports whether an upstream is of one session, or of one user alone.
+// isPrivate reports whether an upstream belongs to one session or one user.
 func (p *Peer) isPrivate() bool {
 	return strings.HasPrefix(p.Upstream.Owner, sessionOwner) || strings.HasPrefix(p.Upstream.Owner, PrincipalOwner)
 }
 
-// isOfFew reports whether an upstream is for a part of one user's hosts, and not for as
-// many as share its server.
+// isOfFew reports whether an upstream is for a part of one user's hosts, and not for all hosts that
+// share its server.
 func (p *Peer) isOfFew() bool {
 	return p.Upstream.Owner != "" && !strings.HasPrefix(p.Upstream.Owner, handshakeOwner)
 }
 
-// declaration returns what the upstream is told of hosts: what the first one said of
-// itself, or its owner. ok is false before there is one.
+// declaration returns the declaration for the upstream: that of the first host, or of its owner. ok
+// is false before there is one.
 func (p *Peer) declaration() (d sessions.Declaration, ok bool) {
 	switch p.Upstream.Owner {
 	case "":
@@ -138,5 +138,5 @@ func (p *Peer) declaration() (d sessions.Declaration, ok bool) {
 			return d, true
 		}
 	}
-	return p.fleet.Declared.Get() // it has left, or is no host but a program
+	return p.fleet.Declared.Get() // it has left, or is a program without a host
 }

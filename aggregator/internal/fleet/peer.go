@@ -14,21 +14,21 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Peer is what an upstream talks to, over all its connections.
+// A Peer is the counterpart of an upstream, over all its connections.
 type Peer struct {
 	fleet         *Fleet
 	Upstream      *lazy.Upstream
 	Record        *record
 	handshakeOnly atomic.Bool                     // its last connection made the initialize handshake
-	speaksSSE     atomic.Bool                     // its transport was left open, and is HTTP with SSE
-	AskedEra      atomic.Pointer[transports.Era]  // in which another replica has it loaded now; nil while none has
-	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
+	speaksSSE     atomic.Bool                     // its transport was unspecified, and is HTTP with SSE
+	AskedEra      atomic.Pointer[transports.Era]  // era in which another replica requested it; nil if none did
+	relatesTasks  atomic.Bool                     // it has tasks of the handshake era, to which other messages refer
 	SeenURIs      seenURIs                        // in its results
 	RootsAsked    ask.Roots                       // its questions for the roots
 	asksRoots     atomic.Bool                     // it has asked for them
-	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
-	Since         atomic.Int64                    // when it was connected last, in nanoseconds of Unix time
-	user          atomic.Pointer[string]          // whose roots the upstream is for, nil of others
+	roots         atomic.Pointer[json.RawMessage] // the roots that it is for, nil unless it is for a set of them
+	Since         atomic.Int64                    // time of the last connection, in nanoseconds of Unix time
+	user          atomic.Pointer[string]          // the user whose roots it is for, nil for others
 	Calls         callsInFlight
 	Listing       *listing.Cache
 }
@@ -45,7 +45,7 @@ func (f *Fleet) Of(u *lazy.Upstream) *Peer {
 	return known.(*Peer)
 }
 
-// Dedicated returns what an owner has of a server, in the place of what another does not use.
+// Dedicated returns an owner's upstream of a server, in place of an unused one of another owner.
 func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
 	own, gone, err := f.Set.Own(u, owner, idle)
 	if gone != nil {
@@ -54,7 +54,7 @@ func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*
 	return own, err
 }
 
-// disowned forgets upstreams whose owner has ended.
+// disowned removes upstreams whose owner has ended.
 func (f *Fleet) disowned(owner string) {
 	for _, u := range f.Set.Disown(owner) {
 		f.Peers.Delete(u)
@@ -62,7 +62,7 @@ func (f *Fleet) disowned(owner string) {
 	f.Records.drop(owner)
 }
 
-// ForgetReplaced forgets the upstreams that are no longer part of the set.
+// ForgetReplaced removes the upstreams that are no longer part of the set.
 func (f *Fleet) ForgetReplaced() {
 	f.Peers.Range(func(key, value any) bool {
 		if u := key.(*lazy.Upstream); !f.Set.Has(u) {
@@ -74,20 +74,20 @@ func (f *Fleet) ForgetReplaced() {
 	f.Records.sweep(func(server, owner string) bool { return f.Set.Owned(server, owner) != nil })
 }
 
-// callsInFlight are the calls that an upstream has to answer, oldest first.
+// callsInFlight are the unanswered calls to an upstream, oldest first.
 type callsInFlight struct {
 	Mu   sync.Mutex
 	list []*call.Flight
 }
 
-// Add adds the newest.
+// Add adds the newest call.
 func (cs *callsInFlight) Add(c *call.Flight) {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()
 	cs.list = append(cs.list, c)
 }
 
-// Remove takes out one that has ended.
+// Remove removes an ended call.
 func (cs *callsInFlight) Remove(c *call.Flight) {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()
@@ -96,7 +96,7 @@ func (cs *callsInFlight) Remove(c *call.Flight) {
 	}
 }
 
-// All returns them, oldest first.
+// All returns the calls, oldest first.
 func (cs *callsInFlight) All() []*call.Flight {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()

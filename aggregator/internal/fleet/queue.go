@@ -9,7 +9,7 @@ import (
 
 // A Queue holds the calls to one server that wait to be sent. The zero value is ready to use.
 type Queue struct {
-	Length atomic.Int32 // of waiting, to be read without the lock
+	Length atomic.Int32 // of waiting, readable without the lock
 
 	mu      sync.Mutex
 	waiting []*Ticket // by number
@@ -23,8 +23,8 @@ type Ticket struct {
 	Next   chan struct{} // holds a token when the ticket may have become the first
 }
 
-// Join adds a call to the queue, before those with a higher number and behind those with the
-// same, which are parts of one request.
+// Join adds a call to the queue, before those with a higher number and after those with the same
+// number, which are parts of one request.
 func (q *Queue) Join(number int64) *Ticket {
 	t := &Ticket{q, number, make(chan struct{}, 1)}
 	q.mu.Lock()
@@ -35,7 +35,7 @@ func (q *Queue) Join(number int64) *Ticket {
 	return t
 }
 
-// Leave lets the next call go on.
+// Leave lets the next call continue.
 func (t *Ticket) Leave() {
 	q := t.queue
 	q.mu.Lock()
@@ -46,8 +46,8 @@ func (t *Ticket) Leave() {
 	q.changedLocked()
 }
 
-// Take takes a slot, if fewer than most are taken, 0 being any number, and no other call
-// waits before this one. t is nil of a call that does not wait.
+// Take takes a slot, if fewer than most are taken (0 is no limit) and no other call waits before this
+// one. t is nil for a call that does not wait.
 func (q *Queue) Take(t *Ticket, most int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func (q *Queue) Take(t *Ticket, most int) bool {
 	return true
 }
 
-// GiveBack gives slots back, and has the first call look again whether it can be sent.
+// GiveBack returns slots, and wakes the first call.
 func (q *Queue) GiveBack(slots int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// CodeURLFirst is the error of a server that takes a request once its user has been to
-// some URLs (MCP 2025-11-25, "URL Elicitation Required Error"). The stateless era has
-// no such error: there a result asks for it.
+// CodeURLFirst is the error of a server that requires its user to visit some URLs first (MCP
+// 2025-11-25, "URL Elicitation Required Error"). In the stateless era, a result asks for that
+// instead.
 const CodeURLFirst = -32042
 
-// Source returns the upstream as that of notifications.
+// Source returns the upstream as a source of notifications.
 func (p *Peer) Source() notify.Source[*sessions.Session] {
 	src := notify.Source[*sessions.Session]{
 		Registry: p.fleet.Sessions, Server: p.Upstream.Server.Name, Owned: p.isOfFew(),
@@ -34,10 +34,10 @@ func (p *Peer) Source() notify.Source[*sessions.Session] {
 	return src
 }
 
-// recipients returns the sessions that a message on a shared stream may be for. An
-// upstream of one session or user notifies that. A replica is told all if nobody else uses
-// the server, and one of several of any task. The completion of an elicitation is for the
-// sessions that were asked; where that is not known, for those that are calling.
+// recipients returns the sessions that a message on a shared stream may be for. An upstream of one
+// session or user notifies that one. A replica gets all messages if nobody else uses the server,
+// and those about tasks in any case. The completion of an elicitation goes to the sessions that
+// were asked; if they are unknown, to those that are calling.
 func (p *Peer) recipients(method string, params json.RawMessage, calls []*call.Flight) []*sessions.Session {
 	src := p.Source()
 	var calling []*notify.Recipient[*sessions.Session]
@@ -65,15 +65,15 @@ func (p *Peer) recipients(method string, params json.RawMessage, calls []*call.F
 	return src.Unsolicited(calling, isAboutUpstream(method))
 }
 
-// noteElicitation notes that a session's host is asked something, if that is to visit a
-// URL. Hosts of the stateless era are not notified of the completion.
+// noteElicitation records that a session's host is asked to visit a URL, if it is. Hosts of the
+// stateless era are not notified of the completion.
 func (p *Peer) noteElicitation(s *sessions.Session, params json.RawMessage) {
 	if id, ok := wire.Text(wire.Get(params, "elicitationId")); ok && s.Declaration().Era != transports.Stateless {
 		s.Recipient.Elicited(p.Upstream.Server.Name, id)
 	}
 }
 
-// NoteURLsFirst notes the URLs that an error asks a session's host to visit.
+// NoteURLsFirst records the URLs that an error asks a session's host to visit.
 func (p *Peer) NoteURLsFirst(s *sessions.Session, err error) {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == CodeURLFirst {
 		for asked := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {

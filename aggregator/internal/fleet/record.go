@@ -7,29 +7,29 @@ import (
 	"sync/atomic"
 )
 
-// A record holds the state of a server, or of an upstream of one owner, for a run. It
-// stays when a new config replaces the upstream.
+// A record holds the state of a server, or of an owner's upstream, for a run. It survives the
+// replacement of the upstream by a new config.
 type record struct {
-	Entry  *record // of the server as all have it; the record itself if it is that
+	Entry  *record // of the shared server; it may be the record itself
 	Queue  Queue
-	Slots  Queue        // of calls whose server is ready, where it has max_calls
-	Starts atomic.Int64 // how often it was connected
+	Slots  Queue        // of calls that wait for max_calls while the server is ready
+	Starts atomic.Int64 // number of connections
 
-	// Of entries alone:
+	// For entries only:
 
-	AsksRoots     atomic.Bool // hosts that share a run have an upstream for each set of roots
-	bothEras      atomic.Bool // and one for each era, unless it is statelessOnly
+	AsksRoots     atomic.Bool // shared hosts have an upstream per set of roots
+	bothEras      atomic.Bool // and one per era, unless it is statelessOnly
 	statelessOnly atomic.Bool
 }
 
-// records are the records by owner, "" for all, and the name of the server. The zero value
-// is ready to use.
+// records are the records by owner, "" for all, and the name of the server. The zero value is ready
+// to use.
 type records struct {
 	mu sync.Mutex
 	of map[string]map[string]*record
 }
 
-// Get returns the record of what an owner has of a server.
+// Get returns the record of an owner's upstream of a server.
 func (rs *records) Get(server, owner string) *record {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -40,7 +40,7 @@ func (rs *records) Get(server, owner string) *record {
 	return rs.getLocked(server, owner, entry)
 }
 
-// getLocked returns the record of an owner, which is made with this entry, nil being itself.
+// getLocked returns the record of an owner, created with this entry; nil means itself.
 func (rs *records) getLocked(server, owner string, entry *record) *record {
 	if rs.of == nil {
 		rs.of = map[string]map[string]*record{}
@@ -57,14 +57,14 @@ func (rs *records) getLocked(server, owner string, entry *record) *record {
 	return r
 }
 
-// drop forgets what an owner has that has ended.
+// drop removes the records of an owner that has ended.
 func (rs *records) drop(owner string) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	delete(rs.of, owner)
 }
 
-// sweep forgets what owners have of servers, unless it is in use or calls wait for it.
+// sweep removes the records of owners, unless they are in use or calls wait.
 func (rs *records) sweep(inUse func(server, owner string) bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// A server that asks for the roots may serve what these allow and nothing else. Where
-// hosts share a run, such a server has an upstream for each set of roots of a user, unless
-// its entry isolates it: the first question for the roots says that it is one. Calls of a
-// host with roots wait until these are known, and go to the upstream of the set, which has
-// its question answered from here. Hosts without roots share the upstream of the entry.
+// A server that asks for the roots may restrict itself to them. If hosts share a run, such a server
+// has an upstream for each set of roots of a user, unless its entry isolates it: the first
+// question for the roots reveals such a server. Calls of a host with roots wait until these are
+// known, and go to the upstream of the set, whose question is answered from here. Hosts without
+// roots share the upstream of the entry.
 //
 //	a host of the handshake era is asked when it first calls such a server, and again
 //	after its roots have changed
 //	a host of the stateless era is asked with the result of its first call, over HTTP of
 //	each call: there is no session that could remember
 
-// noteRootsAsked notes that the upstream asks for the roots.
+// noteRootsAsked records that the upstream asks for the roots.
 func (p *Peer) noteRootsAsked() {
 	p.asksRoots.Store(true)
 	server := &p.Upstream.Server
@@ -28,15 +28,15 @@ func (p *Peer) noteRootsAsked() {
 	}
 }
 
-// isDivisible reports whether an upstream is of an entry that hosts share, who may have
-// others of it beside.
+// isDivisible reports whether an upstream belongs to a shared entry whose hosts may have separate
+// upstreams besides it.
 func (p *Peer) isDivisible() bool {
 	f := p.fleet
 	return !f.Sessions.HasExclusive() && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
 }
 
-// givenRoots returns the answer to an upstream's question for the roots where the upstream
-// is that of a set of roots, nil for any other.
+// givenRoots returns the answer to an upstream's question for the roots if the upstream is for a set
+// of roots, nil for any other.
 func (p *Peer) givenRoots(ctx context.Context, method string) func() (json.RawMessage, error) {
 	if method != "roots/list" {
 		return nil
@@ -51,8 +51,8 @@ func (p *Peer) givenRoots(ctx context.Context, method string) func() (json.RawMe
 	})
 }
 
-// rootsOwner returns who has a server where that is the roots' of a session's host, ""
-// where it is not, or these are not known.
+// rootsOwner returns the owner of a server's upstream for the roots of a session's host, "" if there
+// is none, or the roots are unknown.
 func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
 	if !s.Shares || s.Replica || !f.Of(u).Record.Entry.AsksRoots.Load() {
 		return ""
@@ -61,8 +61,8 @@ func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
 	return owner
 }
 
-// DropRoots ends the upstreams for roots that a session's host had, and where that has
-// left for those it has, unless another has the same.
+// DropRoots ends the upstreams for the previous roots of a session's host or, if it has left, for the
+// present ones, unless another host has the same.
 func (f *Fleet) DropRoots(s *sessions.Session, left bool) {
 	last := s.Roots.Dropped(left)
 	if last == "" || !s.Lasts {

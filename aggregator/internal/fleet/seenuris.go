@@ -8,24 +8,23 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Bounds of what is remembered of one upstream, so that one whose results hold
-// many URIs costs neither memory nor another's place.
+// Limits for one upstream, so that results with many URIs neither use much memory nor displace the
+// URIs of others.
 const (
 	maxURIs      = 1024 // URIs in each of the two generations
 	maxURIsOfOne = 256  // URIs of one result
 	maxURILength = 2048 // bytes of a URI; longer ones are data
 )
 
-// seenURIs are those that an upstream's results held, in resource links and embedded
-// resources: a host may read them although no list has them. The oldest are
-// forgotten.
+// seenURIs are the URIs in an upstream's results, in resource links and embedded resources: a host
+// may read them although no list contains them. The oldest are forgotten.
 type seenURIs struct {
 	mu       sync.Mutex
-	now, old map[string]bool // old is what now was when it was full
+	now, old map[string]bool // old is the content of now when it was full
 }
 
-// AddFrom adds the URIs in a result. Most results have none, which one search for
-// bytes tells.
+// AddFrom adds the URIs in a result. One search for bytes excludes most results, which have
+// none.
 func (s *seenURIs) AddFrom(result json.RawMessage) {
 	key := []byte(`"uri"`)
 	for range maxURIsOfOne {
@@ -34,8 +33,8 @@ func (s *seenURIs) AddFrom(result json.RawMessage) {
 			return
 		}
 		result = result[at+len(key):]
-		// Within a string the quotes would be escaped, so this is a member's
-		// name, or a string that no colon follows.
+		// Inside a string the quotes would be escaped, so this is the name of a member, or a
+		// string without a following colon.
 		after := bytes.TrimLeft(result, " \t\r\n")
 		if len(after) == 0 || after[0] != ':' {
 			continue
@@ -50,7 +49,7 @@ func (s *seenURIs) AddFrom(result json.RawMessage) {
 	}
 }
 
-// Add adds one.
+// Add adds a URI.
 func (s *seenURIs) Add(uri string) {
 	if uri == "" || len(uri) > maxURILength {
 		return

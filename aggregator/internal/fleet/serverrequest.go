@@ -13,11 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Request implements transports.Peer: a server request on a stream that is shared
-// goes to the newest call in flight here whose host can answer it, to one for which
-// the host is not being asked already if there is any, or else to the only session
-// there is. If calls of several users are in flight it is refused: it would show one
-// what another does.
+// Request implements transports.Peer. A server request on a shared stream goes to the newest call in
+// flight here whose host can answer it, preferably one whose host is not being asked already, or
+// else to the only session. If calls of several users are in flight it is refused: it would
+// reveal one user's activity to another.
 func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	if ask.Capability(method) == "" && p.fleet.Wrapped() == nil {
 		return ask.Refused("method %q is not known", method)
@@ -33,7 +32,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 	for _, c := range slices.Backward(calls) {
 		switch {
 		case c.Lacks(method, params) != "":
-		case c.IsAsking(): // it need not be this one that now wants something else
+		case c.IsAsking(): // the request may belong to another call
 			asking = cmp.Or(asking, c)
 		default:
 			return p.RequestIn(ctx, c, method, params)
@@ -46,7 +45,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *sessions.Session) bool {
 		d := s.Declaration()
 		return (!s.Shares || s.Lasts && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
-	}) { // the next call asks
+	}) { // the next call delivers it
 		q := ask.NewQuestion(method, params)
 		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
 			return func() (json.RawMessage, error) { return q.Wait(ctx) }
@@ -58,7 +57,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 	return p.askHost(ctx, all[0], all[0].Host, method, params)
 }
 
-// RequestIn asks the host of a call something: in the stateless era with the result of its
+// RequestIn sends a request to the host of a call: in the stateless era in the result of its
 // request.
 func (p *Peer) RequestIn(ctx context.Context, c *call.Flight, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	r := c.HostRequest()
@@ -78,7 +77,7 @@ func (p *Peer) RequestIn(ctx context.Context, c *call.Flight, method string, par
 	return c.Ask(ctx, q)
 }
 
-// ofOneUser reports whether calls are of one user. Another replica has users of its own.
+// ofOneUser reports whether calls are of one user. Another replica has several users.
 func ofOneUser(calls []*call.Flight) bool {
 	return !slices.ContainsFunc(calls, func(c *call.Flight) bool {
 		first, s := calls[0].Session, c.Session
@@ -86,8 +85,8 @@ func ofOneUser(calls []*call.Flight) bool {
 	})
 }
 
-// askHost is requestHost for an upstream of the handshake era, from which calls are
-// kept while it waits for the roots.
+// askHost is requestHost for an upstream of the handshake era. Calls to it are held back while it
+// waits for the roots.
 func (p *Peer) askHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	request := func(ctx context.Context) func() (json.RawMessage, error) {
 		return p.RequestHost(ctx, s, through, method, params)
@@ -101,8 +100,8 @@ func (p *Peer) askHost(ctx context.Context, s *sessions.Session, through transpo
 	return p.RootsAsked.Request(ctx, nil, request)
 }
 
-// RequestHost sends a server request to a session's host: through the request whose
-// call it belongs to, or else the session.
+// RequestHost sends a server request to a session's host: through the request of its call, or else
+// through the session.
 func (p *Peer) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	declared := s.Declaration()
 	if declared.Era == transports.Stateless {
@@ -121,9 +120,9 @@ func (p *Peer) RequestHost(ctx context.Context, s *sessions.Session, through tra
 	}
 }
 
-// withProgress gives a server request that wants its progress reported a token of
-// ours, because upstreams may choose the same, and has the host's progress sent to
-// the upstream under its own until done is called.
+// withProgress replaces the progress token of a server request with one of ours, because upstreams
+// may choose the same token. The host's progress is sent to the upstream under its own token
+// until done is called.
 func (p *Peer) withProgress(s *sessions.Session, params json.RawMessage) (_ json.RawMessage, done func()) {
 	at := wire.Find(params, "_meta", "progressToken")
 	token := at.In(params)

@@ -9,17 +9,17 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// Startup is the first start of every eager upstream: lists, and requests for
-// what nobody is known to have, wait for it.
+// Startup tracks the first start of every eager upstream. Lists, and requests for unknown tools or
+// resources, wait for it.
 type Startup struct {
 	mu       sync.Mutex
 	begun    time.Time               // when the first were started, zero before
-	starting map[*lazy.Upstream]bool // every one that was started: whether its first start goes on
+	starting map[*lazy.Upstream]bool // every upstream that was started: whether its first start is in progress
 	next     chan struct{}           // closed and replaced when starting changes
 }
 
-// add returns the eager upstreams that are to be started: at first those of the
-// config at hand, once, and after that those which later configs bring.
+// add returns the eager upstreams to start: at first those of the present config, once, and later
+// those that new configs add.
 func (s *Startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *Startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*
 	return fresh
 }
 
-// note counts an upstream that is being started for a session.
+// note adds an upstream that is being started for a session.
 func (s *Startup) note(u *lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Startup) note(u *lazy.Upstream) {
 	s.changedLocked()
 }
 
-// ended notes that the first start of an upstream has succeeded or failed.
+// ended records that the first start of an upstream has succeeded or failed.
 func (s *Startup) ended(u *lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,8 +71,8 @@ func (s *Startup) changedLocked() {
 	s.next = make(chan struct{})
 }
 
-// Pending returns a channel that is closed when another first start has ended, nil
-// if none goes on that counts.
+// Pending returns a channel that is closed when another first start has ended, nil if none that
+// counts is in progress.
 func (s *Startup) Pending(counts func(*lazy.Upstream) bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,15 +84,15 @@ func (s *Startup) Pending(counts func(*lazy.Upstream) bool) <-chan struct{} {
 	return nil
 }
 
-// Left is what is left of wait since the upstreams were started.
+// Left returns the rest of wait since the upstreams were started.
 func (s *Startup) Left(wait time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Until(s.begun.Add(wait))
 }
 
-// Begin starts, when a session's first request comes, what is eager: what is for all
-// with the first session, and what it has to itself if nothing is known of that.
+// Begin starts eager upstreams at a session's first request: shared ones with the first session, and
+// the session's own ones if nothing is known about them.
 func (f *Fleet) Begin(s *sessions.Session) {
 	f.StartEager(true)
 	if s.Begun.Swap(true) {
@@ -115,16 +115,16 @@ func (f *Fleet) Begin(s *sessions.Session) {
 	}
 }
 
-// StartEager starts the eager upstreams that are for all, when the first request comes,
-// and those that a later config brought.
+// StartEager starts the eager shared upstreams, at the first request, and those that a later config
+// added.
 func (f *Fleet) StartEager(first bool) {
 	for _, u := range f.Startup.add(f.Set.All, first) {
 		f.keepStarting(u, first && (f.Strict || f.Wrapped() == u))
 	}
 }
 
-// keepStarting starts an upstream, and tries again until it is there; one that the run needs
-// ends it if it fails.
+// keepStarting starts an upstream, and retries until it succeeds; the failure of one that the run
+// needs ends the run.
 func (f *Fleet) keepStarting(u *lazy.Upstream, needed bool) {
 	f.Work.Go(func() {
 		defer f.Startup.ended(u)

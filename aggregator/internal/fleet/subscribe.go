@@ -22,8 +22,8 @@ func (p *Peer) IsSubscribed(uri string) bool {
 	return ok
 }
 
-// resourceUpdated passes on that a resource changed: to the sessions that are
-// subscribed to it, or to one that it is a part of, and to no others.
+// resourceUpdated forwards that a resource changed: to the sessions that are subscribed to it, or to
+// a resource that contains it, and to no others.
 func (p *Peer) resourceUpdated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
 	for _, s := range p.Source().Subscribers(uri) {
@@ -31,8 +31,8 @@ func (p *Peer) resourceUpdated(params json.RawMessage) {
 	}
 }
 
-// DropSubscriptions ends those of a session to uris that no host wants any more, where
-// the upstream is connected.
+// DropSubscriptions ends the subscriptions of a session to uris that no other host has, if the
+// upstream is connected.
 func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 	for uri := range uris {
 		u := f.ExistingFor(s, f.ResourceOwner(s, uri))
@@ -43,7 +43,7 @@ func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 	}
 }
 
-// renewSubscriptions tells a new connection what hosts subscribed to over the last one.
+// renewSubscriptions sends a new connection the subscriptions of the previous one.
 func (p *Peer) renewSubscriptions(conn *upstream.Conn) {
 	f := p.fleet
 	for uri, s := range p.Source().Subscriptions() {
@@ -54,7 +54,7 @@ func (p *Peer) renewSubscriptions(conn *upstream.Conn) {
 	p.renewTasks(conn)
 }
 
-// subscribeLater runs in the background.
+// subscribeLater subscribes or unsubscribes in the background.
 func (p *Peer) subscribeLater(conn *upstream.Conn, params json.RawMessage, do Subscriber) {
 	p.fleet.Work.Go(func() {
 		ctx, cancel := context.WithTimeout(p.fleet.Context, RequestTimeout)

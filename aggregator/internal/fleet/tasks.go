@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// TaskOwner returns the server that a host's id of a task names, nil if it is unknown,
-// and the server's own id.
+// TaskOwner returns the server in a host's id of a task, nil if it is unknown, and the server's own
+// id.
 func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own string) {
 	if u := f.Single(s); u != nil {
 		return u, id
@@ -24,8 +24,8 @@ func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own
 	return f.Get(s, server), own
 }
 
-// ShownID returns a text of the upstream with the id that a session's host has of a task in
-// the place of the upstream's own, which is at path.
+// ShownID replaces the upstream's id of a task, at path in text, with the id for a session's
+// host.
 func (p *Peer) ShownID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
 	if s.IsAlone() {
 		return text
@@ -33,7 +33,7 @@ func (p *Peer) ShownID(s *sessions.Session, text json.RawMessage, path ...string
 	return task.ShowID(p.Upstream.Server.Name, text, path...)
 }
 
-// ShownRelation is shownID of the task that a message is about, as its _meta says.
+// ShownRelation does the same for the task that a message refers to in its _meta.
 func (p *Peer) ShownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
@@ -41,7 +41,7 @@ func (p *Peer) ShownRelation(s *sessions.Session, text json.RawMessage) json.Raw
 	return task.ShowRelation(p.Upstream.Server.Name, text)
 }
 
-// ownRelation undoes shownRelation in what a host answers.
+// ownRelation reverses ShownRelation in a host's answer.
 func (p *Peer) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
@@ -49,7 +49,7 @@ func (p *Peer) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMe
 	return task.OwnRelation(p.Upstream.Server.Name, text)
 }
 
-// Tasks returns the tasks of an upstream that are for a session, under its ids.
+// Tasks returns the tasks of an upstream for a session, under its ids.
 func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream) ([]json.RawMessage, error) {
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream
 	return tasks, err
 }
 
-// SubscribeToTasks asks the servers of tasks for notifications about them and returns
-// those that are granted. The ids are the host's, raw JSON.
+// SubscribeToTasks subscribes to tasks at their servers and returns the granted ones. The ids are
+// the host's, raw JSON.
 func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids json.RawMessage) (granted map[string]bool) {
 	granted = map[string]bool{}
 	for raw := range wire.Elements(ids) {
@@ -99,7 +99,7 @@ func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids j
 	return granted
 }
 
-// taskUpdated passes on what became of a task, under the host's id, to the streams that
+// taskUpdated forwards the status of a task, under the host's id, to the streams that
 // name it.
 func (p *Peer) taskUpdated(params json.RawMessage) {
 	own, _ := wire.Text(wire.Get(params, "taskId"))
@@ -122,7 +122,7 @@ func (f *Fleet) DropTasks(s *sessions.Session, ids map[string]bool) {
 	}
 }
 
-// renewTasks tells a new connection which of its tasks hosts subscribed to.
+// renewTasks sends a new connection the task subscriptions of hosts.
 func (p *Peer) renewTasks(conn *upstream.Conn) {
 	f := p.fleet
 	for topic, s := range p.Source().Subscriptions() {
@@ -136,20 +136,20 @@ func (p *Peer) renewTasks(conn *upstream.Conn) {
 	}
 }
 
-// MayLearnTask reports whether learnTask may find out whose a task is.
+// MayLearnTask reports whether LearnTask may find the owner of a task.
 func (p *Peer) MayLearnTask(own string) bool {
 	return !Isolated(&p.Upstream.Server) && p.fleet.TaskOwners.MayLearn(p.Upstream.Server.Name, own)
 }
 
-// LearnTask finds out whose a task is of which this replica does not know. It may block.
+// LearnTask finds the owner of a task that this replica does not know. It may block.
 func (p *Peer) LearnTask(ctx context.Context, own string) {
 	if p.MayLearnTask(own) {
 		p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own)
 	}
 }
 
-// AddTask says that a call of a session became a task, by the upstream's id, a JSON string,
-// and for how long. stored is closed when other replicas can know; nil is that none ask.
+// AddTask records that a call of a session became a task, by the upstream's id, a JSON string, and
+// its lifetime. stored is closed when other replicas can find it; nil if there are none.
 func (p *Peer) AddTask(s *sessions.Session, id, ttl json.RawMessage) (stored <-chan struct{}) {
 	own, ok := wire.Text(id)
 	if !ok || Isolated(&p.Upstream.Server) || s.Replica {
@@ -158,7 +158,7 @@ func (p *Peer) AddTask(s *sessions.Session, id, ttl json.RawMessage) (stored <-c
 	return p.fleet.TaskOwners.Set(s.User, p.Upstream.Server.Name, own, ttl)
 }
 
-// HasTask reports whether a task of an upstream, by its id there, is for a session's user.
+// HasTask reports whether a task of an upstream, by its id there, belongs to a session's user.
 func (f *Fleet) HasTask(s *sessions.Session, u *lazy.Upstream, own string) bool {
 	user, _ := f.TaskOwners.Of(u.Server.Name, own)
 	return Isolated(&u.Server) || user == s.User

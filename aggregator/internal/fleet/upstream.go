@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// RequestTimeout bounds what we ask an upstream on our own account.
+// RequestTimeout limits dynmcp's own requests to an upstream.
 const RequestTimeout = 30 * time.Second
 
 // Notify implements transports.Peer.
@@ -27,7 +27,7 @@ func (p *Peer) Notify(method string, params json.RawMessage) {
 		p.resourceUpdated(params)
 	case "notifications/tasks": // of the stateless era
 		p.taskUpdated(params)
-	case "notifications/tasks/status", "notifications/elicitation/complete": // the handshake era has them
+	case "notifications/tasks/status", "notifications/elicitation/complete": // of the handshake era
 		own, _ := wire.Text(wire.Get(params, "taskId"))
 		if p.MayLearnTask(own) {
 			params = bytes.Clone(params)
@@ -43,7 +43,7 @@ func (p *Peer) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// NotifyIn passes on what came on the own stream of a call.
+// NotifyIn forwards a message on the own stream of a call.
 func (p *Peer) NotifyIn(c *call.Flight, method string, params json.RawMessage) {
 	if isAboutUpstream(method) {
 		p.Notify(method, params)
@@ -60,17 +60,17 @@ func (p *Peer) NotifyIn(c *call.Flight, method string, params json.RawMessage) {
 	c.Tell(method, params)
 }
 
-// isAboutUpstream reports whether a notification is about what the upstream has,
-// and not about a call, whatever stream it came on.
+// isAboutUpstream reports whether a notification is about the upstream, and not about a call, on
+// whatever stream it came.
 func isAboutUpstream(method string) bool {
 	return method == "notifications/resources/updated" || method == "notifications/elicitation/complete" || strings.HasPrefix(method, "notifications/tasks") || strings.HasSuffix(method, "/list_changed")
 }
 
-// notifyHosts passes a notification on: to hosts of the handshake era, and to one
-// of the stateless era while a request of its is in flight here that wants it.
+// notifyHosts forwards a notification to hosts of the handshake era, and to a host of the stateless
+// era while one of its requests that wants it is in flight here.
 func (p *Peer) notifyHosts(method string, params json.RawMessage, wants func(*call.Flight) bool) {
 	calls, verbose := p.Calls.All(), p.Source().Verbose()
-	newest := map[*sessions.Session]*call.Flight{} // of a host of the handshake era, which waits there, and need not listen elsewhere
+	newest := map[*sessions.Session]*call.Flight{} // of a host of the handshake era, which reads it there
 	for _, c := range calls {
 		if c.Session.Shares && c.HostRequest().Era == transports.Handshake {
 			newest[c.Session] = c
@@ -95,7 +95,7 @@ func (p *Peer) notifyHosts(method string, params json.RawMessage, wants func(*ca
 	}
 }
 
-// shown returns the params of a notification as a session's host is to see them.
+// shown returns the params of a notification for a session's host.
 func (p *Peer) shown(s *sessions.Session, method string, params json.RawMessage) json.RawMessage {
 	params = p.ShownRelation(s, params)
 	switch method {
@@ -107,8 +107,8 @@ func (p *Peer) shown(s *sessions.Session, method string, params json.RawMessage)
 	return params
 }
 
-// named puts the upstream's name in front of a log message's logger, for sessions that
-// see others too.
+// named prefixes a log message's logger with the upstream's name, for sessions that see other
+// upstreams too.
 func (p *Peer) named(s *sessions.Session, params json.RawMessage) json.RawMessage {
 	if s.IsAlone() {
 		return params

@@ -14,23 +14,23 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Calls of hosts and of other replicas pass one step before Conn.Start: admit. A call of a host that
-// cannot be sent at once joins the queue of its server, whatever it waits for: the start of
-// the server, the server's question for the roots, or calls before it. Calls leave the queue
-// in the order in which their requests came, also after a reload or a restart. A call that is
-// sent again, after a login or a lost session, keeps the number of its request, and so its
-// place before later ones. Where max_calls bounds the calls in flight, a call whose server is
-// ready waits in a queue of its own for a slot: calls of other replicas wait there as well,
-// and requests that do not count pass.
+// Calls of hosts and of other replicas pass one step before Conn.Start: admit. A call of a host
+// that cannot be sent at once joins the queue of its server, whatever it waits for: the start of
+// the server, the server's question for the roots, or earlier calls. Calls leave the queue in
+// the order of arrival of their requests, even after a reload or a restart. A call that is sent
+// again, after a login or a lost session, keeps the number of its request, and so its place
+// before later ones. If max_calls limits the calls in flight, a call whose server is ready waits
+// in a separate queue for a slot: so do calls of other replicas, while requests that do not
+// count pass.
 
-// admit returns the connection to send the call over, and what gives it back. ok is false
-// if the call has to wait: then it is sent later, or has failed.
+// admit returns the connection for the call, and a function that releases it. ok is false if the
+// call has to wait: then it is sent later, or has failed.
 func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok bool) {
 	if c.redirect(r) {
 		return nil, nil, false
 	}
 	full := false
-	if !c.Route.retry { // which runs within the connection that failed
+	if !c.Route.retry { // a retry runs within the connection that failed
 		if conn, release, full = c.takeReady(nil); conn != nil && !full {
 			return conn, release, true
 		}
@@ -48,25 +48,25 @@ func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok b
 	return nil, nil, false
 }
 
-// Hold keeps the place of a request in the queue of a server, nil for none, while it is not a
-// call yet: its tool has to be listed, or its input checked. Calls whose requests came later are
-// sent later. leave gives up the place once the request is dispatched or answered.
+// Hold keeps the place of a request in the queue of a server, nil for none, before it is a call: its
+// tool has to be listed, or its input checked. Calls of later requests are sent after it. leave
+// gives up the place once the request is dispatched or answered.
 func (env *Env) Hold(s *sessions.Session, r *host.Request, u *lazy.Upstream) (leave func()) {
 	if u == nil {
 		return func() {}
 	}
 	u, err := env.Fleet.For(s, u)
-	if err != nil { // which the start will say
+	if err != nil { // the start reports it
 		return func() {}
 	}
 	return env.Fleet.Of(u).Record.Queue.Join(r.Number).Leave
 }
 
-// takeReady returns the connection to send the call over at once, nil if that has to wait for
-// something else than a slot. full says that it has to wait for that; t is as in queue.take.
+// takeReady returns the connection if the call can be sent at once, nil if it has to wait. full
+// reports that it has to wait only for a slot; t is as in queue.take.
 func (c *Call) takeReady(t *fleet.Ticket) (conn *upstream.Conn, release func(), full bool) {
-	// Calls of a link do not wait for a start: those before them may wait for the server to
-	// move, which it does when its links have ended.
+	// Calls of a link do not wait for a start: those before them may wait for the server to move,
+	// which it does when its links have ended.
 	if c.Server.Record.Queue.Length.Load() > 0 && c.Route.Link == nil {
 		return nil, nil, false
 	}
@@ -82,8 +82,8 @@ func (c *Call) takeReady(t *fleet.Ticket) (conn *upstream.Conn, release func(), 
 	return conn, release, !ok
 }
 
-// takeSlot returns what gives back the connection and the slot of the call, which only a
-// server with max_calls has, where it runs. If there is no slot it gives the connection back.
+// takeSlot returns a function that releases the connection and the slot of the call. Only a server
+// with max_calls has slots, where it runs. Without a free slot it releases the connection.
 func (c *Call) takeSlot(conn *upstream.Conn, release func(), t *fleet.Ticket) (_ func(), ok bool) {
 	slots, most := &c.Server.Record.Slots, c.Route.Upstream.Server.MaxCalls
 	if most == 0 && slots.Length.Load() == 0 || conn.Remote() || !ask.MayNeedInput(c.Method) {
@@ -99,8 +99,8 @@ func (c *Call) takeSlot(conn *upstream.Conn, release func(), t *fleet.Ticket) (_
 	}, true
 }
 
-// wait sends the call when its server is ready, has its answer to the question for the
-// roots, and has been sent the calls before this one.
+// wait sends the call when its server is ready, has its answer to the question for the roots, and
+// all earlier calls were sent.
 func (c *Call) wait(r *host.Request, t *fleet.Ticket) {
 	for {
 		conn, release, err := c.acquire(r)
@@ -139,15 +139,15 @@ func (c *Call) ready() (conn *upstream.Conn, release func(), ok bool) {
 	return c.Route.Upstream.Ready()
 }
 
-// acquire is ready that starts the server if need be.
+// acquire is ready, but starts the server if necessary.
 func (c *Call) acquire(r *host.Request) (*upstream.Conn, func(), error) {
 	ctx, cancel := c.Env.Work.ContextOf(r)
 	defer cancel()
 	return c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, (*lazy.Upstream).Acquire)
 }
 
-// gate returns what keeps the call from its server until that knows the roots. Another
-// replica holds back the calls of its hosts itself.
+// gate returns the gate that holds the call back until its server knows the roots. Another replica
+// holds back the calls of its hosts itself.
 func (c *Call) gate() *ask.Gate {
 	if c.Route.Link != nil {
 		return nil
@@ -155,9 +155,9 @@ func (c *Call) gate() *ask.Gate {
 	return c.Server.RootsAsked.Gate()
 }
 
-// awaitTurn waits until the calls before this one have left the queue, and follows a reload
-// to the upstream that has taken the place of the call's. It reports false if the request
-// ends before: then the call has failed.
+// awaitTurn waits until earlier calls have left the queue, and after a reload switches to the
+// upstream that replaced the call's. It reports false if the request ends before: then the
+// call has failed.
 func (c *Call) awaitTurn(r *host.Request, t *fleet.Ticket) bool {
 	ctx, cancel := c.Env.Work.ContextOf(r)
 	defer cancel()
@@ -170,7 +170,7 @@ func (c *Call) awaitTurn(r *host.Request, t *fleet.Ticket) bool {
 	return !c.followReload(r)
 }
 
-// followReload sends the call to the upstream that has taken the place of its own, if one has.
+// followReload sends the call to the upstream that replaced its own, if one did.
 func (c *Call) followReload(r *host.Request) bool {
 	u := c.Route.Upstream
 	now := c.Env.Fleet.Set.Get(u.Server.Name)
@@ -182,8 +182,8 @@ func (c *Call) followReload(r *host.Request) bool {
 	return true
 }
 
-// awaitSlot sends the call when it is the first that waits for a slot and there is one. If its
-// server has to be started again, it waits for that in the other queue.
+// awaitSlot sends the call when it is the first in the queue and a slot is free. If its server has
+// to be started again, it waits for that in the other queue.
 func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
 	within := c.Route.Upstream.Server.Timeout
 	if c.Timeout != nil {
@@ -206,7 +206,7 @@ func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
 		case <-c.expired:
 			c.failUnsent(r, noSlot(&c.Route.Upstream.Server, within))
 			return
-		case <-lost: // which Start says
+		case <-lost: // which Start reports
 			c.SendOver(r, c.Route.Link.Conn, func() {})
 			return
 		case <-t.Next:
@@ -224,7 +224,7 @@ func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
 	}
 }
 
-// noSlot is the failure of a call that waited for a slot as long as a call may take.
+// noSlot is the failure of a call that waited for a slot for as long as a call may take.
 func noSlot(server *schema.Server, within time.Duration) error {
 	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
 		Cause: fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", server.MaxCalls, within),

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Answered takes the upstream's answer, in the order of the wire.
+// Answered receives the upstream's answer, in the order of the wire.
 func (c *Call) Answered(result json.RawMessage, err error) {
 	if l := c.Route.Link; l != nil {
 		l.Answered(c, result, err)
@@ -25,8 +25,8 @@ func (c *Call) Answered(result json.RawMessage, err error) {
 	}
 }
 
-// Deliver implements call.Owner: it gives a request the answer to the call, which came over conn. outline is of
-// the result, and may be nil.
+// Deliver implements call.Owner: it answers a request with the answer to the call, which came over
+// conn. outline describes the result, and may be nil.
 func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
 	defer work.ReplyPanic(r)
 	switch {
@@ -43,7 +43,7 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 		}
 		c.observe(outline, result, nil)
 		if stored != nil {
-			shown := bytes.Clone(result) // it is lent
+			shown := bytes.Clone(result) // valid only during the call
 			c.Env.TaskOwners.WhenStored(stored, func() { r.Reply(shown, nil) })
 			return
 		}
@@ -69,8 +69,8 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 	}
 }
 
-// shownError returns an upstream's error as the era of the host has it: that there is
-// no such resource had a code of its own before the stateless one.
+// shownError converts an upstream's error to the era of the host: before the stateless era, an
+// unknown resource had a code of its own.
 func shownError(r *host.Request, conn *upstream.Conn, err error) error {
 	var rpc *wire.Error
 	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || r.Method != "resources/read" || !errors.As(err, &rpc) || rpc.Code != CodeResourceNotFound {
@@ -83,9 +83,9 @@ func shownError(r *host.Request, conn *upstream.Conn, err error) error {
 	return &shown
 }
 
-// isRepeatable reports whether a call certainly did not run because conn takes no
-// more. Of calls that were under way when a session was forgotten, that is so only
-// of those which were refused for it.
+// isRepeatable reports whether a call certainly did not run because conn takes no more. Of the
+// calls in flight when a session was forgotten, that is true only for those that were refused
+// for that reason.
 func isRepeatable(err error, conn *upstream.Conn) bool {
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
@@ -106,8 +106,8 @@ func (c *Call) CutOff(r *host.Request, outcome transports.Outcome) {
 	c.fail(r, r.CutOff(c.Route.Upstream.Server.Name, outcome))
 }
 
-// fail answers a request whose call has failed, or sends the call once more when its
-// host has logged in.
+// fail answers a request whose call has failed, or sends the call once more after its host has
+// logged in.
 func (c *Call) fail(r *host.Request, err error) {
 	if l := c.Route.Link; l != nil {
 		defer l.End()
@@ -128,8 +128,8 @@ func (c *Call) fail(r *host.Request, err error) {
 	c.Env.FailOrLogIn(c.Session, r, shown, err, c.Route.AsText, func() { c.Env.Dispatch(c.Session, r, again) })
 }
 
-// again returns the route of a call that is sent once more, as a call of its own:
-// conn.Start may not have returned yet.
+// again returns the route of a call that is sent once more, as a new call: conn.Start may not have
+// returned yet.
 func (c *Call) again() Route {
 	again := c.Route
 	if again.borrowed {

@@ -10,15 +10,15 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// isOfAnotherEra reports whether a call is about to go to an upstream although hosts of
-// its era have another of the server.
+// isOfAnotherEra reports whether a call is about to go to an upstream although hosts of its era
+// have a separate one.
 func (c *Call) isOfAnotherEra() bool {
 	u := c.Route.Upstream
 	return u.Owner == "" && !fleet.Isolated(&u.Server) && c.Env.Fleet.EraOwner(c.Session, u) != ""
 }
 
-// translateEra returns params as the era of an upstream wants them. What a host
-// of the handshake era said once, the stateless one says with every request.
+// translateEra converts params to the era of an upstream. The stateless era repeats in every request
+// what a host of the handshake era said once.
 func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMessage, error) {
 	s, params := c.Session, c.Route.Params
 	if era == conn.Era() {
@@ -29,7 +29,7 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMe
 	}
 	if c.Route.rounds == 0 && ask.MayNeedInput(c.Method) {
 		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
-		if err != nil || state != nil { // it was given none
+		if err != nil || state != nil { // none was issued
 			return nil, ask.Stale()
 		}
 		if answers != nil {
@@ -47,7 +47,7 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMe
 
 // toHandshake returns params of the stateless era for an upstream of the handshake era.
 func toHandshake(params json.RawMessage) (json.RawMessage, error) {
-	if wire.Get(params, "requestState") != nil { // such an upstream gave none
+	if wire.Get(params, "requestState") != nil { // such an upstream issues none
 		return nil, ask.Stale()
 	}
 	for _, name := range []string{"inputResponses", "task"} { // the host knows no such task

@@ -1,6 +1,6 @@
-// Package forward sends requests of hosts to upstreams and brings back the answers: it admits
-// calls in their order, translates them between the eras, and sends those again that certainly
-// did not run. What sessions know that it does not, it is given as functions (Hooks).
+// Package forward sends requests of hosts to upstreams and returns the answers. It admits calls in
+// order, translates them between the eras, and repeats those that certainly did not run. It
+// accesses sessions through functions (Hooks).
 package forward
 
 import (
@@ -24,27 +24,27 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A Route says where a request of a host goes, and how.
+// A Route is the destination of a host's request, with options.
 type Route struct {
 	Upstream *lazy.Upstream
 	Params   json.RawMessage
-	Link     *Link       // that the request came by, nil from a host
+	Link     *Link       // by which the request came, nil from a host
 	borrowed bool        // params are part of the host's line, until the request is handled
 	Task     bool        // params ask for a task
-	AsText   bool        // a failure of ours is a tool result, for the model to read
-	Whole    bool        // the result is for a program: it is not made shorter
-	OnError  func(error) // takes an error in the place of the host; may be nil
+	AsText   bool        // a failure of dynmcp is a tool result, for the model to read
+	Whole    bool        // the result is for a program: it is not shortened
+	OnError  func(error) // receives an error in place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
-	rounds   int         // how often it was sent again with answers of the host
+	rounds   int         // how often it was repeated with answers of the host
 	opened   bool        // the requestState in params is the upstream's own
 
-	Surface   string                     // how the tool is called, "" of anything else
-	Tool      *catalog.Tool              // that is called, nil of anything else
+	Surface   string                     // how the tool is called, "" for other requests
+	Tool      *catalog.Tool              // the called tool, nil for other requests
 	ShowInput func(*catalog.Tool) string // shows the schema to a model whose input did not fit; may be nil
-	Changed   []string                   // what the input was changed in to fit the tool's schema
+	Changed   []string                   // changes that made the input fit the tool's schema
 }
 
-// An Env is what all calls share.
+// An Env is shared by all calls.
 type Env struct {
 	call.Env
 	Fleet       *fleet.Fleet
@@ -53,30 +53,30 @@ type Env struct {
 	Hooks
 }
 
-// Hooks are what the sessions of calls know.
+// Hooks provide access to the sessions of calls.
 type Hooks struct {
-	// Fail answers a request that could not be forwarded; asText has a failure of ours be
+	// Fail answers a request that could not be forwarded; asText makes a failure of dynmcp a
 	// text for a model.
 	Fail func(s *sessions.Session, r *host.Request, err error, asText bool)
-	// FailOrLogIn does so too, or offers the host the login that the request failed for, and
-	// calls again after that. params are those that the upstream would have had.
+	// FailOrLogIn does so too, or offers the host the login that the request lacked, and calls again
+	// after it. params are those for the upstream.
 	FailOrLogIn func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func())
-	// Check returns why a call must not be sent over a connection. waited says that this was
-	// waited for, so that the upstream may have listed something new since.
+	// Check returns why a call must not be sent over a connection. waited reports that the call
+	// waited for it, so that the upstream may have listed changes since.
 	Check func(c *Call, conn *upstream.Conn, waited bool) error
-	// Explain returns the result of a call with what a model is to hear beside it,
-	// ExplainError an upstream's error.
+	// Explain adds texts for the model to the result of a call, ExplainError to an upstream's
+	// error.
 	Explain      func(c *Call, outline *wire.Outline, result json.RawMessage) json.RawMessage
 	ExplainError func(c *Call, err error) error
-	// ReplyShaped answers a call with its result, as the config wants the tool's results.
+	// ReplyShaped answers a call with its result, shaped by the config of the tool.
 	ReplyShaped func(c *Call, r *host.Request, result json.RawMessage)
 }
 
-// A Link is what the request of another replica came by.
+// A Link is the origin of another replica's request.
 type Link struct {
-	Conn     *upstream.Conn // that the link is about
+	Conn     *upstream.Conn // that the link belongs to
 	Answered func(c *Call, result json.RawMessage, err error)
-	End      func() // says that a request has ended
+	End      func() // reports that a request has ended
 }
 
 // A Call is a host's request on its way to an upstream and back.
@@ -85,14 +85,14 @@ type Call struct {
 	Env        *Env
 	Server     *fleet.Peer
 	Route      Route
-	rootsAsked *ask.Question    // of its host, for which the call waits and no upstream
-	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil where it did not, or may for any time
-	began      time.Time        // where somebody observes
+	rootsAsked *ask.Question    // question to its host, for which the call waits
+	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil if it did not, or has no limit
+	began      time.Time        // set if there is an observer
 	sent       time.Time        // the same
 }
 
-// Dispatch sends a request to an upstream, starting that if need be, and answers
-// it with the upstream's answer.
+// Dispatch sends a request to an upstream, which it starts if necessary, and answers it with the
+// upstream's answer.
 func (env *Env) Dispatch(s *sessions.Session, r *host.Request, to Route) {
 	u, err := env.Fleet.For(s, to.Upstream)
 	if err != nil {
@@ -114,20 +114,20 @@ func (env *Env) Dispatch(s *sessions.Session, r *host.Request, to Route) {
 	c.SendOver(r, nil, nil)
 }
 
-// Pass sends a request that came by a link on to the link's upstream, as it is.
+// Pass forwards a request from a link to the link's upstream, unchanged.
 func (env *Env) Pass(s *sessions.Session, r *host.Request, to Route) error {
 	c, err := env.newCall(s, r, to)
 	if err != nil {
 		return err
 	}
-	c.Timeout = new(time.Duration) // it is limited where it comes from
+	c.Timeout = new(time.Duration) // the other replica limits it
 	c.SendOver(r, nil, nil)
 	return nil
 }
 
 func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// newCall returns a call, unless too much is held for its host.
+// newCall returns a call, unless too much memory is held for its host.
 func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, error) {
 	to.borrowed = r.Method == "tools/call"
 	c := &Call{Env: env, Server: env.Fleet.Of(to.Upstream), Route: to}
@@ -151,8 +151,8 @@ func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, 
 	return c, nil
 }
 
-// SendOver sends the request over conn, which release gives back, if its tool is what the
-// session was shown; nil is over the connection that admit returns, now or later.
+// SendOver sends the request over conn, which release releases, if its tool is unchanged since the
+// session was shown it. A nil conn means the connection that admit returns, now or later.
 // Conn.Start may call answered before it returns.
 func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 	waited := conn != nil
@@ -169,7 +169,7 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 		c.failUnsent(r, err)
 		return
 	}
-	if !conn.Copies() || conn.Era() != r.Era || r.Era == transports.Stateless { // its result may have a state for them
+	if !conn.Copies() || conn.Era() != r.Era || r.Era == transports.Stateless { // its result may have a state bound to them
 		c.clone()
 	}
 	params, err := c.translateEra(conn, r.Era)
@@ -207,14 +207,14 @@ func (c *Call) Ended() { c.Server.Calls.Remove(&c.Flight) }
 // Upstream implements call.Owner.
 func (c *Call) Upstream() any { return c.Server }
 
-// Notify implements transports.Peer: the progress of this call, or what came
-// on its own stream and so is for its host and no other.
+// Notify implements transports.Peer: it delivers the progress of this call, or messages on its own
+// stream, which are only for its host.
 func (c *Call) Notify(method string, params json.RawMessage) {
 	c.Server.NotifyIn(&c.Flight, method, params)
 }
 
-// Request implements transports.Peer: a server request on the call's own stream
-// is for the host that made the call.
+// Request implements transports.Peer: a server request on the call's own stream is for the host
+// that made the call.
 func (c *Call) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	return c.Server.RequestIn(ctx, &c.Flight, method, params)
 }

@@ -18,9 +18,8 @@ func (c *Call) State(id string) ask.State {
 	return ask.State{Call: id, Principal: c.Session.User, Upstream: c.Route.Upstream.Server.Name, Request: ask.Digest(c.Method, c.Route.Params)}
 }
 
-// resume takes a request that brings a requestState, and reports whether it is done
-// with. If not it goes on to its upstream, with that upstream's own state in the place
-// of the sealed one.
+// resume handles a request with a requestState, and reports whether it is done. If not, the request
+// continues to its upstream, with that upstream's own state in place of the sealed one.
 func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route, done bool) {
 	if to.opened || !ask.MayNeedInput(r.Method) {
 		return to, false
@@ -37,7 +36,7 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	state, ours := env.States.Open(text)
 	elsewhere := state.Upstream != to.Upstream.Server.Name
 	switch {
-	case ours && elsewhere && to.OnError != nil: // its upstream is among those that come next
+	case ours && elsewhere && to.OnError != nil: // the caller tries its upstream next
 		to.OnError(ask.Stale())
 		return to, true
 	case !ours, elsewhere, state.Principal != s.User, state.Request != ask.Digest(r.Method, to.Params), time.Now().Unix() > state.Expires:
@@ -56,7 +55,7 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	return to, true
 }
 
-// Forget gives up what a result, which the host will not see, would have continued.
+// Forget gives up the state in a result that the host will not see.
 func (env *Env) Forget(result json.RawMessage) {
 	text, _ := wire.Text(wire.Get(result, "requestState"))
 	state, ours := env.States.Open(text)

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// shownResult returns a result as its host is to see it, with the host's ids of tasks.
-// A task for a host that cannot follow it is an error; of another, stored is addTask's.
+// shownResult returns a result for the host, with the host's ids of tasks. A task for a host that
+// does not support tasks is an error; for another host, stored is the channel of addTask.
 func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
 	if r.Era == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result) {
 		return c.Env.States.SealOwn(result, c.State("")), nil, nil
@@ -53,9 +53,9 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 	return result, nil, nil
 }
 
-// observe tells who wants to know that the call has ended.
+// observe reports the end of the call to observers.
 func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error) {
-	if c.began.IsZero() || !c.Env.Observation.Enabled() { // it began while nobody wanted to know
+	if c.began.IsZero() || !c.Env.Observation.Enabled() { // there was no observer when it began
 		return
 	}
 	r := c.HostRequest()

@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// redirect reports whether a call is not to go to its upstream: its host has another of
-// the server, for its roots or its era, which it is sent to, or is asked for its roots first.
+// redirect reports whether a call must not go to its upstream. Its host has a separate upstream of
+// the server, for its roots or its era, to which it is sent, or is asked for its roots first.
 func (c *Call) redirect(r *host.Request) bool {
 	switch {
 	case c.needsRoots(r):
@@ -29,8 +29,8 @@ func (c *Call) redirect(r *host.Request) bool {
 	return true
 }
 
-// needsRoots reports whether a call is about to go to an upstream that serves more than the
-// roots of its host allow.
+// needsRoots reports whether a call is about to go to an upstream that serves more than the roots
+// of its host allow.
 func (c *Call) needsRoots(r *host.Request) bool {
 	u, s := c.Route.Upstream, c.Session
 	if u.Owner != "" || !s.Shares || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
@@ -43,8 +43,8 @@ func (c *Call) needsRoots(r *host.Request) bool {
 	return wire.Get(capabilities, "roots") != nil
 }
 
-// sendForRoots sends a call to the upstream for the roots of its host, which is asked for
-// them if need be.
+// sendForRoots sends a call to the upstream for the roots of its host, which is asked for them if
+// necessary.
 func (c *Call) sendForRoots(r *host.Request) {
 	s := c.Session
 	if q := c.rootsAsked; q != nil {
@@ -67,7 +67,7 @@ func (c *Call) sendForRoots(r *host.Request) {
 	}
 }
 
-// reroute sends a call to what its session has of its server.
+// reroute sends a call to its session's upstream of the server.
 func (c *Call) reroute(r *host.Request) {
 	u, err := c.Env.Fleet.For(c.Session, c.Route.Upstream)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 	}
 }
 
-// rootless is the failure of a call whose host did not say what its roots are.
+// rootless is the failure of a call whose host did not send its roots.
 func (c *Call) rootless(cause error) error {
 	return &transports.Failure{
 		Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent,

@@ -14,28 +14,27 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A result of the stateless era may ask for input: the host is to send its request
-// again, with the answers (MCP 2026-07-28, "Multi Round-Trip Requests"). A host of
-// the handshake era does not know that. It gets the questions as requests, and the
-// request is sent again from here.
+// A result of the stateless era may ask for input: the host is to repeat its request with the
+// answers (MCP 2026-07-28, "Multi Round-Trip Requests"). A host of the handshake era does not
+// know that. It gets the questions as requests, and the request is repeated from here.
 
-// maxRounds is how often a request is sent again with answers.
+// maxRounds is how many times a request is repeated with answers.
 const maxRounds = 10
 
-// emptyRoundPause comes before a request is sent again that was answered without a
-// question: that is how a server says that it is busy.
+// emptyRoundPause is the pause before repeating a request that was answered without a question:
+// that is how a server reports that it is busy.
 const emptyRoundPause = time.Second
 
-// A hostQuestion is one that a host has as a request.
+// A hostQuestion is a question sent to a host as a request.
 type hostQuestion struct {
-	key    json.RawMessage // under which the upstream wants the answer, a string with its quotes
+	key    json.RawMessage // of the answer, a string with its quotes
 	method string
 	answer func() (json.RawMessage, error)
 }
 
-// nextRound asks a host of the handshake era what the result of its request asks,
-// and sends the request again with the answers. It is called where the result is
-// read: the questions are sent in the order of the wire, and nothing is waited for.
+// nextRound asks a host of the handshake era the questions in the result of its request, and repeats
+// the request with the answers. It is called where the result is read: the questions are sent in
+// the order of the wire, without waiting.
 func (c *Call) nextRound(r *host.Request, result json.RawMessage) {
 	fail := func(err error) {
 		c.Env.Fail(c.Session, r, &transports.Failure{Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.Unknown, Cause: err,
@@ -83,9 +82,9 @@ func (c *Call) nextRound(r *host.Request, result json.RawMessage) {
 	})
 }
 
-// collect waits for the host's answers to all questions and returns them under the
-// upstream's keys. Once the host has refused to answer one, or ctx has ended, the
-// others are withdrawn: a result has no place for an error.
+// collect waits for the host's answers to all questions and returns them under the upstream's keys.
+// If the host refuses one, or ctx ends, the others are withdrawn: a result has no place for an
+// error.
 func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQuestion) (responses json.RawMessage, err error) {
 	if len(questions) == 0 {
 		select {

@@ -13,11 +13,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// urlsFirst, of the params that the host sent, returns the result by which a host of the stateless era hears of such an
-// error of an upstream of the handshake era, nil if it is another error or the host cannot show
-// URLs. Nothing is kept: the host makes the request again when the user has answered,
-// and the upstream refuses it again if that is not enough. The answers are none of the
-// upstream's; where one of them is no, the error stays.
+// urlsFirst converts the URL error of an upstream of the handshake era to the result that tells a
+// host of the stateless era about it. It returns nil for other errors, or if the host cannot
+// show URLs. No state is kept: the host repeats the request when the user has answered, and the
+// upstream refuses it again if that is not enough. The answers, in params, are not for the
+// upstream; if one of them is no, the error stays.
 func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err error) json.RawMessage {
 	var rpc *wire.Error
 	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !ask.MayNeedInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != fleet.CodeURLFirst {

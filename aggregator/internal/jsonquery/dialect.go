@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Models and people know more JSONPath than the RFC has. Two operators of filters are
-// read beside it:
+// Models and people use more JSONPath than the RFC has. Two additional operators of filters
+// are accepted:
 //
 //	@.name contains 'file'          contains(@.name, 'file')
 //	@.description =~ /file/i        search(@.description, '(?i)file')
 
-// moved says where text was replaced: from offset to in the new text on, it stands
-// from offset from on in the old one.
+// moved records a replacement: from offset to on, the new text equals the old one from offset
+// from on.
 type moved struct{ to, from int }
 
 // original returns the offset in the old text of one in the new.
@@ -28,8 +28,8 @@ func original(offset int, all []moved) int {
 	return at
 }
 
-// dialect returns the query in the words of the RFC. What it does not understand
-// stays, and is for the parser to refuse.
+// dialect translates the query to that of the RFC. Unknown parts are left for the parser to
+// refuse.
 func dialect(query string) (plain string, all []moved, err error) {
 	var out strings.Builder
 	keep := func(from, to int) {
@@ -86,7 +86,7 @@ func dialect(query string) (plain string, all []moved, err error) {
 	return out.String(), all, nil
 }
 
-// skipQuoted returns the offset behind the text in quotes that starts at i.
+// skipQuoted returns the offset after the quoted text that starts at i.
 func skipQuoted(s string, i int) int {
 	for j := i + 1; j < len(s); j++ {
 		switch s[j] {
@@ -99,7 +99,7 @@ func skipQuoted(s string, i int) int {
 	return len(s)
 }
 
-// skipPath returns the offset behind the path that starts with the @ or $ at i.
+// skipPath returns the offset after the path that starts with the @ or $ at i.
 func skipPath(s string, i int) int {
 	for i++; i < len(s); {
 		switch {
@@ -120,8 +120,7 @@ func skipPath(s string, i int) int {
 	return i
 }
 
-// closing returns the offset behind the bracket that closes the one at i, -1 if none
-// does.
+// closing returns the offset after the bracket that closes the one at i, -1 if there is none.
 func closing(s string, i int) int {
 	for depth := 0; i < len(s); {
 		switch s[i] {
@@ -156,8 +155,8 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// regexpAt reads a regular expression between slashes, which flags of Go's may
-// follow, or one in quotes.
+// regexpAt reads a regular expression between slashes, with optional flags of Go, or one in
+// quotes.
 func regexpAt(s string, i int) (expression string, end int, err error) {
 	if i >= len(s) || !strings.ContainsRune(`/'"`, rune(s[i])) {
 		return "", 0, errors.New("=~ wants a regular expression between slashes")
@@ -179,7 +178,7 @@ func regexpAt(s string, i int) (expression string, end int, err error) {
 	return expression, end, nil
 }
 
-// singleQuoted returns a text as a query writes it.
+// singleQuoted returns a text as a literal of a query.
 func singleQuoted(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }

@@ -1,6 +1,6 @@
-// Package jsonquery runs JSONPath queries (RFC 9535) over JSON texts, and returns parts of
-// the text as they stand in it. It also reads two operators of filters that the RFC does
-// not have (dialect.go).
+// Package jsonquery runs JSONPath queries (RFC 9535) over JSON texts, and returns parts of the
+// original text. It also supports two operators of filters that the RFC does not have
+// (dialect.go).
 package jsonquery
 
 import (
@@ -28,8 +28,8 @@ type Query struct {
 	loose bool // it may select members of an object in any order
 }
 
-// What a query costs grows with the number of values to the power of these, and nothing
-// ends one that runs. They are far from what anybody writes.
+// The cost of a query grows with the number of values to the power of these, and a running query
+// cannot be stopped. The limits are far above real queries.
 const (
 	maxQuery       = 1000 // bytes
 	maxDescendants = 2    // ".."
@@ -37,7 +37,7 @@ const (
 	maxUnions      = 16   // selectors in brackets, those of nested and following ones multiplied
 )
 
-// Parse reads a query. The error says where it is wrong.
+// Parse parses a query. The error contains the position.
 func Parse(text string) (*Query, error) {
 	if len(text) > maxQuery {
 		return nil, fmt.Errorf("it is longer than %d characters", maxQuery)
@@ -56,8 +56,8 @@ func Parse(text string) (*Query, error) {
 	return &Query{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
 }
 
-// affordable says what makes a query cost too much. Filters are run for each value, so
-// what they look for from the root must be one value.
+// affordable returns an error if a query costs too much. Filters are run for each value, so their
+// paths from the root must select one value.
 func affordable(query string, moved []moved) error {
 	descendants, wildcards, unions := 0, 0, 1
 	var open []byte     // brackets
@@ -103,8 +103,8 @@ func affordable(query string, moved []moved) error {
 	return nil
 }
 
-// functions are those of the RFC, and contains(), by which the dialect's operator is
-// written: a text has another in it, or an array has it as an element.
+// functions are those of the RFC, and contains(), which implements the dialect's operator: a text
+// contains another one, or an array contains an element.
 var functions = sync.OnceValue(func() *registry.Registry {
 	r := registry.New()
 	err := r.Register("contains", spec.FuncLogical, func(args []spec.FuncExprArg) error {
@@ -129,7 +129,7 @@ var functions = sync.OnceValue(func() *registry.Registry {
 	return r
 })
 
-// valueOf returns what an argument is, nil where a query selects nothing.
+// valueOf returns the value of an argument, nil if a query selects nothing.
 func valueOf(arg spec.PathValue) any {
 	if v := spec.ValueFrom(arg); v != nil {
 		return v.Value()
@@ -137,8 +137,8 @@ func valueOf(arg spec.PathValue) any {
 	return nil
 }
 
-// positioned returns an error of the library with the position in the text that was
-// given, counted from 1.
+// positioned returns an error of the library with the position in the original text, counted
+// from 1.
 func positioned(err error, text string, moved []moved) error {
 	what, position, found := strings.Cut(strings.TrimPrefix(err.Error(), jsonpath.ErrPathParse.Error()+": "), " at position ")
 	at := len(text) + 1
@@ -154,11 +154,11 @@ func (q *Query) singular() bool { return q.path.Query().Singular() != nil }
 
 // A Match is a part of a JSON text that a query selects.
 type Match struct {
-	Raw  json.RawMessage // as it stands there
+	Raw  json.RawMessage // as in the text
 	Path spec.NormalizedPath
 }
 
-// elements returns the elements of an array; anything else is its own only one.
+// elements returns the elements of an array; any other value is its own only element.
 func (m Match) elements() []Match {
 	if len(m.Raw) == 0 || m.Raw[0] != '[' {
 		return []Match{m}
@@ -180,7 +180,7 @@ func (q *Query) Find(text json.RawMessage) []Match {
 		at spec.NormalizedPath
 	}
 	found := make([]place, len(located))
-	names := false // members of one object are among them
+	names := false // whether there are members of one object
 	for i, n := range located {
 		found[i] = place{doc.at(n.Path), n.Path}
 		if i > 0 {
@@ -197,7 +197,7 @@ func (q *Query) Find(text json.RawMessage) []Match {
 	return matches
 }
 
-// differInName reports whether two places part at the name of a member.
+// differInName reports whether two places diverge at the name of a member.
 func differInName(a, b spec.NormalizedPath) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -208,10 +208,10 @@ func differInName(a, b spec.NormalizedPath) bool {
 	return false
 }
 
-// A node is a JSON value in both forms: for the library, and as it stands in the text.
+// A node is a JSON value in both forms: for the library, and as in the text.
 type node struct {
 	raw     json.RawMessage
-	order   int // of all values, as they stand in the text
+	order   int // of all values, in the order of the text
 	value   any
 	members map[string]*node
 	items   []*node
@@ -267,7 +267,7 @@ func plainValue(raw json.RawMessage) any {
 	return json.Number(raw)
 }
 
-// at returns the value at a place that the library found.
+// at returns the value at a place from the library.
 func (t *node) at(path spec.NormalizedPath) *node {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -280,8 +280,8 @@ func (t *node) at(path spec.NormalizedPath) *node {
 	return t
 }
 
-// All returns what a query selected of a JSON text: the value of a query that names
-// one, else an array of what matches.
+// All returns the selected part of a JSON text: the value if the query names one, otherwise an
+// array of the matches.
 func (q *Query) All(matches []Match) json.RawMessage {
 	if q.singular() && len(matches) == 1 {
 		return matches[0].Raw
@@ -290,8 +290,8 @@ func (q *Query) All(matches []Match) json.RawMessage {
 	return answer
 }
 
-// Within is All in at most limit bytes. shown are the matches that are in the answer as a
-// whole, note says how much is not.
+// Within is All in at most limit bytes. shown are the matches that are completely in the answer,
+// note describes the rest.
 func (q *Query) Within(matches []Match, limit int) (answer json.RawMessage, shown []Match, note string, err error) {
 	if q.singular() && len(matches) == 1 {
 		if len(matches[0].Raw) <= limit {

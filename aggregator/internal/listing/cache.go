@@ -17,7 +17,7 @@ import (
 // requestTimeout bounds each refresh.
 const requestTimeout = 30 * time.Second
 
-// An Env is what caches need of their aggregator.
+// An Env is the environment of the caches in their aggregator.
 type Env struct {
 	Context context.Context // ends with the aggregator
 	Log     *slog.Logger
@@ -28,7 +28,7 @@ type Env struct {
 	Work *work.Group
 
 	Published func(before *catalog.View) // the catalogue has changed
-	// Refreshed is told which lists of a connection, by notification, were fetched again.
+	// Refreshed is called with the refetched lists of a connection, by notification.
 	Refreshed func(u *lazy.Upstream, changed map[string]bool)
 	Keep      func(u *lazy.Upstream, l *catalog.Listing) // stores a listing
 }
@@ -40,9 +40,9 @@ type Cache struct {
 
 	mu         sync.Mutex
 	conn       *upstream.Conn    // the only one that may change the listing
-	last       *catalog.Listing  // what the catalogue has, nil before the first
-	digests    map[string]string // of its tools, by name; nil where they are not pinned
-	stale      map[string]bool   // the methods of lists to be fetched
+	last       *catalog.Listing  // in the catalogue, nil before the first
+	digests    map[string]string // of its tools, by name; nil if they are not pinned
+	stale      map[string]bool   // the methods of lists to fetch
 	changes    int               // how often a list became stale
 	fetched    time.Time         // when the last refresh ended
 	refreshing chan struct{}     // closed when refreshing ends; nil while nothing is fetched
@@ -55,8 +55,8 @@ func NewCache(env *Env, u *lazy.Upstream) *Cache {
 	return &Cache{env: env, upstream: u, stale: map[string]bool{}}
 }
 
-// Adopt makes a new connection and its listing the current ones. A change that was
-// announced meanwhile is fetched now, a list that failed later.
+// Adopt makes a new connection and its listing the current ones. A change that was announced
+// meanwhile is fetched now, a list that failed later.
 func (c *Cache) Adopt(conn *upstream.Conn, listed *catalog.Listing) {
 	c.publish(conn, listed, true)
 	c.refresh()
@@ -67,7 +67,7 @@ func (c *Cache) Adopt(conn *upstream.Conn, listed *catalog.Listing) {
 	}
 }
 
-// Invalidate has the lists fetched again that a notification names: one refresh runs at a
+// Invalidate schedules a refresh of the lists that a notification names: one refresh runs at a
 // time, and another follows if something changed meanwhile.
 func (c *Cache) Invalidate(changed string) {
 	for _, list := range Lists {
@@ -78,16 +78,15 @@ func (c *Cache) Invalidate(changed string) {
 	c.refresh()
 }
 
-// Refreshing returns a channel that is closed when the refresh under way has ended, nil
-// while absent.
+// Refreshing returns a channel that is closed when the current refresh ends, nil if there is
+// none.
 func (c *Cache) Refreshing() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refreshing
 }
 
-// Entries returns a list as the connection has listed it. ok is false where that is not
-// known.
+// Entries returns a list of the connection. ok is false if it is unknown.
 func (c *Cache) Entries(conn *upstream.Conn, list List) (entries []json.RawMessage, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +96,7 @@ func (c *Cache) Entries(conn *upstream.Conn, list List) (entries []json.RawMessa
 	return *list.of(c.last), true
 }
 
-// Digest returns the digest of a tool as the connection has listed it, "" where that is not
-// known.
+// Digest returns the digest of a listed tool of the connection, "" if unknown.
 func (c *Cache) Digest(conn *upstream.Conn, tool string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,16 +106,16 @@ func (c *Cache) Digest(conn *upstream.Conn, tool string) string {
 	return c.digests[tool]
 }
 
-// Pauses between attempts to fetch a list that failed: each is four times as long as the
-// one before.
+// Pauses between attempts to fetch a failed list: each is four times as long as the previous
+// one.
 const (
 	firstRetry = time.Second
 	lastRetry  = 20 * time.Minute
 )
 
-// retry asks for a list that failed until it is there, the connection ends or the pauses
-// are over. The refresh follows the first success: requests of hosts wait for a refresh,
-// and must not wait for a server that does not answer.
+// retry requests a failed list until it succeeds, the connection ends or the pauses are used up. The
+// refresh follows the first success: requests of hosts wait for a refresh, and must not wait
+// for a server that does not answer.
 func (c *Cache) retry(conn *upstream.Conn, list List) {
 	for pause := firstRetry; pause <= lastRetry; pause *= 4 {
 		select {
@@ -143,7 +141,7 @@ func (c *Cache) retry(conn *upstream.Conn, list List) {
 	}
 }
 
-// publish puts what a connection listed into the catalogue.
+// publish puts the listing of a connection into the catalogue.
 func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
 	before := c.env.Catalog.View()
 	if c.put(conn, listed, adopt) {
@@ -152,9 +150,9 @@ func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool
 	}
 }
 
-// put reports whether it changed the catalogue. A connection that is not current, or whose
-// upstream a new config has replaced, changes nothing. The locks are held over that check
-// and the change, but not over the indexing: the upstream's reader waits for them too.
+// put reports whether it changed the catalogue. A connection that is not current, or whose upstream
+// a new config has replaced, changes nothing. The locks are held during that check and the
+// change, but not during the indexing: the upstream's reader waits for them too.
 func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
 	name := c.upstream.Server.Name
 	indexed := c.env.Catalog.Index(name, listed)
@@ -189,8 +187,8 @@ func (c *Cache) refresh() {
 	}
 }
 
-// mayFetchLocked reports whether a list is stale and the connection is open. What becomes
-// stale without a connection waits for the next one.
+// mayFetchLocked reports whether a list is stale and the connection is open. Lists that become
+// stale without a connection wait for the next one.
 func (c *Cache) mayFetchLocked() bool {
 	return len(c.stale) > 0 && c.last != nil && c.conn.Err() == nil
 }
@@ -248,18 +246,18 @@ func (c *Cache) burst() (changes int, goesOn bool) {
 	return c.changes, time.Since(c.fetched) < quiet
 }
 
-// fetchStale fetches every stale list once, also those that become stale meanwhile, and
-// publishes them together. A list that cannot be fetched stays as it was; if the
-// connection ended, it is still stale.
+// fetchStale fetches every stale list once, including those that become stale meanwhile, and
+// publishes them together. A list that cannot be fetched is kept unchanged; if the connection
+// ended, it is still stale.
 func (c *Cache) fetchStale() {
-	defer c.env.Work.Recover() // or nothing would ever be fetched again
+	defer c.env.Work.Recover() // a panic would prevent all later refreshes
 	ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
 	defer cancel()
 	c.mu.Lock()
 	conn, next := c.conn, *c.last
 	c.mu.Unlock()
 	if conn.Err() != nil {
-		return // what is stale waits for the next one
+		return // stale lists wait for the next one
 	}
 	next.Failed = maps.Clone(next.Failed)
 	fetched, changed := map[string]bool{}, map[string]bool{}
@@ -299,8 +297,8 @@ func (c *Cache) takeStale(list List) bool {
 	return stale
 }
 
-// keep has the last listing stored: one write runs at a time, and another follows if the
-// listing has changed meanwhile.
+// keep stores the last listing: one write runs at a time, and another follows if the listing has
+// changed meanwhile.
 func (c *Cache) keep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

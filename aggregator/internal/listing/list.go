@@ -1,6 +1,6 @@
-// Package listing fetches what upstreams list and keeps the catalogue current: when a
-// server is loaded, when it announces a change, and between runs. It knows no session; the
-// aggregator is told of each change through [Env].
+// Package listing fetches the lists of upstreams and keeps the catalogue current: when a server is
+// loaded, when it announces a change, and between runs. It knows no session; [Env] notifies
+// the aggregator of each change.
 package listing
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A List is one of those that make up a listing.
+// A List is one of the lists of a listing.
 type List struct {
 	Capability string // that offers it
 	Method     string
@@ -28,7 +28,7 @@ type List struct {
 	of         func(*catalog.Listing) *[]json.RawMessage
 }
 
-// Lists begins with the tools, without which an upstream is of no use.
+// Lists begins with the tools, without which an upstream is useless.
 var Lists = []List{
 	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
@@ -40,7 +40,7 @@ var Lists = []List{
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
 }
 
-// Of returns the list that a method asks for.
+// Of returns the list of a method.
 func Of(method string) (_ List, ok bool) {
 	for _, list := range Lists {
 		if list.Method == method {
@@ -50,13 +50,13 @@ func Of(method string) (_ List, ok bool) {
 	return List{}, false
 }
 
-// otherLists bounds how long a load waits for resources and prompts once it has the tools,
-// at most half of what is left of load_timeout.
+// otherLists limits how long a load waits for resources and prompts once it has the tools, at most
+// half of the rest of load_timeout.
 const otherLists = 5 * time.Second
 
-// Fetch asks an upstream for everything it advertised, all lists at once. Only its tools
-// decide whether it can be used: any other list that fails, or takes much longer than they
-// do, is empty and named in Failed.
+// Fetch requests all advertised lists of an upstream concurrently. Only its tools determine whether
+// it can be used: any other list that fails, or takes much longer, is empty and named in
+// Failed.
 func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
 	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
@@ -88,7 +88,7 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 	return l, nil
 }
 
-// patienceWith returns how long the other lists are waited for when that of the tools is there.
+// patienceWith returns how long to wait for the other lists after that of the tools.
 func patienceWith(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(otherLists, time.Until(end)/2)
@@ -96,9 +96,9 @@ func patienceWith(ctx context.Context) time.Duration {
 	return otherLists
 }
 
-// fetch returns the entries of a list, none if its capability is not advertised. A list
-// that is advertised and not known is empty as well: real servers do this. A panic is an
-// error, because the caller waits for the goroutine.
+// fetch returns the entries of a list, none if its capability is not advertised. An advertised but
+// unknown list is empty as well: real servers do this. A panic is an error, because the caller
+// waits for the goroutine.
 func (list List) fetch(ctx context.Context, conn *upstream.Conn, log *slog.Logger) (entries []json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {

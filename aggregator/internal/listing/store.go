@@ -13,16 +13,15 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Store keeps what servers list between runs: it is read when a config is applied, and
-// written after each listing. What cannot be read or written is logged, and costs nothing
-// else.
+// A Store keeps the listings of servers between runs: it is read when a config is applied, and
+// written after each listing. Read and write errors are logged, and have no other effect.
 type Store struct {
 	*store.Store
 	Log    *slog.Logger
 	failed atomic.Bool // a failed write was logged
 }
 
-// LoadAll returns by name what servers listed in earlier runs.
+// LoadAll returns the listings of earlier runs, by server.
 func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 	all := map[string]*catalog.Stored{}
 	for _, server := range servers {
@@ -33,7 +32,7 @@ func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 		if err != nil {
 			s.Log.Warn("what a server listed in an earlier run is not used", "upstream", server.Name, "err", err)
 			if errors.Is(err, kv.ErrUnavailable) {
-				break // nor those of the others: they come when the store can be reached, see Follow
+				break // the others are unreachable too: Follow delivers them later
 			}
 		}
 		if stored != nil {
@@ -43,7 +42,7 @@ func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 	return all
 }
 
-// Follow calls listed with what other replicas list of servers, until ctx ends.
+// Follow calls listed with the listings that other replicas store, until ctx ends.
 func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func(name string, stored *catalog.Stored)) {
 	names := map[string]string{} // by key
 	for _, server := range servers {
@@ -74,7 +73,7 @@ func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func
 	}
 }
 
-// KeepListing stores what a server has listed.
+// KeepListing stores the listing of a server.
 func (s *Store) KeepListing(server schema.Server, l *catalog.Listing) {
 	switch err := s.Keep(server, l); {
 	case err == nil:

@@ -2,19 +2,19 @@ package notify
 
 import "slices"
 
-// The completion of an elicitation by URL is for the sessions whose hosts were asked.
+// The completion of an elicitation by URL is sent to the sessions whose hosts were asked.
 
 const (
-	// maxElicitations is how many of a session are remembered, of which the oldest go first.
+	// maxElicitations is how many are remembered per session; the oldest are dropped.
 	maxElicitations = 64
-	// maxElicitationID bounds the ids that are remembered.
+	// maxElicitationID limits the length of remembered ids.
 	maxElicitationID = 256
 )
 
-// An elicitation is named by its server.
+// An elicitation is identified by its server and id.
 type elicitation struct{ server, id string }
 
-// Elicited notes that a server asks the session's host to visit a URL.
+// Elicited records that a server asks the session's host to visit a URL.
 func (to *Recipient[S]) Elicited(server, id string) {
 	r, e := to.registry, elicitation{server, id}
 	r.mu.Lock()
@@ -33,7 +33,7 @@ func (to *Recipient[S]) Elicited(server, id string) {
 	r.elicited[e][to] = true
 }
 
-// forgetLocked undoes Elicited in the registry.
+// forgetLocked reverses Elicited in the registry.
 func (r *Registry[S]) forgetLocked(to *Recipient[S], e elicitation) {
 	if delete(r.elicited[e], to); len(r.elicited[e]) == 0 {
 		delete(r.elicited, e)

@@ -10,8 +10,8 @@ import (
 // Levels are those of log messages, the most verbose first (MCP, "Logging").
 var Levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// A Level is what a host asked for, in the stateless era the most verbose that a request
-// of its did; the zero value is nothing.
+// A Level is a host's requested log level. In the stateless era it is the most verbose level of its
+// requests. The zero value is none.
 type Level struct {
 	Params   json.RawMessage // of logging/setLevel
 	Severity int             // index in Levels
@@ -23,10 +23,10 @@ func Severity(level json.RawMessage) int {
 	return slices.Index(Levels, name)
 }
 
-// IsSet reports whether a level was asked for.
+// IsSet reports whether a level was requested.
 func (l Level) IsSet() bool { return l.Params != nil }
 
-// Covers reports whether a host that asked for a level gets what other asks for, too.
+// Covers reports whether a host that requested a level also gets the messages of other.
 func (l Level) Covers(other Level) bool {
 	return l.IsSet() && (!other.IsSet() || l.Severity <= other.Severity)
 }
@@ -39,10 +39,10 @@ func MoreVerbose(a, b Level) Level {
 	return b
 }
 
-// levelUses count, by severity, the sessions that asked for log messages of a level.
+// levelUses count, by severity, the sessions that requested a level.
 type levelUses [8]struct {
 	sessions int
-	params   json.RawMessage // of logging/setLevel, of one of them
+	params   json.RawMessage // of logging/setLevel, from one of them
 }
 
 func (all *levelUses) none() bool {
@@ -64,7 +64,7 @@ func (all *levelUses) add(level Level, n int) {
 	}
 }
 
-// verbose returns the most verbose level that is asked for.
+// verbose returns the most verbose requested level.
 func (all *levelUses) verbose() Level {
 	for severity, use := range all {
 		if use.sessions > 0 {
@@ -74,8 +74,8 @@ func (all *levelUses) verbose() Level {
 	return Level{}
 }
 
-// Logs reports whether a log message is at least as severe as asked, or its severity is not
-// known.
+// Logs reports whether a log message is at least as severe as asked, or its severity is
+// unknown.
 func Logs(asked int, params json.RawMessage) bool {
 	severity := Severity(wire.Get(params, "level"))
 	return severity < 0 || severity >= asked

@@ -9,17 +9,17 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Recipient is what one session is notified of: its log level, its subscriptions, and
+// A Recipient holds the notification state of one session: its log level, its subscriptions, and
 // the lists that its host has read.
 type Recipient[S any] struct {
 	ID      string
-	Server  string // the one that the session uses, "" for all; like what follows it is set before Join
+	Server  string // the server that the session uses, "" for all; this and the next fields are set before Join
 	User    string
 	Replica bool // the host is another replica
-	Shared  bool // the host is one of many of a run
+	Shared  bool // the host is one of many hosts of a run
 
 	session  S
-	number   int // in the order in which sessions came
+	number   int // in order of arrival
 	registry *Registry[S]
 	peer     transports.Peer // the host
 
@@ -28,24 +28,23 @@ type Recipient[S any] struct {
 	mu          sync.Mutex
 	initialized bool              // the handshake is over, the host may be notified
 	early       []json.RawMessage // log messages before that
-	ended       bool              // it asks for nothing any more
+	ended       bool              // no more requests for notifications are accepted
 	level       Level
 	subscribed  map[string]bool    // resource URIs
 	streams     map[string]Stream  // by the id of the request
-	read        map[string]version // by list: what the host read last, was told to read again, or would have read
+	read        map[string]version // by list: the last version that the host read, was notified of, or would have read
 }
 
-// Join makes a session known, whose host is peer.
+// Join registers a session, whose host is peer.
 func (to *Recipient[S]) Join(peer transports.Peer) {
 	to.peer = peer
 	to.registry.join(to)
 }
 
-// Leave has no notification of an upstream reach the session any more.
+// Leave excludes the session from notifications of upstreams.
 func (to *Recipient[S]) Leave() { to.registry.leave(to) }
 
-// End drops what the session asked for, and returns the resources that it was subscribed
-// to.
+// End drops the levels and subscriptions of the session, and returns the subscribed resources.
 func (to *Recipient[S]) End() (subscribed map[string]bool) {
 	to.SetLevel(Level{})
 	to.mu.Lock()
@@ -65,11 +64,11 @@ func (to *Recipient[S]) Ended() bool {
 	return to.ended
 }
 
-// mostEarly bounds the log messages that are kept until the handshake is over. A server that
-// is started for its host logs how that went.
+// mostEarly limits the log messages that are kept until the handshake is over. A server that is
+// started for its host logs its start.
 const mostEarly = 100
 
-// Initialize says that the handshake is over.
+// Initialize reports that the handshake is over.
 func (to *Recipient[S]) Initialize() {
 	to.mu.Lock()
 	early := to.early
@@ -80,14 +79,14 @@ func (to *Recipient[S]) Initialize() {
 	}
 }
 
-// Level returns which log messages the session asked for.
+// Level returns the log level of the session.
 func (to *Recipient[S]) Level() Level {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	return to.level
 }
 
-// SetLevel has the session ask for a level, unless it has ended.
+// SetLevel sets the log level, unless the session has ended.
 func (to *Recipient[S]) SetLevel(level Level) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -97,15 +96,15 @@ func (to *Recipient[S]) SetLevel(level Level) {
 	}
 }
 
-// WantsLog reports whether the host is to get a log message: not if only another session
-// asked for messages of that level. verbose is what the upstream was told.
+// WantsLog reports whether the host gets a log message: not if only another session requested
+// messages of that level. verbose is the level that the upstream was told.
 func (to *Recipient[S]) WantsLog(params json.RawMessage, verbose Level) bool {
 	level := to.Level()
 	return !level.IsSet() || level.Severity <= verbose.Severity || Logs(level.Severity, params)
 }
 
-// SetSubscribed says whether the host, if its session has not ended, is subscribed to a
-// resource, and reports whether that is a change.
+// SetSubscribed sets whether the host, unless its session has ended, is subscribed to a resource,
+// and reports whether that is a change.
 func (to *Recipient[S]) SetSubscribed(uri string, subscribed bool) (changed bool) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -132,7 +131,7 @@ func (to *Recipient[S]) AddStream(stream Stream) {
 	}
 }
 
-// RemoveStream undoes AddStream.
+// RemoveStream removes a stream.
 func (to *Recipient[S]) RemoveStream(stream Stream) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -142,7 +141,7 @@ func (to *Recipient[S]) RemoveStream(stream Stream) {
 	}
 }
 
-// topics returns all that the session is subscribed to.
+// topics returns all subscriptions of the session.
 func (to *Recipient[S]) topics() map[string]bool {
 	to.mu.Lock()
 	defer to.mu.Unlock()
@@ -155,8 +154,8 @@ func (to *Recipient[S]) topics() map[string]bool {
 	return all
 }
 
-// Notify sends a notification to the host: as it is after a handshake, else on every
-// stream that wants it.
+// Notify sends a notification to the host: unchanged after a handshake, otherwise on every stream
+// that wants it.
 func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
 	to.mu.Lock()
 	initialized := to.initialized

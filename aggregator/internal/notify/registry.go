@@ -8,32 +8,32 @@ import (
 	"sync"
 )
 
-// A Registry holds the sessions that are connected, and finds those that a notification of
-// an upstream is for. The cost of a log message or an update grows with its recipients, not
-// with all sessions: a run over HTTP has thousands, and upstreams' readers ask.
+// A Registry holds the connected sessions, and finds the recipients of upstreams' notifications. The
+// cost of a log message or an update grows with its recipients, not with all sessions: a run
+// over HTTP has thousands, and upstreams' readers call it.
 type Registry[S any] struct {
 	mu         sync.Mutex
 	lastNumber int
 	byID       map[string]*Recipient[S]
-	all        []S // in order, never changed; nil after one came or went
+	all        []S // in order, immutable; nil after one joined or left
 	groups     map[string]*group[S]
 	users      map[string]set[S]      // none is empty
 	elicited   map[elicitation]set[S] // none is empty
-	exclusive  []*Recipient[S]        // never changed
-	// exclusiveSessions are those of exclusive: every read of an upstream looks at them.
+	exclusive  []*Recipient[S]        // immutable
+	// exclusiveSessions are the sessions of exclusive: every read of an upstream uses them.
 	exclusiveSessions []S
 }
 
 type set[S any] map[*Recipient[S]]bool
 
-// A group is the sessions that use one server, or all servers, which is "".
+// A group is the set of sessions that use one server, or all servers, which is "".
 type group[S any] struct {
 	sessions    set[S]
-	replicas    set[S]         // of sessions those whose hosts are replicas
+	replicas    set[S]         // the sessions whose hosts are replicas
 	users       map[string]int // how many sessions each has
 	levels      levelUses
 	subscribers map[string]map[*Recipient[S]]int // by topic: how often each is subscribed
-	lengths     map[int]int                      // of the topics in subscribers: how many have it
+	lengths     map[int]int                      // number of topics in subscribers, by length
 }
 
 // NewRegistry returns a registry without sessions.
@@ -41,7 +41,7 @@ func NewRegistry[S any]() *Registry[S] {
 	return &Registry[S]{byID: map[string]*Recipient[S]{}, groups: map[string]*group[S]{}, users: map[string]set[S]{}, elicited: map[elicitation]set[S]{}}
 }
 
-// New returns the recipient of a new session. It is found after Join.
+// New returns the recipient of a new session. It is registered by Join.
 func (r *Registry[S]) New(session S) *Recipient[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Registry[S]) Get(id string) (s S, ok bool) {
 	return s, false
 }
 
-// All returns the sessions in the order in which they came. The slice is not to be changed.
+// All returns the sessions in order of arrival. The slice must not be changed.
 func (r *Registry[S]) All() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +72,8 @@ func (r *Registry[S]) All() []S {
 	return r.all
 }
 
-// Exclusive returns the sessions whose host is the only one of its run. The slice is not to
-// be changed.
+// Exclusive returns the sessions whose host is the only one of its run. The slice must not be
+// changed.
 func (r *Registry[S]) Exclusive() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +94,8 @@ func (r *Registry[S]) HasExclusive() bool {
 	return len(r.exclusive) > 0
 }
 
-// inOrder returns sessions in the order in which they came, each once, without those that
-// keep, unless it is nil, reports false for.
+// inOrder returns sessions in order of arrival, without duplicates and, unless keep is nil, without
+// those for which it reports false.
 func inOrder[S any](all []*Recipient[S], keep func(S) bool) []S {
 	slices.SortFunc(all, func(a, b *Recipient[S]) int { return cmp.Compare(a.number, b.number) })
 	sessions := make([]S, 0, len(all))
@@ -126,7 +126,7 @@ func (r *Registry[S]) groupsLocked(server string) (all []*group[S]) {
 	return all
 }
 
-// tidyLocked forgets a group that nobody is in.
+// tidyLocked removes an empty group.
 func (r *Registry[S]) tidyLocked(server string) {
 	if g := r.groups[server]; len(g.sessions)+len(g.subscribers) == 0 && g.levels.none() {
 		delete(r.groups, server)
@@ -152,7 +152,7 @@ func (r *Registry[S]) join(to *Recipient[S]) {
 	}
 }
 
-// leave forgets a session, but not what it asked for.
+// leave removes a session, but not its levels and subscriptions.
 func (r *Registry[S]) leave(to *Recipient[S]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +179,7 @@ func (r *Registry[S]) leave(to *Recipient[S]) {
 	r.tidyLocked(to.Server)
 }
 
-// setLevel counts a session that asks for another level of log messages than before.
+// setLevel counts a session that changes its level of log messages.
 func (r *Registry[S]) setLevel(to *Recipient[S], before, now Level) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

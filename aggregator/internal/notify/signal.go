@@ -1,8 +1,8 @@
-// Package notify finds the sessions that are to be notified: of what upstreams send
-// unasked, and of lists that have changed. A [Registry] holds the [Recipient] of each
-// session, which keeps what its host asked for; a [Source] is an upstream that notifies;
-// a [Snapshot] is what hosts can read at one moment. The package knows no surface and no
-// call: it returns sessions to the aggregator, as which it was given them.
+// Package notify finds the sessions to notify of messages that upstreams send unasked, and of
+// changed lists. A [Registry] holds the [Recipient] of each session, which records what its host
+// requested; a [Source] is an upstream that notifies; a [Snapshot] is the content of the lists
+// at one moment. The package knows no surface and no call: it returns sessions to the
+// aggregator in the aggregator's own type.
 package notify
 
 import (
@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// AnnounceDelay is how long changes are collected before hosts are notified: servers that
-// start together, or a server that announces each of its tools, are one change.
+// AnnounceDelay is how long changes are collected before hosts are notified: servers that start
+// together, or a server that announces each of its tools, are one change.
 const AnnounceDelay = 50 * time.Millisecond
 
-// A Signal holds one token while hosts may have to be notified of a change.
+// A Signal holds one token while a change may have to be announced to hosts.
 type Signal chan struct{}
 
 // NewSignal returns a signal without a token.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Set has hosts notified if they would read something else now. The last change always
-// gets out: a token stays in the channel until it is seen.
+// Set announces a possible change to hosts. The last change is never lost: a token stays in the
+// channel until it is received.
 func (s Signal) Set() {
 	select {
 	case s <- struct{}{}:

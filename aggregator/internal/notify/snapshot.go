@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// A Content is the lists as some views of the catalogue show them to hosts of a kind.
+// A Content is the lists that views of the catalogue show to one kind of hosts.
 type Content struct {
 	Views   *catalog.Views
 	Entries func(list listing.List, view *catalog.View) []json.RawMessage
@@ -20,14 +20,14 @@ type Content struct {
 	digests map[digestKey]func() [sha256.Size]byte // each computed when first needed
 }
 
-// A digestKey names a list as hosts of a view read it.
+// A digestKey identifies a list as read by hosts of a view.
 type digestKey struct {
 	method string
 	view   *catalog.View
 }
 
-// Result returns what a host reads that follows such tasks: {key: [entries…]}, every entry
-// as it came.
+// Result returns the list for a host with these kinds of tasks: {key: [entries…]}, every entry
+// unchanged.
 func (c *Content) Result(list listing.List, tasks catalog.Tasks) json.RawMessage {
 	entries := c.Entries(list, c.Views[tasks])
 	size := len(list.Key) + 8
@@ -50,7 +50,7 @@ func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]by
 	digest := c.digests[key]
 	if digest == nil {
 		digest = sync.OnceValue(func() (digest [sha256.Size]byte) {
-			defer c.Recover() // a list that cannot be rendered must not cost the others
+			defer c.Recover() // a list that cannot be rendered must not affect the others
 			return sha256.Sum256(c.Result(list, tasks))
 		})
 		if c.digests == nil {
@@ -62,26 +62,26 @@ func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]by
 	return digest()
 }
 
-// A Snapshot is what hosts of a kind can read at one moment: a function of the config and
-// the catalogue.
+// A Snapshot is the readable content for one kind of hosts at one moment: a function of the config
+// and the catalogue.
 type Snapshot struct {
 	*Content
 	Config   any             // a change of it is a new snapshot
-	Unloaded func() *Content // of a catalogue in which no lazy server was loaded in this run
+	Unloaded func() *Content // of a catalogue without lazy servers loaded in this run
 	// Pinned is for requests that are sessions of their own.
 	Pinned *Pinned
 
 	generation int64 // grows with every snapshot
 }
 
-// Snapshots holds the last ones, by the kind of host, so that sessions share digests.
+// Snapshots holds the latest ones, by kind of host, so that sessions share digests.
 type Snapshots[K comparable] struct {
 	mu         sync.Mutex
 	generation int64
 	last       map[K]*Snapshot
 }
 
-// Take returns the last snapshot for a kind of host if it is current, else now.
+// Take returns the last snapshot for a kind of host if it is current, otherwise current().
 func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -102,17 +102,17 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	return now
 }
 
-// A Pinned is the content that is shown until the config changes to a host which reads a
-// list but once, or whose provider caches requests by it: a function of the config and of
-// what was known when its session first listed, whatever is loaded afterwards. Servers that
-// start by themselves are in it as far as that list waited for them.
+// A Pinned is the content shown, until the config changes, to a host that reads a list only once,
+// or whose provider caches requests by it. It is a function of the config and of the catalogue
+// when its session first listed, whatever is loaded afterwards. It includes the servers that
+// start by themselves as far as that list waited for them.
 type Pinned struct {
 	mu      sync.Mutex
 	config  any
 	content *Content
 }
 
-// At returns the content at a snapshot: nil where nothing is pinned yet and, if not ready,
+// At returns the content at a snapshot: nil if nothing is pinned yet and, because ready is false,
 // nothing may be.
 func (p *Pinned) At(now *Snapshot, ready bool) *Content {
 	p.mu.Lock()
@@ -126,17 +126,17 @@ func (p *Pinned) At(now *Snapshot, ready bool) *Content {
 	return p.content
 }
 
-// A version stands for the bytes of a list.
+// A version identifies the bytes of a list.
 type version struct {
 	generation int64
 	digest     [sha256.Size]byte
 }
 
-// A Reading returns the content that a session's host reads of a list at a snapshot, nil
-// where that is not known yet.
+// A Reading returns the content that a session's host reads for a list at a snapshot, nil if it is
+// not known yet.
 type Reading func(list listing.List) *Content
 
-// versions returns those of the lists that are known.
+// versions returns the versions of the known lists.
 func (now *Snapshot) versions(tasks catalog.Tasks, reading Reading) map[string]version {
 	all := map[string]version{}
 	for _, list := range listing.Lists {
@@ -147,9 +147,9 @@ func (now *Snapshot) versions(tasks catalog.Tasks, reading Reading) map[string]v
 	return all
 }
 
-// Announce notifies the host of its lists that are not what it read last. A list that it
-// has not read counts from the moment when it would have been answered: what upstreams
-// bring while they start, settled is false then, is no change to it.
+// Announce notifies the host of lists that differ from what it read last. A list that it has not
+// read counts from the moment when it would have been answered: changes while upstreams start,
+// when settled is false, are not announced.
 func (to *Recipient[S]) Announce(now *Snapshot, tasks catalog.Tasks, reading Reading, settled bool) {
 	versions := now.versions(tasks, reading)
 	to.mu.Lock()
@@ -177,7 +177,7 @@ func (to *Recipient[S]) Announce(now *Snapshot, tasks catalog.Tasks, reading Rea
 	}
 }
 
-// CountFrom has the lists that the host has not read count as they are now.
+// CountFrom makes the present versions the reference for lists that the host has not read.
 func (to *Recipient[S]) CountFrom(now *Snapshot, tasks catalog.Tasks, reading Reading) {
 	versions := now.versions(tasks, reading)
 	to.mu.Lock()

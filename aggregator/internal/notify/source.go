@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A Source is an upstream whose notifications are for the sessions that see it.
+// A Source is an upstream whose notifications go to the sessions that see it.
 type Source[S any] struct {
 	Registry *Registry[S]
 	Server   string
-	Owned    bool    // it is not for all sessions that use the server
-	User     *string // whose it is then; nil where that is not known
-	Session  string  // or the session
+	Owned    bool    // it is not shared by all sessions that use the server
+	User     *string // its owner then; nil if unknown
+	Session  string  // or the session that owns it
 	Sees     func(S) bool
 }
 
@@ -35,10 +35,10 @@ func (src Source[S]) recipients() (all []*Recipient[S]) {
 	return all
 }
 
-// Sessions returns those that see the upstream, in the order in which they came.
+// Sessions returns the sessions that see the upstream, in order of arrival.
 func (src Source[S]) Sessions() []S { return inOrder(src.recipients(), src.Sees) }
 
-// Verbose returns the most verbose level of log messages that one of these asked for.
+// Verbose returns the most verbose log level that they requested.
 func (src Source[S]) Verbose() (verbose Level) {
 	r := src.Registry
 	if !src.Owned {
@@ -57,8 +57,8 @@ func (src Source[S]) Verbose() (verbose Level) {
 	return verbose
 }
 
-// Subscribers returns the sessions that are subscribed to one of these topics, or to a
-// resource that it is a part of.
+// Subscribers returns the sessions that are subscribed to one of these topics, or to a resource
+// that contains it.
 func (src Source[S]) Subscribers(topics ...string) []S {
 	var found []*Recipient[S]
 	if src.Owned {
@@ -85,8 +85,8 @@ func (src Source[S]) Subscribers(topics ...string) []S {
 	return inOrder(found, src.Sees)
 }
 
-// Subscriptions returns the topics that sessions which see the upstream are subscribed to,
-// each with one of these.
+// Subscriptions returns the topics that have subscribers among the sessions which see the upstream,
+// each with one of them.
 func (src Source[S]) Subscriptions() map[string]S {
 	all, subscribers := map[string]S{}, map[string][]*Recipient[S]{}
 	if !src.Owned {
@@ -113,8 +113,8 @@ func (src Source[S]) Subscriptions() map[string]S {
 	return all
 }
 
-// OfTask returns the sessions that are told of a task of a user: those of the user, and of
-// replicas, which know whom of their hosts it is for.
+// OfTask returns the sessions to notify of a user's task: those of the user, and those of replicas,
+// which know the host that it is for.
 func (src Source[S]) OfTask(user string) []S {
 	r := src.Registry
 	r.mu.Lock()
@@ -126,10 +126,10 @@ func (src Source[S]) OfTask(user string) []S {
 	return inOrder(all, src.Sees)
 }
 
-// Unsolicited returns the sessions that a message may be for which answers nothing: those
-// of shared runs that are calling, and, if it is about the upstream, all; if it is not,
-// those whose host is the only one. Where users differ, only those of users who are calling
-// are among them.
+// Unsolicited returns the sessions for a message that answers nothing. In shared runs these are the
+// sessions that are calling and, if the message is about the upstream, all; otherwise also those
+// whose host is the only one. If there are several users, only sessions of calling users are
+// included.
 func (src Source[S]) Unsolicited(calling []*Recipient[S], aboutUpstream bool) []S {
 	users := map[string]bool{}
 	var all []*Recipient[S]
@@ -161,8 +161,7 @@ func (src Source[S]) Unsolicited(calling []*Recipient[S], aboutUpstream bool) []
 	return inOrder(all, src.Sees)
 }
 
-// isOfOneUserLocked reports whether no two sessions that use a server are of different
-// users.
+// isOfOneUserLocked reports whether all sessions that use a server belong to one user.
 func (r *Registry[S]) isOfOneUserLocked(server string) bool {
 	users := map[string]bool{}
 	for _, g := range r.groupsLocked(server) {
@@ -176,8 +175,8 @@ func (r *Registry[S]) isOfOneUserLocked(server string) bool {
 	return len(users) <= 1
 }
 
-// Replicas returns the sessions of replicas that use the server. only is that there is one
-// such session, and no other.
+// Replicas returns the sessions of replicas that use the server. only reports that there is one such
+// session, and no other session.
 func (src Source[S]) Replicas() (replicas []S, only bool) {
 	r := src.Registry
 	r.mu.Lock()

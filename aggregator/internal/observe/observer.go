@@ -1,5 +1,5 @@
-// Package observe tells observers and the log of calls that have ended, and names failures
-// whose cause a host may not read.
+// Package observe reports ended calls to observers and to the log, and assigns references to
+// failures whose cause a host may not read.
 package observe
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// An Observer is told what happens, for metrics and for pages. Its functions are called
-// where it happens, so they must not block, and keep nothing of what they are given.
+// An Observer receives events, for metrics and for pages. Its functions are called synchronously, so
+// they must not block, and must not keep their arguments.
 type Observer struct {
-	// Call is told of a call that was for an upstream, when it has ended.
+	// Call is called when a call to an upstream has ended.
 	Call func(CallEnd)
-	// Session is told that a host has connected, or is gone.
+	// Session is called when a host has connected, or is gone.
 	Session func(SessionInfo, bool)
-	// Dropped is told of a notification that a host read too slowly for.
+	// Dropped is called for a notification that was dropped because the host reads too slowly.
 	Dropped func(SessionInfo)
-	// Own is told of a call that a tool of ours has answered by itself. It may be nil.
+	// Own is called for a call that one of dynmcp's own tools has answered. It may be nil.
 	Own func(OwnEnd)
-	// Wants reports whether calls are to be told of at present, and whether they are to keep
-	// a copy of their params until they have ended. Nil is calls without params.
+	// Wants reports whether calls are to be reported at present, and whether they must keep a
+	// copy of their params until they have ended. Nil means calls without params.
 	Wants func() (calls, params bool)
-	// Close is called when nothing more will be told. It may be nil.
+	// Close is called after the last event. It may be nil.
 	Close func()
 }
 
-// Join returns an observer that tells two others, of which either may be nil.
+// Join returns an observer that notifies two others, either of which may be nil.
 func Join(a, b *Observer) *Observer {
 	if a == nil {
 		return b
@@ -63,7 +63,7 @@ func (o *Observer) wants() (calls, params bool) {
 	return o.Wants()
 }
 
-// both returns one function of two of which either may be nil.
+// both combines two functions, either of which may be nil.
 func both[F any](a, b F, join func(a, b F) F) F {
 	switch {
 	case reflect.ValueOf(a).IsNil():
@@ -74,53 +74,53 @@ func both[F any](a, b F, join func(a, b F) F) F {
 	return join(a, b)
 }
 
-// An OwnEnd is a call that a tool of ours has answered by itself.
+// An OwnEnd is the end of a call that one of dynmcp's own tools has answered.
 type OwnEnd struct {
 	From       SessionInfo
 	Surface    string
 	Tool       string
 	Began, End time.Time
 	Failed     bool
-	Arguments  json.RawMessage // lent, as Result is
+	Arguments  json.RawMessage // valid only during the call, as Result is
 	Result     json.RawMessage
 	Queries    int // of a search
 	Shown      int // definitions that the answer shows
 }
 
-// A CallEnd is a call of a host that was for an upstream, and has ended.
+// A CallEnd is the end of a host's call to an upstream.
 type CallEnd struct {
 	Session     string
 	Upstream    string
 	Method      string
-	Tool        string // by the upstream's name; "" of other methods
+	Tool        string // the upstream's name; "" for other methods
 	TraceParent string // of the call's _meta, "" if absent (W3C Trace Context)
 	Began, End  time.Time
-	Sent        time.Time          // when the upstream was there to take it; zero of a call that was not sent
-	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or what a failure of ours is
+	Sent        time.Time          // when the upstream was ready to take it; zero if the call was not sent
+	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or the kind of dynmcp's failure
 	Outcome     transports.Outcome // whether it ran
 	Asked       int                // bytes of the params
 	Answered    int                // bytes of the result
 
 	From    SessionInfo     // whose call it is
 	Surface string          // how a tool was called
-	Rule    int             // of the policy that refused the call, 0 of any other
-	Params  json.RawMessage // where Observer.Wants asks for them; they stay as they are
-	Result  json.RawMessage // lent
+	Rule    int             // of the policy that refused the call, otherwise 0
+	Params  json.RawMessage // if Observer.Wants requests them; they must not change
+	Result  json.RawMessage // valid only during the call
 }
 
-// A SessionInfo says whose session it is.
+// A SessionInfo identifies a session.
 type SessionInfo struct {
 	ID     string
-	User   string // "" where users are not told apart
-	Server string // the one that it is about, "" is all
-	Host   string // what it calls itself, "" where that is not known
+	User   string // "" if users are not distinguished
+	Server string // the only server of the session, "" for all
+	Host   string // the name that it reports, "" if unknown
 
-	// Replica says that it is no host, but another replica that uses the server here. An
-	// Observer is not told of those, nor of their calls, which are counted there.
+	// Replica reports that the session belongs to another replica that uses the server here. An
+	// Observer is not notified of such sessions or of their calls.
 	Replica bool
 }
 
-// kinds are what failures of ours are called where they are counted.
+// kinds are the names of dynmcp's failures in metrics.
 var kinds = map[int64]string{
 	transports.CodeStartFailed:  "start_failed",
 	transports.CodeExited:       "exited",
@@ -141,13 +141,13 @@ var kinds = map[int64]string{
 	transports.CodeDenied:       "denied",
 }
 
-// An Reporter tells the observer and the log of calls.
+// A Reporter reports calls to the observer and the log.
 type Reporter struct {
 	*Observer // may be nil
 	Log       *slog.Logger
 }
 
-// Enabled reports whether somebody is told of each call.
+// Enabled reports whether calls are reported.
 func (o Reporter) Enabled() bool {
 	calls, _ := o.wants()
 	return calls || o.Log.Enabled(context.Background(), slog.LevelDebug)
@@ -159,15 +159,15 @@ func (o Reporter) KeepsParams() bool {
 	return params
 }
 
-// TellsOwn reports whether the observer is told of calls of tools of ours.
+// TellsOwn reports whether the observer is notified of calls of dynmcp's own tools.
 func (o Reporter) TellsOwn() bool {
 	calls, _ := o.wants()
 	return calls && o.Own != nil
 }
 
-// Ended tells of a call.
+// Ended reports a call.
 func (o Reporter) Ended(end CallEnd) {
-	if o.Log.Enabled(context.Background(), slog.LevelDebug) { // making the values costs each call allocations
+	if o.Log.Enabled(context.Background(), slog.LevelDebug) { // computing the values costs allocations for each call
 		o.Log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
 			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
 	}
@@ -176,7 +176,7 @@ func (o Reporter) Ended(end CallEnd) {
 	}
 }
 
-// KindOf says how a failure is counted.
+// KindOf returns the name of a failure in metrics.
 func KindOf(f *transports.Failure) string {
 	return cmp.Or(kinds[f.Code], strconv.FormatInt(f.Code, 10))
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// An OwnCall is a call of a tool of ours that is observed. Its methods may be called on nil,
-// which is one that is not.
+// An OwnCall is an observed call of one of dynmcp's own tools. Its methods do nothing on nil, which
+// stands for a call that is not observed.
 type OwnCall struct {
 	reporter Reporter
 	end      OwnEnd
 	shown    atomic.Int32 // definitions
-	passed   atomic.Bool  // it has made calls of others, which are told of by themselves
+	passed   atomic.Bool  // it has called other tools, which are reported themselves
 }
 
-// BeginOwn returns the call of a tool of ours to be told of when it is answered, nil where
+// BeginOwn returns the call of one of dynmcp's own tools, to be reported when it is answered, nil if
 // nobody observes.
 func (o Reporter) BeginOwn(surface, tool string, arguments json.RawMessage) *OwnCall {
 	if !o.TellsOwn() {
@@ -37,21 +37,21 @@ func (o Reporter) BeginOwn(surface, tool string, arguments json.RawMessage) *Own
 	return own
 }
 
-// Show counts a definition that the answer has.
+// Show counts a definition in the answer.
 func (own *OwnCall) Show() {
 	if own != nil {
 		own.shown.Add(1)
 	}
 }
 
-// Pass notes that the call has made calls of others.
+// Pass records that the call has called other tools.
 func (own *OwnCall) Pass() {
 	if own != nil {
 		own.passed.Store(true)
 	}
 }
 
-// End tells of the call and its answer, once.
+// End reports the call and its answer, once.
 func (own *OwnCall) End(from func() SessionInfo, result json.RawMessage, err error) {
 	if own == nil || own.passed.Swap(true) {
 		return

@@ -16,23 +16,23 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A FailureInfo is a failure whose cause a host was not told.
+// A FailureInfo is a failure whose cause was withheld from a host.
 type FailureInfo struct {
 	Reference string
 	Upstream  string
-	At        time.Time // when a host was first given the reference
-	Text      string    // the failure as the user of this machine reads it
+	At        time.Time // when a host first got the reference
+	Text      string    // the failure for the user of this machine
 }
 
-// keptFailures is how many failures are kept under their references.
+// keptFailures is how many failures are kept.
 const keptFailures = 64
 
-// References name failures for hosts of other users: equal failures have equal
+// References assign references to failures for hosts of other users. Equal failures have equal
 // references, so that a host which repeats its call adds nothing to the log.
 type References struct {
 	log      *slog.Logger
 	reserved bool   // the catalogue, which all hosts read, has no causes
-	key      []byte // without it a reference does not give away a cause that can be guessed
+	key      []byte // without it a reference would reveal a cause that can be guessed
 
 	mu   sync.Mutex
 	kept []FailureInfo // the last ones, oldest first
@@ -44,11 +44,11 @@ func NewReferences(log *slog.Logger, reserved bool) *References {
 	return &References{log: log, reserved: reserved, key: key}
 }
 
-// Reserve returns a failure as hosts of other users may read it, and logs its cause when
-// its reference is new.
+// Reserve returns the version of a failure for hosts of other users, and logs its cause when its
+// reference is new.
 func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
 	cause := f.Cause
-	if f.Code == transports.CodeBackingOff { // its text says when the next attempt is due
+	if f.Code == transports.CodeBackingOff { // its text contains the time of the next attempt
 		if inner := errors.Unwrap(cause); inner != nil {
 			cause = inner
 		}
@@ -78,14 +78,14 @@ func (rs *References) keep(info FailureInfo) bool {
 	return true
 }
 
-// All returns what is kept, oldest first.
+// All returns the kept failures, oldest first.
 func (rs *References) All() []FailureInfo {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return slices.Clone(rs.kept)
 }
 
-// Reason is an upstream's last failure in one line, as all hosts may read it.
+// Reason returns an upstream's last failure in one line, as all hosts may read it.
 func (rs *References) Reason(err error) string {
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		if rs.reserved {

@@ -1,6 +1,6 @@
-// Package permit has a person asked about a call where the policy wants that, and knows
-// what was answered: a host of the handshake era is asked while its call waits, one of the
-// stateless era with the result of its request, which it makes again with the answer.
+// Package permit asks a person about a call if the policy requires it, and stores the answers. A
+// host of the handshake era is asked while its call waits, one of the stateless era in the result
+// of its request, which it repeats with the answer.
 package permit
 
 import (
@@ -23,20 +23,20 @@ import (
 
 // A Question is about one call.
 type Question struct {
-	Of        any    // whose answer it is: the session, or the user of a request that has none
-	Lasts     bool   // Of is a session, for which an answer may hold
+	Of        any    // owner of the answer: the session, or the user of a request without one
+	Lasts     bool   // Of is a session, for which an answer may be valid
 	Principal string // the user
 	Rules     *policy.Rules
 	Verdict   policy.Verdict
 	Server    string
-	Tool      string // as people know it
+	Tool      string // for display
 	Arguments json.RawMessage
 
 	digest [sha256.Size]byte
 	shown  string // the arguments
 }
 
-// Prepare returns why a person cannot judge the arguments, nil if one can. It comes first.
+// Prepare returns why a person cannot judge the arguments, nil if one can. It is called first.
 func (q *Question) Prepare() error {
 	same, err := arguments.Canonical(q.Arguments)
 	if err != nil {
@@ -47,28 +47,28 @@ func (q *Question) Prepare() error {
 	return nil
 }
 
-// An answer is what a person said.
+// An answer is the answer of a person.
 type answer struct {
 	yes     bool
-	session bool      // for all calls of the tool that the rule is asked for, in this session
-	expires time.Time // of one that no call has taken
+	session bool      // for all calls of the tool under this rule, in this session
+	expires time.Time // of an answer that no call has used
 }
 
-// errDeclined says that the person does not want the call.
+// errDeclined means that the person declined the call.
 var errDeclined = errors.New("the person who was asked did not allow it")
 
-// Permits are what persons answered. The zero value with States is ready to use.
+// Permits stores the answers of persons. The zero value with States is ready to use.
 type Permits struct {
 	States *ask.States
 
 	mu     sync.Mutex
-	lasts  map[any]map[lasting]bool             // by whose they are
-	untold map[any]map[[sha256.Size]byte]answer // for requests that are made again
+	lasts  map[any]map[lasting]bool             // by owner
+	untold map[any]map[[sha256.Size]byte]answer // for requests that are repeated
 
 	waiting []*posed // the oldest first
 }
 
-// A lasting permit is for one tool, as one rule of one config has it asked for.
+// A lasting permit is for one tool under one rule of one config.
 type lasting struct {
 	rules        *policy.Rules
 	rule         int
@@ -79,8 +79,8 @@ func (q *Question) lasting() lasting {
 	return lasting{q.Rules, q.Verdict.Rule, q.Server, q.Tool}
 }
 
-// Answered returns what was said of the call before: nil that it is allowed, an error that
-// it is not. ok is false if nothing was.
+// Answered returns an earlier answer about the call: nil if it is allowed, otherwise an error. ok is
+// false if there is none.
 func (ps *Permits) Answered(q *Question) (err error, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -100,7 +100,7 @@ func (ps *Permits) Answered(q *Question) (err error, ok bool) {
 	return ps.keepLocked(q, a), true
 }
 
-// keepLocked keeps an answer that lasts, and returns it as an error.
+// keepLocked stores an answer that lasts, and returns it as an error.
 func (ps *Permits) keepLocked(q *Question, a answer) error {
 	if !a.yes {
 		return errDeclined
@@ -117,7 +117,7 @@ func (ps *Permits) keepLocked(q *Question, a answer) error {
 	return nil
 }
 
-// Drop forgets what was answered in a session.
+// Drop forgets the answers of a session.
 func (ps *Permits) Drop(of any) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -125,13 +125,13 @@ func (ps *Permits) Drop(of any) {
 	delete(ps.untold, of)
 }
 
-// Lacks says why the host with these capabilities cannot ask, "" if it can.
+// Lacks returns why the host with these capabilities cannot ask, "" if it can.
 func (q *Question) Lacks(capabilities json.RawMessage) string {
 	return ask.Lacks(capabilities, "elicitation/create", q.elicitation())
 }
 
-// Ask asks through a request of the handshake era, and returns nil if the call is allowed. What
-// Answer says first takes the place of the host's answer.
+// Ask asks through a request of the handshake era, and returns nil if the call is allowed. An earlier
+// Answer replaces the host's answer.
 func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, ask.InputWait, errors.New("nobody has answered"))
 	defer cancel()
@@ -153,15 +153,15 @@ func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question
 	return ps.keepLocked(q, read(said))
 }
 
-// Result returns the result that has a host of the stateless era ask.
+// Result returns the result that makes a host of the stateless era ask.
 func (ps *Permits) Result(q *Question) json.RawMessage {
 	state := ps.States.SealPermit(ask.State{Principal: q.Principal, Upstream: q.Server, Request: q.digest})
 	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"permit":{"method":"elicitation/create","params":%s}},"requestState":%s}`,
 		q.elicitation(), wire.Quote(state))
 }
 
-// Resume takes the answer that a request brings to a question of Result, out of its
-// params. The error says that it is not ours, or has expired.
+// Resume removes the answer to a question of Result from the params of a request and stores it. It is
+// an error if the state is not ours, or has expired.
 func (ps *Permits) Resume(r *host.Request, of any, principal string) error {
 	text, _ := wire.Text(r.Outline.Get(r.Params, "requestState"))
 	state, ours, ok := ps.States.OpenPermit(text, principal)
@@ -198,10 +198,10 @@ func read(said json.RawMessage) answer {
 	return answer{yes: yes, session: allow == "session"}
 }
 
-// mostShown bounds what is shown of arguments, in characters.
+// mostShown limits the displayed arguments, in characters.
 const mostShown = 2000
 
-// elicitation is what a host is asked: what would run, and for how long that is allowed.
+// elicitation returns the request to a host: what would run, and for how long that is allowed.
 func (q *Question) elicitation() json.RawMessage {
 	text := fmt.Sprintf("Allow a call of %s? It would run with these arguments:\n%s", display.Cut(display.Fold(q.Tool), 200), q.visible())
 	choices, titles := `["once"]`, `["Once"]`
@@ -212,7 +212,7 @@ func (q *Question) elicitation() json.RawMessage {
 		wire.Quote(text), choices, titles)
 }
 
-// visible returns the arguments as people are shown them.
+// visible returns the arguments for display.
 func (q *Question) visible() string {
 	shown := display.JSON(json.RawMessage(q.shown))
 	if cut := display.Prefix(shown, mostShown); len(cut) < len(shown) {

@@ -10,28 +10,28 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// A Waiting is a question that a host of the handshake era has not answered.
+// A Waiting is an unanswered question to a host of the handshake era.
 type Waiting struct {
 	ID        string    `json:"id"`
 	Tool      string    `json:"tool"`
-	Arguments string    `json:"arguments"` // as people are shown them
+	Arguments string    `json:"arguments"` // for display
 	Since     time.Time `json:"since"`
-	Lasts     bool      `json:"lasts"` // an answer may hold for the session
+	Lasts     bool      `json:"lasts"` // an answer may be valid for the session
 }
 
-// A posed is a question with the place for another answer than the host's.
+// A posed is a question that may be answered by somebody other than the host.
 type posed struct {
 	Waiting
 
 	answered context.CancelCauseFunc // withdraws the question from the host
-	said     *answer                 // nil until somebody else has answered
+	said     *answer                 // nil until it was answered elsewhere
 }
 
-// errElsewhere says that a question was answered by somebody else than the host.
+// errElsewhere means that a question was not answered by the host.
 var errElsewhere = errors.New("the question was answered elsewhere")
 
-// pose lists a question until withdraw is called. The context ends when another than the
-// host has answered.
+// pose lists a question until withdraw is called. The context ends when the question was answered
+// elsewhere.
 func (ps *Permits) pose(ctx context.Context, q *Question) (*posed, context.Context) {
 	ctx, answered := context.WithCancelCause(ctx)
 	w := &posed{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Lasts}, answered, nil}
@@ -41,8 +41,8 @@ func (ps *Permits) pose(ctx context.Context, q *Question) (*posed, context.Conte
 	return w, ctx
 }
 
-// withdraw takes a question from the list, and returns what another than the host has
-// answered, nil if nobody has.
+// withdraw removes a question from the list, and returns the answer from elsewhere, nil if there is
+// none.
 func (ps *Permits) withdraw(w *posed) *answer {
 	w.answered(nil)
 	ps.mu.Lock()
@@ -51,7 +51,7 @@ func (ps *Permits) withdraw(w *posed) *answer {
 	return w.said
 }
 
-// Waiting returns the questions without an answer, the oldest first.
+// Waiting returns the unanswered questions, the oldest first.
 func (ps *Permits) Waiting() []Waiting {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -62,8 +62,8 @@ func (ps *Permits) Waiting() []Waiting {
 	return all
 }
 
-// Answer answers a question in the place of the host, and reports whether it was waiting.
-// session allows what the question allows for a session.
+// Answer answers a question in place of the host, and reports whether it was waiting. session extends
+// the answer to the session, if the question permits that.
 func (ps *Permits) Answer(id string, yes, session bool) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

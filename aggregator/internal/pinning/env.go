@@ -11,15 +11,15 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// An Env is what pins act on.
+// An Env is the environment of pins.
 type Env struct {
 	Catalog   *catalog.Catalog
 	Current   func() *Pins               // of the config that is served
-	Config    sync.Locker                // keeps another config from taking its place
+	Config    sync.Locker                // held so that no other config is applied
 	Published func(before *catalog.View) // the catalogue has changed
 }
 
-// Follow reads the lock again whenever it may have changed, until ctx ends.
+// Follow rereads the lock whenever it may have changed, until ctx ends.
 func (e *Env) Follow(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
@@ -33,7 +33,7 @@ func (e *Env) Follow(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// Listed pins what a server has listed, if nothing of it is pinned yet.
+// Listed pins a server's listing, if nothing of it is pinned yet.
 func (e *Env) Listed(ctx context.Context, server schema.Server) {
 	p := e.Current()
 	if g := p.Guard(server.Name); g == nil || g.Pinned() {
@@ -44,7 +44,7 @@ func (e *Env) Listed(ctx context.Context, server schema.Server) {
 	}
 }
 
-// use has the catalogue show what the lock approves.
+// use updates the catalogue with the lock's approvals.
 func (e *Env) use(p *Pins) {
 	before := e.Catalog.View()
 	e.Config.Lock()
@@ -58,7 +58,7 @@ func (e *Env) use(p *Pins) {
 	}
 }
 
-// Refusal is the failure of a call whose tool is not listed as it was approved.
+// Refusal is the failure of a call whose tool differs from the approved one.
 func Refusal(server, tool string) error {
 	name := catalog.CommandWord(server + "/" + tool)
 	return &transports.Failure{
@@ -68,8 +68,8 @@ func Refusal(server, tool string) error {
 	}
 }
 
-// Note says of a tool that may be called that it is not as it was approved. first reports
-// whether that was not said before.
+// Note returns a warning for a tool that may be called but differs from the approved one. first
+// reports whether the warning is new.
 func Note(t *catalog.Tool, first func(what string) bool) string {
 	if t == nil || t.Unapproved == nil || !first("not approved: "+t.Name+" "+t.Unapproved.Now) {
 		return ""

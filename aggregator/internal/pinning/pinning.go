@@ -1,6 +1,6 @@
-// Package pinning holds the servers of one config to its lock of approved tools: it gives the
-// catalogue their guards, reads the lock again when it has changed, and pins what a server
-// lists when it is first used.
+// Package pinning applies the lock of approved tools to the servers of one config: it gives the
+// catalogue their guards, rereads a changed lock, and pins the listing of a server at its first
+// use.
 package pinning
 
 import (
@@ -14,22 +14,22 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Pins are those of one config. Nil is a config that has none.
+// Pins are the pins of one config. Nil is a config without pins.
 type Pins struct {
 	files  pins.Files
-	blocks map[string]bool                             // of the servers that are held to the lock, by name
-	runs   func(context.Context, schema.Server) string // which package; nil knows none
+	blocks map[string]bool                             // of the servers with pins, by name
+	runs   func(context.Context, schema.Server) string // returns the package of a server; may be nil
 	log    *slog.Logger
 
 	mu      sync.Mutex
 	text    []byte // of the lock, as it was read
-	problem error  // with it
+	problem error  // of reading it
 	guards  map[string]*pins.Guard
-	failed  bool // to pin was logged
+	failed  bool // a failure to pin was logged
 }
 
-// Of returns the pins of a config, nil where all servers are off: then nothing is read.
-// Definitions are kept in a directory, or with "" nowhere.
+// Of returns the pins of a config, nil if pins are off for all servers: then nothing is read.
+// Definitions are stored in the given directory; "" stores none.
 func Of(cfg *schema.Config, definitions string, runs func(context.Context, schema.Server) string, log *slog.Logger) *Pins {
 	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, runs: runs, log: log}
 	for _, s := range cfg.Servers {
@@ -44,7 +44,7 @@ func Of(cfg *schema.Config, definitions string, runs func(context.Context, schem
 	return p
 }
 
-// Guard returns the guard of a server, nil where it has none.
+// Guard returns the guard of a server, nil if it has none.
 func (p *Pins) Guard(server string) *pins.Guard {
 	if p == nil {
 		return nil
@@ -61,7 +61,7 @@ func (p *Pins) Guards() map[string]*pins.Guard {
 	return p.guards
 }
 
-// Reread reads the lock, and reports whether it is another one than before.
+// Reread rereads the lock, and reports whether it has changed.
 func (p *Pins) Reread() (changed bool) {
 	if p == nil {
 		return false
@@ -83,8 +83,8 @@ func (p *Pins) Reread() (changed bool) {
 	return true
 }
 
-// FirstUse pins what a server lists where nothing of it is pinned and that needs nobody's
-// approval. It reports whether it did.
+// FirstUse pins a server's listing if nothing of it is pinned and no approval is required. It reports
+// whether it did.
 func (p *Pins) FirstUse(ctx context.Context, server schema.Server, tools []pins.Tool) (pinned bool) {
 	guard := p.Guard(server.Name)
 	if guard == nil || guard.Blocks() || guard.Pinned() || guard.Broken() != nil {

@@ -1,5 +1,5 @@
-// Package remote says where the servers of a cluster run, and has the words that a replica
-// which runs a server and one that uses it say to each other.
+// Package remote decides where the servers of a cluster run, and implements the messages between the
+// replica that runs a server and one that uses it.
 package remote
 
 import (
@@ -18,37 +18,37 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A Placement says where a server runs, for one connection to it.
+// A Placement locates a server for one connection to it.
 type Placement struct {
-	// Stream leads to the replica that runs the server, whose ServeReplica is at its other
-	// end; nil is that it runs here.
+	// Stream leads to the replica that runs the server, with ServeReplica at its other end; nil
+	// if it runs here.
 	Stream io.ReadWriteCloser
 	// Release is called once, when nothing of the connection is left here: no process, no
 	// stream. It may be nil.
 	Release func()
-	// Lost is closed when the server must not run here any more, or the replica that runs
-	// it is gone: everything is ended at once. Nil is never.
+	// Lost is closed when the server must not run here any more, or the replica that runs it is
+	// gone: everything is ended at once. It may be nil.
 	Lost <-chan struct{}
-	// Moving is closed when the server is to run elsewhere: calls in flight may end, and
-	// later ones are placed again. Nil is never.
+	// Moving is closed when the server is to run elsewhere: calls in flight may end, and later
+	// ones are placed again. It may be nil.
 	Moving <-chan struct{}
-	// Fence has what runs here killed when its deadline passes, also while this process is
-	// stopped; nil is that nothing has.
+	// Fence kills the processes here at its deadline, even while this process is stopped. It
+	// may be nil.
 	Fence *guard.Fence
 }
 
-// PrincipalOwner begins the owner of an upstream that is one user's.
+// PrincipalOwner begins the owner of a single user's upstream.
 const PrincipalOwner = "principal "
 
-// MaxMoves is how often in a row a load begins again because the server moved meanwhile.
+// MaxMoves is how many times in a row a load restarts because the server moved meanwhile.
 const MaxMoves = 5
 
 // Open opens the connection to a server that runs here.
 type Open func(schema.Server, upstream.Options) (*upstream.Conn, error)
 
-// A Placer connects servers where they run.
+// A Placer connects servers at their place.
 type Placer struct {
-	// Place says where a server runs; nil is that everything runs here.
+	// Place decides where a server runs; nil means that everything runs here.
 	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
 	Work  *work.Group
 	// Wanted reports whether a server that has moved is loaded again at once.
@@ -57,7 +57,7 @@ type Placer struct {
 	here runningHere
 }
 
-// placed reports whether Place says where an upstream runs, and for which user.
+// placed reports whether Place decides where an upstream runs, and for which user.
 func (p *Placer) placed(u *lazy.Upstream) (principal string, ok bool) {
 	if p.Place == nil {
 		return "", false
@@ -71,7 +71,7 @@ func (p *Placer) placed(u *lazy.Upstream) (principal string, ok bool) {
 	return "", false
 }
 
-// Connect opens the connection to an upstream, here or where it runs.
+// Connect opens the connection to an upstream, here or on another replica.
 func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Server, opts upstream.Options, open Open) (*upstream.Conn, error) {
 	principal, ok := p.placed(u)
 	if !ok {
@@ -99,7 +99,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 	}
 	var conn *upstream.Conn
 	if placement.Stream != nil {
-		gone() // what runs elsewhere keeps nothing from running here
+		gone() // a server elsewhere does not block one here
 		conn = upstream.OpenReplica(server, placement.Stream, opts)
 	} else {
 		opts.Fence = placement.Fence
@@ -134,8 +134,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 	return conn, nil
 }
 
-// followMove loads an upstream again that runs elsewhere now, if that is not left to the
-// next call.
+// followMove reloads an upstream that now runs elsewhere, unless the next call does so.
 func (p *Placer) followMove(u *lazy.Upstream) {
 	if !p.Wanted(u) {
 		return
@@ -149,15 +148,15 @@ func (p *Placer) followMove(u *lazy.Upstream) {
 	})
 }
 
-// runningHere are the placed servers that run here, or have not quite ended: each runs
-// once, also while one is stopped and the next started. The zero value is ready to use.
+// runningHere are the placed servers that run here, or have not quite ended: each runs only once, even
+// while one is stopped and the next started. The zero value is ready to use.
 type runningHere struct {
 	mu   sync.Mutex
 	gone map[string]chan struct{} // closed when it has ended
 }
 
-// enter waits until nothing of a server runs here. gone says, as often as it likes, that
-// nothing does any more.
+// enter waits until nothing of a server runs here. gone reports the end of the new one; it may be
+// called repeatedly.
 func (h *runningHere) enter(ctx context.Context, server string) (gone func(), err error) {
 	for {
 		h.mu.Lock()

@@ -21,8 +21,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// HostEra returns the era in which another replica would speak to a server if it ran
-// there, which its first line tells, and the stream with that line.
+// HostEra returns the era that another replica uses for a server, from the first line of the stream,
+// and the stream including that line.
 func HostEra(ctx context.Context, stream io.ReadWriteCloser) (io.ReadWriteCloser, transports.Era, error) {
 	defer context.AfterFunc(ctx, func() { stream.Close() })()
 	in := bufio.NewReader(stream)
@@ -40,9 +40,9 @@ func HostEra(ctx context.Context, stream io.ReadWriteCloser) (io.ReadWriteCloser
 	}{io.MultiReader(bytes.NewReader(line), in), stream}, era, nil
 }
 
-// AcquireHere is Acquire of an upstream that must be this replica's own: a link to another
-// replica, which ran it before, is let go, and the error is upstream.ErrMoved when it may
-// not be started here any more.
+// AcquireHere is Acquire for an upstream that must be this replica's own: it retires a link to another
+// replica, which ran the server before. The error is upstream.ErrMoved when the server may not be
+// started here any more.
 func AcquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstream.Conn, func(), error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -71,12 +71,12 @@ func AcquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstre
 	return nil, nil, upstream.ErrMoved
 }
 
-// Unknown is the failure of a server that the replica which is to run it does not have.
+// Unknown is the failure if the replica that is to run a server does not know it.
 func Unknown(server string) error {
 	return &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that is to run it does not know it: its config is another")}
 }
 
-// Blame returns the failure that a server cannot be served for, nil if it is not to blame.
+// Blame returns the failure of a server that cannot be served, nil if it is not at fault.
 func Blame(server string, err error) json.RawMessage {
 	var failure *transports.Failure
 	switch {
@@ -90,7 +90,7 @@ func Blame(server string, err error) json.RawMessage {
 	return failure.Record()
 }
 
-// EndMessage says how the connection to a server has ended.
+// EndMessage returns the message that ends the connection to a server.
 func EndMessage(end transports.ReplicaEnd) [][]byte {
 	said, err := json.Marshal(end)
 	if err != nil {
@@ -99,18 +99,18 @@ func EndMessage(end transports.ReplicaEnd) [][]byte {
 	return message(transports.MethodReplicaEnded, said)
 }
 
-// RetiredMessage says that the connection to a server takes no more calls.
+// RetiredMessage returns the message that the connection takes no more calls.
 func RetiredMessage() [][]byte { return message(transports.MethodReplicaRetired, []byte(`{}`)) }
 
-// message returns a notification of ours, beside what is the server's.
+// message returns a notification of dynmcp's own, distinct from those of the server.
 func message(method string, said json.RawMessage) [][]byte {
 	message := wire.Notification(wire.Quote(method))
 	message[len(message)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, said)
 	return message
 }
 
-// Introduction returns what a server said of itself, as the answer to initialize or to
-// server/discover. It speaks the era of that request.
+// Introduction returns a server's description as the answer to initialize or to server/discover, in
+// the era of that request.
 func Introduction(info *upstream.ServerInfo, era transports.Era) json.RawMessage {
 	said := bytes.Clone(info.Extra)
 	if !wire.IsObject(said) {
@@ -137,13 +137,13 @@ func Introduction(info *upstream.ServerInfo, era transports.Era) json.RawMessage
 	return said
 }
 
-// pagePrefix begins the cursors of Page, pageBytes is how long its pages are at least.
+// pagePrefix begins the cursors of Page, pageBytes is the minimal size of its pages.
 const (
 	pagePrefix = "dynmcp-"
 	pageBytes  = 1 << 20
 )
 
-// PageAt returns where the page of a request begins; ok is false if the page is the server's.
+// PageAt returns the start of the requested page; ok is false if the page is the server's.
 func PageAt(params json.RawMessage) (from int, ok bool) {
 	cursor := wire.Get(params, "cursor")
 	if cursor == nil {
@@ -155,7 +155,7 @@ func PageAt(params json.RawMessage) (from int, ok bool) {
 	return from, ok && err == nil && from >= 0
 }
 
-// Page returns a page of a list as the server listed it.
+// Page returns a page of a list in the server's format.
 func Page(key string, entries []json.RawMessage, from int) json.RawMessage {
 	out := fmt.Appendf(nil, `{%q:[`, key)
 	at := min(from, len(entries))

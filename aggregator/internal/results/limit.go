@@ -22,8 +22,8 @@ func Limits(cfg *schema.Config) bool {
 	})
 }
 
-// Overrides returns those of an entry of the config with no limit of results above most
-// characters, where that is not 0.
+// Overrides returns the overrides of an entry with limits of results reduced to at most most
+// characters, unless most is 0.
 func Overrides(of map[string]schema.ToolOverride, most int) map[string]schema.ToolOverride {
 	all := maps.Clone(of)
 	for tool, o := range all {

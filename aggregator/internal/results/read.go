@@ -12,17 +12,17 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Query is what a host asks of a result that it has seen in part: the text from an
-// offset on, the places where a pattern matches, or what a JSONPath query selects.
+// A Query requests a part of a result that was cut: the text from an offset on, the places where a
+// pattern matches, or the result of a JSONPath query.
 type Query struct {
-	Tool, Handle string // to ask again with
+	Tool, Handle string // for the next query
 	Most         int    // UTF-16 units of one answer
 
 	JSONPath, Grep string
 	Offset, Limit  int // in UTF-16 units; a Limit of 0 is Most
 }
 
-// contents says what a result has: "text of 103000 characters, image/png of 41000".
+// contents describes a result: "text of 103000 characters, image/png of 41000".
 func contents(result json.RawMessage) string {
 	var said []string
 	for item := range wire.Elements(wire.Get(result, "content")) {
@@ -53,8 +53,7 @@ func itemText(item json.RawMessage) (string, bool) {
 	return wire.Text(wire.Get(item, "resource", "text"))
 }
 
-// textOf returns the texts of a result, a line each, or its structured content
-// where it has none.
+// textOf returns the texts of a result, a line each, or its structured content if it has none.
 func textOf(result json.RawMessage) string {
 	var texts []string
 	for item := range wire.Elements(wire.Get(result, "content")) {
@@ -94,7 +93,7 @@ func (q Query) page(text string) (json.RawMessage, error) {
 	}
 	skipped := display.Prefix(text, q.Offset)
 	shown := display.Prefix(text[len(skipped):], limit)
-	if shown == "" { // the limit is half of a character
+	if shown == "" { // the limit is half of a surrogate pair
 		shown = display.Prefix(text[len(skipped):], 2)
 	}
 	from := display.Units(skipped)
@@ -105,9 +104,9 @@ func (q Query) page(text string) (json.RawMessage, error) {
 	return Text(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, wire.Quote(q.Handle), end)), nil
 }
 
-// What is shown of a line in which the pattern matches.
+// The parts of a line that are shown for a match.
 const (
-	longLine  = 400 // bytes; of a longer one what is around the match
+	longLine  = 400 // bytes; of a longer line, only the text around the match is shown
 	aroundHit = 150
 )
 
@@ -143,8 +142,8 @@ func (q Query) matches(text string) (json.RawMessage, error) {
 	return Text(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, wire.Quote(q.Handle))), nil
 }
 
-// hits returns the parts of a line to be shown: the line, or of a long one what is
-// around each match.
+// hits returns the parts of a line to show: the whole line, or if it is long, the text around each
+// match.
 func hits(pattern *regexp.Regexp, line string) [][2]int {
 	if len(line) <= longLine {
 		if pattern.MatchString(line) {
@@ -168,8 +167,8 @@ func hits(pattern *regexp.Regexp, line string) [][2]int {
 	return parts
 }
 
-// selected returns what a query selects of the result, in which texts that are JSON are
-// that. An image, a sound or a blob is there whole, as itself.
+// selected returns the result of a query over the result, whose JSON texts are parsed. Selected
+// images, sounds and blobs are returned whole.
 func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	query, err := jsonquery.Parse(q.JSONPath)
 	if err != nil {
@@ -196,7 +195,7 @@ func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	return Text(string(answer), note), nil
 }
 
-// unfolded returns a result in which each text that is a JSON object or array is that.
+// unfolded returns a result in which each text that is a JSON object or array is parsed.
 func unfolded(result json.RawMessage) json.RawMessage {
 	var edits []wire.Edit
 	for item := range wire.Elements(wire.Get(result, "content")) {

@@ -15,10 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Nothing is cut silently, and what is not text is there whole or not at all.
+// Cuts are always announced, and content that is not text is kept whole or removed.
 
-// Shape returns a result as the tool's render_mode and max_output_chars want it, the
-// result itself if they want nothing else. What is cut leaves room for so many characters.
+// Shape applies the tool's render_mode and max_output_chars to a result. It returns the result itself
+// if nothing changes. A cut leaves room characters free.
 func Shape(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMessage, cut bool) {
 	content := wire.Get(result, "content")
 	if len(content) == 0 || content[0] != '[' { // a task, or a question
@@ -46,10 +46,10 @@ func Shape(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMe
 	return wire.Set(result, "content", o.content()), cut
 }
 
-// An output is a result on its way to be made shorter.
+// An output is a result that is being shortened.
 type output struct {
 	most       int // characters that the config allows
-	limit      int // the same, less what is to be left free
+	limit      int // the same, less the room to leave free
 	items      []item
 	structured json.RawMessage // nil if absent or removed
 }
@@ -58,8 +58,8 @@ type output struct {
 type item struct {
 	raw   json.RawMessage
 	text  string          // of a text
-	value json.RawMessage // of a text that is a JSON object or array, and of a resource with a text: what keeps its structure
-	data  string          // what the data is, of an image, a sound or a blob
+	value json.RawMessage // JSON value of a text that is an object or array, and of a resource with a text: keeps its structure
+	data  string          // description of the data of an image, a sound or a blob
 	chars int
 }
 
@@ -90,7 +90,7 @@ func readItem(raw json.RawMessage) item {
 	return i
 }
 
-// structureOf returns a text that is a JSON object or array as such, else nil.
+// structureOf returns a text that is a JSON object or array as JSON, otherwise nil.
 func structureOf(text string) json.RawMessage {
 	trimmed := strings.TrimSpace(text)
 	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && wire.Valid([]byte(trimmed)) {
@@ -99,8 +99,7 @@ func structureOf(text string) json.RawMessage {
 	return nil
 }
 
-// chars is the size of the whole. Structured content that says the same as the text is
-// counted once.
+// chars returns the total size. Structured content that repeats the text is counted once.
 func (o *output) chars() int {
 	n := 0
 	for _, i := range o.items {
@@ -112,9 +111,9 @@ func (o *output) chars() int {
 	return n
 }
 
-// repeats reports whether the structured content says what the texts say: it is one of
-// them, or the texts, or an object with nothing but that. Servers write it so whose tools
-// return a text: {"content": "…"}, {"result": "…"}.
+// repeats reports whether the structured content repeats the texts: it is one of them, or all of them,
+// or an object with nothing else. Servers wrap the text of a tool like this: {"content": "…"},
+// {"result": "…"}.
 func (o *output) repeats() bool {
 	says := []json.RawMessage{o.structured}
 	if wire.IsObject(o.structured) {
@@ -170,8 +169,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// joinTexts makes one text of all. Structured content goes: hosts would show it in
-// the place of the text.
+// joinTexts joins all texts to one. It removes structured content, which hosts would show in place of
+// the text.
 func (o *output) joinTexts() bool {
 	var texts []string
 	var rest []item
@@ -190,8 +189,8 @@ func (o *output) joinTexts() bool {
 	return true
 }
 
-// shorten brings the output within its limit: data goes first, the largest first, and
-// then what is left of the texts becomes one, with the structure that they have.
+// shorten reduces the output to its limit: it removes data, the largest first, and then joins and
+// shortens the texts, keeping their structure.
 func (o *output) shorten() {
 	for o.chars() > o.limit {
 		largest := -1
@@ -263,9 +262,9 @@ const (
 	leastList   = 2
 )
 
-// shortenJSON returns a JSON value in at most so many characters, where that can be had
-// with its structure: the longest strings become shorter first, all to one length, then
-// the longest lists. Else it is a string with the beginning of the value.
+// shortenJSON returns a JSON value in at most limit characters, with its structure if possible: first
+// the longest strings are cut, all to one length, then the longest lists. Otherwise it returns a
+// string with the beginning of the value.
 func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 	fits := func(longestString, longestList int) []byte {
 		s := shortening{longestString: longestString, longestList: longestList, room: limit}
@@ -293,8 +292,8 @@ func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 	})
 }
 
-// largest returns what try gives for the largest number from least to most for which
-// it gives something, nil if absent.
+// largest returns the result of try for the largest number from least to most for which it is not nil,
+// nil if there is none.
 func largest(least, most int, try func(n int) []byte) json.RawMessage {
 	best := try(least)
 	if best == nil {
@@ -311,13 +310,12 @@ func largest(least, most int, try func(n int) []byte) json.RawMessage {
 	return best
 }
 
-// A shortening writes a value with strings and lists of no more than so many characters
-// and elements. It stops when there is no room.
+// A shortening writes a value with limited strings and lists. It stops when there is no room.
 type shortening struct {
 	longestString, longestList int
 
 	out  []byte
-	room int // in characters; negative where there was not enough
+	room int // in characters; negative if it was not enough
 }
 
 func (s *shortening) write(part []byte) {
@@ -352,8 +350,8 @@ func (s *shortening) value(raw json.RawMessage) {
 	}
 }
 
-// list writes the elements of an array or the members of an object: if they are too
-// many the first and the last of them, with their number between.
+// list writes the elements of an array or the members of an object. If there are too many, it writes the
+// first and the last ones, with the number of the omitted ones between them.
 func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byte, left func(n int) string) {
 	s.write([]byte{open})
 	head, tail := len(values), len(values)

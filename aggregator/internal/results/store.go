@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Bounds of what is kept. What exceeds one drops the oldest results.
+// Limits of the store. Exceeding one drops the oldest results.
 const (
 	keptFor      = time.Hour
 	maxUserBytes = 256 << 20 // of one user's results
 	MaxOfUser    = 64        // of one user's results
-	maxBytes     = 1 << 30   // of all: results of the user with the most bytes are dropped
-	maxResults   = 512       // of all, each of which has a descriptor: the same by number
+	maxBytes     = 1 << 30   // of all users: results of the user with the most bytes are dropped
+	maxResults   = 512       // of all users, since each needs a descriptor: the same by number
 )
 
 var errClosed = errors.New("dynmcp is shutting down")
 
-// A Store keeps results that reached their host only in part, so that it can read on. Each
-// is in a file that nobody else can read and that is gone with the process, however that
-// ends. What a user's calls returned is for that user's sessions. The zero Store is empty.
+// A Store keeps results that their host got only in part, so that it can read on. Each is in a file
+// that nobody else can read and that disappears with the process, however it ends. A user's
+// results are visible only to that user's sessions. The zero Store is empty.
 type Store struct {
 	mu     sync.Mutex
-	dir    string  // made with the first result; "" before
+	dir    string  // created with the first result; "" before
 	all    []*kept // the oldest first
 	closed bool
 }
@@ -43,9 +43,9 @@ type kept struct {
 	expiry *time.Timer
 }
 
-// Add keeps a result and returns the handle under which Get finds it. The handle ends in
-// the name of this replica, unless that is "", so that others know where to ask. Nobody can
-// guess the rest.
+// Add stores a result and returns the handle for Get. The handle ends in the name of this replica,
+// unless that is "", so that other replicas know where it is. The rest of the handle cannot be
+// guessed.
 func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (handle string, err error) {
 	if len(result) > maxUserBytes {
 		return "", fmt.Errorf("it is larger than %d MB", maxUserBytes>>20)
@@ -59,8 +59,7 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 	if err != nil {
 		return "", err
 	}
-	// Where a file may go while it is open, nothing is left even after SIGKILL.
-	// Elsewhere remove does it.
+	// If an open file can be removed, nothing is left even after SIGKILL. Elsewhere remove does it.
 	_ = os.Remove(file.Name())
 	if _, err := file.Write(result); err != nil {
 		(&kept{file: file}).remove()
@@ -87,8 +86,8 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 	return handle, nil
 }
 
-// trimLocked takes out the results that exceed a bound: of a user who has more than its
-// own share, else of the one who has the most.
+// trimLocked removes the results that exceed a limit: those of a user with more than its own share,
+// otherwise those of the user with the most.
 func (s *Store) trimLocked(user string) (dropped []*kept) {
 	for {
 		count, size, total := map[string]int64{}, map[string]int64{}, int64(0)
@@ -122,7 +121,7 @@ func withMost(of map[string]int64) (user string) {
 	return user
 }
 
-// directory returns where results are kept.
+// directory returns the directory of the results.
 func (s *Store) directory() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package results is about the results of tools, as bytes: those of our own tools, and what
-// is changed in those of servers. A result stays the bytes that came unless the config limits
-// or renders it (shape.go). What is cut is kept, and can be read on (store.go, read.go).
+// Package results builds and changes results of tools, as bytes. A result is forwarded unchanged
+// unless the config limits or renders it (shape.go). A result that was cut is stored, and can be
+// read on (store.go, read.go).
 package results
 
 import (
@@ -12,8 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Text returns the result of a tool that answers with texts, of which empty ones are left
-// out.
+// Text returns a tool result with these texts, without empty ones.
 func Text(texts ...string) json.RawMessage {
 	out := []byte(`{"content":[`)
 	for _, text := range texts {
@@ -28,7 +27,7 @@ func Text(texts ...string) json.RawMessage {
 	return append(out, "]}"...)
 }
 
-// Error returns a result that tells the model what went wrong.
+// Error returns a result that reports an error to the model.
 func Error(text string) json.RawMessage {
 	return wire.Set(Text(text), "isError", []byte("true"))
 }
@@ -52,16 +51,16 @@ func Append(result json.RawMessage, text string) json.RawMessage {
 	return wire.Replace(result, wire.Edit{Span: wire.Span{Off: content.Off + content.Len - 1, Len: 1}, With: item})
 }
 
-// maxComplaint is the longest result, in bytes, in which a complaint is looked for: large
-// results are not read again on their way.
+// maxComplaint is the largest result, in bytes, that is searched for a complaint: large results are
+// not scanned again.
 const maxComplaint = 16 << 10
 
-// complaint matches how servers say that an input does not fit, those of the
-// official SDKs first: some do so as a result, not as the error -32602.
+// complaint matches messages of servers about an invalid input, those of the official SDKs first.
+// Some servers send them as a result, not as the error -32602.
 var complaint = lazyregexp.New(`(?i)-32602|validation error|validation failed|invalid (arguments?|params?|parameters?|input)\b|required property|missing required|invalid_type|unexpected keyword argument|unrecognized_keys`)
 
-// Complains reports whether a result says that the input of the call did not fit. outline
-// is of the result, and may be nil.
+// Complains reports whether a result says that the input of the call was invalid. outline describes the
+// result, and may be nil.
 func Complains(result json.RawMessage, outline *wire.Outline) bool {
 	if len(result) > maxComplaint || string(outline.Get(result, "isError")) != "true" {
 		return false
@@ -70,7 +69,7 @@ func Complains(result json.RawMessage, outline *wire.Outline) bool {
 	return complaint().Match(list) && len(list) >= 2 && list[0] == '['
 }
 
-// Note is added to a result that was cut: what the whole has, and how tool reads on in it.
+// Note is added to a result that was cut: it describes the whole, and how tool reads on in it.
 func Note(whole json.RawMessage, tool, handle string) string {
 	quoted := wire.Quote(handle)
 	way := tool + " "
@@ -80,11 +79,10 @@ func Note(whole json.RawMessage, tool, handle string) string {
 	return fmt.Sprintf(`[The whole result (%s) is kept for an hour: %s{"result": %s, "jsonpath": "$.content[0]"} takes parts of it.]`, contents(whole), way, quoted)
 }
 
-// NoteRoom is about how many UTF-16 units a Note has.
+// NoteRoom is the approximate size of a Note, in UTF-16 units.
 const NoteRoom = 320
 
-// OfTexts returns a result with its texts as change leaves them. What is no text stays
-// behind them.
+// OfTexts returns a result with its texts replaced by change. Other content follows them.
 func OfTexts(result json.RawMessage, change func(texts json.RawMessage) json.RawMessage) json.RawMessage {
 	texts, rest := []byte{'['}, []byte{'['}
 	for item := range wire.Elements(wire.Get(result, "content")) {

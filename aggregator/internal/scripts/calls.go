@@ -79,11 +79,10 @@ func describe(s surface.Session, name string) surface.Question {
 	}}
 }
 
-// target is how scripts call tools: as use_tool does, but only those that the config lets
-// them call.
+// target defines how scripts call tools: as use_tool does, but only tools that the config allows.
 func (run *Run) target() *surface.Target {
 	return &surface.Target{
-		Surface: schema.ExposeDiscover, // so that rules for use_tool hold
+		Surface: schema.ExposeDiscover, // so that rules for use_tool apply
 		Find:    find,
 		Refuse: func(t *catalog.Tool) string {
 			if run.allowed.Passes(t.Server+"/"+t.Upstream, t.Access) {
@@ -96,8 +95,8 @@ func (run *Run) target() *surface.Target {
 	}
 }
 
-// find returns the tool that a script means. The name of a tool may have _ in the place of
-// characters that identifiers do not have, where that is one tool's alone.
+// find returns the tool for a name in a script. The name may have _ in place of characters that
+// identifiers cannot have, if that is unambiguous.
 func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	if t, ok := v.Tool(name); ok {
 		return t, t.Server
@@ -106,7 +105,7 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	for _, other := range v.ServerTools(server) {
 		called := other.Name[strings.IndexByte(other.Name, '/')+1:]
 		switch {
-		case called == leaf: // of a single server, whose tools have no server's name
+		case called == leaf: // of a single server, whose tools have no prefix
 			return other, server
 		case identifier(called) != leaf:
 		case t != nil:
@@ -121,7 +120,7 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	return t, server
 }
 
-// identifier returns a name with _ for each character that no identifier has.
+// identifier returns a name with _ for each character that is invalid in an identifier.
 func identifier(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
@@ -131,7 +130,7 @@ func identifier(name string) string {
 	}, name)
 }
 
-// failure is an error as a script catches it.
+// failure converts an error to the form that a script catches.
 func failure(err error, server, tool string) *script.Failure {
 	f := &script.Failure{Message: err.Error(), Server: server, Tool: tool, Outcome: engine.Unknown}
 	rpc, ok := errors.AsType[*wire.Error](err)

@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// gatherFor is how long a question waits for others where no call is in flight, so that
-	// they go to the host in one result; gatherLonger is the same where calls are.
+	// gatherFor is how long a question waits for others if no call is in flight, so that they go to
+	// the host in one result; gatherLonger is the same if calls are in flight.
 	gatherFor    = 5 * time.Millisecond
 	gatherLonger = time.Second
 )
 
-// An inner is a request that a script waits for.
+// An inner is a request of a script.
 type inner struct {
 	ctx    context.Context
 	number int
 	method string
 	params json.RawMessage
 	send   func(by *Caller, r *host.Request)
-	done   chan answer // holds one
+	done   chan answer // has room for one
 
 	// Guarded by the mutex of the run.
 	request *host.Request   // nil before it is sent
-	asked   json.RawMessage // the result that asks the host; nil where none does
-	restart func()          // starts the clock that stands while the host is asked
+	asked   json.RawMessage // the result that asks the host; nil if it does not
+	restart func()          // restarts the clock, which is paused while the host is asked
 }
 
 type answer struct {
@@ -64,7 +64,7 @@ func (run *Run) do(ctx context.Context, method string, params json.RawMessage, s
 	return nil, ctx.Err()
 }
 
-// begin sends a request, or keeps it until the host has answered what it is asked.
+// begin sends a request, or queues it until the host has answered pending questions.
 func (run *Run) begin(in *inner, params json.RawMessage) {
 	run.mu.Lock()
 	by := run.by
@@ -78,7 +78,7 @@ func (run *Run) begin(in *inner, params json.RawMessage) {
 		in.restart()
 		in.restart = nil
 	}
-	params = bytes.Clone(params) // which sending may use up
+	params = bytes.Clone(params) // sending may modify them
 	if by.meta != nil {
 		params = wire.Set(params, "_meta", by.meta)
 	}
@@ -92,8 +92,8 @@ func (run *Run) begin(in *inner, params json.RawMessage) {
 	in.send(by, r)
 }
 
-// answered takes the answer to a request: for the script, or where it asks the host of the
-// stateless era, for that.
+// answered receives the answer to a request: it goes to the script, or to a host of the stateless era
+// if it is a question.
 func (run *Run) answered(in *inner, result json.RawMessage, err error) {
 	asks := err == nil && in.request.Era == transports.Stateless && ask.NeedsInput(nil, result)
 	run.mu.Lock()
@@ -115,7 +115,7 @@ func (run *Run) answered(in *inner, result json.RawMessage, err error) {
 	}
 }
 
-// pass gives an answer to the script. The mutex is held.
+// pass returns an answer to the script. The mutex is held.
 func (run *Run) pass(in *inner, a answer) {
 	if note, ok := wire.Text(wire.Get(a.result, "_meta", MetaNote)); ok {
 		run.notes = append(run.notes, note)
@@ -132,7 +132,7 @@ func (run *Run) pass(in *inner, a answer) {
 	}
 }
 
-// parkSoon has the host asked, when other calls have had the time to ask as well. The mutex
+// parkSoon schedules the question to the host, after a time for other calls to ask as well. The mutex
 // is held.
 func (run *Run) parkSoon() {
 	wait := gatherLonger
@@ -145,10 +145,10 @@ func (run *Run) parkSoon() {
 	run.due = time.AfterFunc(wait, func() { run.env.Work.Go(run.park) })
 }
 
-// MetaNote is the member of a result's _meta that has what a model is to hear beside it.
+// MetaNote is the member of a result's _meta with texts for the model.
 const MetaNote = "dynmcp/note"
 
-// park answers the request of the host with the questions there are. The script waits.
+// park answers the request of the host with the pending questions. The script waits.
 func (run *Run) park() {
 	run.mu.Lock()
 	if run.by == nil || run.outcome != nil || len(run.asking) == 0 {
@@ -177,7 +177,7 @@ func (run *Run) park() {
 	by.Request.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, append(asks, '}'), wire.Quote(state)), nil)
 }
 
-// resume takes a request that continues a script, and reports whether it did.
+// resume handles a request that continues a script, and reports whether it did.
 func (env *Env) resume(by *Caller) bool {
 	raw, responses, err := wire.GetStrict(by.Params, "requestState", "inputResponses")
 	if err == nil && raw == nil {
@@ -196,11 +196,10 @@ func (env *Env) resume(by *Caller) bool {
 	return true
 }
 
-// key is the name of a question of the request among those of its script.
+// key returns the name of a request's question among those of its script.
 func (in *inner) key(name string) string { return fmt.Sprintf("call-%d.%s", in.number, name) }
 
-// next returns the params of a request that asked, with those of a host's answers that are
-// for it.
+// next returns the params for repeating a request that asked, with its part of the host's answers.
 func (in *inner) next(responses json.RawMessage) json.RawMessage {
 	own := json.RawMessage(`{}`)
 	for key, response := range wire.Members(responses) {
@@ -216,8 +215,8 @@ func (in *inner) next(responses json.RawMessage) json.RawMessage {
 	return params
 }
 
-// A peer is the host of an inner request. The clock of the script stands while the host is
-// asked. Progress that the host hears of is the script's.
+// A peer is the host of an inner request. The clock of the script is paused while the host is asked.
+// Progress is reported as that of the script.
 type peer struct {
 	transports.Peer
 	ctx context.Context

@@ -9,15 +9,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Members of _meta: of the result, the calls that were made; of a block of its content, that
-// it is what the script printed.
+// Members of _meta. In the result: the calls that were made. In a block of content: that the script
+// printed it.
 const (
 	MetaCalls   = "dynmcp/calls"
 	MetaPrinted = "dynmcp/printed"
 )
 
-// render returns the result of run_script: what was printed, what was returned, and notes.
-// An error says where it is, and which calls ran.
+// render returns the result of run_script: the printed text, the returned value, and notes. An error
+// says where it occurred, and which calls ran.
 func render(r *script.Result, err error, notes []string) json.RawMessage {
 	var blocks []json.RawMessage
 	if r.Printed != "" || r.Dropped > 0 {
@@ -57,7 +57,7 @@ func render(r *script.Result, err error, notes []string) json.RawMessage {
 	return append(result, '}')
 }
 
-// callsOf returns the calls of a script for programs; nil if unset.
+// callsOf returns the calls of a script for programs; nil if there are none.
 func callsOf(r *script.Result) json.RawMessage {
 	type record struct {
 		Name    string `json:"name"`

@@ -1,10 +1,10 @@
-// Package scripts runs the scripts of hosts: it connects package script, whose children ask
-// for calls, with the requests of a session.
+// Package scripts runs the scripts of hosts: it connects package script, whose child processes
+// request calls, to a session.
 //
-// Each call of a script is a request inside that of run_script, and goes the way of a
-// use_tool. A host of the handshake era is asked while its request waits. One of the
-// stateless era has the questions of a script as the result of its request, and the script
-// waits for the request that brings the answers:
+// Each call of a script is a request inside that of run_script, and is handled like a use_tool. A
+// host of the handshake era is asked while its request waits. One of the stateless era gets the
+// questions of a script in the result of its request, and the script waits for the request with
+// the answers:
 //
 //	a call asks ─► Run.answered ─► Run.park ─► the host has its result, and a sealed state
 //	the host's next request ─► Env.Resume ─► the calls are made again, with their answers
@@ -43,19 +43,19 @@ type Env struct {
 	waiting            ask.Waiting[*Run] // for the answers of their hosts
 }
 
-// Close ends the processes. No script runs any more.
+// Close ends the processes. No script may be running.
 func (env *Env) Close() {
 	env.walled.Close()
 	env.bestEffort.Close()
 }
 
-// Drop gives up the scripts that wait for answers which the request by, of a session, was
-// to bring; nil is any request of the session.
+// Drop gives up the scripts of a session that wait for answers to the request by; nil is any request
+// of the session.
 func (env *Env) Drop(s *sessions.Session, reason json.RawMessage, by func(r *host.Request) bool) {
 	env.waiting.Abandon(reason, func(run *Run, r *host.Request) bool { return run.session == s && (by == nil || by(r)) })
 }
 
-// A Caller is a request of a host for which a script runs.
+// A Caller is a request of a host that runs a script.
 type Caller struct {
 	Session *sessions.Session
 	Request *host.Request
@@ -64,40 +64,40 @@ type Caller struct {
 	Servers []string
 	// Reply answers the request with the result of the script, once.
 	Reply func(result json.RawMessage)
-	// Send makes a request inside Request; to is how a tool is called, nil where it is no tool.
+	// Send makes a request inside Request; to says how a tool is called, nil for other requests.
 	Send func(r *host.Request, to *surface.Target)
-	// Part returns what may be asked of the session for an inner request.
+	// Part returns the session interface for an inner request.
 	Part func(r *host.Request) surface.Session
-	// Shorten makes the texts of a result as short as so many characters.
+	// Shorten shortens the texts of a result to so many characters.
 	Shorten func(result json.RawMessage, most int) json.RawMessage
 
 	meta json.RawMessage // of the inner requests
 }
 
-// A Run is a script that runs.
+// A Run is a running script.
 type Run struct {
 	env     *Env
 	session *sessions.Session // of the first request
 	limits  schema.Scripts
 	allowed catalog.Filter
 	cancel  context.CancelFunc
-	made    chan struct{} // holds a token when a call has ended, of which the host was not told
+	made    chan struct{} // holds a token after a call has ended that the host was not told about
 
 	mu       sync.Mutex
 	by       *Caller // nil while the host is asked
 	inFlight int
-	asking   []*inner // have questions for the host
-	queued   []*inner // were begun while it is asked
+	asking   []*inner // with questions for the host
+	queued   []*inner // begun while it is asked
 	due      *time.Timer
 	last     int    // number of an inner request
-	calls    int    // that have ended
-	name     string // of the last of them
+	calls    int    // ended calls
+	name     string // of the last ended call
 	notes    []string
 	outcome  json.RawMessage // nil until the script has ended
 }
 
-// Start runs a script for a request, unless the request continues one. Params are those of
-// the request.
+// Start runs a script for a request, unless the request continues one. Params are those of the
+// request.
 func (env *Env) Start(by *Caller, source string, args []string) {
 	if env.resume(by) {
 		return
@@ -127,7 +127,7 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	})
 }
 
-// attach has the script run for a request, which brings these answers.
+// attach continues the script for a request, which brings these answers.
 func (run *Run) attach(by *Caller, responses json.RawMessage) {
 	by.meta = wire.Get(transports.DeleteMeta(by.Params, "progressToken"), "_meta")
 	if !by.Request.OnCancel(func(json.RawMessage) { run.cancel() }) {
@@ -150,8 +150,8 @@ func (run *Run) attach(by *Caller, responses json.RawMessage) {
 	}
 }
 
-// finish answers the request with what became of the script, or keeps that for the request
-// that continues it.
+// finish answers the request with the outcome of the script, or stores it for the request that
+// continues it.
 func (run *Run) finish(result *script.Result, err error) {
 	run.mu.Lock()
 	if run.due != nil {
@@ -176,7 +176,7 @@ func (by *Caller) reply(run *Run, outcome json.RawMessage) {
 // Abandon ends a script whose host has not answered.
 func (run *Run) Abandon(json.RawMessage) { run.cancel() }
 
-// report tells the host, if it wants to know, how many calls have ended.
+// report sends the host, if it wants progress, the number of ended calls.
 func (run *Run) report(ctx context.Context) {
 	for {
 		select {

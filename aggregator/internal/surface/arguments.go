@@ -11,15 +11,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Arguments reads the arguments of a tool of ours by their names: zero is what is
-// absent, null or not what it must be.
+// Arguments reads the named arguments of one of dynmcp's own tools. The value is zero if an argument
+// is absent, null or invalid.
 type Arguments struct {
 	Values map[string]json.RawMessage // without absent and null ones
-	Errs   []error                    // what is wrong with them
+	Errs   []error                    // errors in them
 }
 
-// ReadArguments reads arguments that have these names. Any other member is an error:
-// what is not known must not be lost silently.
+// ReadArguments reads arguments with these names. Any other member is an error: unknown arguments must
+// not be ignored silently.
 func ReadArguments(arguments json.RawMessage, names ...string) *Arguments {
 	in := &Arguments{Values: map[string]json.RawMessage{}}
 	if len(arguments) == 0 || string(arguments) == "null" {
@@ -40,19 +40,19 @@ func ReadArguments(arguments json.RawMessage, names ...string) *Arguments {
 			in.Values[names[i]] = value
 		}
 		if in.Errs != nil {
-			in.Values = nil // nothing more is said of them
+			in.Values = nil // no further errors are reported for them
 			break
 		}
 	}
 	return in
 }
 
-// Fail notes what is wrong.
+// Fail records an error.
 func (in *Arguments) Fail(format string, args ...any) {
 	in.Errs = append(in.Errs, fmt.Errorf(format, args...))
 }
 
-// Err returns all that is wrong, nil if nothing is.
+// Err returns all errors, nil if there are none.
 func (in *Arguments) Err() error { return errors.Join(in.Errs...) }
 
 // Has reports whether an argument is there, and not null.
@@ -67,8 +67,8 @@ func (in *Arguments) Text(name string) string {
 	return text
 }
 
-// Texts reads a string, or a list of strings, also one in a string, as models write it:
-// those that are not empty.
+// Texts reads a string, or a list of strings, including a list in a string, as models write it. It
+// drops empty ones.
 func (in *Arguments) Texts(name string) (texts []string) {
 	value := in.Values[name]
 	if text, ok := wire.Text(value); ok && strings.HasPrefix(text, "[") && wire.Valid([]byte(text)) {
@@ -93,7 +93,7 @@ func (in *Arguments) Texts(name string) (texts []string) {
 	return texts
 }
 
-// word returns a value that is no object or array, also one in a string, as models write
+// word returns a value that is not an object or array, including one in a string, as models write
 // them.
 func (in *Arguments) word(name string) string {
 	value := in.Values[name]
@@ -122,7 +122,7 @@ func (in *Arguments) Flag(name string) bool {
 	return word == "true"
 }
 
-// Object reads an object, also one in a string, as some hosts write it.
+// Object reads an object, including one in a string, as some hosts write it.
 func (in *Arguments) Object(name string) json.RawMessage {
 	value := in.Values[name]
 	if text, ok := wire.Text(value); ok {
@@ -139,7 +139,7 @@ func (in *Arguments) Object(name string) json.RawMessage {
 	return value
 }
 
-// Choice reads one of a few texts, which must be there.
+// Choice reads one of a few texts, which is required.
 func (in *Arguments) Choice(name string, of []string) string {
 	value := in.Values[name]
 	text, ok := wire.Text(value)
@@ -152,7 +152,7 @@ func (in *Arguments) Choice(name string, of []string) string {
 	return text
 }
 
-// Value shows a value that is not what it must be, or its type.
+// Value shows an invalid value, or its type.
 func Value(value json.RawMessage) string {
 	if len(value) > 50 {
 		return wire.TypeName(value)
@@ -160,18 +160,17 @@ func Value(value json.RawMessage) string {
 	return string(value)
 }
 
-// inputNames are what models call the input.
+// inputNames are models' names for the input.
 var inputNames = []string{"arguments", "args", "input", "params", "tool_input"}
 
-// CallArguments are the two arguments by which a tool of ours calls another one.
+// CallArguments are the two arguments by which one of dynmcp's own tools calls another tool.
 type CallArguments struct {
 	Tool, Input string // their names
 	Example     string
 }
 
-// Read reads the two arguments. The input is an object, or a string that holds one: some
-// hosts write it so. If it is absent, one member that models write in its place is
-// taken for it.
+// Read reads the two arguments. The input is an object, or a string that holds one, as some hosts
+// write it. If it is absent, a member that models write in its place is used.
 func (names CallArguments) Read(arguments json.RawMessage, outline *wire.Outline) (tool string, input json.RawMessage, err error) {
 	if len(arguments) == 0 {
 		return "", nil, fmt.Errorf("%q is missing", names.Tool)

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Failed returns the answer to a call whose request inside it has failed: an upstream's own
-// error as it is, any other as text for the model.
+// Failed returns the answer to a call whose inner request has failed: an upstream's own error
+// unchanged, any other as text for the model.
 func Failed(err error) (json.RawMessage, error) {
 	var rpc *wire.Error
 	var failure *transports.Failure
@@ -21,7 +21,7 @@ func Failed(err error) (json.RawMessage, error) {
 	return results.Error(Words(err)), nil
 }
 
-// Words puts the error of a request inside a call in words for a model.
+// Words describes the error of an inner request for a model.
 func Words(err error) string {
 	var rpc *wire.Error
 	var failure *transports.Failure

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// WithReadingOn returns the input schema of a tool that reads on in results, where the
-// config cuts some. Its other arguments are then not required.
+// WithReadingOn returns the input schema of a tool with the arguments to read on in results, if the
+// config cuts any. Its other arguments are then optional.
 func WithReadingOn(input string, cfg *schema.Config) string {
 	if !results.Limits(cfg) {
 		return input
@@ -32,8 +32,8 @@ func WithReadingOn(input string, cfg *schema.Config) string {
 	return properties + `},"additionalProperties":false}`
 }
 
-// ReadingOn returns a tool that reads on in a result where its arguments name one, and
-// otherwise answers with answer.
+// ReadingOn returns a function that reads on in a result if the arguments name one, and otherwise calls
+// answer.
 func ReadingOn(cfg *schema.Config, answer func(*Call)) func(*Call) {
 	if !results.Limits(cfg) {
 		return answer
@@ -47,8 +47,8 @@ func ReadingOn(cfg *schema.Config, answer func(*Call)) func(*Call) {
 	}
 }
 
-// defaultRead is how many characters of a result are read at once where its tool has no
-// limit any more.
+// defaultRead is how many characters of a result are read at once if its tool has no limit any
+// more.
 const defaultRead = 16 << 10
 
 func (c *Call) readOn() {

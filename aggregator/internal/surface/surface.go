@@ -1,9 +1,9 @@
-// Package surface is what all surfaces share. A surface is a way in which hosts see and use
-// what the servers have: some tools of ours, with their texts. Each one is a folder below
-// this one and a line in the table of package exposed.
+// Package surface holds the code that all surfaces share. A surface is a way to present the servers'
+// tools to hosts: some tools of dynmcp's own, with their texts. Each one is a folder below this one
+// and a line in the table of package exposed.
 //
-// A surface knows the catalogue and reads the arguments of its tools. It does not know the
-// session whose host calls them: what it may ask of that is the interface Session.
+// A surface knows the catalogue and reads the arguments of its tools. It knows the session of the
+// calling host only through the interface Session.
 package surface
 
 import (
@@ -17,27 +17,26 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Surface is one way to see and use the tools. Fields that are zero are what it does
-// not have.
+// A Surface is one way to see and use the tools. Zero fields are features that it lacks.
 type Surface struct {
 	Tools []Tool
-	// Instructions are for the answer to the handshake.
+	// Instructions returns the instructions in the answer to the handshake.
 	Instructions func(v *catalog.View) string
-	// HowToCall says how a tool is called here, for a host that called it by its own name.
+	// HowToCall explains how to call a tool here, for a host that called it by its own name.
 	HowToCall func(t *catalog.Tool) string
-	// HowToRead says how the definition of a tool is read again.
+	// HowToRead explains how to read the definition of a tool again.
 	HowToRead func(tool string) string
-	// ReadsOn is the tool that reads on in a result that was cut, where the config cuts any.
+	// ReadsOn is the tool that reads on in a result that was cut, if the config cuts any.
 	ReadsOn string
-	// HowToLoad says how a server that is backing off is started at once.
+	// HowToLoad explains how to start a server at once that is backing off.
 	HowToLoad func(server string) string
-	// Direct says that tools are listed as themselves, and called by their own names.
+	// Direct reports that tools are listed and called by their own names.
 	Direct bool
-	// AnyMethod says that methods which are not MCP's are passed on, too.
+	// AnyMethod reports that unknown methods are forwarded, too.
 	AnyMethod bool
 }
 
-// AddTexts adds what s does not have and t has, but for the tools.
+// AddTexts copies the texts, not the tools, that s lacks from t.
 func (s *Surface) AddTexts(t Surface) {
 	if s.Instructions == nil {
 		s.Instructions = t.Instructions
@@ -55,7 +54,7 @@ func (s *Surface) AddTexts(t Surface) {
 	s.Direct, s.AnyMethod = s.Direct || t.Direct, s.AnyMethod || t.AnyMethod
 }
 
-// List returns the entries of tools/list, for a host that takes names of at most longest
+// List returns the entries of tools/list, for a host that accepts names of at most longest
 // characters.
 func (s *Surface) List(v *catalog.View, longest int) (all []json.RawMessage) {
 	for _, t := range s.Tools {
@@ -64,8 +63,8 @@ func (s *Surface) List(v *catalog.View, longest int) (all []json.RawMessage) {
 	return all
 }
 
-// Tool returns the tool of ours of a name, raw JSON, or with short also of one that was
-// made shorter for a host; nil if absent.
+// Tool returns dynmcp's own tool of a name, raw JSON, or with short also one by a name that was
+// shortened for a host; nil if there is none.
 func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
 	i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name != "" && wire.EqualString(rawName, t.Name) })
 	if i < 0 && short {
@@ -78,8 +77,8 @@ func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
 	return &s.Tools[i]
 }
 
-// NotShown answers a call of a tool by a name that is not listed. If a tool of ours can
-// call it, the answer says how.
+// NotShown answers a call of a tool by a name that is not listed. If one of dynmcp's own tools can call
+// it, the answer explains how.
 func (s *Surface) NotShown(v *catalog.View, name string) string {
 	t := Named(v, name)
 	if t == nil {
@@ -97,127 +96,126 @@ func (s *Surface) NotShown(v *catalog.View, name string) string {
 	return "Unknown tool: " + name
 }
 
-// A Tool is what a surface puts into tools/list: one tool of ours, or those of servers as
-// themselves. One of ours answers its calls, or calls a tool of a server.
+// A Tool is an item of tools/list: one of dynmcp's own tools, or the servers' tools under their own
+// names. One of dynmcp's own answers its calls, or calls a server's tool.
 type Tool struct {
-	Name string // of one tool of ours
-	// Definitions returns the entries of tools/list, for a host that takes names of at most
-	// longest characters.
+	Name string // of a tool of dynmcp's own
+	// Definitions returns the entries of tools/list, for a host that accepts names of at most longest
+	// characters.
 	Definitions func(v *catalog.View, longest int) []json.RawMessage
 	// Answer answers a call.
 	Answer func(c *Call)
-	// Read reads from the arguments of a call the name of the tool that is to be called and
-	// its input, which is part of the arguments if it can be.
+	// Read extracts the name of the tool to call and its input from the arguments of a call. The input
+	// is a slice of the arguments if possible.
 	Read   func(arguments json.RawMessage, outline *wire.Outline) (name string, input json.RawMessage, err error)
 	Target *Target
 }
 
-// A Target is how the tools of servers are called in one way: through a tool of ours, or
-// in the arguments of one.
+// A Target defines one way to call the servers' tools: through one of dynmcp's own tools, or in the
+// arguments of one.
 type Target struct {
-	// Surface is the name of the surface that it is of.
+	// Surface is the name of the target's surface.
 	Surface string
-	// Find returns the tool of a name, nil where the view has none. Then server is the one
-	// whose tool it would be, "" if that is not known.
+	// Find returns the tool of a name, nil if the view has none. server is then the server that
+	// would have it, "" if unknown.
 	Find func(v *catalog.View, name string) (t *catalog.Tool, server string)
-	// Unknown answers a name that no tool has; nil is as discover does.
+	// Unknown answers an unknown name; nil is as in discover.
 	Unknown func(v *catalog.View, name string) string
-	// Refuse says why a tool is not called in this way, "" if it is; nil refuses none.
+	// Refuse returns why a tool is not called in this way, "" if it is; nil refuses none.
 	Refuse func(t *catalog.Tool) string
-	// ShowInput shows the input schema of a tool to a model whose input did not fit it.
+	// ShowInput shows the input schema of a tool to a model whose input did not match it.
 	ShowInput func(t *catalog.Tool) string
-	// Check has the input checked before the call. It says how the schema is read.
+	// Check enables a check of the input before the call. It explains how to read the schema.
 	Check func(name string) string
-	// Verbatim says that the params of the call are the tool's, but for the name.
+	// Verbatim reports that the params of the call are the tool's, except for the name.
 	Verbatim bool
-	// Nested says that the name may be that of a tool of ours.
+	// Nested reports that the name may be that of one of dynmcp's own tools.
 	Nested bool
-	// Program says that no model reads the answer: failures are errors, and a result is
-	// whole, with what is to be said of it in its _meta.
+	// Program reports that no model reads the answer: failures are errors, and a result is whole,
+	// with texts for the model in its _meta.
 	Program bool
 }
 
-// A Session is what a surface may ask of the session whose host called a tool.
+// A Session is the part of a host's session that a surface may use in a call.
 type Session interface {
-	// View returns the catalogue as the host may see it.
+	// View returns the catalogue for the host.
 	View() *catalog.View
-	// Show notes that the model can read the definition of a tool in the answer.
+	// Show records that the answer contains the definition of a tool.
 	Show(t *catalog.Tool)
 	// Reply answers the call, once.
 	Reply(result json.RawMessage, err error)
 	// Go calls f on a goroutine of its own.
 	Go(f func())
-	// Wait answers a question when what it needs is listed.
+	// Wait answers a question once the required listings are available.
 	Wait(q Question)
-	// Offered reports whether there is a server that was not given up. retry has one that
-	// was given up tried again.
+	// Offered reports whether there is a server that was not evicted. With retry, an evicted one is
+	// tried again.
 	Offered(server string, retry bool) bool
-	// GivenUp says why a server is not offered any more, "" of any other.
+	// GivenUp explains why a server is no longer offered, "" if it is.
 	GivenUp(server string) string
-	// Explain puts an error in words for a model.
+	// Explain describes an error for a model.
 	Explain(err error) string
 	// Send makes a request inside the call. Its tools are called by the target.
 	Send(method string, params json.RawMessage, by *Target, done func(result json.RawMessage, err error))
-	// Part returns a session whose answers go to done: for a part of what the call asks.
+	// Part returns a session for a part of the call, whose answers go to done.
 	Part(done func(result json.RawMessage, err error)) Session
-	// Parallel returns a session for parts that run at the same time: they have no progress,
-	// and do not go on where an earlier call asked the host.
+	// Parallel returns a session for concurrent parts: they report no progress, and do not continue
+	// an earlier call that asked the host.
 	Parallel() Session
 	// Asks reports whether a result is a question to the host.
 	Asks(result json.RawMessage) bool
-	// Forget drops the question that a result is.
+	// Forget drops the question in a result.
 	Forget(result json.RawMessage)
-	// RunScript answers the call with what a script returns.
+	// RunScript answers the call with the result of a script.
 	RunScript(source string, args []string)
-	// Kept finds a result that was kept because it was cut, with the limit of its tool, in
-	// characters. ok is false if absent.
+	// Kept finds a stored result that was cut, and the limit of its tool, in characters. ok is false
+	// if there is none.
 	Kept(handle string, found func(whole json.RawMessage, limit int, ok bool))
 }
 
-// A Question is answered from what servers list. It waits for servers that are starting and
-// for lists that are being fetched again.
+// A Question is answered from the servers' listings. It waits for servers that are starting and for
+// lists that are being refreshed.
 type Question struct {
-	// Server is the one that the question is about, "" all. It is started if nothing is known
-	// of it, or with Load in any case.
+	// Server is the server of the question, "" for all. It is started if nothing is known about it,
+	// or if Load is set.
 	Server string
 	Load   bool
-	// Known ends the wait when it reports true; nil is that only the servers end it.
+	// Known ends the wait when it reports true; if it is nil, only the servers end it.
 	Known func() bool
-	// Answer answers the request, whose params are a copy then.
+	// Answer answers the request, whose params are then a copy.
 	Answer func()
-	// Failed takes the error if the server could not be started. Where it is nil or reports
+	// Failed handles the error if the server could not be started. If it is nil or reports
 	// false, the error is the answer.
 	Failed func(err error) bool
 }
 
-// A Call is a call of a tool of ours.
+// A Call is a call of one of dynmcp's own tools.
 type Call struct {
 	Session
 	Tool      string          // its name
 	Arguments json.RawMessage // part of the host's line until the question is answered
 }
 
-// Text answers with texts, of which empty ones are left out.
+// Text answers with texts, without empty ones.
 func (c *Call) Text(texts ...string) { c.Reply(results.Text(texts...), nil) }
 
 // Fail answers with an error for the model.
 func (c *Call) Fail(text string) { c.Reply(results.Error(text), nil) }
 
-// On returns the call on another session, such as one for a part of it.
+// On returns the call with another session, such as one for a part of it.
 func (c *Call) On(s Session) *Call { return &Call{Session: s, Tool: c.Tool, Arguments: c.Arguments} }
 
-// Refuse answers a call whose arguments are wrong. What is refused was not passed on.
+// Refuse answers a call with invalid arguments. Nothing was forwarded.
 func (c *Call) Refuse(err error) {
 	c.Fail(fmt.Sprintf("%s: %v (outcome not_sent: nothing was called)", c.Tool, err))
 }
 
-// UnknownServer says that a server is not offered, and which are.
+// UnknownServer answers that a server is not offered, and lists those that are.
 func UnknownServer(s Session, name string) string {
 	return s.View().Texts().UnknownServer(name) + s.GivenUp(name)
 }
 
-// UnknownTool answers the name of a tool that does not exist, for a host that sees
-// discover.
+// UnknownTool answers the name of a tool that does not exist, for a host with discover.
 func UnknownTool(s Session, name string) string {
 	view := s.View()
 	text := view.Texts().Unknown(name)
@@ -231,8 +229,8 @@ func UnknownTool(s Session, name string) string {
 	return text
 }
 
-// Named returns the tool of a name, or the one that a name spelled otherwise can only
-// mean; nil if absent.
+// Named returns the tool of a name, or the only one that a differently spelled name can mean; nil if
+// there is none.
 func Named(v *catalog.View, name string) *catalog.Tool {
 	if t, ok := v.Tool(name); ok {
 		return t
@@ -241,7 +239,7 @@ func Named(v *catalog.View, name string) *catalog.Tool {
 	return t
 }
 
-// FindCalled finds what a name can only mean, for targets of which programs write the names.
+// FindCalled finds the only tool that a name can mean, for targets whose names programs write.
 func FindCalled(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	if t, ok := v.Called(name); ok {
 		return t, ""
@@ -249,11 +247,11 @@ func FindCalled(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	return nil, v.ServerFor(name)
 }
 
-// ReadOnly are the annotations of a tool of ours that only shows what there is.
+// ReadOnly are the annotations of a tool of dynmcp's own that only reads the catalogue.
 const ReadOnly = `{"readOnlyHint":true,"openWorldHint":false}`
 
-// Define returns an entry of tools/list for a tool of ours; annotations may be empty.
-// Hosts that search for tools are kept from hiding it.
+// Define returns an entry of tools/list for a tool of dynmcp's own; annotations may be empty. It
+// prevents hosts that search for tools from hiding it.
 func Define(name, description, input, annotations string) json.RawMessage {
 	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
 	if annotations != "" {

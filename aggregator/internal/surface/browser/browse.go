@@ -14,15 +14,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// hints are how this surface lists tools and loads a server.
+// hints tell how to list tools and load a server on this surface.
 var hints = catalog.Hints{
 	List: `mcp_discover {"jsonpath": "$.tools[*].name"}`,
 	Load: `mcp_call {"method": "tools/list", "params": {"server": "%s"}}`,
 }
 
-// describe returns the description of mcp_discover: how many tools there are to query,
-// and which servers may bring more. It has at most maxChars UTF-16 units, unless that is 0
-// or less.
+// describe returns the description of mcp_discover: how many tools can be queried, and which servers
+// may add more. It has at most maxChars UTF-16 units, unless that is 0 or less.
 func describe(v *catalog.View, maxChars int) string {
 	tools, _, _ := v.Texts().Counts()
 	return v.Texts().WithUnlisted(hints, "Discover available tools using JSONPath. "+tools+` available. The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`, maxChars)
@@ -31,13 +30,13 @@ func describe(v *catalog.View, maxChars int) string {
 // example is added to the error of a wrong query.
 const example = `For example: $.tools[?(@.name contains 'file')].name, $.tools[0:5], $.servers[*].name`
 
-// maxAnswer bounds an answer in bytes, unless the config does: models read so much well.
+// maxAnswer limits an answer in bytes, unless the config sets a limit: models read that much well.
 const maxAnswer = 16 << 10
 
-// browse answers a JSONPath query over what is known: the JSON array of what matches,
-// or the value of a query that names one. note, which may be empty, says what is missing.
-// An error is for the model to read. show is called with each tool whose input schema is
-// in the answer. The answer has at most maxBytes; 0 is maxAnswer.
+// browse answers a JSONPath query over the catalogue: the JSON array of the matches, or the value of a
+// query that names one. note, which may be empty, says what is missing. An error is for the model
+// to read. show is called with each tool whose input schema is in the answer. The answer has at
+// most maxBytes; 0 is maxAnswer.
 func browse(v *catalog.View, query string, maxBytes int, show func(*catalog.Tool)) (answer json.RawMessage, note string, err error) {
 	q, matches, err := find(v, query)
 	if err != nil {
@@ -68,7 +67,7 @@ func shownBy(v *catalog.View, m jsonquery.Match) []*catalog.Tool {
 	return all[i : i+1]
 }
 
-// Query answers a query as mcp_discover does, without a bound.
+// Query answers a query as mcp_discover does, without a limit.
 func Query(v *catalog.View, query string) (json.RawMessage, error) {
 	q, matches, err := find(v, query)
 	if err != nil {

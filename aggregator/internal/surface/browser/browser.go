@@ -1,5 +1,5 @@
-// Package browser is the surface of MCP Browser: one tool to query what there is by
-// JSONPath, and one for any request.
+// Package browser is the surface of MCP Browser: one tool to query the catalogue by JSONPath, and one
+// for any request.
 package browser
 
 import (
@@ -53,8 +53,8 @@ const (
 		`"required":["method"]}`
 )
 
-// discover answers a query over the catalogue, on a goroutine of its own: that takes a
-// while where it is large.
+// discover answers a query over the catalogue, on a goroutine of its own, because a query over a large
+// one takes a while.
 func discover(c *surface.Call, maxBytes int) {
 	in := surface.ReadArguments(c.Arguments, "jsonpath")
 	query := in.Text("jsonpath")
@@ -77,7 +77,7 @@ func discover(c *surface.Call, maxBytes int) {
 	}})
 }
 
-// Target is how mcp_call calls tools, its own surface's among them.
+// Target defines how mcp_call calls tools, including those of its own surface.
 var Target = &surface.Target{
 	Surface: schema.ExposeBrowser,
 	Find:    surface.FindCalled,
@@ -85,9 +85,8 @@ var Target = &surface.Target{
 	Nested:  true,
 }
 
-// call makes the request that its arguments are. What a tool answers is the answer;
-// the result of any other method is that as text, since only a tool's result can be
-// that of a tool.
+// call makes the request in its arguments. The result of a tool is returned as it is; the result of any
+// other method is returned as text, since only a tool's result can be the result of a tool.
 func call(c *surface.Call) {
 	method, params, err := ReadRequest(c.Arguments)
 	if err != nil {
@@ -111,12 +110,11 @@ func call(c *surface.Call) {
 	})
 }
 
-// maxNested is how often a call of mcp_call may be inside another.
+// maxNested is how many calls of mcp_call may be nested.
 const maxNested = 8
 
-// ReadRequest reads a request from the arguments of mcp_call; params are an object or nil.
-// One that calls mcp_call itself, as MCP Browser has it, is the request that this one
-// describes.
+// ReadRequest reads a request from the arguments of mcp_call; params are an object or nil. A call of
+// mcp_call itself, as in MCP Browser, is replaced with the request that it contains.
 func ReadRequest(arguments json.RawMessage) (method string, params json.RawMessage, err error) {
 	for range maxNested {
 		in := surface.ReadArguments(arguments, "method", "params", "jsonrpc", "id")

@@ -1,4 +1,4 @@
-// Package direct is the surface that shows the tools of all servers as themselves.
+// Package direct is the surface that lists the tools of all servers under their own names.
 package direct
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// New returns the surface. A session that is about one server has no config for it: nil.
+// New returns the surface. cfg is nil for a session of one server.
 func New(cfg *schema.Config) surface.Surface {
 	s := surface.Surface{Direct: true, Tools: []surface.Tool{{Definitions: definitions}}}
-	if cfg != nil && !cfg.SingleWrap { // else the instructions are the server's
+	if cfg != nil && !cfg.SingleWrap { // otherwise the instructions are the server's
 		s.Instructions = func(v *catalog.View) string { return v.Texts().DirectInstructions(cfg.Catalog.MaxChars) }
 	}
 	return s

@@ -1,6 +1,6 @@
-// Package discover is the default surface: the catalogue as the description of
-// discover_tool, and tools to use what it shows. Each answers once, as text: of a
-// structured twin hosts show that alone, without what the text says to do.
+// Package discover is the default surface: the catalogue as the description of discover_tool, and
+// tools to use it. Each answers only as text: hosts would show a structured copy in place of the
+// text, without its instructions.
 package discover
 
 import (
@@ -64,7 +64,7 @@ const (
 		`"required":["mcp_name"],"additionalProperties":false}`
 )
 
-// A query is what discover_tool is asked for.
+// A query holds the arguments of discover_tool.
 type query struct {
 	tool, server  string
 	words         []string // queries
@@ -116,8 +116,8 @@ func (q query) ask(c *surface.Call) {
 	c.Wait(waits)
 }
 
-// manyTools is from how many tools on searches make so much garbage, most of it the
-// first, which reads them, that the system is given it back afterwards.
+// manyTools is the number of tools from which a search leaves so much garbage, most of it the first
+// one, which parses them, that memory is returned to the system afterwards.
 const manyTools = 1000
 
 func (q query) answer(c *surface.Call) json.RawMessage {
@@ -150,7 +150,7 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 	return results.Text(page.Text)
 }
 
-// load answers load_mcp: it loads a server and says what that brought.
+// load answers load_mcp: it loads a server and reports the result.
 func load(c *surface.Call) {
 	in := surface.ReadArguments(c.Arguments, "mcp_name", "query", "retry")
 	name := in.Text("mcp_name")

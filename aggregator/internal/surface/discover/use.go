@@ -73,8 +73,8 @@ func useTool(name string, most catalog.Access, description describing, annotatio
 	}
 }
 
-// find returns the tool that has a name: hosts, and the rules of people in them, decide by
-// these names, so that another spelling calls nothing.
+// find returns the tool with exactly this name: hosts, and users' rules in them, decide by these names,
+// so that another spelling must not call it.
 func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	if t, ok := v.Tool(name); ok {
 		return t, ""
@@ -82,7 +82,7 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	return nil, v.ServerFor(name)
 }
 
-// maxSchema is the largest input schema, in bytes, that is shown with a complaint.
+// maxSchema is the largest input schema, in bytes, that is shown with an error.
 const maxSchema = 8 << 10
 
 func showInput(t *catalog.Tool) string {
@@ -95,8 +95,8 @@ func showInput(t *catalog.Tool) string {
 	return fmt.Sprintf("Input schema of %s, which tool_input has to fit:\n%s", t.Name, t.VisibleInput())
 }
 
-// pinned are the tools of servers that are shown as themselves. Where the direct surface
-// is on, all are.
+// pinned returns the tools of servers that are listed directly. If the direct surface is on, all tools
+// are, and it returns nil.
 func pinned(cfg *schema.Config) []surface.Tool {
 	if slices.Contains(cfg.Expose, schema.ExposeDirect) {
 		return nil
@@ -119,7 +119,7 @@ func pinned(cfg *schema.Config) []surface.Tool {
 	return tools
 }
 
-// PinWarnings names the pins for which a listed server has no tool.
+// PinWarnings reports the pins for which a listed server has no tool.
 func PinWarnings(cfg *schema.Config, view *catalog.View) []string {
 	var all []string
 	for _, pin := range cfg.Pin {

@@ -14,10 +14,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// What the tool answers is in sections 3 and 4 of the extension. Its annotations are not
-// MCP's own, so they are put into the bytes: typed ones would drop them.
+// The answers are specified in sections 3 and 4 of the extension. Its annotations are not MCP's own, so
+// they are inserted as bytes: typed ones would be dropped.
 
-// hints are how this surface lists tools and loads a server.
+// hints tell how to list tools and load a server on this surface.
 var hints = catalog.Hints{
 	List: `proxy {"action": "list", "type": "tool"}`,
 	Load: `proxy {"action": "list", "type": "tool", "filter": {"prefix": "%s/"}}`,
@@ -30,16 +30,16 @@ const (
 	kindPrompt   = "prompt"
 )
 
-// A filter says what a list is to have: paths that begin so, and of these what has one of
-// the tags.
+// A filter selects entries of a list: paths with the prefix and, among these, entries with one of the
+// tags.
 type filter struct {
 	prefix string
 	tags   []string
 }
 
-// list lists the tools, resources with their templates, or prompts, as a tool's
-// result: at most limit, 0 meaning as many as maxBytes hold, from cursor on. Where that is
-// not all, a second content says how to go on, or which servers have not started.
+// list lists the tools, resources with their templates, or prompts, as a tool's result: at most limit,
+// 0 meaning as many as fit into maxBytes, from cursor on. If that is not all, a second content says
+// how to continue, or which servers have not started.
 func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
 	var all []entry
 	for _, e := range entriesOf(v, kind) {
@@ -78,8 +78,8 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	return append(out, "]}"...), nil
 }
 
-// info answers with the definition of one, as a tool's result; false if there is
-// none. A URI that only a template has is answered with that.
+// info answers with the definition of one entry, as a tool's result; false if there is none. A URI that
+// only matches a template is answered with the template.
 func info(v *catalog.View, kind, path string) (json.RawMessage, bool) {
 	all := entriesOf(v, kind)
 	i := slices.IndexFunc(all, func(e entry) bool { return e.path == path })
@@ -98,7 +98,7 @@ func info(v *catalog.View, kind, path string) (json.RawMessage, bool) {
 	return slices.Concat([]byte(`{"content":[`), info, []byte("]}")), true
 }
 
-// unknown answers a path that nothing of a kind has.
+// unknown answers an unknown path of a kind.
 func unknown(v *catalog.View, kind, path string) string {
 	if kind == kindTool {
 		return v.Texts().UnknownTool(hints, path)
@@ -111,9 +111,8 @@ func unknown(v *catalog.View, kind, path string) string {
 	return strings.TrimSuffix(s+v.Texts().NotListed("\n"), "\n")
 }
 
-// called returns the answer to a call as a tool's result: what a tool answered, with
-// notes of where each content is from; what was read of a resource, as embedded
-// resources; a prompt, as one.
+// called converts the answer of a call to a tool's result: the contents of a tool, with annotations of
+// their origin; the contents of a resource, as embedded resources; a prompt, as one.
 func called(kind, path string, result json.RawMessage) json.RawMessage {
 	switch kind {
 	case kindResource:
@@ -142,9 +141,9 @@ type part struct {
 	result json.RawMessage
 }
 
-// batched returns the answer to a batch: the contents of the results one after the
-// other, each behind a line that says which operation it is of and how that went. What
-// else the results have is in _meta, in their order. It is an error where all are.
+// batched returns the answer to a batch: the contents of the results in order, each after a line that
+// names the operation and its outcome. Other members of the results are in _meta, in order. It is
+// an error if all results are.
 func batched(parts []part) json.RawMessage {
 	out, rest, failed := []byte(`{"content":[`), []byte(`[`), 0
 	for i, p := range parts {
@@ -179,8 +178,8 @@ func describe(v *catalog.View, maxChars int) string {
 		tools, resources, prompts), maxChars)
 }
 
-// readResource makes a tool's result of that of resources/read. Text that is JSON is
-// written so, and keeps its own type as contentType (section 3.2.2).
+// readResource converts the result of resources/read to a tool's result. Text that is JSON is embedded
+// as JSON, and keeps its own type as contentType (section 3.2.2).
 func readResource(path string, result json.RawMessage) json.RawMessage {
 	out := []byte(`[`)
 	for part := range wire.Elements(wire.Get(result, "contents")) {
@@ -205,7 +204,7 @@ func readResource(path string, result json.RawMessage) json.RawMessage {
 	return wire.Set(wire.Delete(result, "contents"), "content", append(out, ']'))
 }
 
-// notes are the annotations of a content.
+// notes returns the annotations of a content.
 func notes(action, kind, path, dataType string, many bool) json.RawMessage {
 	out := fmt.Appendf(nil, `{"proxyAction":%q,"proxyType":%q`, action, kind)
 	if path != "" {
@@ -217,7 +216,7 @@ func notes(action, kind, path, dataType string, many bool) json.RawMessage {
 	return append(out, '}')
 }
 
-// annotated returns a content with more annotations.
+// annotated returns a content with additional annotations.
 func annotated(item, notes json.RawMessage) json.RawMessage {
 	own := wire.Get(item, "annotations")
 	if !wire.IsObject(own) {
@@ -235,7 +234,7 @@ func embedded(uri, text string, notes json.RawMessage) []byte {
 	return fmt.Appendf(nil, `{"type":"resource","resource":{"uri":%s,"mimeType":"application/json","text":%s},"annotations":%s}`, wire.Quote(uri), wire.Quote(text), notes)
 }
 
-// uriPath returns a path as a part of a URI.
+// uriPath escapes a path for a URI.
 func uriPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 // An entry is a tool, a resource, a template or a prompt.
@@ -264,7 +263,7 @@ func entriesOf(v *catalog.View, kind string) (all []entry) {
 	return all
 }
 
-// hasTag reports whether it has one of the tags, which servers write in several places.
+// hasTag reports whether e has one of the tags, which servers write in several places.
 func (e entry) hasTag(tags []string) bool {
 	if len(tags) == 0 {
 		return true

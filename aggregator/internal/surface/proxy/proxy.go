@@ -49,15 +49,14 @@ const input = `{"type":"object","properties":{` +
 	`"operations":{"type":"array","items":{"type":"object"},"description":"Only for batch: what to do, each as the arguments of this tool. They run at the same time."}},` +
 	`"required":["action"],"additionalProperties":false}`
 
-// maxList is how many bytes a list has that names no limit, unless the config says
-// another number: the definitions of 622 real tools are one embedded resource, as the
-// extension has it.
+// maxList is the largest list without a limit, in bytes, unless the config sets another one: the
+// definitions of 622 real tools fit into one embedded resource, which the extension requires.
 const maxList = 512 << 10
 
 // maxOperations is how many operations a batch may have.
 const maxOperations = 32
 
-// An operation is what proxy is asked to do.
+// An operation is a request to the tool proxy.
 type operation struct {
 	action, kind, path string
 	args               json.RawMessage // an object, or nil
@@ -158,7 +157,7 @@ func readFilter(in *surface.Arguments) (f filter) {
 	return f
 }
 
-// answer does what the arguments say. Lists have at most maxBytes where they name no limit.
+// answer executes the arguments. Lists without a limit have at most maxBytes.
 func answer(c *surface.Call, maxBytes int) {
 	o, err := readOperation(c.Arguments)
 	if err != nil {
@@ -178,15 +177,14 @@ func answer(c *surface.Call, maxBytes int) {
 	})
 }
 
-// target is how proxy calls tools.
+// target defines how proxy calls tools.
 var target = &surface.Target{
 	Surface: schema.ExposeProxy,
 	Find:    surface.FindCalled,
 	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
 }
 
-// run does one operation and hands on its result. Failures of ours may be results or
-// errors.
+// run executes one operation and passes on its result. Failures of dynmcp may be results or errors.
 func (o operation) run(c *surface.Call, maxBytes int, done func(result json.RawMessage, err error)) {
 	if o.action != "call" {
 		o.look(c.On(c.Part(done)), maxBytes)
@@ -209,8 +207,8 @@ func (o operation) run(c *surface.Call, maxBytes int, done func(result json.RawM
 	})
 }
 
-// look answers list and info from the catalogue, about the server of a path, or of a
-// prefix that names one.
+// look answers list and info from the catalogue, after loading the server of a path, or of a prefix
+// that names one.
 func (o operation) look(c *surface.Call, maxBytes int) {
 	view := c.View()
 	q := surface.Question{Answer: func() { c.Go(func() { o.answer(c, maxBytes) }) }}
@@ -251,17 +249,17 @@ func (o operation) answer(c *surface.Call, maxBytes int) {
 	c.Reply(result, nil)
 }
 
-// A batch is operations that run at the same time.
+// A batch is a set of concurrent operations.
 type batch struct {
 	call *surface.Call
 
 	mu    sync.Mutex
 	parts []part // in the order of the operations
-	open  int    // operations that have no result yet
+	open  int    // operations without a result
 }
 
-// runBatch does operations at the same time. They report no progress: the host gave one
-// token, and what many report under it goes up and down.
+// runBatch executes operations concurrently. They report no progress: the host sent one token, and the
+// combined progress would go up and down.
 func runBatch(c *surface.Call, all []operation, maxBytes int) {
 	c = c.On(c.Parallel())
 	b := &batch{call: c, parts: make([]part, len(all)), open: len(all)}
@@ -273,7 +271,7 @@ func runBatch(c *surface.Call, all []operation, maxBytes int) {
 	}
 }
 
-// finish takes the result of an operation; the last one's is followed by the answer.
+// finish records the result of an operation; after the last one the batch is answered.
 func (b *batch) finish(i int, result json.RawMessage, err error) {
 	if err == nil && b.call.Asks(result) {
 		b.call.Forget(result)
@@ -286,7 +284,7 @@ func (b *batch) finish(i int, result json.RawMessage, err error) {
 		}
 	}
 	b.mu.Lock()
-	b.parts[i].result = bytes.Clone(result) // it may be part of a line
+	b.parts[i].result = bytes.Clone(result) // it may be part of a reused line
 	b.open--
 	over := b.open == 0
 	b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package script is the surface with the one tool that runs scripts. It is there beside
-// others: what a script calls, discover shows.
+// Package script is the surface with the tool that runs scripts. It is used together with other
+// surfaces: discover shows the tools for scripts.
 package script
 
 import (
@@ -33,7 +33,7 @@ func New(cfg *schema.Config) surface.Surface {
 	}}}
 }
 
-// Allowed returns the filter of the tools that scripts may call. No pattern is no tool.
+// Allowed returns the filter of the tools that scripts may call. Without patterns it allows none.
 func Allowed(patterns []string) catalog.Filter {
 	if len(patterns) == 0 {
 		patterns = []string{"!*"}
@@ -56,7 +56,7 @@ const (
 		`"required":["code"],"additionalProperties":false}`
 )
 
-// Bounds of what depends on the config, so that a description has at most 900 characters.
+// Limits of the configurable parts, so that a description has at most 900 characters.
 const (
 	mostPatterns = 90
 	mostExample  = 130
@@ -66,11 +66,11 @@ func describe(v *catalog.View, patterns []string, allowed catalog.Filter) string
 	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), mostPatterns), example(v, allowed))
 }
 
-// mostTools is among how many tools an example is looked for.
+// mostTools is how many tools are considered for an example.
 const mostTools = 500
 
-// example returns a script that works with the servers there are: it calls a tool that needs
-// no arguments and only reads, or searches.
+// example returns a script that works with the present servers: it calls a read-only tool without
+// required arguments, or searches.
 func example(v *catalog.View, allowed catalog.Filter) string {
 	all := v.Tools()
 	for _, t := range all[:min(len(all), mostTools)] {
@@ -95,7 +95,7 @@ func required(t *catalog.Tool) bool {
 
 var identifier = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]*$`)
 
-// member writes the access of a member of an object.
+// member returns the expression for a member of an object.
 func member(name string) string {
 	if identifier().MatchString(name) {
 		return "." + name
@@ -103,7 +103,7 @@ func member(name string) string {
 	return "[" + string(wire.Quote(name)) + "]"
 }
 
-// annotations say what the tools that scripts may call may do.
+// annotations are derived from the tools that scripts may call.
 func annotations(patterns []string) string {
 	only := func(classes ...string) bool {
 		some := false

@@ -5,8 +5,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Of returns the tree of a config: the one that it has, or one with a node for
-// each server.
+// Of returns the tree of a config: the configured one, or one with a node for each server.
 func Of(cfg *schema.Config) *Tree {
 	if cfg.Tree == nil {
 		return newTree(nil)
@@ -21,7 +20,7 @@ func treeNode(n *schema.Node, most int) *Node {
 		if s.Off != nil {
 			node.Mount.Note = "(off: " + s.Off.Why() + ")"
 		}
-		if s.Command == "" { // else these are the server's own
+		if s.Command == "" { // otherwise these belong to the server
 			node.Mount.Filter, node.Mount.Aliases = s.ToolFilter, s.PathAliases
 			node.Mount.Overrides = results.Overrides(s.ToolOverrides, most)
 		}

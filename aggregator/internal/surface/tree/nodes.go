@@ -23,7 +23,7 @@ type Mount struct {
 	Server string
 	Note   string // why the mount is off, in words; "" if it is not
 
-	// What holds here beside what the server's own declaration says.
+	// Settings that apply here in addition to those of the server.
 	Filter    []string
 	Overrides map[string]schema.ToolOverride
 	Aliases   map[string]string
@@ -31,8 +31,8 @@ type Mount struct {
 	pass catalog.Filter
 }
 
-// A Tree is a way to look at a view: nodes, and tools that are their leaves. A path is
-// a node's, or that of a node, a slash, and the name of a tool that is mounted there.
+// A Tree is a way to look at a view: nodes, and tools as their leaves. A path is that of a node, or
+// that of a node, a slash, and the name of a tool that is mounted there.
 type Tree struct {
 	root  *Node // nil: one node for each server, see rootOf
 	nodes map[string]*Node
@@ -58,7 +58,7 @@ func (t *Tree) add(n *Node) {
 	}
 }
 
-// rootOf returns the root of the tree that a view's hosts see.
+// rootOf returns the root of the tree for a view's hosts.
 func (t *Tree) rootOf(v *catalog.View) *Node {
 	if t.root != nil {
 		return t.root
@@ -74,7 +74,7 @@ func (t *Tree) rootOf(v *catalog.View) *Node {
 	return root
 }
 
-// known reports whether it is known what a server lists, now or from an earlier run.
+// known reports whether a server's listing is known, from now or from an earlier run.
 func known(s catalog.ServerInfo) bool { return s.Loaded || s.Stored }
 
 // nodeOf is the node of a server in a tree that is not configured.
@@ -99,18 +99,18 @@ func (t *Tree) node(v *catalog.View, path string) *Node {
 	return nil
 }
 
-// A Place is what there is at a path.
+// A Place is the content of a path.
 type Place struct {
 	Node *Node
 	Tool *catalog.Tool // as the mount shows it
-	// Twice says what has the path, if there are several: then no tool can be meant.
+	// Twice describes the conflict if several things have the path: then no tool is selected.
 	Twice string
-	// Server is the one whose listing decides what is here, or right below: that of the
-	// node, or of the nearest node above. It may be "".
+	// Server is the server whose listing determines the content of the path, or directly below it:
+	// that of the node, or of the nearest node above. It may be "".
 	Server string
 }
 
-// At returns what there is at a path, which must be written exactly so.
+// At returns the content of a path, which must match exactly.
 func (t *Tree) At(v *catalog.View, path string) Place {
 	var here Place
 	var claims []string
@@ -140,9 +140,9 @@ func (t *Tree) At(v *catalog.View, path string) Place {
 	return here
 }
 
-// Meant returns what a name can only mean that is no path: one without its first slash, or
-// with a server spelled otherwise, or the name of a tool as other surfaces have it. Without
-// a tool it has the server that may bring it.
+// Meant returns the only content that a name other than a path can mean: one without its first slash,
+// or with another spelling of a server, or the name of a tool on other surfaces. Without a tool it
+// has the server that may add it.
 func (t *Tree) Meant(v *catalog.View, name string) Place {
 	trimmed := strings.Trim(name, "/")
 	var paths []string
@@ -180,7 +180,7 @@ func parent(path string) string {
 	return path[:i]
 }
 
-// named returns the tools that the mount shows under a name: mostly one or none.
+// named returns the tools that the mount shows under a name: usually one or none.
 func (m *Mount) named(v *catalog.View, leaf string) []*catalog.Tool {
 	var found []*catalog.Tool
 	for _, t := range v.ServerTools(m.Server) {
@@ -210,7 +210,7 @@ func (m *Mount) leaf(t *catalog.Tool) string {
 	return t.Leaf
 }
 
-// shown returns the tool as the mount's overrides make it.
+// shown returns the tool with the mount's overrides.
 func (m *Mount) shown(t *catalog.Tool) *catalog.Tool {
 	o, ok := m.Overrides[t.Upstream]
 	if !ok {

@@ -10,9 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Problems says what is wrong with the mounts of servers that are listed: paths that
-// several things have, none of which can be used then, and beside these conflicts
-// aliases and overrides that are for no tool.
+// Problems reports problems with the mounts of listed servers: paths with several claims, which are
+// unusable, and aliases and overrides without a tool.
 func (t *Tree) Problems(v *catalog.View) (conflicts, warnings []string) {
 	claims := map[string][]string{}
 	t.walk(t.rootOf(v), func(n *Node) {
@@ -50,13 +49,13 @@ func (t *Tree) Problems(v *catalog.View) (conflicts, warnings []string) {
 	return conflicts, warnings
 }
 
-// claim names a tool whose path something else has.
+// claim describes a tool with a conflicting path.
 func claim(t *catalog.Tool) string {
 	return fmt.Sprintf("tool %s of %s", display.Name(t.Upstream), t.Server)
 }
 
-// Broken names the tools below the nodes that are left out because of their definitions,
-// each with what is wrong.
+// Broken lists the tools below the nodes that are left out because of their definitions, with the
+// reasons.
 func (t *Tree) Broken(v *catalog.View) []string {
 	var all []string
 	t.walk(t.rootOf(v), func(n *Node) {

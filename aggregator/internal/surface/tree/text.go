@@ -37,8 +37,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// summary is the node's line: the operator's words, or what the server says of itself,
-// and what is the matter with the server.
+// summary returns the node's line: the operator's words, or the server's own description, and the
+// problem of the server, if any.
 func (n *Node) summary(v *catalog.View) string {
 	words := display.Fold(cmp.Or(n.Summary, display.FirstLine(n.Description)))
 	m := n.Mount
@@ -67,7 +67,7 @@ func (n *Node) summary(v *catalog.View) string {
 	return strings.TrimSpace(words + " " + state)
 }
 
-// children are a node's entries in an answer: nodes first, then tools, each by path.
+// children returns a node's entries in an answer: nodes first, then tools, each by path.
 func (t *Tree) children(v *catalog.View, n *Node) []treeEntry {
 	var entries []treeEntry
 	for _, child := range n.Children {
@@ -103,9 +103,8 @@ func encodeEntries(entries []treeEntry, summaries bool) string {
 	return b.String() + "]"
 }
 
-// Children answers meta_tree for a node: what is right below it, as JSON text. An
-// answer over 16 KB has no summaries. note says what is to be said beside: that, or why
-// there is nothing.
+// Children answers meta_tree for a node: the entries directly below it, as JSON text. An answer over
+// 16 KB has no summaries. note explains that, or an empty answer.
 func (t *Tree) Children(v *catalog.View, n *Node) (text, note string) {
 	entries := t.children(v, n)
 	if len(entries) == 0 {
@@ -124,8 +123,8 @@ func (t *Tree) DescribeNode(v *catalog.View, n *Node) (text, note string) {
 	return strings.TrimSuffix(head, "}") + `,"children":` + children + "}", note
 }
 
-// DescribeTool answers meta_desc for the tool of a path: its input schema is the
-// upstream's, exactly.
+// DescribeTool answers meta_desc for the tool of a path, with the upstream's exact input
+// schema.
 func (t *Tree) DescribeTool(path string, tool *catalog.Tool) string {
 	head := display.Object("path", path, "type", "tool", "summary", tool.Summary, "description", strings.TrimSpace(display.Clean(tool.Description)))
 	text := strings.TrimSuffix(head, "}") + `,` + "\n" + `"args_schema":` + cmp.Or(display.JSON(tool.InputSchema), `{"type":"object"}`)
@@ -135,8 +134,8 @@ func (t *Tree) DescribeTool(path string, tool *catalog.Tool) string {
 	return text + "}"
 }
 
-// Unknown answers a path at which there is nothing, or nothing that fits: what is
-// nearest, and what is below that.
+// Unknown answers a path without a suitable entry: it names the nearest path, and the entries
+// below it.
 func (t *Tree) Unknown(v *catalog.View, path string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown path: %s\n", display.Asked(path))
@@ -175,7 +174,7 @@ func (t *Tree) Unknown(v *catalog.View, path string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// whyHidden says why there is no tool at a path though its server lists one.
+// whyHidden explains why there is no tool at a path though its server lists one.
 func (t *Tree) whyHidden(v *catalog.View, path string) string {
 	for above := parent(path); above != ""; above = parent(above) {
 		n := t.node(v, above)
@@ -183,7 +182,7 @@ func (t *Tree) whyHidden(v *catalog.View, path string) string {
 			continue
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
-		if !n.Mount.pass.Passes(name, catalog.Destructive) { // of a tool that is not offered nothing better is known
+		if !n.Mount.pass.Passes(name, catalog.Destructive) { // for a tool that is not offered, no better reason is known
 			continue
 		}
 		if _, single := v.Single(); !single {
@@ -196,8 +195,8 @@ func (t *Tree) whyHidden(v *catalog.View, path string) string {
 	return ""
 }
 
-// TreeIntro is what instructions say of the tree: how it is used and which nodes are at
-// its top, in the operator's words, in at most max UTF-16 units, 0 being any number.
+// TreeIntro returns the part of the instructions about the tree: its use and its top nodes, in the
+// operator's words, in at most max UTF-16 units; 0 is no limit.
 func (t *Tree) TreeIntro(v *catalog.View, max int) string {
 	text := `The tools are the leaves of a tree. meta_tree {"path": "/"} lists what is below a path, meta_desc shows the arguments of a tool, meta_call {"path", "args"} calls it.`
 	nodes := t.rootOf(v).Children

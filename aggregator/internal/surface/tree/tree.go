@@ -1,5 +1,5 @@
-// Package tree is a surface of three tools that never change, by which a model walks a tree
-// whose leaves are the tools of the servers.
+// Package tree is a surface of three fixed tools, by which a model walks a tree whose leaves are the
+// tools of the servers.
 package tree
 
 import (
@@ -65,9 +65,9 @@ func (t *Tree) describe(c *surface.Call) {
 	}, t.DescribeNode)
 }
 
-// answer answers with what is at the path in the arguments: a tool, a node, or that there
-// is neither. The server on which that depends is started. If it cannot be, that is the
-// answer, unless there are other things below the path.
+// answer answers with the content of the path in the arguments: a tool, a node, or that there is
+// neither. It starts the server that determines the content. If that fails, the failure is the
+// answer, unless there are other entries below the path.
 func (t *Tree) answer(c *surface.Call, otherwise string, ofTool func(where string, tool *catalog.Tool), ofNode func(*catalog.View, *Node) (text, note string)) {
 	where, err := pathArgument(c.Arguments, otherwise)
 	if err != nil {
@@ -113,7 +113,7 @@ func ambiguous(where string, here Place) string {
 
 var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}
 
-// find returns the tool at a path, or the one that the path can only mean.
+// find returns the tool at a path, or the only one that the path can mean.
 func (t *Tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
 	here := t.At(v, path)
 	if here.Tool == nil && here.Node == nil && here.Twice == "" {
@@ -122,7 +122,7 @@ func (t *Tree) find(v *catalog.View, path string) (tool *catalog.Tool, server st
 	return here.Tool, here.Server
 }
 
-// unknown answers a call of a path at which there is no tool.
+// unknown answers a call of a path without a tool.
 func (t *Tree) unknown(v *catalog.View, where string) string {
 	switch here := t.At(v, where); {
 	case here.Twice != "":
@@ -133,8 +133,8 @@ func (t *Tree) unknown(v *catalog.View, where string) string {
 	return t.Unknown(v, where) + "\n(outcome not_sent: nothing was called)"
 }
 
-// pathArgument reads the one argument, path, as it is meant: a slash too many or too
-// few changes nothing. Where it is missing it is otherwise, or with "" an error.
+// pathArgument reads and normalizes the argument path: extra or missing slashes are ignored. If it
+// is missing, it is otherwise, or an error if that is "".
 func pathArgument(arguments json.RawMessage, otherwise string) (string, error) {
 	in := surface.ReadArguments(arguments, "path")
 	where := strings.TrimSpace(in.Text("path"))
