@@ -44,7 +44,7 @@ func TestUIAdds(t *testing.T) {
 	p.has("main .name", "files")
 	p.view("Add a server")
 	p.wait("!!document.getElementById('find')")
-	p.fill("#find", "forecasts")
+	p.fill("#find", "weather")
 	p.press("form button", "Search")
 	p.press(".tool summary", "io.example/weather")
 	p.press("button", "Add io.example/weather by npm")

@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -13,24 +14,28 @@ import (
 	"testing"
 )
 
-// A Registry is a registry of MCP servers over HTTP, as API v0.1 of the official one has it:
-// lists with search, version, limit and cursor, and single versions. Its answers have an ETag.
+// A Registry is a registry of MCP servers over HTTP. What it is asked and what it answers is
+// compared with the description of the API (registry_api.json), and fails the test otherwise.
+// Its answers have an ETag.
 type Registry struct {
 	*httptest.Server
-	mu       sync.Mutex
-	entries  []registered // the newest version of a server first
-	handlers map[string]http.HandlerFunc
-	requests []string
+	t         testing.TB
+	mu        sync.Mutex
+	entries   []registered // the newest first
+	malformed bool         // some entry is
+	handlers  map[string]http.HandlerFunc
+	requests  []string
 }
 
 type registered struct {
-	name, version, text string
-	answer              string
+	name, version   string
+	status, message string
+	text            string // server.json
 }
 
 // ServeRegistry serves a registry with servers, each a server.json.
 func ServeRegistry(t testing.TB, servers ...string) *Registry {
-	r := &Registry{handlers: map[string]http.HandlerFunc{}}
+	r := &Registry{t: t, handlers: map[string]http.HandlerFunc{}}
 	for _, s := range servers {
 		r.Publish(s, "active", "")
 	}
@@ -41,13 +46,26 @@ func ServeRegistry(t testing.TB, servers ...string) *Registry {
 
 // Publish adds a version of a server, which is then the latest.
 func (r *Registry) Publish(server, status, message string) {
-	var s struct{ Name, Version, Description string }
+	if err := CheckServerJSON(server); err != nil {
+		r.t.Errorf("%.300s is no server.json: %v", server, err)
+	}
+	r.publish(server, status, message)
+}
+
+// PublishMalformed adds what is no server.json, or none that the registry would take.
+func (r *Registry) PublishMalformed(server string) {
+	r.mu.Lock()
+	r.malformed = true
+	r.mu.Unlock()
+	r.publish(server, "active", "")
+}
+
+func (r *Registry) publish(server, status, message string) {
+	var s struct{ Name, Version string }
 	_ = json.Unmarshal([]byte(server), &s) // what is malformed is served as it is
-	meta := Raw(map[string]any{"status": status, "statusMessage": message, "publishedAt": "2026-01-02T03:04:05Z", "isLatest": true})
-	answer := fmt.Sprintf(`{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":%s,"x":1}}`, server, meta)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entries = append([]registered{{s.Name, s.Version, strings.ToLower(s.Name + " " + s.Description), answer}}, r.entries...)
+	r.entries = append([]registered{{s.Name, s.Version, status, message, server}}, r.entries...)
 }
 
 // Handle answers a path otherwise.
@@ -88,49 +106,68 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write([]byte(body)) // a client that has gone does not care
 }
 
-func (r *Registry) answer(req *http.Request) (int, string) {
+// answer answers a request as the description says.
+func (r *Registry) answer(req *http.Request) (status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	path, ok := strings.CutPrefix(req.URL.EscapedPath(), "/v0.1/servers")
-	if !ok {
-		return http.StatusNotFound, `{"error":"no such path"}`
+	template, in := findRegistryPath(req.URL)
+	path, query := registryPaths()[template], req.URL.Query()
+	if err := path.check(query); template == "" || req.Method != http.MethodGet || err != nil {
+		r.t.Errorf("the API has no %s %s: %v", req.Method, req.URL, err)
+		return http.StatusBadRequest, `{"error":"no such request"}`
 	}
-	if path == "" {
-		return http.StatusOK, r.list(req.URL.Query())
+	found := r.find(in["name"], in["version"], query)
+	switch {
+	case path.Answers["404"] != "" && len(found) == 0:
+		status, body = http.StatusNotFound, `{"error":"Server not found"}`
+	case path.Answers["200"] == "List":
+		status, body = http.StatusOK, page(found, query)
+	default:
+		status, body = http.StatusOK, found[0]
 	}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	if len(parts) == 3 && parts[1] == "versions" {
-		name, _ := url.PathUnescape(parts[0])
-		version, _ := url.PathUnescape(parts[2])
-		for _, e := range r.entries {
-			if e.name == name && (version == "latest" || version == e.version) {
-				return http.StatusOK, e.answer
-			}
-		}
+	if err := path.checkAnswer(status, body); err != nil && !r.malformed {
+		r.t.Errorf("the answer to %s: %v", req.URL, err)
 	}
-	return http.StatusNotFound, `{"error":"Server not found"}`
+	return status, body
 }
 
-// list answers a page. The cursor is the number of entries before it.
-func (r *Registry) list(query url.Values) string {
+// find returns the answers about the versions that a request is for, the newest first. Words are
+// searched for in names alone.
+func (r *Registry) find(name, version string, query url.Values) (found []string) {
+	version = cmp.Or(version, query.Get("version"))
+	latest := map[string]string{}
+	for _, e := range r.entries {
+		if latest[e.name] == "" {
+			latest[e.name] = e.version
+		}
+		isLatest := latest[e.name] == e.version
+		switch {
+		case name != "" && name != e.name, !strings.Contains(strings.ToLower(e.name), strings.ToLower(query.Get("search"))):
+		case version == "latest" && !isLatest, version != "" && version != "latest" && version != e.version:
+		case e.status == "deleted" && query.Get("include_deleted") != "true":
+		default:
+			meta := map[string]any{"status": e.status, "publishedAt": "2026-01-02T03:04:05Z", "isLatest": isLatest}
+			if e.message != "" {
+				meta["statusMessage"] = e.message
+			}
+			found = append(found, fmt.Sprintf(`{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":%s,"x":1}}`, e.text, Raw(meta)))
+		}
+	}
+	return found
+}
+
+// page returns a page. The cursor is the number of answers before it.
+func page(all []string, query url.Values) string {
 	limit, _ := strconv.Atoi(query.Get("limit"))
 	if limit <= 0 {
 		limit = 30
 	}
 	from, _ := strconv.Atoi(query.Get("cursor"))
-	var fits []string
-	seen := map[string]bool{}
-	for _, e := range r.entries {
-		if strings.Contains(e.text, strings.ToLower(query.Get("search"))) && !(query.Get("version") == "latest" && seen[e.name]) {
-			fits = append(fits, e.answer)
-		}
-		seen[e.name] = true
-	}
-	from = min(from, len(fits))
-	to := min(from+limit, len(fits))
+	from = min(from, len(all))
+	to := min(from+limit, len(all))
 	metadata := fmt.Sprintf(`{"count":%d}`, to-from)
-	if to < len(fits) {
+	if to < len(all) {
 		metadata = fmt.Sprintf(`{"nextCursor":"%d","count":%d}`, to, to-from)
 	}
-	return fmt.Sprintf(`{"servers":[%s],"metadata":%s}`, strings.Join(fits[from:to], ","), metadata)
+	return fmt.Sprintf(`{"servers":[%s],"metadata":%s}`, strings.Join(all[from:to], ","), metadata)
 }

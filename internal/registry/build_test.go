@@ -21,7 +21,11 @@ func anyProgram(string) bool { return true }
 // options returns the ways to run a server whose server.json has these members.
 func options(t testing.TB, members ...string) []*registry.Option {
 	t.Helper()
-	r := mcptest.ServeRegistry(t, serverJSON("io.example/thing", "1.2.0", "Does things.", members...))
+	return optionsOf(t, mcptest.ServeRegistry(t, serverJSON("io.example/thing", "1.2.0", "Does things.", members...)))
+}
+
+func optionsOf(t testing.TB, r *mcptest.Registry) []*registry.Option {
+	t.Helper()
 	s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +34,13 @@ func options(t testing.TB, members ...string) []*registry.Option {
 }
 
 func pkg(kind, identifier, version string, more ...string) string {
-	return `"packages":[{"registryType":"` + kind + `","identifier":"` + identifier + `","version":"` + version + `"` + strings.Join(append([]string{""}, more...), ",") + `}]`
+	if version != "" {
+		more = append(more, `"version":"`+version+`"`)
+	}
+	if !strings.Contains(strings.Join(more, ""), `"transport"`) {
+		more = append(more, `"transport":{"type":"stdio"}`)
+	}
+	return `"packages":[{"registryType":"` + kind + `","identifier":"` + identifier + `"` + strings.Join(append([]string{""}, more...), ",") + `}]`
 }
 
 // words returns what an entry runs or asks, with its variables.
@@ -171,7 +181,9 @@ func TestHostileServers(t *testing.T) {
 		"a bundle's digest":  {pkg("mcpb", "https://x.example/x.mcpb", "1.0.0"), "does not say the SHA-256"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(t, c.members)[0]
+			r := mcptest.ServeRegistry(t)
+			r.PublishMalformed(serverJSON("io.example/thing", "1.2.0", "Does things.", c.members))
+			o := optionsOf(t, r)[0]
 			_, _ = o.Questions() // search asks for them also where it cannot be run
 			got := o.Missing
 			if got == "" {
@@ -203,7 +215,7 @@ func TestHintsAreNotCommands(t *testing.T) {
 
 func TestOptionsSayWhatIsMissing(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/thing", "1.2.0", "Does things.",
-		`"packages":[{"registryType":"oci","identifier":"a/b:1"},{"registryType":"npm","identifier":"x","version":"1.0.0"}]`, `"remotes":[{"type":"sse","url":"https://x.example/"}]`))
+		`"packages":[{"registryType":"oci","identifier":"a/b:1","transport":{"type":"stdio"}},{"registryType":"npm","identifier":"x","version":"1.0.0","transport":{"type":"stdio"}}]`, `"remotes":[{"type":"sse","url":"https://x.example/"}]`))
 	s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +242,7 @@ func TestArgumentsMeanThemselves(t *testing.T) {
 		raw, _ := json.Marshal(map[string]any{
 			"name": "io.example/thing", "version": "1.0.0", "description": "Does things.",
 			"packages": []any{map[string]any{
-				"registryType": "npm", "identifier": "x", "version": "1.0.0",
+				"registryType": "npm", "identifier": "x", "version": "1.0.0", "transport": map[string]any{"type": "stdio"},
 				"packageArguments": []any{
 					map[string]any{"type": "positional", "value": value, "variables": map[string]any{"a": map[string]any{"value": a}, "b": map[string]any{"isRequired": true}}},
 					map[string]any{"type": "positional", "value": text.Draw(t, "other")},

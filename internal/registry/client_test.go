@@ -33,14 +33,15 @@ func TestSearch(t *testing.T) {
 	r := mcptest.ServeRegistry(t,
 		serverJSON("io.example/weather", "1.0.0", "Weather by city."),
 		serverJSON("io.example/weather", "1.1.0", "Weather by city and day."),
-		serverJSON("io.example/tides", "2.0.0", "Tides and weather of the sea."),
+		serverJSON("io.example/sea-weather", "2.0.0", "Tides."),
+		serverJSON("io.example/tides", "2.0.0", "Tides and weather of the sea."), // the API searches names
 		serverJSON("io.example/mail", "1.0.0", "Reads mail."),
 	)
 	r.Publish(serverJSON("io.example/old-weather", "0.9.0", "Weather by city."), "deprecated", "use\n\x1b[31mweather\u202e")
 	r.Publish(serverJSON("io.example/gone-weather", "0.9.0", "Weather by city."), "deleted", "")
 	c := &registry.Client{Address: r.URL + "/"}
 	for words, want := range map[string]string{
-		"weather":        "io.example/tides 2.0.0 active; io.example/weather 1.1.0 active; io.example/old-weather 0.9.0 deprecated",
+		"weather":        "io.example/sea-weather 2.0.0 active; io.example/weather 1.1.0 active; io.example/old-weather 0.9.0 deprecated",
 		"Weather CITY":   "io.example/weather 1.1.0 active; io.example/old-weather 0.9.0 deprecated",
 		"mail submarine": "io.example/mail 1.0.0 active",
 		"submarine":      "",
@@ -77,13 +78,16 @@ func TestPagesAreFollowed(t *testing.T) {
 func TestGet(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/a", "1.0.0+b.1", "A."), serverJSON("io.example/a", "2.0.0", "A."))
 	r.Publish(serverJSON("io.example/gone", "1.0.0", "Gone."), "deleted", "")
+	r.Handle("/v0.1/servers/io.example/told/versions/latest", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, deletedServer, serverJSON("io.example/told", "1.0.0", "Gone."))
+	})
 	c := &registry.Client{Address: r.URL}
 	for version, want := range map[string]string{"": "2.0.0", "2.0.0": "2.0.0", "1.0.0+b.1": "1.0.0+b.1"} {
 		if s, err := c.Get(t.Context(), "io.example/a", version); err != nil || s.Version != want || s.From != r.URL {
 			t.Errorf("%q: got %v, %v", version, s, err)
 		}
 	}
-	for _, which := range [][2]string{{"io.example/a", "3.0.0"}, {"io.example/b", ""}, {"io.example/gone", ""}} {
+	for _, which := range [][2]string{{"io.example/a", "3.0.0"}, {"io.example/b", ""}, {"io.example/gone", ""}, {"io.example/told", ""}} {
 		if s, err := c.Get(t.Context(), which[0], which[1]); !errors.Is(err, registry.ErrNotFound) {
 			t.Errorf("%v: got %v, %v", which, s, err)
 		}
@@ -223,7 +227,10 @@ func flood(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// In a list, what is malformed is left out and the rest is there.
+// deletedServer is how a registry answers that does not leave deleted servers out.
+const deletedServer = `{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":{"status":"deleted"}}}`
+
+// In a list, what is malformed or deleted is left out and the rest is there.
 func TestMalformedServersAreLeftOut(t *testing.T) {
 	bad := []string{
 		`{"name":"../../etc/passwd","version":"1.0.0"}`, `{"name":"--help/x","version":"1.0.0"}`, `{"name":"io.example/-rf","version":"1.0.0"}`,
@@ -231,12 +238,13 @@ func TestMalformedServersAreLeftOut(t *testing.T) {
 		`{"name":"io.example/x\u001b[2J","version":"1.0.0"}`, `{"name":"io.example/a","version":"--force"}`, `{"name":"io.example/a","version":"1.0.0;id"}`,
 		`{"name":"io.example/a","version":""}`, `{"version":"1.0.0"}`, `{"name":7}`, `[]`, `"x"`,
 	}
-	r := mcptest.ServeRegistry(t, append(bad, serverJSON("io.example/good", "1.0.0", "\x1b[31mio.example\u202e in\nred."))...)
+	r := mcptest.ServeRegistry(t)
 	r.Handle("/v0.1/servers", func(w http.ResponseWriter, _ *http.Request) {
 		var all []string
 		for _, s := range append(bad, serverJSON("io.example/good", "1.0.0", "io.example")) {
 			all = append(all, fmt.Sprintf(`{"server":%s}`, s))
 		}
+		all = append(all, fmt.Sprintf(deletedServer, serverJSON("io.example/gone", "1.0.0", "io.example")))
 		fmt.Fprintf(w, `{"servers":[%s],"metadata":{"nextCursor":"again"}}`, strings.Join(all, ","))
 	})
 	found, err := (&registry.Client{Address: r.URL}).Search(t.Context(), []string{"io.example"})

@@ -79,7 +79,7 @@ func draw(t *rapid.T, i int) drawn {
 func TestAnyArguments(t *testing.T) {
 	r := mcptest.ServeRegistry(t)
 	rapid.Check(t, func(t *rapid.T) {
-		var all []any
+		all := []any{}
 		want := []string{"-y", "x@1.0.0"}
 		answers, asked := registry.Answers{}, []string(nil)
 		for i := range rapid.IntRange(0, 6).Draw(t, "arguments") {
@@ -96,7 +96,9 @@ func TestAnyArguments(t *testing.T) {
 		}
 		raw, _ := json.Marshal(map[string]any{
 			"name": "io.example/any", "version": "1.0.0", "description": "Any.",
-			"packages": []any{map[string]any{"registryType": "npm", "identifier": "x", "version": "1.0.0", "packageArguments": all}},
+			"packages": []any{map[string]any{
+				"registryType": "npm", "identifier": "x", "version": "1.0.0", "transport": map[string]any{"type": "stdio"}, "packageArguments": all,
+			}},
 		})
 		r.Publish(string(raw), "active", "")
 		s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/any", "")
@@ -120,6 +122,47 @@ func TestAnyArguments(t *testing.T) {
 	})
 }
 
+// What the schema of server.json permits makes an entry, or has its words for why not.
+func TestValidExamples(t *testing.T) {
+	for name, c := range map[string]struct{ members, want string }{
+		"nothing to run": {`"title":"A title"`, ""},
+		"a package":      {pkg("npm", "@example/x", "1.0.0", `"registryBaseUrl":"https://registry.npmjs.org","runtimeHint":"npx"`), "npx -y @example/x@1.0.0"},
+		"a repository":   {`"repository":{"url":"https://code.example/x","source":"example"},` + pkg("pypi", "x", "1.0"), "uvx x@1.0"},
+		"a checksum":     {pkg("npm", "x", "1.0.0", `"fileSha256":"`+strings.Repeat("0a", 32)+`"`), "npx -y x@1.0.0"},
+		"arguments": {pkg("npm", "x", "1.0.0", `"packageArguments":[{"type":"positional","value":"serve"},{"type":"named","name":"--port","default":"80","format":"number"},
+			{"type":"positional","valueHint":"dir","default":"/srv"}]`), "npx -y x@1.0.0 serve --port=80 /srv"},
+		"runtime arguments": {pkg("oci", "ghcr.io/example/x:1.0.0", "", `"runtimeHint":"docker","runtimeArguments":[{"type":"named","name":"-e","value":"A=1"}]`),
+			"docker run -i --rm -e A=1 ghcr.io/example/x:1.0.0"},
+		"variables": {pkg("npm", "x", "1.0.0", `"environmentVariables":[{"name":"A","value":"{b}/c","variables":{"b":{"default":"/b"}}},{"name":"D"}]`), "npx -y x@1.0.0 A=/b/c"},
+		"a remote": {`"remotes":[{"type":"streamable-http","url":"https://{zone}.example/mcp","variables":{"zone":{"default":"eu","choices":["eu","us"]}},
+			"headers":[{"name":"X-Mode","value":"fast"}]}]`, "streamable-http https://eu.example/mcp X-Mode=fast"},
+		"a remote of the old transport": {`"remotes":[{"type":"sse","url":"https://x.example/sse"}]`, "sse https://x.example/sse"},
+		"a package that serves HTTP":    {pkg("npm", "x", "1.0.0", `"transport":{"type":"streamable-http","url":"http://localhost:{port}/mcp"}`), "not spoken to by stdio"},
+		"a package of another kind":     {pkg("nuget", "X", "1.0.0"), "runs no packages"},
+		"a range":                       {pkg("pypi", "x", ">=1"), "not exact"}, // the registry refuses it beyond the schema
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := options(t, c.members)
+			if len(all) == 0 {
+				if c.want != "" {
+					t.Error("there is no way to run it")
+				}
+				return
+			}
+			got := all[0].Missing
+			if got == "" {
+				s, err := all[0].Build("x", nil)
+				if got = words(s); err != nil {
+					got = err.Error()
+				}
+			}
+			if !strings.Contains(got, c.want) || c.want == "" {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // What the schema of server.json calls invalid is left out, or cannot be run, or does no harm.
 func TestInvalidExamples(t *testing.T) {
 	for name, c := range map[string]struct{ server, want string }{
@@ -128,7 +171,6 @@ func TestInvalidExamples(t *testing.T) {
 		"a name with spaces": {`{"name":"io.example/a b","description":"D.","version":"1.0.0"}`, "NAMESPACE/SERVER"},
 		"no version":         {`{"name":"io.example/x","description":"D."}`, "version"},
 		"latest":             {serverJSON("io.example/x", "1.0.0", "D.", pkg("npm", "x", "latest")), "not exact"},
-		"a range":            {serverJSON("io.example/x", "1.0.0", "D.", pkg("pypi", "x", ">=1")), "not exact"},
 		"no value":           {serverJSON("io.example/x", "1.0.0", "D.", pkg("npm", "x", "1.0.0", `"packageArguments":[{"type":"positional","isRequired":true}]`)), "it needs argument1"},
 		"no type":            {serverJSON("io.example/x", "1.0.0", "D.", pkg("npm", "x", "1.0.0", `"packageArguments":[{"value":"a"}]`)), "neither positional nor named"},
 		"a flag's name":      {serverJSON("io.example/x", "1.0.0", "D.", pkg("npm", "x", "1.0.0", `"packageArguments":[{"type":"named","value":"a"}]`)), "neither positional nor named"},
@@ -137,6 +179,9 @@ func TestInvalidExamples(t *testing.T) {
 		"a transport":        {serverJSON("io.example/x", "1.0.0", "D.", `"remotes":[{"type":"websocket","url":"wss://x.example/"}]`), "does not speak"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if mcptest.CheckServerJSON(c.server) == nil {
+				t.Error("the schema permits it")
+			}
 			r := mcptest.ServeRegistry(t)
 			r.Handle("/v0.1/servers/io.example/x/versions/latest", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"server":%s}`, c.server) })
 			s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/x", "")

@@ -30,7 +30,8 @@ var Search = cli.Verb{
 	Use:   "search WORDS…",
 	Short: "Search registries for servers",
 	Long: `Search registries for servers: those with all words in their name or description, or
-else with the most. Of each it is said how it runs, and what it needs. Servers that were
+else with the most, of what registries find for a word (the official one compares it with
+names alone). Of each it is said how it runs, and what it needs. Servers that were
 deleted are left out. The registries are those of "registries" in your own config, or the
 official one. What they answered is kept, and shown with its age where a registry cannot
 be reached.`,
