@@ -24,14 +24,11 @@ type Server struct {
 	Title       string
 	Description string
 	Version     string
-	WebsiteURL  string
-	Repository  struct{ URL string }
 	Packages    []Package
 	Remotes     []Transport
 
 	Status  string `json:"-"` // Active, Deprecated or Deleted
 	Message string `json:"-"` // why
-	Latest  bool   `json:"-"` // no version is newer
 	From    string `json:"-"` // the address of the registry
 }
 
@@ -128,10 +125,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	var answer struct {
 		Server *Server
 		Meta   struct {
-			Official struct {
-				Status, StatusMessage string
-				IsLatest              bool
-			} `json:"io.modelcontextprotocol.registry/official"`
+			Official struct{ Status, StatusMessage string } `json:"io.modelcontextprotocol.registry/official"`
 		} `json:"_meta"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
@@ -141,7 +135,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	if s == nil {
 		return nil, errors.New("it has no server")
 	}
-	s.Status, s.Latest = official.Status, official.IsLatest
+	s.Status = official.Status
 	if s.Status != Deprecated && s.Status != Deleted {
 		s.Status = Active
 	}

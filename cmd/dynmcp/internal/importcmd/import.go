@@ -110,8 +110,8 @@ type importer struct {
 	out, errOut *terminal.Writer
 
 	// Set by open.
-	file *editfile.File // the config
-	env  *variablesFile
+	file *editfile.File      // the config
+	to   *secret.Destination // of the secrets, nil if they stay
 }
 
 // run imports from the hosts of these names, and returns the config that it wrote and the
@@ -146,7 +146,9 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		return "", nil, err
 	}
 	m.out.Printf("Added %s to %s\n", strings.Join(added, ", "), m.file.Name())
-	m.env.report(m.errOut)
+	if m.to != nil {
+		m.to.Report(m.errOut)
+	}
 	m.printNextSteps(imported)
 	return cmp.Or(m.file.Link, m.file.Path), added, nil
 }
@@ -165,10 +167,8 @@ func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 
 // reportUnwritten says what --write would do.
 func (m *importer) reportUnwritten() {
-	if m.env.keyring && len(m.env.Values) > 0 {
-		m.errOut.Printf("%s would be put into the keyring: %s\n", cli.Count(len(m.env.Values), "secret"), m.env.names())
-	} else if m.env.writes() {
-		m.errOut.Printf("%s would be written to %s\n", cli.Count(len(m.env.Values), "variable"), m.env.file.Name())
+	if m.to != nil {
+		m.to.Announce(m.errOut)
 	}
 	m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 }
@@ -185,7 +185,16 @@ func (m *importer) open(servers []hosts.Server) error {
 	if !m.file.Exists() {
 		m.file.NewMode = 0o600 // there may be secrets in it
 	}
-	m.env, err = openVariables(m.file, servers, m.vars, m.secrets == secret.InKeyring)
+	if !m.vars {
+		return nil
+	}
+	var texts []string
+	for _, s := range servers {
+		if text, err := schema.SetServer("x.json", []byte("{}"), s.Server); err == nil { // or it is told when it is added
+			texts = append(texts, string(text))
+		}
+	}
+	m.to, err = secret.Open(m.file, m.secrets == secret.InKeyring, texts...)
 	return err
 }
 
@@ -194,8 +203,10 @@ func (m *importer) replace(text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(m.file.Path), 0o777); err != nil {
 		return err
 	}
-	if err := m.env.write(); err != nil {
-		return err
+	if m.to != nil {
+		if err := m.to.Write(); err != nil {
+			return err
+		}
 	}
 	return m.file.Write(text)
 }
@@ -242,8 +253,8 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 	}
 	for i := range added {
 		s := &added[i]
-		if m.vars {
-			s.MoveSecrets(m.env.Variables, m.env.reference)
+		if m.to != nil {
+			s.MoveSecrets(m.to.Put)
 		} else {
 			s.NoteSecrets()
 		}

@@ -58,14 +58,14 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		return err
 	}
 	defer unlock()
-	env, err := openVariables(file, nil, true, inKeyring)
-	switch {
-	case err != nil:
-		return err
-	case !inKeyring && env.file == nil:
-		return hint.With(fmt.Errorf(`%s takes variables from the environment alone ("env": %q)`, file.Name(), env.mode), "set them there, and write ${NAME} in their place")
+	to, err := secret.Open(file, inKeyring)
+	if err == nil {
+		err = to.Writable(file)
 	}
-	text, err := moved(file, env, server)
+	if err != nil {
+		return err
+	}
+	text, err := moved(file, to, server)
 	if err != nil {
 		return err
 	}
@@ -75,17 +75,17 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		return out.Err
 	}
 	editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
-	if !yes && !cli.Confirmed(cmd, "Move "+env.names()+" out of "+file.Name()+"?") {
+	if !yes && !cli.Confirmed(cmd, "Move "+to.Names()+" out of "+file.Name()+"?") {
 		out.Printf("Nothing was written; --yes writes it.\n")
 		return out.Err
 	}
-	if err := env.write(); err != nil { // first: the config needs them
+	if err := to.Write(); err != nil { // first: the config needs them
 		return err
 	}
 	if err := atomicfile.Replace(file.Path, text, file.Mode); err != nil {
 		return err
 	}
-	env.report(cli.Stderr(cmd))
+	to.Report(cli.Stderr(cmd))
 	return out.Err
 }
 
@@ -93,29 +93,29 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
 
 // moved returns a config with references in the place of secrets.
-func moved(file *editfile.File, env *variablesFile, server string) ([]byte, error) {
+func moved(file *editfile.File, to *secret.Destination, server string) ([]byte, error) {
 	root, err := (&syntax.Source{Name: file.Path, Data: file.Old}).Parse()
 	if err != nil {
 		return nil, err
 	}
-	to := map[*syntax.Node]string{}
+	texts := map[*syntax.Node]string{}
 	found := server == ""
 	for _, list := range schema.ServerLists {
 		for _, entry := range root.MembersOf(list) {
 			if server == "" || entry.Key == server {
 				found = true
-				env.moveOut(entry, to)
+				moveOut(entry, to, texts)
 			}
 		}
 	}
 	if !found {
 		return nil, hint.With(fmt.Errorf("%s has no server %q", file.Name(), server), "dynmcp ls lists them")
 	}
-	return syntax.SetTexts(file.Path, file.Old, root, to)
+	return syntax.SetTexts(file.Path, file.Old, root, texts)
 }
 
 // moveOut adds the texts of an entry that have secrets in them, as they are without.
-func (v *variablesFile) moveOut(entry syntax.Member, to map[*syntax.Node]string) {
+func moveOut(entry syntax.Member, to *secret.Destination, texts map[*syntax.Node]string) {
 	for _, m := range entry.Value.Members {
 		if !slices.Contains(movable, m.Key) {
 			continue
@@ -130,10 +130,9 @@ func (v *variablesFile) moveOut(entry syntax.Member, to map[*syntax.Node]string)
 			}
 			text := n.Scalar
 			for _, found := range slices.Backward(all) {
-				name := v.Put(entry.Key, found.Name, n.Scalar[found.From:found.To])
-				text = text[:found.From] + v.reference(name) + text[found.To:]
+				text = text[:found.From] + to.Put(entry.Key, found.Name, n.Scalar[found.From:found.To]) + text[found.To:]
 			}
-			to[n] = text
+			texts[n] = text
 		})
 	}
 }

@@ -93,9 +93,9 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	if err != nil {
 		return s, nil, err
 	}
-	s, hidden, err := a.build(&w, file, found, option)
+	s, to, err := a.build(&w, file, found, option)
 	if err != nil {
-		return s, nil, err
+		return s, nil, fmt.Errorf("%s: %w", found.Name, err)
 	}
 	show(w.out, found, option, s)
 	switch {
@@ -106,22 +106,34 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	case w.ask && s.Transport == schema.Stdio && option.Via != registry.OCI && !a.Sandbox:
 		s.Sandbox = schema.Boxed(cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?"))
 	}
-	return s, hidden.keep, nil
+	return s, func() error { return write(to, w.errOut) }, nil
+}
+
+// write puts secrets where they go, if there are any.
+func write(to *secret.Destination, errOut *terminal.Writer) error {
+	if to == nil {
+		return nil
+	}
+	if err := to.Write(); err != nil {
+		return err
+	}
+	to.Report(errOut)
+	return nil
 }
 
 // build asks for what is not known yet, and makes the entry.
-func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server, o *registry.Option) (s schema.Server, h *hidden, err error) {
+func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server, o *registry.Option) (s schema.Server, to *secret.Destination, err error) {
 	answers, err := a.answers(w, o)
 	if err != nil {
 		return s, nil, err
 	}
-	if h, err = a.hide(config, o, answers); err != nil {
+	if to, err = a.hide(config, o, answers); err != nil {
 		return s, nil, err
 	}
-	if s, err = o.Build(a.As, h.answers); err != nil {
-		return s, nil, missing(found.Name, err)
+	if s, err = o.Build(a.As, answers); err != nil {
+		return s, nil, missing(err)
 	}
-	return a.complete(s, found), h, nil
+	return a.complete(s, found), to, nil
 }
 
 // asks reports whether a person is asked.
@@ -292,16 +304,16 @@ func namesOf(questions []registry.Question) string {
 }
 
 // missing says how to answer what was not.
-func missing(server string, err error) error {
+func missing(err error) error {
 	lacks, ok := errors.AsType[*registry.MissingError](err)
 	if !ok {
-		return fmt.Errorf("%s: %w", server, err)
+		return err
 	}
 	var how []string
 	for _, q := range lacks.Questions {
 		how = append(how, fmt.Sprintf("--set %s=…%s", q.Name, prefixed(" ", about(q))))
 	}
-	return hint.With(fmt.Errorf("%s: %w", server, err), "%s", strings.Join(how, "\n      "))
+	return hint.With(err, "%s", strings.Join(how, "\n      "))
 }
 
 // about says what a question wants.

@@ -16,13 +16,13 @@ const (
 	InEnv     = "env"
 )
 
-// Beside opens the .env beside a config, and returns its variables.
-func Beside(config *editfile.File) (*editfile.File, map[string]string, error) {
-	beside := config.Path
+// beside opens the .env beside a config, and returns its variables.
+func beside(config *editfile.File) (*editfile.File, map[string]string, error) {
+	path := config.Path
 	if config.Link != "" {
-		beside = config.Link // that is where it is looked for
+		path = config.Link // that is where it is looked for
 	}
-	file, err := editfile.Open(filepath.Join(filepath.Dir(beside), ".env"))
+	file, err := editfile.Open(filepath.Join(filepath.Dir(path), ".env"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,10 +30,10 @@ func Beside(config *editfile.File) (*editfile.File, map[string]string, error) {
 	return file, set, err
 }
 
-// Keep adds secrets to a .env, which then only its owner can read, or to the keyring where env
+// keep adds secrets to a .env, which then only its owner can read, or to the keyring where env
 // is nil. There is no backup: nothing is changed but the end, and a copy might not be ignored
 // by git.
-func Keep(env *editfile.File, values map[string]string) error {
+func keep(env *editfile.File, values map[string]string) error {
 	if env == nil {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if err := Set(name, values[name]); err != nil {

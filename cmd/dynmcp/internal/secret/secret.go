@@ -234,13 +234,13 @@ func editNames(edit func([]string) []string) error {
 	return atomicfile.Replace(file.Path, []byte(text), 0o600)
 }
 
-// Kept returns the secrets that dynmcp has put into the keyring.
-func Kept() (map[string]string, error) {
+// kept returns the secrets that dynmcp has put into the keyring.
+func kept() (map[string]string, error) {
 	if err := keyring.Offered(); err != nil {
 		return nil, keyringError(err)
 	}
 	names, err := secretNames()
-	kept := map[string]string{}
+	values := map[string]string{}
 	for _, name := range names {
 		value, err := keyring.Get(secretref.Service, name)
 		if errors.Is(err, keyring.ErrNotFound) {
@@ -249,7 +249,7 @@ func Kept() (map[string]string, error) {
 			return nil, keyringError(err)
 		}
 		cli.Secrets.Add(value)
-		kept[name] = value
+		values[name] = value
 	}
-	return kept, err
+	return values, err
 }

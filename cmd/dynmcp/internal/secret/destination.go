@@ -1,0 +1,169 @@
+package secret
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Destination is where the secrets of a config go, and the names that they get.
+type Destination struct {
+	// Values are the secrets that are to go there, by their names.
+	Values map[string]string
+
+	env     *editfile.File // the .env beside the config, nil if it is not written
+	mode    string         // the config's env
+	keyring bool
+
+	set    map[string]string // what is there already
+	others map[string]string // variables of the environment
+	used   map[string]bool   // names that texts refer to
+}
+
+var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
+
+// Open finds out where the secrets of a config go: into the keyring, or into the .env beside
+// it. A secret that is there already keeps its name. A name that means something else, there,
+// in the environment, in the config or in the texts, is not used.
+func Open(config *editfile.File, inKeyring bool, texts ...string) (d *Destination, err error) {
+	d = &Destination{Values: map[string]string{}, keyring: inKeyring, others: map[string]string{}, used: map[string]bool{}}
+	if config.Exists() {
+		if d.mode, err = schema.EnvMode(config.Path, config.Old); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range append(texts, string(config.Old)) {
+		for _, name := range nameInReference().FindAllStringSubmatch(text, -1) {
+			d.used[name[1]] = true
+		}
+	}
+	if d.mode == "disable" {
+		return nil, hint.With(fmt.Errorf(`%s has "env": "disable", which leaves ${NAME} as it is`, config.Name()), "change that key, or no reference can take the place of a secret")
+	}
+	if inKeyring {
+		d.set, err = kept()
+		return d, err
+	}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		d.others[name] = value
+	}
+	if d.mode != "process" {
+		d.env, d.set, err = beside(config)
+	}
+	return d, err
+}
+
+// Writable is an error if the secrets of the config come from the environment alone.
+func (d *Destination) Writable(config *editfile.File) error {
+	if d.keyring || d.env != nil {
+		return nil
+	}
+	return hint.With(fmt.Errorf(`%s takes variables from the environment alone ("env": %q)`, config.Name(), d.mode), "set them there, and refer to them as ${NAME}")
+}
+
+// variableKey matches names that are those of variables already.
+var variableKey = lazyregexp.New(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
+
+var camelCase = lazyregexp.New(`([a-z0-9])([A-Z])`)
+
+// Put adds a secret of a server, and returns the reference that takes its place.
+func (d *Destination) Put(server, name, value string) string {
+	prefix := schema.VariableName(server)
+	base := schema.VariableName(camelCase().ReplaceAllString(name, "${1}_${2}"))
+	if base == "" {
+		base = "SECRET"
+	}
+	long := base
+	if !strings.HasPrefix(base, prefix+"_") {
+		long = prefix + "_" + base
+	}
+	if !variableKey().MatchString(name) {
+		base = long
+	}
+	i := 1
+	for !d.take(candidateName(base, long, i), value) {
+		i++
+	}
+	if name = candidateName(base, long, i); d.keyring {
+		return "${keyring:" + name + "}"
+	}
+	return "${" + name + "}"
+}
+
+// take gives a secret a name, unless it means something else.
+func (d *Destination) take(name, value string) bool {
+	if old, set := d.set[name]; set {
+		return old == value
+	}
+	if old, mine := d.Values[name]; mine || d.used[name] {
+		return mine && old == value
+	}
+	if old, set := d.others[name]; set && old != value {
+		return false
+	}
+	d.Values[name] = value
+	return true
+}
+
+// candidateName returns the i-th name that a variable may have: the short one, the long one,
+// then the long one with numbers.
+func candidateName(short, long string, i int) string {
+	name := short
+	switch {
+	case i == 2:
+		name = long
+	case i > 2:
+		name = fmt.Sprintf("%s_%d", long, i-1)
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	return name
+}
+
+// Names lists the names of the secrets.
+func (d *Destination) Names() string {
+	return strings.Join(slices.Sorted(maps.Keys(d.Values)), ", ")
+}
+
+// Write puts the secrets where they go.
+func (d *Destination) Write() error {
+	if len(d.Values) == 0 || !d.keyring && d.env == nil {
+		return nil
+	}
+	return keep(d.env, d.Values)
+}
+
+// Report says where the secrets are, or what is left to do about them.
+func (d *Destination) Report(errOut *terminal.Writer) {
+	switch n := len(d.Values); {
+	case n == 0:
+	case d.keyring:
+		errOut.Printf("Put %s into the keyring: %s\n", cli.Count(n, "secret"), d.Names())
+	case d.env != nil:
+		errOut.Printf("Wrote %s to %s, which only you can read; keep it out of version control\n", cli.Count(n, "variable"), d.env.Name())
+	default:
+		errOut.Printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", d.mode, d.Names())
+	}
+}
+
+// Announce says where the secrets would be.
+func (d *Destination) Announce(errOut *terminal.Writer) {
+	switch n := len(d.Values); {
+	case n == 0:
+	case d.keyring:
+		errOut.Printf("%s would be put into the keyring: %s\n", cli.Count(n, "secret"), d.Names())
+	case d.env != nil:
+		errOut.Printf("%s would be written to %s\n", cli.Count(n, "variable"), d.env.Name())
+	}
+}
