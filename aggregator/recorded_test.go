@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,9 +9,9 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/recording"
 )
 
 // addedByTests is what a transcript's upstreams add to all they send, and our own version.
@@ -42,11 +41,11 @@ func TestRecordedSession(t *testing.T) {
 	host.Call("prompts/get", `{"name":"none"}`)
 	host.CloseStdin()
 	host.Wait()
-	text, err := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), "replay", "--transcript", file).Output()
+	header, lines, err := recording.Read(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	archive := txtar.Parse(text)
+	archive := transcriptOf(header, lines)
 	want := slices.Clone(section(archive, "transcript").Data)
 	var got []byte
 	synctest.Test(t, func(t *testing.T) { got = play(t, archive, false) })

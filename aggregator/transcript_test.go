@@ -48,7 +48,12 @@ import (
 // greased.
 var update = flag.Bool("update", false, "write what was received into the transcripts")
 
-func TestTranscripts(t *testing.T) { testTranscripts(t, "testdata/*.txtar", false) }
+func TestTranscripts(t *testing.T) {
+	if *recorded != "" && *update {
+		transcribe(t, *recorded)
+	}
+	testTranscripts(t, "testdata/*.txtar", false)
+}
 
 // Hosts of two replicas share a server.
 func TestTranscriptsOfReplicas(t *testing.T) { testTranscripts(t, "testdata/replicas/*.txtar", true) }

@@ -303,14 +303,11 @@ func TestReplaySpeed(t *testing.T) {
 	}
 }
 
-// A recording becomes a transcript of the tests of package aggregator.
-func TestRecordingBecomesTranscript(t *testing.T) {
+// The messages of a recording are shown: those of a method and a server, and what failed.
+func TestInspectRecording(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.jsonl")
 	talk(t, handshake, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
-	text := printed(t, 0, "replay", "--transcript", file)
-	contains(t, text, "-- setup --\nhost -\nupstream 2025-11-25 {}\nsingle\nexpose direct\n-- upstream initialize --\n{",
-		"-- upstream tools/list --\n{", "-- transcript --\nhost sends          | {\"id\":1,\"method\":\"initialize\"", "upstream receives   | {", "upstream sends      | {", "host receives       | {")
 	shown := printed(t, 0, "inspect", file, "--method", "tools/*", "--server", "fakemcp")
 	if lines := strings.Split(strings.TrimSpace(shown), "\n"); len(lines) != 14 || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, "fakemcp tools/") }) {
 		t.Errorf("inspect: %d lines\n%s", len(lines), shown)

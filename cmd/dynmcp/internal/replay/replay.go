@@ -34,20 +34,14 @@ not answered is not answered.
 Answers come at once, or with --speed 1 after the recorded time.`,
 	Example: `  dynmcp replay files.jsonl
   dynmcp replay run.jsonl --server files --speed 10
-  dynmcp call -- dynmcp replay files.jsonl
-  dynmcp replay run.jsonl --transcript > aggregator/testdata/trouble.txtar`,
+  dynmcp call -- dynmcp replay files.jsonl`,
 	Args: cobra.ExactArgs(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		server := cmd.Flags().String("server", "", "the `server` to stand in for, where several were recorded")
 		speed := cmd.Flags().Float64("speed", 0, "answer `N` times as fast as the server did; 0 is at once")
-		transcript := cmd.Flags().Bool("transcript", false, "print the recording as a transcript of dynmcp's own tests (txtar)")
 		return func(cmd *cobra.Command, args []string) error {
-			header, lines, err := recording.Read(cmd.Context(), args[0])
+			_, lines, err := recording.Read(cmd.Context(), args[0])
 			if err != nil {
-				return err
-			}
-			if *transcript {
-				_, err := cli.Stdout(cmd).Write(transcriptOf(header, lines))
 				return err
 			}
 			s, err := scriptOf(lines, *server)

@@ -1,12 +1,16 @@
-package replay
+package aggregator
 
 import (
 	"bytes"
 	"cmp"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -16,15 +20,33 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// transcriptOf makes a transcript of a recording, as transcript_test.go of package aggregator
-// plays it. Hosts do what was recorded, and nothing by themselves. Servers answer by themselves
+// recorded is a recording of dynmcp record that becomes a transcript:
+//
+//	go test ./aggregator -run Transcripts -recording run.jsonl -update
+//
+// writes testdata/run.txtar. Keys of its config that matter are added by hand.
+var recorded = flag.String("recording", "", "a recording to make a transcript of, with -update")
+
+// transcribe writes the transcript of a recording into testdata.
+func transcribe(t *testing.T, path string) {
+	header, lines, err := recording.Read(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if err := os.WriteFile(filepath.Join("testdata", name+".txtar"), txtar.Format(transcriptOf(header, lines)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// transcriptOf makes a transcript of a recording. Hosts do what was recorded, and nothing by themselves. Servers answer by themselves
 // what they are asked at the start, as they did: the order of that is not always the same.
-func transcriptOf(header recording.Header, lines []recording.Line) []byte {
+func transcriptOf(header recording.Header, lines []recording.Line) *txtar.Archive {
 	names := namesOf(lines)
 	starts := map[string]*start{}
 	var setup, script bytes.Buffer
 	for _, l := range lines {
-		name := names[actor(l)]
+		name := names[recordedActor(l)]
 		if l.Message == nil {
 			continue
 		}
@@ -65,7 +87,7 @@ func transcriptOf(header recording.Header, lines []recording.Line) []byte {
 	}
 	archive.Files[0].Data = setup.Bytes()
 	archive.Files = append(archive.Files, txtar.File{Name: "transcript", Data: script.Bytes()})
-	return txtar.Format(archive)
+	return archive
 }
 
 // A start is what a server was asked first on each of its connections.
@@ -74,7 +96,7 @@ type start struct {
 	answers map[string][]byte // the first results, by method
 }
 
-var atStart = []string{"initialize", methodDiscover, methodListen, "tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+var atStart = []string{"initialize", "server/discover", "subscriptions/listen", "tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 
 // takes reports whether a line is part of the start, and keeps what it says.
 func (s *start) takes(l recording.Line) bool {
@@ -91,10 +113,10 @@ func (s *start) takes(l recording.Line) bool {
 	case l.Dir == "out":
 		return m.Method == "notifications/initialized"
 	case m.Method == "notifications/subscriptions/acknowledged":
-		return s.asked[at(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))] == methodListen
+		return s.asked[at(wire.Get(m.Params, "_meta", transports.MetaSubscriptionID))] == "subscriptions/listen"
 	}
 	method := s.asked[at(m.ID)]
-	if m.Method != "" || method == "" || method == methodListen {
+	if m.Method != "" || method == "" || method == "subscriptions/listen" {
 		return false
 	}
 	if m.Result != nil && s.answers[method] == nil {
@@ -109,8 +131,8 @@ func (s *start) version() string {
 	return cmp.Or(version, transports.StatelessVersion)
 }
 
-// An actor is a host or a server.
-func actor(l recording.Line) [2]string {
+// recordedActor is a host or a server.
+func recordedActor(l recording.Line) [2]string {
 	if l.Host != "" {
 		return [2]string{"host", l.Host}
 	}
@@ -121,7 +143,7 @@ func actor(l recording.Line) [2]string {
 func namesOf(lines []recording.Line) map[[2]string]string {
 	names, count := map[[2]string]string{}, map[string]int{}
 	for _, l := range lines {
-		if a := actor(l); l.Message != nil && names[a] == "" {
+		if a := recordedActor(l); l.Message != nil && names[a] == "" {
 			count[a[0]]++
 			names[a] = fmt.Sprintf("host %d", count[a[0]])
 			if a[0] == "upstream" {
