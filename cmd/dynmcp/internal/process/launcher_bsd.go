@@ -22,12 +22,15 @@ func awaitExit(pid int) bool {
 	event.Fflags = unix.NOTE_EXIT
 	changes := []unix.Kevent_t{event}
 	for {
-		n, err := unix.Kevent(queue, changes, make([]unix.Kevent_t, 1), nil)
+		events := make([]unix.Kevent_t, 1)
+		n, err := unix.Kevent(queue, changes, events, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			changes = nil // they are registered
 		case err != nil:
 			return errors.Is(err, unix.ESRCH)
+		case n > 0 && events[0].Flags&unix.EV_ERROR != 0: // it was not registered
+			return unix.Errno(events[0].Data) == unix.ESRCH
 		default:
 			return n > 0
 		}
