@@ -1,7 +1,7 @@
 // Package recording writes the messages that pass a tap to files, and reads them.
 //
 // A recording is JSON, a value on each line: a Header, and a Line for each message. It may
-// continue in files whose names end in .2, .3 and so on, each with a header of its own.
+// continue in files whose names end in .2 to .4, each with a header of its own.
 // docs/recording.md describes the format.
 package recording
 
@@ -15,10 +15,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -89,9 +85,9 @@ const mostRead = 1 << 30
 // Read reads a recording from its files.
 func Read(ctx context.Context, path string) (Header, []Line, error) {
 	first, all, err := readFile(ctx, path)
-	for _, part := range partsOf(path) {
-		header, more, failed := readFile(ctx, part)
-		if header.Began.Equal(first.Began) { // otherwise it belongs to another recording
+	for part := 2; part <= keptParts; part++ {
+		header, more, failed := readFile(ctx, partOf(path, part))
+		if header.Format > 0 && header.Began.Equal(first.Began) { // otherwise it belongs to another recording, or is absent
 			all, err = append(all, more...), cmp.Or(err, failed)
 		}
 	}
@@ -118,23 +114,6 @@ func readFile(ctx context.Context, path string) (Header, []Line, error) {
 		}
 		all = append(all, line)
 	}
-}
-
-// partsOf returns the continuation files of a recording.
-func partsOf(path string) []string {
-	numbers := map[string]int{}
-	found, _ := filepath.Glob(escapeGlob(path) + ".*") // the pattern is good
-	parts := slices.DeleteFunc(found, func(name string) bool {
-		n, err := strconv.Atoi(strings.TrimPrefix(name, path+"."))
-		numbers[name] = n
-		return err != nil || n < 2
-	})
-	slices.SortFunc(parts, func(a, b string) int { return numbers[a] - numbers[b] })
-	return parts
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // A Reader reads one file of a recording, which may still be growing.

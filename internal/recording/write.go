@@ -124,6 +124,9 @@ func since(began, at time.Time) float64 { return float64(at.Sub(began).Microseco
 // last ones.
 const keptParts = 4
 
+// partOf returns the name of a file in which a recording continues, from 2 to keptParts.
+func partOf(path string, part int) string { return fmt.Sprintf("%s.%d", path, part) }
+
 // A File is a recording that continues in another file when one is full.
 type File struct {
 	Path   string // of the first
@@ -177,13 +180,14 @@ func (f *File) next() error {
 	if err := f.now.Close(); err != nil {
 		return err
 	}
-	f.header.Part = max(f.header.Part, 1) + 1
-	name := func(part int) string { return fmt.Sprintf("%s.%d", f.Path, part) }
-	if old := f.header.Part - keptParts + 1; old > 1 {
-		_ = os.Remove(name(old)) // it may be absent
+	if f.header.Part = max(f.header.Part, 1) + 1; f.header.Part > keptParts {
+		for part := 2; part < keptParts; part++ {
+			_ = os.Rename(partOf(f.Path, part+1), partOf(f.Path, part)) // it may be gone
+		}
 	}
-	_ = os.Remove(name(f.header.Part)) // of an earlier recording
-	return f.open(name(f.header.Part))
+	path := partOf(f.Path, min(f.header.Part, keptParts))
+	_ = os.Remove(path) // of an earlier recording
+	return f.open(path)
 }
 
 // Close closes the file, and removes an empty recording.

@@ -45,21 +45,8 @@ func compare(path string, a, b []byte, all *[]difference) {
 	}
 	before := len(*all)
 	switch {
-	case wire.IsObject(a) && wire.IsObject(b):
+	case wire.IsObject(a) && wire.IsObject(b), isArray(a) && isArray(b):
 		compareMembers(path, a, b, note, all)
-	case isArray(a) && isArray(b):
-		one, two := slices.Collect(wire.Elements(a)), slices.Collect(wire.Elements(b))
-		for i := range max(len(one), len(two)) {
-			at := path + "/" + strconv.Itoa(i)
-			switch {
-			case i >= len(two):
-				*all = append(*all, difference{Path: at, What: missing, Direct: outline(one[i]), value: one[i]})
-			case i >= len(one):
-				*all = append(*all, difference{Path: at, What: added, Behind: outline(two[i]), value: two[i]})
-			default:
-				compare(at, one[i], two[i], all)
-			}
-		}
 	default:
 		note(changed)
 		return
@@ -99,12 +86,21 @@ func compareMembers(path string, a, b []byte, note func(string), all *[]differen
 	}
 }
 
-// members returns the names of an object in order, in quotes, and the values by name.
-func members(object []byte) (names []string, values map[string][]byte) {
+// members returns the names of an object in order, in quotes, and the values by name. Those of
+// an array are numbers.
+func members(value []byte) (names []string, values map[string][]byte) {
 	values = map[string][]byte{}
-	for name, value := range wire.Members(object) {
-		names = append(names, string(name))
-		values[string(name)] = value
+	add := func(name string, value []byte) {
+		names = append(names, name)
+		values[name] = value
+	}
+	for name, member := range wire.Members(value) {
+		add(string(name), member)
+	}
+	if isArray(value) {
+		for element := range wire.Elements(value) {
+			add(strconv.Quote(strconv.Itoa(len(names))), element)
+		}
 	}
 	return names, values
 }
@@ -127,15 +123,8 @@ func outline(value []byte) string {
 }
 
 // without returns the differences that are not at or below a place that varies by itself.
-func without(all, varying []difference) (left []difference) {
-	for _, d := range all {
-		excused := false
-		for _, v := range varying {
-			excused = excused || d.Path == v.Path || strings.HasPrefix(d.Path, v.Path+"/")
-		}
-		if !excused {
-			left = append(left, d)
-		}
-	}
-	return left
+func without(all, varying []difference) []difference {
+	return slices.DeleteFunc(all, func(d difference) bool {
+		return slices.ContainsFunc(varying, func(v difference) bool { return strings.HasPrefix(d.Path+"/", v.Path+"/") })
+	})
 }

@@ -44,11 +44,7 @@ type finding struct {
 }
 
 func (r *report) failed() bool {
-	bad := r.Error != ""
-	for _, row := range r.Rows {
-		bad = bad || row.Different > 0
-	}
-	return bad
+	return r.Error != "" || slices.ContainsFunc(r.Rows, func(r row) bool { return r.Different > 0 })
 }
 
 // digest tells texts apart that are not shown.

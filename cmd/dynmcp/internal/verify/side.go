@@ -170,26 +170,22 @@ func (n *notes) take() []byte {
 func (s *side) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	var result []byte
-	var err error
-	done := make(chan struct{})
-	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(r json.RawMessage, e error) {
+	answered := make(chan []byte, 1)
+	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(result json.RawMessage, err error) {
 		if n, ok := peer.(*callNotes); ok && n.answered != "" {
 			n.all.markAnswered(n.answered) // here, on the goroutine that reads what follows
 		}
-		result, err = bytes.Clone(r), e
-		close(done)
+		answered <- answer(bytes.Clone(result), err)
 	}}
 	s.conn.Start(call)
 	select {
-	case <-done:
-		return answer(result, err)
+	case a := <-answered:
+		return a
 	case <-ctx.Done():
-		if !s.conn.Cancel(call, nil) {
-			<-done
-			return answer(result, err)
+		if s.conn.Cancel(call, nil) {
+			return []byte(`{"failed":"no answer"}`)
 		}
-		return []byte(`{"failed":"no answer"}`)
+		return <-answered
 	}
 }
 
@@ -227,14 +223,7 @@ func (n *callNotes) Notify(method string, params json.RawMessage) {
 
 // withdraw starts a call and cancels it.
 func (r *run) withdraw(ctx context.Context, q request) {
-	done := make(chan struct{})
-	call := &upstream.Call{Method: q.method, Params: r.params(q), Done: func(json.RawMessage, error) { close(done) }}
-	r.conn.Start(call)
-	if r.conn.Cancel(call, nil) {
-		return
-	}
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	r.ask(ctx, q.method, r.params(q), nil)
 }

@@ -74,19 +74,19 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 	servers := conf.Wanted(v.Cfg)
 	if len(names) > 0 {
 		servers = nil
-		for _, name := range names {
-			s, err := conf.ServerNamed(v.Cfg, name)
-			if err != nil {
-				return err
-			}
-			servers = append(servers, s)
+	}
+	for _, name := range names {
+		s, err := conf.ServerNamed(v.Cfg, name)
+		if err != nil {
+			return err
 		}
+		servers = append(servers, s)
 	}
 	var err error
 	if v.rules, err = policy.New(v.Cfg.Policy); err != nil {
 		return err
 	}
-	all := []report{}
+	all, bad := []report{}, 0
 	for _, s := range servers {
 		waiting := terminal.ShowProgress(v.ErrOut, "comparing "+s.Name)
 		r := v.server(ctx, s)
@@ -97,16 +97,13 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 		if all = append(all, r); !asJSON {
 			r.write(v.Out)
 		}
+		if r.failed() {
+			bad++
+		}
 	}
 	if asJSON {
 		if err := terminal.WriteJSON(v.Out, all); err != nil {
 			return err
-		}
-	}
-	bad := 0
-	for _, r := range all {
-		if r.failed() {
-			bad++
 		}
 	}
 	if bad > 0 {
@@ -187,7 +184,7 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 		for _, surface := range v.surfaces {
 			rows = append(rows, rowsOf(before, surfaces[surface], varying)...)
 		}
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.Different > 0 }) {
+		if !(&report{Rows: rows}).failed() {
 			break
 		}
 	}
