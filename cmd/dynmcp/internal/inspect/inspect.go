@@ -38,7 +38,7 @@ A response is shown with the method of its request, and with the time that it to
   dynmcp inspect --json > run.jsonl`,
 	Args: cobra.MaximumNArgs(1),
 	New: func(cmd *cobra.Command) cli.Run {
-		i := &inspector{asked: map[key]message{}}
+		i := &inspector{asked: map[string]message{}}
 		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 		cmd.Flags().StringVar(&i.server, "server", "", "show only the messages of this `server`")
 		cmd.Flags().StringVar(&i.method, "method", "", "show only messages of this `method`, or of those like tools/*")
@@ -74,15 +74,7 @@ type inspector struct {
 	errors, pretty, json bool
 	out                  *terminal.Writer
 	began                time.Time
-	asked                map[key]message // without a response
-}
-
-// A key finds the request of a response.
-type key struct {
-	host, server string
-	conn         int64
-	in           bool // the request came to dynmcp
-	id           string
+	asked                map[string]message // without a response, by sender and id
 }
 
 // A message is one that may be shown.
@@ -151,19 +143,20 @@ func (i *inspector) show(l recording.Line) {
 }
 
 func (i *inspector) message(l recording.Line, m wire.Message) {
-	one, k := message{Message: m, line: l, method: m.Method}, key{l.Host, l.Server, l.Conn, l.Dir == "in", string(m.ID)}
+	one := message{Message: m, line: l, method: m.Method}
+	request := func(dir string) string { return fmt.Sprintf("%s %q %q %d %s", dir, l.Host, l.Server, l.Conn, m.ID) }
 	if m.Method != "" {
 		if m.ID != nil {
-			i.asked[k] = one
+			i.asked[request(l.Dir)] = one
 		}
 		if !i.errors { // it is shown with its answer
 			i.write(one)
 		}
 		return
 	}
-	k.in = !k.in
-	asked, known := i.asked[k]
-	delete(i.asked, k)
+	of := request(map[string]string{"in": "out", "out": "in"}[l.Dir])
+	asked, known := i.asked[of]
+	delete(i.asked, of)
 	if known {
 		one.method, one.took = asked.method, l.MS-asked.line.MS
 	}
