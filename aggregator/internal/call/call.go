@@ -50,7 +50,7 @@ type Owner interface {
 }
 
 // The states of a call.
-type state int
+type state uint8
 
 const (
 	unsent state = iota // it waits for a connection
@@ -69,14 +69,14 @@ type Flight struct {
 
 	mu        sync.Mutex
 	state     state
-	reserved  int            // bytes of Env.Params
-	answer    *held.Hold     // what was read of one that is large
-	request   *host.Request  // that the host waits for the answer of; while asking the one that has its answer
-	conn      *upstream.Conn // while it is at the upstream
-	release   func()         // of conn
 	cancelled bool
-	reason    json.RawMessage // the host's, for cancelling
 	resumed   bool            // request is not the first
+	reserved  int             // bytes of Env.Params
+	answer    *held.Hold      // what was read of one that is large
+	request   *host.Request   // that the host waits for the answer of; while asking the one that has its answer
+	conn      *upstream.Conn  // while it is at the upstream
+	release   func()          // of conn
+	reason    json.RawMessage // the host's, for cancelling
 
 	questions []*ask.Question          // of the upstream, without an answer
 	asked     map[string]*ask.Question // while asking: those that the host has, by the keys they have there

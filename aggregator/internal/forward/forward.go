@@ -33,10 +33,10 @@ type Route struct {
 	Task     bool        // params ask for a task
 	AsText   bool        // a failure of dynmcp is a tool result, for the model to read
 	Whole    bool        // the result is for a program: it is not shortened
-	OnError  func(error) // receives an error in place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
-	rounds   int         // how often it was repeated with answers of the host
 	opened   bool        // the requestState in params is the upstream's own
+	rounds   int         // how often it was repeated with answers of the host
+	OnError  func(error) // receives an error in place of the host; may be nil
 
 	Surface   string                     // how the tool is called, "" for other requests
 	Tool      *catalog.Tool              // the called tool, nil for other requests
