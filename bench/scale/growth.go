@@ -62,7 +62,7 @@ func growth(w io.Writer, only string, rounds int) error {
 	}
 	defer os.RemoveAll(dir)
 	g := &growing{dir}
-	fmt.Fprintf(w, "growth: time and memory against size, medians of %d\n", rounds)
+	fmt.Fprintf(w, "growth: time and memory against size, of %d rounds the least and the median\n", rounds)
 	fmt.Fprintf(w, "  %-44s %8s %12s %9s %14s %14s\n", "", "size", "ms", "RSS MB", "µs each more", "KB each more")
 	for _, d := range dimensions {
 		if !strings.Contains(d.name, only) {
@@ -86,7 +86,8 @@ func growth(w io.Writer, only string, rounds int) error {
 	return nil
 }
 
-// at returns the median of both figures.
+// at returns the least time, which others on the machine disturbed least, and the median
+// of the memory.
 func (d *dimension) at(g *growing, size float64, rounds int) (cost, error) {
 	took, memory := make([]time.Duration, rounds), make([]float64, rounds)
 	for i := range rounds {
@@ -99,7 +100,7 @@ func (d *dimension) at(g *growing, size float64, rounds int) (cost, error) {
 		}
 		took[i], memory[i] = c.took, c.memory
 	}
-	return cost{size, middle(took), middle(memory)}, nil
+	return cost{size, slices.Min(took), middle(memory)}, nil
 }
 
 func middle[T cmp.Ordered](all []T) T { return slices.Sorted(slices.Values(all))[len(all)/2] }

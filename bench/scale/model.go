@@ -32,10 +32,10 @@ func modelFlags(f *flag.FlagSet) *model {
 	f.Float64Var(&m.shares, "kept", 0, "model: share of requests that arrive at the replica that has their session; 0 is the worst case")
 	// go run -C bench . -only capacity
 	f.Float64Var(&m.base, "base", 32, "model: MB of a replica without sessions")
-	f.Float64Var(&m.session, "session", 14, "model: KB of a session")
-	f.Float64Var(&m.stream, "stream", 55, "model: KB more of one whose stream is open")
-	f.Float64Var(&m.server, "server", 901, "model: KB of a server that runs, in dynmcp and its guard")
-	f.Float64Var(&m.call, "call", 47, "model: µs of CPU of a call")
+	f.Float64Var(&m.session, "session", 16, "model: KB of a session")
+	f.Float64Var(&m.stream, "stream", 54, "model: KB more of one whose stream is open")
+	f.Float64Var(&m.server, "server", 995, "model: KB of a server that runs, in dynmcp and its guard")
+	f.Float64Var(&m.call, "call", 40, "model: µs of CPU of a call")
 	// go run -C bench ./savings: ten servers of npm
 	f.Float64Var(&m.process, "process", 100, "model: MB of a server's own processes")
 	// go run -C bench ./cluster, beside one replica
