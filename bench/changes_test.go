@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -42,5 +43,13 @@ func TestWhatBecameSlower(t *testing.T) {
 func TestFaultsFitTheirFiles(t *testing.T) {
 	if _, err := slowCall.Apply(".."); err != nil {
 		t.Error(err)
+	}
+}
+
+// The texts of the benchmarks have as many escapes as those of tools.
+func TestEscapesOfTexts(t *testing.T) {
+	t.Parallel()
+	if each := 100_000 / strings.Count(text(100_000), `\`); each < 20 || each > 30 {
+		t.Errorf("there is an escape every %d bytes, want 25", each)
 	}
 }

@@ -51,15 +51,14 @@ var scenarios = []scenario{
 	{"10 KB, direct surface", 10 << 10, text, 64, 16000, true, how{direct: true}},
 }
 
-// text is what a tool reads and a model writes: words, and somewhere in every fifty
-// bytes or so an escape of two. It is the rest of a string that has begun, with its
-// quote.
+// text is what a tool reads and a model writes: words, and every 25 bytes or so an escape
+// of two. It is the rest of a string that has begun, with its quote.
 func text(size int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
 	for b.Len() < size {
 		b.WriteString("abcdefghijkl"[:1+random.IntN(12)])
-		if random.IntN(7) > 0 {
+		if random.IntN(7) > 1 {
 			b.WriteByte(' ')
 			continue
 		}
