@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -39,6 +41,29 @@ func TestModelTakesWhatWasMeasured(t *testing.T) {
 	} {
 		if !bytes.Contains(document, []byte(row)) {
 			t.Errorf("docs/scale.md lacks %q", row)
+		}
+	}
+}
+
+// Everything that grows is measured, at its least sizes here: dynmcp answers, and memory
+// and time are numbers.
+func TestGrowth(t *testing.T) {
+	t.Chdir(".") // growth goes to the root
+	for i := range dimensions {
+		defer func(sizes []float64) { dimensions[i].sizes = sizes }(dimensions[i].sizes)
+		dimensions[i].sizes = dimensions[i].sizes[:2]
+	}
+	var out bytes.Buffer
+	if err := growth(&out, "", 1); err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m): .* +\d+ +([\d.]+) +(\d+) +-?[\d.]+ +-?[\d.]+$`).FindAllStringSubmatch(out.String(), -1)
+	if len(rows) != len(dimensions) {
+		t.Errorf("%d of %d lines show what more costs:\n%s", len(rows), len(dimensions), &out)
+	}
+	for _, row := range rows {
+		if row[1] == "0.00" || row[2] == "0" && runtime.GOOS == "linux" {
+			t.Errorf("nothing was measured: %s", row[0])
 		}
 	}
 }
