@@ -40,7 +40,7 @@ func Text(s Subject) string {
 	sentence := firstSentence(s.Says, own)
 	if sentence == "" && len(s.Tools) <= fewTools {
 		for _, t := range s.Tools {
-			sentence = joined(sentence, firstSentence([]string{t.Description}, own))
+			sentence = joined(sentence, object(firstSentence([]string{t.Description}, own)))
 		}
 	}
 	text := about.text(longest - 24)

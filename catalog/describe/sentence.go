@@ -26,6 +26,26 @@ func firstSentence(texts []string, own map[string]bool) string {
 	return ""
 }
 
+// gets are verbs of which the object says what a tool is about.
+const gets = `get gets retrieve retrieves fetch fetches return returns list lists show shows perform performs provide provides check checks`
+
+// object cuts such a verb off a sentence, and what tells nothing behind it: with many servers
+// "Get the current weather" is shown no further than "Get the".
+func object(sentence string) string {
+	verb, rest, ok := strings.Cut(sentence, " ")
+	if !ok || !has(gets, strings.ToLower(verb)) {
+		return sentence
+	}
+	for {
+		word, after, ok := strings.Cut(rest, " ")
+		w := strings.ToLower(word)
+		if !ok || !search.IsStopWord(termOf(w)) && !has(general, w) && !has(fillers, w) {
+			return capital(rest)
+		}
+		rest = after
+	}
+}
+
 // openings are the ways in which texts begin that say nothing of the server; longer ones
 // stand before shorter ones.
 var openings = []string{
