@@ -60,7 +60,7 @@ func (v Texts) Found(s Search) string {
 // FoundIn answers a search among the tools of a server that was just loaded: what it
 // has, what of that matches, and what it says of itself. It returns "" for a server
 // without a listing.
-func (v Texts) FoundIn(server, query string, shown func(*Tool)) string {
+func (v Texts) FoundIn(server string, queries []string, shown func(*Tool)) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""
@@ -73,7 +73,7 @@ func (v Texts) FoundIn(server, query string, shown func(*Tool)) string {
 		}
 	}
 	fmt.Fprintf(&b, "%s is loaded, with %s.\n", display.Escape(p.called()), strings.Join(has, ", "))
-	v.matches(&b, Search{Queries: []string{query}, Server: server, Shown: shown})
+	v.matches(&b, Search{Queries: queries, Server: server, Shown: shown})
 	if own := p.shortInstructions(); own != "" {
 		b.WriteString("\nInstructions of this server:\n" + own)
 	}

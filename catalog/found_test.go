@@ -156,7 +156,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	l.Prompts = raws(`{"name":"debug"}`)
 	l.Instructions = "Be kind to it."
 	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
-	text := v.Texts().FoundIn("s", "thing 7", nil)
+	text := v.Texts().FoundIn("s", []string{"thing 7"}, nil)
 	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007 (below)\n", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q: %s", want, text)
@@ -165,7 +165,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	if strings.Contains(text, "x/do_thing_7") {
 		t.Errorf("another server's tool is there: %s", text)
 	}
-	if text := v.Texts().FoundIn("nobody", "thing", nil); text != "" {
+	if text := v.Texts().FoundIn("nobody", []string{"thing"}, nil); text != "" {
 		t.Error(text)
 	}
 }

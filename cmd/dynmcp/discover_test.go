@@ -304,3 +304,12 @@ func TestAQueryWithinAServerLoadsIt(t *testing.T) {
 		}
 	}
 }
+
+// load_mcp searches for several things at once, as discover_tool does.
+func TestLoadSearchesForSeveral(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "later", "Later", "-tools", "120"))
+	m := host.Tool("load_mcp", `{"mcp_name":"later","query":["return a text of many bytes","wait for some milliseconds"]}`)
+	contains(t, m.Text(), "later is loaded, with 148 tools", "For \"return a text of many bytes\":\n- later/big (below)", "For \"wait for some milliseconds\":\n- later/sleep (below)", "Name: later/big\n", "Name: later/sleep\n")
+	contains(t, host.Tool("load_mcp", `{"mcp_name":"later","query":["a","a","a","a","a","a","a","a","a","a","a"]}`).Text(), `"query" has 11 texts, at most 10`)
+}

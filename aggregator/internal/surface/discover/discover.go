@@ -59,7 +59,7 @@ const (
 		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
 	loadInput = `{"type":"object","properties":{` +
 		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
-		`"query":{"type":"string","description":"Search words, for a large server. Returns only what matches, the first with its definition."},` +
+		`"query":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}],"description":"As that of discover_tool, for a large server: returns only what matches."},` +
 		`"retry":{"type":"boolean","description":"Try a server that was given up once more, if your user asks for it. At most every 10 minutes."}},` +
 		`"required":["mcp_name"],"additionalProperties":false}`
 )
@@ -72,8 +72,13 @@ type query struct {
 	limit, offset int
 }
 
-// mostQueries is how many queries a call may have.
-const mostQueries = 10
+// checkQueries fails where a call has too many queries.
+func checkQueries(in *surface.Arguments, words []string) {
+	const most = 10
+	if len(words) > most {
+		in.Fail(`"query" has %d texts, at most %d`, len(words), most)
+	}
+}
 
 // discover answers discover_tool: one tool, the best matches, or a list.
 func discover(c *surface.Call) {
@@ -82,9 +87,7 @@ func discover(c *surface.Call) {
 		tool: in.Text("tool_name"), full: in.Flag("full"), words: in.Texts("query"), server: in.Text("server"),
 		limit: in.Number("limit"), offset: in.Number("offset"),
 	}
-	if len(q.words) > mostQueries {
-		in.Fail(`"query" has %d texts, at most %d`, len(q.words), mostQueries)
-	}
+	checkQueries(in, q.words)
 	if len(q.words) > 1 && q.offset > 0 {
 		in.Fail(`"offset" goes on with one query, not with %d`, len(q.words))
 	}
@@ -157,7 +160,8 @@ func load(c *surface.Call) {
 	if in.Errs == nil && name == "" {
 		in.Fail(`"mcp_name" is missing`)
 	}
-	words, retry := in.Text("query"), in.Flag("retry")
+	words, retry := in.Texts("query"), in.Flag("retry")
+	checkQueries(in, words)
 	if err := in.Err(); err != nil {
 		c.Refuse(err)
 		return
@@ -170,7 +174,7 @@ func load(c *surface.Call) {
 		return
 	}
 	c.Wait(surface.Question{Server: name, Load: true, Answer: func() {
-		if words != "" {
+		if len(words) > 0 {
 			c.Text(c.View().Texts().FoundIn(name, words, c.Show))
 			return
 		}
