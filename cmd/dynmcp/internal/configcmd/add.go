@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,9 +12,11 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/described"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -28,6 +31,7 @@ type addFlags struct {
 	config       string
 	force        bool
 	dryRun       bool
+	lazy         bool
 	warm         bool
 	registry     registrycmd.Adding
 }
@@ -40,7 +44,8 @@ var Add = cli.Verb{
 NAMESPACE/SERVER[@VERSION] of a registry, which dynmcp search finds. Comments, layout
 and all other entries of the file stay as they are, and the old file is kept with the
 suffix .bak. A description makes the server lazy: the model reads it, and the server
-starts when it is first used.
+starts when it is first used. --lazy starts the server once and writes one of what its
+tools are about.
 
 Of a server of a registry it is shown what will run, with its version. What it needs is
 asked for, unless --set, --answers, --env or --header say it; its secrets go into the
@@ -69,6 +74,7 @@ when dynmcp starts: keep secrets there.`,
 		f.StringVar(&s.URL, "url", "", "the `address` of a remote server")
 		f.StringArrayVar(&flags.headers, "header", nil, "a header of every request, `\"Name: Value\"`; may be repeated")
 		f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
+		f.BoolVar(&flags.lazy, "lazy", false, "start the server once and describe it, if --description does not")
 		f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 		f.BoolVar(&s.Sandbox.On, "sandbox", false, "limit the program to what every sandbox allows (dynmcp sandbox NAME says what)")
 		f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
@@ -103,6 +109,9 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	} else {
 		err = f.complete(cmd, command)
 	}
+	if err == nil && f.lazy && f.server.Description == "" {
+		err = f.describe(cmd)
+	}
 	if err == nil && !f.dryRun {
 		err = keep()
 	}
@@ -114,6 +123,26 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return testcmd.OfferWarm(cmd, conf.Flags{Config: path}, f.warm, s.Name)
+}
+
+// describe has the server described by what its tools are about.
+func (f *addFlags) describe(cmd *cobra.Command) error {
+	file, err := editfile.OpenConfig(f.config)
+	if err != nil {
+		return err
+	}
+	name := f.server.Name
+	proposals, failed, err := described.Propose(cmd.Context(), filepath.Dir(file.Path), []schema.Server{f.server}, cli.Stderr(cmd))
+	switch {
+	case err != nil:
+		return err
+	case failed[name] != nil:
+		return hint.With(fmt.Errorf("%s did not start, so that nothing describes it: %s", name, selfhost.Explain(failed[name], 0).Text), "say what it is good for: --description TEXT")
+	case proposals[name] == "":
+		return hint.With(fmt.Errorf("%s has no tools that describe it", name), "say what it is good for: --description TEXT")
+	}
+	f.server.Description = proposals[name]
+	return nil
 }
 
 var validName = lazyregexp.New(schema.NamePattern)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/described"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
@@ -22,7 +23,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
-	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
@@ -306,54 +306,22 @@ func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) s
 	return s.Problem()
 }
 
-// undescribed returns a config with the servers that have no description, and their names.
-func (m *importer) undescribed(servers []hosts.Server) (cfg *schema.Config, names []string, err error) {
-	text := []byte("{}")
-	for _, s := range servers {
-		if s.Description != "" || s.Disabled {
-			continue
-		}
-		if text, err = schema.SetServer("servers.json", text, s.Server); err != nil {
-			return nil, nil, err
-		}
-		names = append(names, s.Name)
-	}
-	if names == nil {
-		return nil, nil, nil
-	}
-	cfg, err = schema.LoadText(filepath.Join(filepath.Dir(m.file.Path), "servers.json"), text, schema.LoadOptions{})
-	if err == nil {
-		cli.Secrets.Add(cfg.Secrets()...)
-	}
-	return cfg, names, err
-}
-
-// describeServers starts the servers once, as they would be in the config, and
-// proposes a description for each that has none. One that does not start
-// stays without.
+// describeServers starts the servers that have no description once, and proposes one for each.
+// One that does not start stays without.
 func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
-	cfg, names, err := m.undescribed(servers)
-	if err != nil || len(names) == 0 {
-		return err
+	var bare []schema.Server
+	for _, s := range servers {
+		if s.Description == "" && !s.Disabled {
+			bare = append(bare, s.Server)
+		}
 	}
-	on := selfhost.Target{Cfg: cfg, ErrOut: m.errOut}
-	h, failed, err := on.Start(ctx, names...)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	if err := context.Cause(ctx); err != nil {
-		return cli.Interrupted(err)
-	}
-	view := h.View()
+	proposals, failed, err := described.Propose(ctx, filepath.Dir(m.file.Path), bare, m.errOut)
 	for i := range servers {
 		s := &servers[i]
-		switch {
-		case failed[s.Name] != nil:
-			s.Notes = append(s.Notes, "it did not start, and has no description: "+selfhost.Explain(failed[s.Name], 0).Text)
-		case slices.Contains(names, s.Name):
-			s.Description = view.Texts().Proposal(s.Name, packages.Description(ctx, s.Command, s.Args))
+		if err := failed[s.Name]; err != nil {
+			s.Notes = append(s.Notes, "it did not start, and has no description: "+selfhost.Explain(err, 0).Text)
 		}
+		s.Description = cmp.Or(s.Description, proposals[s.Name])
 	}
-	return nil
+	return err
 }
