@@ -5,17 +5,13 @@ import (
 	"flag"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/creack/pty"
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -100,66 +96,6 @@ var seconds = regexp.MustCompile(`("seconds": |\()[0-9.]+( s\)\n|,\n)`)
 func timeless(ts *testscript.TestScript, _ bool, args []string) {
 	text := seconds.ReplaceAllString(ts.ReadFile(args[0]), "${1}N${2}")
 	ts.Check(os.WriteFile(ts.MkAbs("timeless"), []byte(text), 0o666))
-}
-
-// Help is golden, so that a change shows what users will read.
-func TestHelpOfVerbs(t *testing.T) {
-	t.Parallel()
-	for _, verb := range []string{"ls", "test", "search", "outdated", "update", "warm", "diff", "approve", "call", "find", "describe", "read", "prompt", "run", "sandbox", "policy", "policy test", "log", "stats", "doctor", "tokens", "version", "serve", "connect",
-		"cluster", "cluster key", "cluster push", "cluster pull"} {
-		t.Run(verb, func(t *testing.T) {
-			t.Parallel()
-			got, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(verb), "--help")...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden := filepath.Join("testdata", "cli1", "help", strings.ReplaceAll(verb, " ", "-")+".hlp")
-			if *updateCLI {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v; go test -update writes it", err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("help of %s (-want +got):\n%s", verb, diff)
-			}
-		})
-	}
-}
-
-// All help fits 80 columns, and shows what is to be replaced in letters that man pages
-// keep.
-func TestHelpFits(t *testing.T) {
-	t.Parallel()
-	dynmcp := mcptest.Dynmcp(t)
-	helpOf := func(verb ...string) []string {
-		out, err := exec.Command(dynmcp, append(verb, "--help")...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Split(string(out), "\n")
-	}
-	var walk func(verb ...string)
-	walk = func(verb ...string) {
-		below := false
-		for _, line := range helpOf(verb...) {
-			if n := utf8.RuneCountInString(line); n > 80 {
-				t.Errorf("%v: %d columns: %s", verb, n, line)
-			}
-			if strings.HasPrefix(line, "  dynmcp") && strings.Contains(line, "<") {
-				t.Errorf("%v: %s", verb, line)
-			}
-			if line == "Available Commands:" || line == "" {
-				below = line != ""
-			} else if below {
-				walk(append(slices.Clone(verb), strings.Fields(line)[0])...)
-			}
-		}
-	}
-	walk()
 }
 
 var throughDynmcp = regexp.MustCompile(`(saves |it adds |"dynmcp": |\()[0-9,.]*[0-9]( of | at |%\)|,?\n)`)
