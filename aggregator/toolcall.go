@@ -111,7 +111,7 @@ func (c *toolCall) send() {
 	if c.by != nil {
 		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
 			c.params.All, c.input, c.waited = bytes.Clone(c.params.All), bytes.Clone(c.input), true
-			leave := s.agg.calls.Hold(s.Session, r, to.Upstream)
+			leave := s.agg.calls.Join(s.Session, r, to.Upstream)
 			s.agg.work.Answer(r, func() {
 				defer leave()
 				c.send()

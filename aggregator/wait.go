@@ -117,7 +117,7 @@ func (q request) answer(about surface.Question, asText bool) {
 		return
 	}
 	r.Own()
-	leave := q.agg.calls.Hold(q.Session, r, w.toStart(false))
+	leave := q.agg.calls.Join(q.Session, r, w.toStart(false))
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		defer leave()
 		switch err := w.listed(ctx, r, u, about.Load); {

@@ -48,10 +48,10 @@ func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok b
 	return nil, nil, false
 }
 
-// Hold keeps the place of a request in the queue of a server, nil for none, before it is a call: its
-// tool has to be listed, or its input checked. Calls of later requests are sent after it. leave
-// gives up the place once the request is dispatched or answered.
-func (env *Env) Hold(s *sessions.Session, r *host.Request, u *lazy.Upstream) (leave func()) {
+// Join keeps a place for a request in the queue of a server, nil for none, while it is not a
+// call yet: its tool has to be listed, or its input checked. Calls whose requests came later are
+// sent later. leave gives up the place once the request is dispatched or answered.
+func (env *Env) Join(s *sessions.Session, r *host.Request, u *lazy.Upstream) (leave func()) {
 	if u == nil {
 		return func() {}
 	}
