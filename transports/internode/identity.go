@@ -19,16 +19,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// An Identity is the certificates that a replica shows, and the authorities that it trusts.
+// An Identity holds the certificates that a replica presents, and the authorities that it trusts.
 type Identity struct {
 	certificates func() ([]*tls.Certificate, error) // the preferred one first
 	authorities  func() (*x509.CertPool, error)
 	names        []string // of the authorities of certificates, nil if there is one
 }
 
-// Keyed returns the identity of a replica that has the cluster's keys. Each key makes an
-// authority, the same at all replicas. Any holder of a key is trusted, so that keys can be
-// replaced one replica after the other.
+// Keyed returns the identity of a replica that has the cluster's keys. Each key yields an authority,
+// the same at all replicas. Any holder of a key is trusted, so that keys can be replaced one
+// replica after the other.
 func Keyed(keys *seal.Keys) (*Identity, error) {
 	seeds, err := keys.Derive("replica ca", ed25519.SeedSize)
 	if err != nil {
@@ -61,7 +61,7 @@ func Keyed(keys *seal.Keys) (*Identity, error) {
 	return id, nil
 }
 
-// newCertificate returns a certificate of an authority. Its key ends with the process.
+// newCertificate returns a certificate of an authority. Its key is kept only in this process.
 func newCertificate(name string, authority *x509.Certificate, authorityKey ed25519.PrivateKey) (*tls.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -91,12 +91,12 @@ func certify(template, parent *x509.Certificate, public any, key ed25519.Private
 	return x509.ParseCertificate(der)
 }
 
-// endOfTime is that of certificates (RFC 5280, section 4.1.2.5).
+// endOfTime means no expiry in certificates (RFC 5280, section 4.1.2.5).
 var endOfTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Files returns the identity of a replica that has a certificate in files (PEM), which
-// are read for each connection: they may be replaced. Any holder of a certificate of the
-// authorities in ca is trusted, whatever its name: they have to be for this cluster alone.
+// Files returns the identity of a replica whose certificate is in files (PEM). They are read for each
+// connection, so they may be replaced. Any holder of a certificate of the authorities in ca is
+// trusted, whatever its name: the authorities must be used for this cluster only.
 func Files(cert, key, ca string) (*Identity, error) {
 	id := &Identity{
 		certificates: func() ([]*tls.Certificate, error) {
@@ -133,7 +133,7 @@ func Files(cert, key, ca string) (*Identity, error) {
 	return id, nil
 }
 
-// alpn is what replicas speak.
+// alpn is the protocol between replicas.
 var alpn = []string{"h2"}
 
 // server returns the configuration of a listener.

@@ -21,12 +21,12 @@ import (
 type Options struct {
 	// Requests serves a host's request, with the path that the host sent.
 	Requests func(w http.ResponseWriter, r *http.Request, principal string)
-	// Upstream returns what serves an upstream server to the replica from, for a principal if
+	// Upstream returns a function that serves an upstream server to the replica from, for a principal if
 	// the server runs once for each: JSON-RPC lines in and out until either side closes the
 	// stream. ctx ends when the other side is gone, and with serve. The error is a
-	// *NotHereError if the server runs elsewhere, ErrDraining if nothing begins here any more.
+	// *NotHereError if the server runs elsewhere, ErrDraining if this replica accepts nothing new.
 	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
-	// Result returns a result that is kept here for a principal, and its limit in tokens.
+	// Result returns a stored result of a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	Logger *slog.Logger
 }
@@ -38,7 +38,7 @@ type Server struct {
 	log      *slog.Logger
 
 	mu    sync.Mutex
-	ended bool           // no request begins any more
+	ended bool           // no more requests are accepted
 	work  sync.WaitGroup // of requests
 }
 
@@ -50,8 +50,8 @@ func NewServer(identity *Identity, opts Options) *Server {
 	return &Server{opts: opts, identity: identity, log: opts.Logger}
 }
 
-// Serve serves other replicas until ctx ends; requests in flight have three seconds then. It
-// closes ln.
+// Serve serves other replicas until ctx ends; requests in flight then have three seconds. It closes
+// ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -157,7 +157,7 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principa
 		return
 	}
 	w.Header().Set(headerLimit, strconv.Itoa(limit))
-	_, _ = w.Write(result) // else the other side is gone
+	_, _ = w.Write(result) // an error means that the other side is gone
 }
 
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {
@@ -202,7 +202,7 @@ func (s *serverStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements io.Writer. What was written is on its way.
+// Write implements io.Writer. It returns when the data was sent.
 func (s *serverStream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +216,7 @@ func (s *serverStream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer: nothing more is read, and what is being written has a
-// second.
+// Close implements io.Closer: nothing more is read, and a pending write has a second.
 func (s *serverStream) Close() error {
 	err := s.body.Close()
 	if !s.mu.TryLock() {
