@@ -1,5 +1,5 @@
-// Package held accounts for the bytes that a run holds for its hosts: one number for all,
-// and a share for each.
+// Package held accounts for the bytes that a run holds for its hosts: a total, and a share for
+// each.
 package held
 
 import (
@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// A Budget accounts for the bytes that are held for all hosts: requests that are being
-// received or have no answer yet, answers that are being read, calls that wait for input,
-// messages that wait to be read. A holder may have as much as it leaves free for others.
+// A Budget accounts for the bytes that are held for all hosts: requests that are being received
+// or unanswered, answers that are being read, calls that wait for input, messages that wait to
+// be read. A holder may use as much as it leaves free for others.
 type Budget struct {
 	most   int64
-	others func() int64 // bytes whose holder is not known yet
+	others func() int64 // bytes without a known holder
 
 	mu    sync.Mutex
 	total int64
 	of    map[string]*account
 }
 
-// An account is what one holder has of a Budget.
+// An account is the share of one holder in a Budget.
 type account struct {
 	bytes     int64
 	sheddable int64              // of them
@@ -35,12 +35,12 @@ type Hold struct {
 
 	// Guarded by in.mu.
 	bytes    int64
-	since    time.Time // when it had none, or less was unread than before
+	since    time.Time // when it was last empty, or shrank
 	shedding bool      // it no longer counts
 }
 
-// New returns a budget of so many bytes, 0 is 512 MB. others returns how many bytes there
-// are whose holder is not known yet, for which nothing is shed; it may be nil.
+// New returns a budget of so many bytes; 0 is 512 MB. others returns the number of bytes without a
+// known holder, for which nothing is shed; it may be nil.
 func New(most int64, others func() int64) *Budget {
 	if others == nil {
 		others = func() int64 { return 0 }
@@ -51,21 +51,21 @@ func New(most int64, others func() int64) *Budget {
 // Most returns how many bytes may be held for all.
 func (b *Budget) Most() int64 { return b.most }
 
-// Total returns how many bytes are held, those included whose holder is not known.
+// Total returns how many bytes are held, including those without a known holder.
 func (b *Budget) Total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.total + b.others()
 }
 
-// Hold returns a Hold with no bytes, of a holder. shed gives the bytes back soon, and does
-// not block; nil is that they cannot be had before their time.
+// Hold returns an empty Hold of a holder. shed releases its bytes soon, without blocking; nil means
+// that they cannot be released early.
 func (b *Budget) Hold(who string, shed func()) *Hold { return &Hold{in: b, who: who, shed: shed} }
 
 // Beside returns a Hold of the same holder.
 func (h *Hold) Beside(shed func()) *Hold { return h.in.Hold(h.who, shed) }
 
-// Reserve adds n bytes, unless the holder may not have them. Holders with more make room.
+// Reserve adds n bytes, unless that exceeds the holder's share. Larger holders make room.
 func (h *Hold) Reserve(n int64) bool {
 	if h == nil {
 		return true
@@ -125,8 +125,8 @@ func (h *Hold) Resize(n int64) bool {
 	return more <= 0 || h.Reserve(more)
 }
 
-// Set says how many bytes there are, of a message that exists already. It returns the
-// holds that have to be shed to stay within the limits.
+// Set sets the number of bytes of a message that already exists. It returns the holds that must be
+// shed to stay within the limits.
 func (h *Hold) Set(n int) (over []*Hold) {
 	if h == nil {
 		return nil
@@ -148,7 +148,7 @@ func (h *Hold) Set(n int) (over []*Hold) {
 	return over
 }
 
-// Shed sheds what Set has returned.
+// Shed sheds the holds returned by Set.
 func Shed(over []*Hold) {
 	for _, h := range over {
 		h.shed()
@@ -177,7 +177,7 @@ func (h *Hold) changeLocked(n int64) {
 	}
 }
 
-// keep notes that a hold which can be shed is to have n bytes.
+// keep records that a hold which can be shed changes to n bytes.
 func (a *account) keep(h *Hold, n int64) {
 	if h.bytes == 0 || n < h.bytes {
 		h.since = time.Now()
@@ -192,9 +192,9 @@ func (a *account) keep(h *Hold, n int64) {
 	a.holds[h] = struct{}{}
 }
 
-// worstLocked returns what has to be shed: where all is too much, of the largest holder,
-// and where a holder has more than its share, of that one, if it is for what can be shed. A
-// small message beside requests and answers of that size makes no difference. nil is nothing.
+// worstLocked returns the hold to shed, nil if none: if the total is too large, one of the largest
+// holder; if a holder exceeds its share, one of that holder, if its sheddable bytes are the
+// cause. A small message beside requests and answers of that size makes no difference.
 func (b *Budget) worstLocked(who string) *Hold {
 	free, a := b.most-b.total, b.of[who]
 	if free >= 0 {
@@ -213,8 +213,8 @@ func (b *Budget) worstLocked(who string) *Hold {
 	return worst
 }
 
-// largestLocked returns what has to be shed first of the largest holder who can shed so
-// much, nil if absent, and how much that one has.
+// largestLocked returns the hold to shed first of the largest holder that can shed so much, nil if
+// there is none, and how much that holder has.
 func (b *Budget) largestLocked(need int64) (worst *Hold, largest int64) {
 	for _, a := range b.of {
 		if a.bytes > largest && a.sheddable >= need {

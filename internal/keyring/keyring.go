@@ -1,6 +1,5 @@
-// Package keyring keeps secrets in the keyring of the system. It asks one question at a
-// time, and waits for an answer for ten seconds at most: the keyring may have to ask a
-// person to unlock it.
+// Package keyring keeps secrets in the keyring of the system. It makes one request at a time, and
+// waits ten seconds at most, because the keyring may have to ask a person to unlock it.
 package keyring
 
 import (
@@ -17,28 +16,28 @@ import (
 // patience is how long the keyring may take.
 const patience = 10 * time.Second
 
-// ErrNotFound is the error for what the keyring does not have.
+// ErrNotFound means that the keyring has no such secret.
 var ErrNotFound = zalando.ErrNotFound
 
-// Get returns what the keyring has for an account of a service.
+// Get returns the secret of an account of a service.
 func Get(service, account string) (string, error) {
 	return ask(func() (string, error) { return zalando.Get(service, account) })
 }
 
-// Set keeps a text.
+// Set stores a secret.
 func Set(service, account, text string) error {
 	_, err := ask(func() (string, error) { return "", zalando.Set(service, account, text) })
 	return err
 }
 
-// Delete removes what is kept.
+// Delete removes a secret.
 func Delete(service, account string) error {
 	_, err := ask(func() (string, error) { return "", zalando.Delete(service, account) })
 	return err
 }
 
-// asking is held while the keyring is asked: a person whom it asks to unlock it is
-// asked once, and one that never answers costs one goroutine.
+// asking is held during a request: a person who must unlock the keyring is asked once, and a request
+// without an answer costs one goroutine.
 var asking = make(chan struct{}, 1)
 
 func ask(question func() (string, error)) (string, error) {
@@ -74,8 +73,8 @@ func ask(question func() (string, error)) (string, error) {
 	}
 }
 
-// Offered says why there can be no keyring. Asked without a session bus, the library of
-// D-Bus would start one.
+// Offered returns why there is no keyring, nil if there may be one. Without a session bus, the
+// library of D-Bus would start one.
 func Offered() error {
 	if strings.EqualFold(os.Getenv("DYNMCP_KEYRING"), "off") {
 		return errors.New("DYNMCP_KEYRING is off")

@@ -1,6 +1,6 @@
-// Package lint finds in the definitions of tools what attacks on models are made of: hidden
-// characters, texts that give a model orders, names that pass for others, members that ask for
-// secrets. What it finds may be harmless, and an attack may have nothing of it.
+// Package lint finds signs of attacks on models in the definitions of tools: hidden characters,
+// instructions to a model, names that imitate others, members that ask for secrets. A finding may
+// be harmless, and an attack may have none.
 package lint
 
 import (
@@ -17,24 +17,24 @@ import (
 
 // Grades of findings.
 const (
-	High = "high" // honest definitions hardly have it
-	Low  = "low"  // some have
+	High = "high" // rare in honest definitions
+	Low  = "low"  // occurs in some
 )
 
-// A Finding is what a rule found.
+// A Finding is a match of a rule.
 type Finding struct {
 	Rule  string `json:"rule"`
 	Grade string `json:"grade"`
 	Where string `json:"where"` // the member, such as inputSchema.properties.path.description
-	Text  string `json:"text"`  // what was found, on one line, nothing in it invisible
+	Text  string `json:"text"`  // the match, on one line, without invisible characters
 }
 
-// String is the finding on one line.
+// String returns the finding on one line.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s (%s)", f.Grade, f.Where, f.Text, f.Rule)
 }
 
-// Names are those of the tools of all servers, to tell which a text is about.
+// Names are the tools of all servers, to find the tool that a text refers to.
 type Names struct {
 	servers map[string][]string // by tool
 	alike   map[string][]string // tools by what their names look like
@@ -52,7 +52,7 @@ func (n *Names) Add(server, tool string) {
 	n.servers[tool] = append(n.servers[tool], server)
 }
 
-// Check returns what the rules find in a tool of a server.
+// Check returns the findings in a tool of a server.
 func Check(server, tool string, raw json.RawMessage, names *Names) (all []Finding) {
 	c := checker{server: server, tool: tool, names: names}
 	c.name()
@@ -113,9 +113,9 @@ func (c *checker) walk(where string, value json.RawMessage) {
 	}
 }
 
-// characters finds characters that show nothing, or change the order of what is shown.
+// characters finds invisible characters, and those that change the displayed order.
 func (c *checker) characters(where, text string) {
-	emoji := false // before, which a joiner or selector may follow
+	emoji := false // the previous one may be followed by a joiner or selector
 	for _, r := range text {
 		switch {
 		case r == '\u200d' || unicode.Is(unicode.Variation_Selector, r):
@@ -132,7 +132,7 @@ func (c *checker) characters(where, text string) {
 	}
 }
 
-// says finds what a text says.
+// says finds suspicious texts.
 func (c *checker) says(where, text string) {
 	for _, r := range texts {
 		if found := r.expr().FindString(text); found != "" {
@@ -141,7 +141,7 @@ func (c *checker) says(where, text string) {
 	}
 }
 
-// schema finds members of an input that ask for what the tool does not need.
+// schema finds members of an input that ask for unrelated data.
 func (c *checker) schema(schema json.RawMessage) {
 	for key, value := range wire.Members(wire.Get(schema, "properties")) {
 		name, _ := wire.Text(key)
@@ -159,7 +159,7 @@ func (c *checker) schema(schema json.RawMessage) {
 // shortestTool is the shortest name of a tool, in bytes, that is taken for one in a text.
 const shortestTool = 8
 
-// otherTools finds the names of tools that another server has, and this one does not.
+// otherTools finds the names of tools of other servers that this one lacks.
 func (c *checker) otherTools(where, text string) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
 		return r != '_' && r != '-' && r != '/' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))

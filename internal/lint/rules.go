@@ -6,13 +6,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// A rule finds an expression.
+// A rule matches an expression.
 type rule struct {
 	name, grade string
 	expr        func() *regexp.Regexp
 }
 
-// texts are what descriptions, titles and other strings of definitions say.
+// texts are rules for descriptions, titles and other strings of definitions.
 var texts = []rule{
 	// Hosts that render Markdown do not show it.
 	{"html-comment", High, lazyregexp.New(`(?s)<!--.*?(-->|$)`)},

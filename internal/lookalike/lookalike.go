@@ -1,4 +1,4 @@
-// Package lookalike tells names that people and models take for one another.
+// Package lookalike recognises names that people and models confuse.
 package lookalike
 
 import (
@@ -8,9 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// letters are the letters of other scripts, and the digits, that look like Latin letters,
-// of which there are no capitals here. It is the part of Unicode's confusables.txt (UTS 39)
-// that tool names are forged with.
+// letters are the letters of other scripts, and the digits, that look like Latin lower-case letters.
+// They are the part of Unicode's confusables.txt (UTS 39) that is used to forge tool names.
 var letters = strings.NewReplacer(
 	// Cyrillic
 	"а", "a", "в", "b", "с", "c", "ԁ", "d", "е", "e", "һ", "h", "і", "l", "ј", "j", "к", "k", "ӏ", "l", "м", "rn", "о", "o", "р", "p", "ԛ", "q",
@@ -26,11 +25,11 @@ var letters = strings.NewReplacer(
 	"‐", "-", "‑", "-", "‒", "-", "–", "-", "—", "-", "−", "-", "ˍ", "_",
 )
 
-// capitals are those that look like another letter than their small ones do.
+// capitals are capitals that look like another letter than their lower-case forms do.
 var capitals = strings.NewReplacer("Η", "h", "Ν", "n", "Υ", "y", "Н", "h")
 
-// Skeleton returns what names have in common that look the same: two names look alike if
-// they differ and their skeletons do not. Case and accents make no difference.
+// Skeleton returns a common form of names that look alike: two names look alike if they differ and
+// their skeletons do not. Case and accents are ignored.
 func Skeleton(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 0x80 && unicode.In(r, unicode.Cf, unicode.Mn, unicode.Variation_Selector) {

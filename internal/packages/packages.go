@@ -1,5 +1,5 @@
-// Package packages tells which packages commands run, in which version, and what those say they
-// are: from the copies that npx, uvx and container engines keep. It fetches nothing.
+// Package packages finds the package and version that a command runs, and the package's description,
+// in the copies that npx, uvx and container engines keep. It fetches nothing.
 package packages
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// most is the most bytes of a file with the metadata of a package.
+// most is the largest size of a package's metadata file, in bytes.
 const most = 1 << 20
 
-// Description returns what the package that a command runs says it is, "" where the command
-// runs none, or there is no copy of it.
+// Description returns the description of the package that a command runs, "" if it runs none, or there
+// is no copy.
 func Description(ctx context.Context, command string, args []string) string {
 	p := Of(command, args)
 	name, _ := p.Cut()
@@ -31,7 +31,7 @@ func Description(ctx context.Context, command string, args []string) string {
 	return ""
 }
 
-// npxDir returns the directory in which npx keeps what it has installed.
+// npxDir returns the directory of npx's installed packages.
 func npxDir(env map[string]string) string {
 	dir := cmp.Or(env["npm_config_cache"], env["NPM_CONFIG_CACHE"], os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
 	switch {
@@ -44,11 +44,11 @@ func npxDir(env map[string]string) string {
 	return filepath.Join(dir, "_npx")
 }
 
-// A npmManifest is what a package.json says.
+// A npmManifest is the part of a package.json that is used.
 type npmManifest struct{ Description, Version string }
 
 func manifest(text []byte) (about npmManifest) {
-	_ = json.Unmarshal(text, &about) // what is malformed says nothing
+	_ = json.Unmarshal(text, &about) // a malformed one is empty
 	return about
 }
 

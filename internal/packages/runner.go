@@ -17,7 +17,7 @@ import (
 
 // A runner is a command that fetches a package and runs it.
 type runner struct {
-	kind  string   // what the package is of: npm, pypi, oci
+	kind  string   // the kind of the package: npm, pypi, oci
 	verbs []string // the words before the package, "" if there are none
 	from  []string // flags whose value is the package
 	flags []string // flags without a value
@@ -38,16 +38,16 @@ var runners = map[string]runner{
 	"podman": {"oci", []string{"run", "container run"}, nil, containerFlags},
 }
 
-// containerFlags are those of docker run that take no value.
+// containerFlags are the flags of docker run that take no value.
 var containerFlags = []string{
 	"-i", "-t", "-d", "-it", "-ti", "-P", "--rm", "--interactive", "--tty", "--detach", "--init", "--privileged", "--read-only", "--quiet", "-q",
 	"--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "--tls-verify",
 }
 
-// A Package is what a command runs.
+// A Package is the package that a command runs.
 type Package struct {
-	Kind string // npm, pypi, oci; "" of a command that runs no package
-	Spec string // as the command line has it, often with a version
+	Kind string // npm, pypi, oci; "" if the command runs no package
+	Spec string // as in the command line, often with a version
 
 	program string // that runs it
 }
@@ -76,7 +76,7 @@ func Of(command string, args []string) Package {
 	return Package{}
 }
 
-// spec returns the package as the arguments have it.
+// spec returns the package in the arguments.
 func (r runner) spec(args []string) string {
 	for i := 0; i < len(args); i++ {
 		flag, value, joined := strings.Cut(args[i], "=")
@@ -98,9 +98,9 @@ func (r runner) spec(args []string) string {
 // exactVersion is a version that is one release, not a range or a tag.
 var exactVersion = lazyregexp.New(`^v?\d+(\.\d+)*([-+.]?[0-9A-Za-z]+)*$`)
 
-// Running returns which package a command line runs, in which version, as KIND:NAME@VERSION,
-// "" for a command that runs none. The version is the one of the command line, or else of the
-// copy that npx, uvx or the container engine has; without one it is left out.
+// Running returns the package of a command line, as KIND:NAME@VERSION, "" if there is none. The version
+// is that of the command line, or else of the copy of npx, uvx or the container engine; without a
+// copy it is left out.
 func Running(ctx context.Context, command string, args []string, env map[string]string) string {
 	p := Of(command, args)
 	name, version := p.Cut()
@@ -120,7 +120,7 @@ func Running(ctx context.Context, command string, args []string, env map[string]
 	return p.Kind + ":" + name + version
 }
 
-// Cut returns the name of a package, and the version that its command line has.
+// Cut returns the name of a package, and the version in its command line.
 func (p Package) Cut() (name, version string) {
 	if before, after, ok := strings.Cut(p.Spec, "=="); ok && p.Kind == "pypi" {
 		return before, after
@@ -131,20 +131,20 @@ func (p Package) Cut() (name, version string) {
 	return p.Spec, ""
 }
 
-// installedByNpx returns the version that npx runs for a package: it keeps an install for each
-// set of packages it was asked for, in a directory that has their hash as its name.
+// installedByNpx returns the version that npx runs for a package: it has an install for each set of
+// requested packages, in a directory named by their hash.
 func installedByNpx(ctx context.Context, spec, name string, env map[string]string) string {
 	sum := sha512.Sum512([]byte(spec))
 	return manifest(newest(ctx, name, filepath.Join(npxDir(env), hex.EncodeToString(sum[:8]), "node_modules", filepath.FromSlash(name), "package.json"))).Version
 }
 
-// installedByUvx returns the version of the newest copy that uvx has of a package.
+// installedByUvx returns the version of uvx's newest copy of a package.
 func installedByUvx(ctx context.Context, name string, env map[string]string) string {
 	return metadata(newestWheel(ctx, name, env), "Version")
 }
 
-// digest returns the digest of the image that a container engine has under a name, "" if it has
-// none or does not say it soon.
+// digest returns the digest of a container engine's image of a name, "" if there is none or the
+// engine does not answer soon.
 func (p Package) digest(ctx context.Context, env map[string]string) string {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -160,7 +160,7 @@ func (p Package) digest(ctx context.Context, env map[string]string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	_, digest, found := strings.Cut(first, "@")
 	if !found {
-		return first // of an image that was built here
+		return first // of a locally built image
 	}
 	return digest
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// appendCanonical appends a valid JSON value in the form of RFC 8785 (JCS), but for three
-// texts that the RFC has no form for, since readers may take them for different values:
-// integers that no double is equal to keep their digits, unpaired surrogates stay escaped,
-// and of members with one name all stay, in their order. The libraries for JCS round such
-// numbers, so that 9007199254740993 would have the digest of 9007199254740992.
+// appendCanonical appends a valid JSON value in the form of RFC 8785 (JCS), except for three cases that
+// the RFC does not cover, because readers may interpret them differently: integers that no double
+// equals keep their digits, unpaired surrogates stay escaped, and duplicate members all stay, in
+// order. The libraries for JCS round such numbers, so that 9007199254740993 would have the digest
+// of 9007199254740992.
 func appendCanonical(dst, value []byte) []byte {
 	value = bytes.TrimSpace(value)
 	switch value[0] {
@@ -41,7 +41,7 @@ func appendCanonical(dst, value []byte) []byte {
 	return append(dst, canonicalNumber(string(value))...)
 }
 
-// A member is one of an object, in canonical form.
+// A member is a member of an object, in canonical form.
 type member struct {
 	name, text []byte
 	order      []uint16 // of the name, in UTF-16
@@ -88,8 +88,8 @@ func appendString(dst, text []byte) []byte {
 	return dst
 }
 
-// appendEscaped appends the character that an escape \uXXXX at the beginning of text, or
-// two for a pair of surrogates, stand for, and returns their length.
+// appendEscaped appends the character of an escape \uXXXX at the beginning of text, or of two for a pair
+// of surrogates, and returns their length.
 func appendEscaped(dst, text []byte) ([]byte, int) {
 	r := codeUnit(text)
 	if pair := utf16.DecodeRune(r, codeUnit(text[min(6, len(text)):])); pair != utf8.RuneError {
@@ -107,8 +107,7 @@ func appendEscaped(dst, text []byte) ([]byte, int) {
 	return utf8.AppendRune(dst, r), 6
 }
 
-// codeUnit returns what an escape \uXXXX at the beginning of text stands for, or
-// -1.
+// codeUnit returns the value of an escape \uXXXX at the beginning of text, -1 if there is none.
 func codeUnit(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return -1
@@ -120,8 +119,8 @@ func codeUnit(text []byte) rune {
 	return rune(n)
 }
 
-// canonicalNumber returns a number as ECMAScript writes the nearest double, but for an
-// integer that this would be another one.
+// canonicalNumber returns a number as ECMAScript writes the nearest double, unless that would change an
+// integer.
 func canonicalNumber(text string) string {
 	exact := normalNumber(text)
 	f, err := strconv.ParseFloat(text, 64)
@@ -146,8 +145,8 @@ func shortestNumber(f float64) string {
 	return strings.Replace(strings.Replace(s, "e-0", "e-", 1), "e+0", "e+", 1)
 }
 
-// normalNumber writes a number as an integer that does not end in 0 and an exponent: two
-// numbers are equal if they have the same form.
+// normalNumber returns a number as an integer that does not end in 0 and an exponent: equal numbers have
+// the same form.
 func normalNumber(text string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	sign := ""
@@ -160,7 +159,7 @@ func normalNumber(text string) string {
 		return "0"
 	}
 	e, err := strconv.ParseInt(exponent, 10, 32)
-	if exponent != "" && err != nil { // what no reader takes for a number of use
+	if exponent != "" && err != nil { // not a number for any reader
 		return sign + mantissa + "e" + exponent
 	}
 	e -= int64(len(fraction))

@@ -13,12 +13,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// largestDefinition is the largest definition that is kept, in bytes.
+// largestDefinition is the largest definition that is stored, in bytes.
 const largestDefinition = 4 << 20
 
-// Keep keeps the definitions of tools, a file for each, named by the digest: what has one
-// name never changes. A file that a process was killed over is written again when it does
-// not have its digest.
+// Keep stores the definitions of tools, a file for each, named by the digest: the content of a name never
+// changes. A file whose writing was interrupted is rewritten, because its digest is wrong.
 func (f Files) Keep(tools []Tool) error {
 	if f.Definitions == "" {
 		return nil
@@ -41,8 +40,8 @@ func (f Files) path(digest string) string {
 	return filepath.Join(f.Definitions, strings.TrimPrefix(digest, digestPrefix)+".json")
 }
 
-// write replaces the file in one step. It is not synced: a power failure costs the text of
-// a difference.
+// write replaces the file atomically. It is not synced: a power failure loses only the text of a
+// difference.
 func (f Files) write(digest string, definition json.RawMessage) error {
 	temporary, err := os.CreateTemp(f.Definitions, ".new.*")
 	if err != nil {
@@ -58,8 +57,7 @@ func (f Files) write(digest string, definition json.RawMessage) error {
 	return err
 }
 
-// Definition returns the definition of a digest. ok is false where it was not kept, or is
-// not what was kept.
+// Definition returns the definition of a digest. ok is false if it was not stored, or has changed.
 func (f Files) Definition(digest string) (definition json.RawMessage, ok bool) {
 	if f.Definitions == "" || !isDigest(digest) {
 		return nil, false

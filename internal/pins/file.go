@@ -30,14 +30,14 @@ func FileOf(config string) string {
 	return filepath.Join(filepath.Dir(config), FileName)
 }
 
-// Files are where pins are kept.
+// Files are the locations of pins.
 type Files struct {
-	Lock        string // the lock file; "" where there is no config that it could lie beside
-	Definitions string // the directory of what digests are of; "" keeps none
+	Lock        string // the lock file; "" without a config file
+	Definitions string // the directory of the definitions; "" stores none
 }
 
-// Read reads the lock file. One that is not there is an empty lock. The text is what was
-// read, to be compared later.
+// Read reads the lock file; a missing one is an empty lock. text is its content, for later
+// comparison.
 func (f Files) Read() (l Lock, text []byte, err error) {
 	if f.Lock == "" {
 		return Lock{}, nil, nil
@@ -55,7 +55,7 @@ func (f Files) Read() (l Lock, text []byte, err error) {
 	return l, text, nil
 }
 
-// writing keeps goroutines of this process apart, which the system's locks on files do not
+// writing excludes other goroutines of this process, which the system's file locks do not do
 // everywhere.
 var writing sync.Mutex
 
@@ -87,7 +87,7 @@ func (f Files) Update(change func(Lock)) error {
 	return nil
 }
 
-// replace writes the lock where it is, with the mode that it has.
+// replace writes the lock in place, and keeps its mode.
 func replace(path string, text []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

@@ -10,15 +10,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lookalike"
 )
 
-// A Book is a lock as it was read, to be compared with what servers list. It is immutable.
+// A Book is a lock for comparison with the listings of servers. It is immutable.
 type Book struct {
 	lock   Lock
 	broken error
-	alike  func() map[string][]string // the approved tools, SERVER/TOOL, by what their names look like
+	alike  func() map[string][]string // the approved tools, SERVER/TOOL, by the skeleton of their names
 }
 
-// NewBook returns the book of a lock. broken is why that could not be read: then nothing is
-// approved for a guard that blocks, and nothing is said by one that does not.
+// NewBook returns the book of a lock. broken is the error of reading it: then a guard that blocks approves
+// nothing, and one that does not block reports nothing.
 func NewBook(lock Lock, broken error) *Book {
 	return &Book{lock, broken, sync.OnceValue(func() map[string][]string {
 		all := map[string][]string{}
@@ -32,22 +32,22 @@ func NewBook(lock Lock, broken error) *Book {
 	})}
 }
 
-// A Guard holds one server to what a lock says of it. It is immutable. Nil holds to nothing.
+// A Guard applies a lock to one server. It is immutable. A nil Guard approves everything.
 type Guard struct {
 	*Book
 	blocks bool
 	server string
 }
 
-// Guard returns the guard of a server. blocks says that hosts may know of no tool but those
-// that are approved; otherwise it is said which are not.
+// Guard returns the guard of a server. With blocks, unapproved tools are hidden from hosts; otherwise
+// they are reported.
 func (b *Book) Guard(server string, blocks bool) *Guard { return &Guard{b, blocks, server} }
 
-// Blocks reports whether hosts may not know of tools that are not approved.
+// Blocks reports whether unapproved tools are hidden from hosts.
 func (g *Guard) Blocks() bool { return g != nil && g.blocks }
 
-// Pinned reports whether the lock knows the server. Before that a guard that does not block
-// has nothing to say: the first listing is what is pinned.
+// Pinned reports whether the lock contains the server. Otherwise a guard that does not block reports
+// nothing: the first listing is pinned.
 func (g *Guard) Pinned() bool { return g != nil && g.broken == nil && g.lock[g.server] != nil }
 
 // Broken returns why the lock cannot be read.
@@ -58,7 +58,7 @@ func (g *Guard) Broken() error {
 	return g.broken
 }
 
-// Approves reports whether a tool may be called without a word.
+// Approves reports whether a tool may be called without a warning.
 func (g *Guard) Approves(t Tool) bool {
 	switch {
 	case g == nil:
@@ -69,27 +69,27 @@ func (g *Guard) Approves(t Tool) bool {
 	return !g.blocks
 }
 
-// A Kind is how a tool relates to what was approved.
+// A Kind is the relation of a tool to the approved ones.
 type Kind int
 
-// The kinds, of which a tool has the first that fits but for Approved.
+// The kinds. A tool gets the first that matches, after Approved.
 const (
 	Approved  Kind = iota
 	Unread         // the lock is broken
 	Unpinned       // nothing of the server is approved
 	Changed        // another definition was approved under the name
 	LooksLike      // the name looks like that of an approved tool
-	Renamed        // the definition was approved under another name, which is not listed any more
+	Renamed        // the definition was approved under another name, which is no longer listed
 	Moved          // the definition was approved for another server
 	New
-	Gone // it was approved, and is not listed
+	Gone // it was approved, and is no longer listed
 )
 
-// A Verdict says how a tool relates to what was approved.
+// A Verdict describes the relation of a tool to the approved ones.
 type Verdict struct {
 	Kind Kind
 	Of   string // the approved tool that it looks like, or was: SERVER/TOOL
-	Now  string // the digest of what is listed
+	Now  string // the digest of the listed tool
 	err  error
 }
 
@@ -111,7 +111,7 @@ func (g *Guard) Judge(tools []Tool) []Verdict {
 	return verdicts
 }
 
-// Gone returns the names of approved tools that are not listed any more, sorted.
+// Gone returns the names of approved tools that are no longer listed, sorted.
 func (g *Guard) Gone(tools []Tool) (names []string) {
 	if !g.Pinned() {
 		return nil
@@ -128,7 +128,7 @@ func (g *Guard) Gone(tools []Tool) (names []string) {
 	return names
 }
 
-// judge judges a tool that is not approved, where these approved ones are gone.
+// judge judges an unapproved tool; gone are the approved tools that are no longer listed.
 func (g *Guard) judge(t Tool, gone []string, renames *int) Verdict {
 	switch {
 	case g.broken != nil:
@@ -157,11 +157,11 @@ func (g *Guard) judge(t Tool, gone []string, renames *int) Verdict {
 	return Verdict{Kind: New}
 }
 
-// mostRenames bounds how often it is asked, of one listing, whether a new tool is one that
-// is gone: each time costs a digest.
+// mostRenames limits, per listing, the checks whether a new tool is a renamed one: each costs a
+// digest.
 const mostRenames = 1000
 
-// String says what is wrong, as the rest of a sentence that begins with the tool.
+// String describes the problem, as the rest of a sentence that begins with the tool.
 func (v Verdict) String() string {
 	switch v.Kind {
 	case Approved:

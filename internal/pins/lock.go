@@ -16,21 +16,21 @@ import (
 //	server files npm:@modelcontextprotocol/server-filesystem@2025.8.21
 //	tool files read_file sha256:e3b0c442…
 //
-// A word with other characters than those of names is a Go string in quotes, in ASCII: a
-// name that looks like another one does not look so here. Empty lines and those that begin
-// with # do not count, and are not kept.
+// A word with characters other than those of names is a quoted Go string, in ASCII: names that look
+// alike elsewhere differ here. Empty lines and those that begin with # are ignored, and
+// dropped.
 const (
 	lockMagic   = "dynmcp-lock"
 	lockVersion = "1"
 	lockHead    = `# The definitions of tools that are pinned or approved: "dynmcp diff" compares, "dynmcp approve" changes them.` + "\n"
 )
 
-// A Lock is what a lock file says, by server.
+// A Lock is the content of a lock file, by server.
 type Lock map[string]*Server
 
-// A Server is what a lock says of one server.
+// A Server is the part of a lock for one server.
 type Server struct {
-	Package string            // that its command runs, with its version; "" where that is not known
+	Package string            // that its command runs, with its version; "" if unknown
 	Tools   map[string]string // digests by name
 }
 
@@ -72,7 +72,7 @@ func checkHead(words []string) error {
 	return nil
 }
 
-// add adds what a line says.
+// add adds the content of a line.
 func (l Lock) add(words []string) error {
 	switch {
 	case words[0] == "server" && (len(words) == 2 || len(words) == 3):
@@ -146,7 +146,7 @@ func word(s string) string {
 	return s
 }
 
-// Set pins the tools of a server, and no others.
+// Set replaces the pins of a server.
 func (l Lock) Set(server, runs string, tools []Tool) {
 	l[server] = &Server{Package: runs, Tools: make(map[string]string, len(tools))}
 	for _, t := range tools {

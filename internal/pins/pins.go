@@ -1,11 +1,10 @@
-// Package pins holds servers to the definitions of their tools that a person has approved,
-// or that were there when they were first listed.
+// Package pins compares the tools of servers with the definitions that a person has approved, or that
+// were first listed.
 //
-// A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard
-// compares what a server lists with it: which tools hosts may know, and what is to be said
-// of the others (guard.go). What the digests are of is kept in a directory, so that it can
-// be shown what has changed (definitions.go). The package knows no catalogue: that asks a
-// Guard wherever tools are listed.
+// A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard compares a server's
+// listing with it: which tools are shown to hosts, and what is reported of the others (guard.go).
+// The definitions are kept in a directory, to show changes (definitions.go). The package does not
+// know the catalogue, which asks a Guard wherever tools are listed.
 package pins
 
 import (
@@ -17,23 +16,23 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Tool is what a server lists under one name.
+// A Tool is a tool in a server's listing.
 type Tool struct {
 	Name   string
 	Digest string // of its definition
 	Raw    json.RawMessage
 }
 
-// NewTool returns a tool as it is pinned. raw is a valid object.
+// NewTool returns a tool for pinning. raw is a valid object.
 func NewTool(name string, raw json.RawMessage) Tool {
 	return Tool{name, Digest(Definition(raw)), raw}
 }
 
-// pinned are the members of a tool that a model or a host acts on.
+// pinned are the members of a tool that models or hosts use.
 var pinned = []string{"annotations", "description", "inputSchema", "name", "outputSchema", "title"}
 
-// Definition returns the pinned members of a tool in canonical form. Two tools have one
-// definition if they say the same, in whatever order and with whatever white space.
+// Definition returns the pinned members of a tool in canonical form. The order of members and white
+// space do not matter.
 func Definition(raw json.RawMessage) json.RawMessage {
 	var kept []byte
 	for name, value := range wire.Members(raw) {
@@ -64,7 +63,7 @@ func isDigest(text string) bool {
 	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
-// renamed returns the digest that a tool would have under another name.
+// renamed returns the digest of the tool under another name.
 func (t Tool) renamed(name string) string {
 	return Digest(Definition(wire.Set(Definition(t.Raw), "name", wire.Quote(name))))
 }

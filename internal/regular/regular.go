@@ -20,10 +20,10 @@ import (
 // maxTime limits how long one file is read.
 const maxTime = 30 * time.Second
 
-// The largest files that are read of a kind.
+// Limits of the sizes of files.
 const (
-	Small = 1 << 20  // what people write: keys, certificates, credentials
-	Large = 64 << 20 // what programs write: hosts keep histories in their configs
+	Small = 1 << 20  // files that people write: keys, certificates, credentials
+	Large = 64 << 20 // files that programs write: hosts keep histories in their configs
 )
 
 // ErrDirectory is the error for a directory where a file was expected.
@@ -36,15 +36,15 @@ func Read(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadOrPipe is Read that takes a pipe as well which the shell passes as a descriptor, for
-// <(…), and reports whether it was one: it can be read only once.
+// ReadOrPipe is Read that also accepts a pipe which the shell passes as a descriptor, for <(…), and
+// reports whether it was one: it can be read only once.
 func ReadOrPipe(ctx context.Context, path string, limit int64) (text []byte, piped bool, err error) {
 	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 	return request{path: path, limit: limit, pipe: descriptor}.read(ctx)
 }
 
-// ReadOwn is Read for a file that only dynmcp writes. It follows no link at the end of the
-// path, and reads nothing of a file that check refuses.
+// ReadOwn is Read for a file that only dynmcp writes. It does not follow a final symbolic link, and
+// reads nothing of a file that check refuses.
 func ReadOwn(ctx context.Context, path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
 	text, _, err := request{path: path, limit: limit, noLink: true, check: check}.read(ctx)
 	return text, err
@@ -56,19 +56,19 @@ func Head(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// A request says which file is read, and what it must be.
+// A request describes a file to read, and its requirements.
 type request struct {
 	path   string
 	limit  int64
 	pipe   bool // it may be a pipe
 	head   bool // it may be larger
 	noLink bool
-	check  func(fs.FileInfo) error // of the file that was opened; nil accepts it
+	check  func(fs.FileInfo) error // check of the opened file; nil accepts it
 }
 
-// reads has room for the reads under way. Nothing can interrupt one that hangs: its
-// goroutine is abandoned and keeps its place, so that repeated reads of a file system
-// that hangs do not use up the threads of the process.
+// reads limits concurrent reads. A read that hangs cannot be interrupted: its goroutine is abandoned
+// and keeps its slot, so that repeated reads of a file system that hangs do not use up the threads
+// of the process.
 var reads = make(chan struct{}, 64)
 
 func (r request) read(ctx context.Context) (text []byte, piped bool, err error) {
@@ -113,7 +113,7 @@ func (r request) readNow() (text []byte, piped bool, err error) {
 		return nil, false, err
 	}
 	defer file.Close()
-	info, err := file.Stat() // another may stand there by now
+	info, err := file.Stat() // the file may have been replaced
 	if err == nil {
 		err = r.accept(info)
 	}

@@ -11,13 +11,13 @@ import (
 // maxBlobs is how many bytes of images and blobs are held for a script.
 const maxBlobs = 64 << 20
 
-// blobs are the images and blobs that a script was given handles of, as content blocks.
+// blobs are the images and blobs for which a script got handles, as content blocks.
 type blobs struct {
 	blocks []json.RawMessage // by id from 1; nil where it was returned already
 	size   int
 }
 
-// take returns a result without the data of its images and blobs, which it keeps.
+// take stores the data of a result's images and blobs, and returns the result without it.
 func (b *blobs) take(kind string, result json.RawMessage) (json.RawMessage, []engine.Blob, *Failure) {
 	list := "content"
 	switch kind {
@@ -55,8 +55,8 @@ func (b *blobs) take(kind string, result json.RawMessage) (json.RawMessage, []en
 	return result, taken, nil
 }
 
-// find returns the data of a block of content, or of a content of a resource, in base64; nil if
-// it has none.
+// find returns the data of a block of content, or of a resource's content, in base64; nil if there is
+// none.
 func find(block []byte) ([]byte, engine.Blob) {
 	kind, _ := wire.Text(wire.Get(block, "type"))
 	data, mime := wire.Get(block, "data"), wire.Get(block, "mimeType")
@@ -76,8 +76,8 @@ func find(block []byte) ([]byte, engine.Blob) {
 	return data, engine.Blob{Type: kind, MIME: name, Size: (len(data) - 2) * 3 / 4}
 }
 
-// give returns a block that a script has returned, nil if the id is unknown or it was
-// returned before.
+// give returns a block that a script has returned, nil if there is none with that id or it was
+// already returned.
 func (b *blobs) give(id int) json.RawMessage {
 	if id < 1 || id > len(b.blocks) {
 		return nil

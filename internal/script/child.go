@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
-// Missing returns what this system cannot limit of a script, in words.
+// Missing describes the limits of scripts that this system cannot enforce.
 func Missing() []string {
 	return append(sandbox.Policy{Network: sandbox.NoNetwork}.Missing(), engine.Missing()...)
 }
@@ -25,12 +25,12 @@ func Missing() []string {
 // A child is an engine, and its guard.
 type child struct {
 	tree   *guard.Tree
-	out    *os.File // that we read
+	out    *os.File // our end of its stdout
 	events *bufio.Scanner
 	last   int // id of its last call
 
 	ended chan struct{} // closed when nothing of it is left
-	why   error         // set then
+	why   error         // set before ended is closed
 
 	mu sync.Mutex // held while a line is written
 	in *os.File
@@ -86,7 +86,7 @@ func startCommand(cmd *exec.Cmd, walls *guard.Walls, keep func(func())) (*child,
 	return c, nil
 }
 
-// send writes a request. It waits while the child does not read, until that is killed.
+// send writes a request. It blocks while the child does not read, until the child is killed.
 func (c *child) send(request engine.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *child) end() {
 	c.out.Close()
 }
 
-// blame says why a child ended in the middle of a script.
+// blame explains why a child ended in the middle of a script.
 func (c *child) blame(cpu time.Duration) *Failure {
 	switch said := c.why.Error(); {
 	case strings.Contains(said, "CPU time limit"):

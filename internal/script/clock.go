@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A clock measures the time that a script may take. It calls late when that is over.
+// A clock limits the running time of a script. It calls late when that has passed.
 type clock struct {
 	mu      sync.Mutex
 	left    time.Duration
-	since   time.Time // when it was started last
-	stopped int       // how many have stopped it
+	since   time.Time // when it was last started
+	stopped int       // number of pending stops
 	timer   *time.Timer
 }
 
@@ -21,9 +21,8 @@ func newClock(limit time.Duration, late func()) *clock {
 
 type clockKey struct{}
 
-// StopClock stops the clock of the script that a call is made for, while a person is asked.
-// The function that it returns, which may be called more than once, starts the clock. Without
-// a script there is nothing to stop.
+// StopClock stops the clock of a call's script while a person is asked. The returned function, which may
+// be called more than once, restarts it. Without a script it does nothing.
 func StopClock(ctx context.Context) (start func()) {
 	c, ok := ctx.Value(clockKey{}).(*clock)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package seal makes texts that only we can have made: what a host is given to bring
-// back, and what is kept where others may read or write.
+// Package seal encrypts and authenticates texts: those that a host must return, and those that are
+// stored where others may read or write.
 package seal
 
 import (
@@ -13,21 +13,21 @@ import (
 	"fmt"
 )
 
-// ErrSeal says that a text was not sealed with any of our keys, for this purpose, or
-// was changed since.
+// ErrSeal means that a text was not sealed with any of our keys, for this purpose, or was changed
+// since.
 var ErrSeal = errors.New("it was not sealed here, or was changed")
 
-// MinSecret is how many bytes a secret has at least.
+// MinSecret is the minimal length of a secret, in bytes.
 const MinSecret = 32
 
-// Keys seal with the first of them and open with all: a key is replaced by putting the
-// new one first and leaving the old one until nothing sealed with it is used any more.
+// Keys seal with the first key and open with all. To replace a key, put the new one first and keep the
+// old one until nothing sealed with it is used any more.
 type Keys struct {
 	secrets [][]byte
 	aeads   []cipher.AEAD
 }
 
-// New returns keys made of secrets, each at least MinSecret bytes that nobody guesses.
+// New returns keys derived from secrets, each at least MinSecret random bytes.
 func New(secrets ...[]byte) (*Keys, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("there is no key")
@@ -54,7 +54,7 @@ func New(secrets ...[]byte) (*Keys, error) {
 	return k, nil
 }
 
-// Random returns a key that ends with the process.
+// Random returns a key that only this process has.
 func Random() *Keys {
 	secret := make([]byte, MinSecret)
 	_, _ = rand.Read(secret) // never fails
@@ -65,12 +65,12 @@ func Random() *Keys {
 	return k
 }
 
-// Seal seals bytes for a purpose. The result is for Open alone.
+// Seal seals bytes for a purpose. Only Open can read the result.
 func (k *Keys) Seal(purpose string, plain []byte) []byte {
 	return k.aeads[0].Seal(nil, nil, plain, []byte(purpose))
 }
 
-// Open returns what was sealed for a purpose, or ErrSeal.
+// Open returns bytes that were sealed for a purpose, or ErrSeal.
 func (k *Keys) Open(purpose string, sealed []byte) ([]byte, error) {
 	for _, aead := range k.aeads {
 		if plain, err := aead.Open(nil, nil, sealed, []byte(purpose)); err == nil {
@@ -94,8 +94,8 @@ func (k *Keys) OpenText(purpose, text string) ([]byte, error) {
 	return k.Open(purpose, sealed)
 }
 
-// Derive returns a secret of n bytes for another use of each key, the first one's
-// first. Others than we cannot know it either.
+// Derive returns a secret of n bytes for another use of each key, in the order of the keys. It is as
+// secret as the key.
 func (k *Keys) Derive(use string, n int) ([][]byte, error) {
 	var all [][]byte
 	for _, secret := range k.secrets {

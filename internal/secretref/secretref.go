@@ -1,5 +1,5 @@
-// Package secretref finds the values of references to secrets in a config: keyring:NAME,
-// cmd:COMMAND and file:PATH.
+// Package secretref resolves references to secrets in a config: keyring:NAME, cmd:COMMAND and
+// file:PATH.
 package secretref
 
 import (
@@ -28,22 +28,21 @@ import (
 )
 
 const (
-	// Service is the name that the keyring has the secrets under.
+	// Service is the name of the secrets' service in the keyring.
 	Service = "dynmcp secrets"
 
 	commandTime = 30 * time.Second
 	maxSecret   = 64 << 10 // bytes
-	maxStderr   = 4 << 10  // bytes that are kept of its end
+	maxStderr   = 4 << 10  // bytes of its end to keep
 )
 
 // Name matches the names of secrets in the keyring.
 var Name = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./@-]{0,99}$`)
 
-// A Resolver finds values. What a command or the keyring has answered is kept until
-// Forget is called; files are read each time, and what failed is tried again. It is safe
-// for concurrent use.
+// A Resolver resolves references. Results of commands and the keyring are kept until Forget is called;
+// files are read each time, and failures are retried. It is safe for concurrent use.
 type Resolver struct {
-	Hide      *redact.Redactor // gets every value
+	Hide      *redact.Redactor // receives every value
 	TimeLimit time.Duration    // of a command; 0 is 30 s
 
 	flights singleflight.Group
@@ -51,9 +50,9 @@ type Resolver struct {
 	kept    map[string]string // by reference
 }
 
-// An Error is why a reference has no value.
+// An Error explains why a reference has no value.
 type Error struct {
-	What string // in few words that anybody may read
+	What string // in few words, without secrets
 	Hint string // more, and what to do
 }
 
@@ -79,7 +78,7 @@ func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error
 	return value.(string), err
 }
 
-// Forget forgets what commands and the keyring have answered.
+// Forget drops the results of commands and the keyring.
 func (r *Resolver) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +127,7 @@ func fromKeyring(name string) (string, error) {
 	return checked(value, what)
 }
 
-// NoKeyring says what to do where the keyring failed.
+// NoKeyring returns the advice for a failure of the keyring.
 func NoKeyring(err error) string {
 	return "the keyring cannot be used (" + err.Error() + "): take a variable of .env, ${cmd:COMMAND} or ${file:PATH} instead"
 }
@@ -152,8 +151,7 @@ func fromFile(ctx context.Context, path string) (string, error) {
 	return checked(TrimNewline(string(text)), what)
 }
 
-// fromCommand runs a command. An error may come with a value: what the command printed
-// before it failed.
+// fromCommand runs a command. An error may come with a value: the output before the failure.
 func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error) {
 	words, err := Split(line)
 	if err == nil && (len(words) == 0 || words[0] == "") {
@@ -172,7 +170,7 @@ func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error)
 	if err := guard.Batch(cmd); err != nil {
 		return "", &Error{fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0])), err.Error()}
 	}
-	cmd.WaitDelay = time.Second // for what it started and what holds its pipes
+	cmd.WaitDelay = time.Second // for its children, which may hold its pipes
 	stdout, stderr := &head{}, &tail{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err = cmd.Run()
@@ -195,8 +193,8 @@ func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error)
 	return value, &Error{what, hint}
 }
 
-// lastLine returns the last line of a command's stderr without the secrets that are
-// known: those of the config, of the environment and of what it printed.
+// lastLine returns the last line of a command's stderr without known secrets: those of the config, of
+// the environment and of its own output.
 func (r *Resolver) lastLine(stderr, printed string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if len(lines) == 1 && len(stderr) == maxStderr {
@@ -214,7 +212,7 @@ func (r *Resolver) lastLine(stderr, printed string) string {
 	return display.Cut(display.Fold(line), 200)
 }
 
-// checked refuses values that are none.
+// checked refuses invalid values.
 func checked(value, what string) (string, error) {
 	switch {
 	case value == "":
@@ -233,7 +231,7 @@ func TrimNewline(text string) string {
 	return text
 }
 
-// head keeps what is written to it, up to maxSecret.
+// head keeps the data written to it, up to maxSecret.
 type head struct {
 	text []byte
 	full bool
@@ -247,7 +245,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data written to it.
 type tail struct{ text []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -7,8 +7,8 @@ import (
 
 var errUnclosed = errors.New("a quote is not closed")
 
-// Split returns the words of a command line as a POSIX shell would split them, with
-// quotes and backslashes. Nothing else means anything.
+// Split returns the words of a command line as a POSIX shell would split them, with quotes and
+// backslashes. Other characters have no special meaning.
 func Split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -1,6 +1,5 @@
-// Package secrets finds what may be a secret in the strings of configs: by the names of
-// options, variables and headers (names.go), by the form of a text (find.go), and by how
-// random a word looks (random.go).
+// Package secrets finds possible secrets in the strings of configs: by the names of options, variables and
+// headers (names.go), by the form of a text (find.go), and by the randomness of a word (random.go).
 package secrets
 
 import (
@@ -14,19 +13,19 @@ import (
 
 // A Secret is a part of a text that may be a secret.
 type Secret struct {
-	// From and To are where it begins and ends in the text, in bytes.
+	// From and To are its beginning and end in the text, in bytes.
 	From, To int
-	// Name is what it is the value of: an option, a variable, a header, a parameter
-	// of a URL. It is empty where nothing names it.
+	// Name is the option, variable, header or URL parameter whose value it is, empty if there is
+	// none.
 	Name string
 }
 
-// Find returns what may be a secret in a string of a config, in order.
-// within is the key of the object or list that holds the string, such as args,
-// env or headers; key is its own or, in a list, the option before it.
+// Find returns the possible secrets in a string of a config, in order. within is the key of the object or
+// list that holds the string, such as args, env or headers; key is its own or, in a list, the option
+// before it.
 //
-// It would rather find too much: what is found is shown as *** or taken from a
-// variable, and neither breaks anything. A reference to a variable is no secret.
+// It prefers to find too much: findings are shown as *** or replaced with a variable, which breaks
+// nothing. A reference to a variable is not a secret.
 func Find(within, key, value string) []Secret {
 	f := finder{text: value}
 	switch {
@@ -50,15 +49,14 @@ var HeaderMaps = []string{"headers", "http_headers", "requestInit"}
 // headerName matches a token of RFC 9110.
 var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-// plainHeaders are headers that say nothing secret.
+// plainHeaders are headers without secrets.
 var plainHeaders = lazyregexp.New(`(?i)^(?:accept(?:-.*)?|content-type|user-agent|cache-control|connection|host|origin|referer|(?:x-)?mcp-.*|.*-version)$`)
 
 func isHeaderOption(key string) bool {
 	return key == "-H" || strings.EqualFold(strings.TrimLeft(key, "-"), "header") || strings.EqualFold(strings.TrimLeft(key, "-"), "headers")
 }
 
-// plainValues are never secrets, whatever they are called; plainFile matches the
-// names of files.
+// plainValues are never secrets, whatever their names; plainFile matches the names of files.
 var (
 	plainValues = []string{"true", "false", "yes", "no", "on", "off", "none", "null", "auto", "default", "basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "token"}
 	plainFile   = lazyregexp.New(`(?i)^[~./\\\w: -]*\.(?:json|pem|key|p12|pfx|crt|cer|txt|ya?ml|toml|env|conf|ini)$`)
@@ -83,12 +81,11 @@ var (
 	reference        = lazyregexp.New(`\$\{[^}]*\}`)
 )
 
-// wordsOfForms are those one of which every match of the forms has.
+// wordsOfForms are words of which every match of the forms contains one.
 var wordsOfForms = []string{"key", "token", "secret", "pass", "pwd", "credential", "auth", "cookie", "signature", "bearer", "basic"}
 
-// tokenPrefixes are what the tokens of services begin with that mark theirs;
-// longTokenPrefixes are also beginnings of other words, and count only before a long
-// run of letters and digits.
+// tokenPrefixes are the distinctive prefixes of services' tokens; longTokenPrefixes also begin other
+// words, and count only before a long run of letters and digits.
 var (
 	tokenPrefixes = []string{"ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_", "rk_live_", "pk_live_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xapp-",
 		"AKIA", "ASIA", "AIza", "ya29.", "sbp_", "SG.", "figd_", "ntn_", "tvly-", "pplx-", "lin_api_", "sntrys_", "sntryu_", "dop_v1_", "shpat_", "shpss_", "gsk_", "xai-", "whsec_", "apify_api_", "nvapi-", "ATATT", "PMAK-", "eyJ"}
@@ -101,8 +98,8 @@ type finder struct {
 	found []Secret
 }
 
-// add notes a secret, without the quotes and the scheme in front of it, unless it
-// is a reference, is harmless under any name, or overlaps what was found before.
+// add records a secret, without its quotes and scheme, unless it is a reference, is never secret, or
+// overlaps an earlier finding.
 func (f *finder) add(name string, from, to int) {
 	value := f.text[from:to]
 	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
@@ -127,14 +124,14 @@ func (f *finder) add(name string, from, to int) {
 	f.found = append(f.found, Secret{from, to, strings.TrimLeft(name, "-")})
 }
 
-// header notes the value of a header.
+// header records the value of a header.
 func (f *finder) header(name string, from, to int) {
 	if !plainHeaders().MatchString(name) {
 		f.add(name, from, to)
 	}
 }
 
-// assigned notes the value of "NAME=value", or of "Name: value" in a header.
+// assigned records the value of "NAME=value", or of "Name: value" in a header.
 func (f *finder) assigned(text string, header bool) {
 	separator := "="
 	if header {
@@ -152,8 +149,8 @@ func (f *finder) assigned(text string, header bool) {
 	}
 }
 
-// user notes the password of NAME:PASSWORD, unless both are those of a user and a group,
-// as programs that start containers take them.
+// user records the password of NAME:PASSWORD, unless both are ids of a user and a group, as in options of
+// container programs.
 func (f *finder) user(from, to int) {
 	name, password, _ := strings.Cut(f.text[from:to], ":")
 	if _, notNumber := strconv.Atoi(password); notNumber != nil && password != name {
@@ -161,7 +158,7 @@ func (f *finder) user(from, to int) {
 	}
 }
 
-// scan looks for secrets that say themselves what they are.
+// scan looks for secrets with a recognisable form.
 func (f *finder) scan() {
 	if word, rest, ok := strings.Cut(f.text, "="); ok && isHeaderOption(word) {
 		name, value, _ := strings.Cut(rest, ":")
@@ -206,7 +203,7 @@ func (f *finder) scan() {
 	}
 }
 
-// tokens notes the tokens that begin like those of a service, and private keys.
+// tokens records tokens with the prefix of a service, and private keys.
 func (f *finder) tokens() {
 	if at := strings.Index(f.text, "-----BEGIN "); at >= 0 {
 		f.add("", at, len(f.text))
@@ -230,12 +227,11 @@ func (f *finder) tokens() {
 	}
 }
 
-// plainParameters are parameters of URLs that servers document and that are not
-// secret.
+// plainParameters are documented URL parameters of servers that are not secret.
 var plainParameters = []string{"tools", "toolsets", "features", "version", "format", "mode", "region", "lang", "language", "transport", "read_only", "readonly", "sslmode"}
 
-// url notes the password of a URL, its parameters and the parts of its path that
-// look random: remote servers are often told apart by such a part.
+// url records the password of a URL, its parameters and the random parts of its path: such a part often
+// identifies a user of a remote server.
 func (f *finder) url(from, to int) {
 	rest := strings.Index(f.text[from:to], "://") + 3 + from
 	end := to
@@ -280,9 +276,9 @@ func (f *finder) url(from, to int) {
 	}
 }
 
-// Option returns the key that Find wants with the argument after this one:
-// the argument itself if it is an option without a value, "" otherwise. -e and --env
-// come before the assignment of a variable, and their key is env.
+// Option returns the key for Find with the argument after this one: the argument itself if it is an option
+// without a value, "" otherwise. -e and --env precede the assignment of a variable, and their key is
+// env.
 func Option(word string) string {
 	switch {
 	case word == "-e" || word == "--env":
@@ -293,7 +289,7 @@ func Option(word string) string {
 	return ""
 }
 
-// Hide returns a text with a mark in place of its secrets.
+// Hide returns a text with its secrets replaced with mark.
 func Hide(text string, secrets []Secret, mark string) string {
 	var b strings.Builder
 	shown := 0

@@ -7,16 +7,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// secretWords are what is in the names of options and variables that hold a secret,
-// secretParts what stands in them between hyphens and underscores; plainName matches
-// names that only sound like one.
+// secretWords occur in the names of options and variables that hold a secret, secretParts occur in them
+// between hyphens and underscores; plainName matches names that only look like one.
 var (
 	secretWords = []string{"key", "token", "secret", "passw", "passphrase", "pwd", "credential", "auth", "bearer", "cookie", "dsn", "jwt", "signature", "webhook", "connectionstring", "connection_string", "connstr"}
 	secretParts = []string{"pat", "pass", "sig", "cred", "creds", "salt", "otp", "totp"}
 	plainName   = lazyregexp.New(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
 )
 
-// Named reports whether a name is that of an option or a variable that holds a secret.
+// Named reports whether a name is that of an option or variable that holds a secret.
 func Named(key string) bool {
 	name := strings.ToLower(key)
 	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
@@ -24,8 +23,8 @@ func Named(key string) bool {
 	return (hasOneOf(name, secretWords) || slices.ContainsFunc(secretParts, isPart)) && !plainName().MatchString(strings.TrimLeft(key, "-"))
 }
 
-// Names that say little: variables that hold a secret or something else, and options of
-// one letter, which mean a port or a project as often as a key. Their values decide.
+// Ambiguous names: variables that may hold a secret, and options of one letter, which mean a port or a
+// project as often as a key. Their values decide.
 var (
 	vagueVariable = lazyregexp.New(`(?i)(?:^|_)(?:licen[cs]e|session|seed|encryption|anon|bot)$|^(?:anthropic|discord|github|gitlab|linear|notion|openai|sendgrid|sentry|slack|stripe|supabase|twilio)$`)
 	vagueOptions  = []string{"-k", "-t", "-p"}
@@ -43,14 +42,14 @@ func mayNameSecret(within, key string) bool {
 
 var fileSuffix = lazyregexp.New(`(?i)[_-]file$`)
 
-// namesSecretFile reports whether a name is that of a file with a secret in it. What is
-// not written like the name of a file is taken for the secret.
+// namesSecretFile reports whether a name is that of a file with a secret in it. A value that does not look
+// like a file name is treated as the secret.
 func namesSecretFile(key string) bool {
 	name := fileSuffix().ReplaceAllString(key, "")
 	return name != key && Named(name)
 }
 
-// userOptions are those of curl and its like that come before NAME:PASSWORD.
+// userOptions are options of curl and the like that precede NAME:PASSWORD.
 var userOptions = []string{"-u", "--user", "-U", "--proxy-user"}
 
 func hasOneOf(text string, words []string) bool {

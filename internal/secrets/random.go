@@ -11,8 +11,8 @@ import (
 
 var uuid = lazyregexp.New(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// looksRandom reports whether a word was made by a machine: a UUID, or a run of at
-// least so many letters and digits that no name of a program or a project has.
+// looksRandom reports whether a word looks machine-generated: a UUID, or a run of at least so many
+// letters and digits that no name of a program or a project has.
 func looksRandom(word string, least int) bool {
 	if len(word) == 36 && uuid().MatchString(word) {
 		return true
@@ -38,8 +38,8 @@ func looksRandom(word string, least int) bool {
 	return false
 }
 
-// looksOpaque reports whether a value says nothing to a reader: letters and digits in one
-// run, or in groups of one length as keys of licences are.
+// looksOpaque reports whether a value is meaningless to a reader: letters and digits in one run, or in
+// groups of equal length as in licence keys.
 func looksOpaque(value string) bool {
 	mixed := func(s string) bool {
 		return strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLetter)

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// header carries, to servers over HTTP, the marks of the gateways that a request passed:
-// the id of each, and the entry of its config that led on. A gateway that finds its own
-// mark is reached through one of its own servers.
+// header carries the marks of the gateways that a request passed to servers over HTTP: the id of each, and
+// the entry of its config that led on. A gateway that receives its own mark is reached through one of
+// its own servers.
 const header = "Dynmcp-Lineage"
 
 const (
 	maxMarks     = 32               // that a request carries
 	maxMarkBytes = 256              // of one; longer ones are not ours
-	markedFor    = 10 * time.Minute // a mark counts after it was last seen
+	markedFor    = 10 * time.Minute // how long a mark is valid after it was last seen
 )
 
 // A Gateway is a run of dynmcp that serves hosts over HTTP.
@@ -30,18 +30,17 @@ type Gateway struct {
 	config string
 
 	mu    sync.Mutex
-	above map[string]map[string]time.Time // by the server that hosts came for, "" for all: the marks they brought, and when
+	above map[string]map[string]time.Time // marks of hosts and their times, by the server that the hosts requested, "" for all
 }
 
-// NewGateway returns the gateway that serves config. secret is what only its replicas
-// know.
+// NewGateway returns the gateway that serves config. secret is known only to its replicas.
 func NewGateway(config, secret string) *Gateway {
 	sum := sha256.Sum256([]byte(secret))
 	return &Gateway{id: fmt.Sprintf("%x", sum[:8]), config: filepath.Base(config), above: map[string]map[string]time.Time{}}
 }
 
-// Mark adds the marks of requests to a server of the config: those of its hosts, and the
-// gateway's own.
+// Mark adds the marks for requests to a server of the config: those of its hosts, and the gateway's
+// own.
 func (g *Gateway) Mark(server string, h http.Header) {
 	marks := []string{g.id + "/" + url.PathEscape(server)}
 	g.mu.Lock()
@@ -57,8 +56,8 @@ func (g *Gateway) Mark(server string, h http.Header) {
 	h.Set(header, strings.Join(marks, ","))
 }
 
-// Enter takes the marks of a request for a server, "" for all. The error is that it comes
-// of a server which it would lead to.
+// Enter reads the marks of a request for a server, "" for all. It is an error if the request came through
+// a server that it would lead to.
 func (g *Gateway) Enter(server string, h http.Header) error {
 	value := h.Get(header)
 	if value == "" {

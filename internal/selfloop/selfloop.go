@@ -1,8 +1,8 @@
-// Package selfloop keeps a config from reaching itself. The environment of every server
-// that dynmcp starts names the configs that are served above it. A dynmcp among the
-// servers, behind any wrapper, refuses a config that is served already: it would start
-// itself without end. The environment also names the configs that the entries above
-// serve: of configs that name each other, the first starts all others.
+// Package selfloop prevents a config from reaching itself. The environment of every server that
+// dynmcp starts lists the configs that are served above it. A dynmcp among the servers, behind any
+// wrapper, refuses a config that is already served, because it would start itself endlessly. The
+// environment also lists the configs in the entries above: of configs that name each other, the
+// first starts all others.
 package selfloop
 
 import (

@@ -7,9 +7,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// advices are what models write and what is refused. The first that fits the line of a syntax
-// error counts: before matches the line up to where the parser stopped, from the line from
-// there on. $0 is what from matches, or else before.
+// advices are mistakes of models and the reasons for refusing them. The first match for the line of a
+// syntax error is used: before matches the line up to the position of the error, from the rest. $0
+// is the match of from, or else of before.
 var advices = []struct {
 	before, from func() *regexp.Regexp
 	say          string
@@ -27,7 +27,7 @@ var advices = []struct {
 	{nil, lazyregexp.New(`^<[\w$\s,.|\[\]]+>`), "type parameters are not supported: remove `$0`"},
 }
 
-// advise returns what to write instead of what is at a place, "" if that is not known.
+// advise returns the advice for a place in the source, "" if there is none.
 func advise(source string, line, column int) string {
 	lines := strings.Split(source, "\n")
 	if line < 1 || line > len(lines) || column < 1 || column > len(lines[line-1])+1 {

@@ -18,7 +18,7 @@ var source string
 
 var prelude = sync.OnceValue(func() *goja.Program { return goja.MustCompile("dynmcp.js", source, false) })
 
-// install gives a new runtime what a script may use.
+// install adds the API of scripts to a new runtime.
 func (s *script) install() {
 	s.vm.SetPromiseRejectionTracker(func(p *goja.Promise, operation goja.PromiseRejectionOperation) {
 		if operation == goja.PromiseRejectionReject {
@@ -59,7 +59,7 @@ func (s *script) install() {
 	}
 }
 
-// describeGlobals adds what differs from script to script.
+// describeGlobals adds the globals that differ between scripts.
 func (s *script) describeGlobals() {
 	args := make([]any, len(s.Args))
 	for i, arg := range s.Args {
@@ -97,10 +97,10 @@ type servers struct{ *script }
 
 var otherThanIdentifier = lazyregexp.New(`[^A-Za-z0-9_$]`)
 
-// identifier is a name as it can be written after a dot.
+// identifier returns a name in a form that can follow a dot.
 func identifier(name string) string { return otherThanIdentifier().ReplaceAllString(name, "_") }
 
-// named returns the server that a property means, "" for none.
+// named returns the server for a property, "" if there is none.
 func (t *servers) named(key string) (name string) {
 	for _, server := range t.Servers {
 		if server == key {
@@ -124,7 +124,7 @@ func (t *servers) Get(key string) goja.Value {
 		return t.vm.NewDynamicObject(&toolsOf{t.script, name})
 	}
 	if key == "then" || key == "toJSON" || t.vm.NewObject().Get(key) != nil {
-		return nil // which is asked for of every object
+		return nil // these are looked up on every object
 	}
 	t.throw("there is no server %q: tools has %s", key, display.Cut(strings.Join(t.Servers, ", "), 500))
 	return nil
@@ -158,7 +158,7 @@ func (t *toolsOf) Keys() []string {
 	return nil
 }
 
-// callTool is call, and call.raw.
+// callTool implements call, and call.raw.
 func (s *script) callTool(call goja.FunctionCall, raw bool) goja.Value {
 	name, ok := call.Argument(0).Export().(string)
 	if !ok || !strings.Contains(name, "/") {
@@ -167,7 +167,7 @@ func (s *script) callTool(call goja.FunctionCall, raw bool) goja.Value {
 	return s.ask(&flight{Call: Call{Kind: Tool, Name: name, Args: s.arguments(call.Argument(1))}, raw: raw})
 }
 
-// arguments returns those of a tool in JSON. No number in them is rounded.
+// arguments returns the arguments of a tool in JSON, without rounding numbers.
 func (s *script) arguments(v goja.Value) []byte {
 	if goja.IsUndefined(v) || goja.IsNull(v) {
 		return []byte("{}")

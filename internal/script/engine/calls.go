@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// ask makes a call, now or when another one has been answered, and returns its promise.
+// ask makes a call, now or after another one was answered, and returns its promise.
 func (s *script) ask(f *flight) goja.Value {
 	promise, resolve, reject := s.vm.NewPromise()
 	f.resolve, f.reject = resolve, reject
@@ -36,7 +36,7 @@ func (s *script) launch(f *flight) {
 	s.send(Event{Call: &f.Call})
 }
 
-// land settles the promise of a call that was answered.
+// land settles the promise of an answered call.
 func (s *script) land(a Answer) {
 	f := s.flying[a.ID]
 	if f == nil {
@@ -76,7 +76,7 @@ func (s *script) land(a Answer) {
 	}
 }
 
-// fail rejects the promise of a call, with an Error that says where the call is.
+// fail rejects the promise of a call, with an Error that contains the position of the call.
 func (s *script) fail(f *flight, why Failure) {
 	v := s.must(s.newError(goja.Undefined(), s.vm.ToValue(why.Message)))
 	if why.Server == "" && f.Kind == Tool {
@@ -98,7 +98,7 @@ func (s *script) fail(f *flight, why Failure) {
 	}
 }
 
-// whole decodes a result, with handles in the place of its images and blobs.
+// whole decodes a result, with handles in place of its images and blobs.
 func (s *script) whole(a Answer, list string) goja.Value {
 	result := s.decode(a.Result).ToObject(s.vm)
 	if len(a.Blobs) == 0 {
@@ -118,8 +118,8 @@ func (s *script) whole(a Answer, list string) goja.Value {
 	return result
 }
 
-// plain is what a script wants of a result: what is structured, or the text, parsed if it is
-// an object or an array, or the one block, or all.
+// plain returns the useful part of a result: its structured content, or its text, parsed if it is an
+// object or an array, or its only block, or everything.
 func (s *script) plain(result *goja.Object, list string) goja.Value {
 	if structured := result.Get("structuredContent"); list == "content" && structured != nil && !goja.IsNull(structured) {
 		return structured
@@ -147,7 +147,7 @@ func (s *script) plain(result *goja.Object, list string) goja.Value {
 	return s.vm.NewArray(all...)
 }
 
-// parsed is a text, or the object or array that it is in JSON.
+// parsed returns the object or array in a JSON text, or the text itself.
 func (s *script) parsed(text string) goja.Value {
 	if start := strings.TrimSpace(text); start != "" && (start[0] == '{' || start[0] == '[') {
 		if v, ok := s.decodeValid([]byte(text)); ok {
@@ -176,7 +176,7 @@ func (s *script) textOf(v goja.Value) (string, bool) {
 	return "", false
 }
 
-// errorText is what a result with isError says.
+// errorText returns the text of a result with isError.
 func (s *script) errorText(a Answer) string {
 	result := s.decode(a.Result).ToObject(s.vm)
 	_ = result.Delete("structuredContent")

@@ -8,19 +8,18 @@ import (
 	"unsafe"
 )
 
-// Missing returns what this system cannot limit of an engine, in words.
+// Missing describes the limits of an engine that this system cannot enforce.
 func Missing() []string { return nil }
 
-// input returns our stdin, which is read by way of the poller: a read that blocks keeps our one
-// processor until the runtime notices, which costs 0.2 ms with each call. It is opened before
-// limit is called.
+// input returns stdin, which is read through the poller: a blocking read keeps the only processor until
+// the runtime notices, which costs 0.2 ms per call. It is opened before limit is called.
 func input() *os.File {
 	_ = syscall.SetNonblock(0, true)
 	return os.NewFile(0, "stdin")
 }
 
-// limit sets the limits that hold for as long as the process does. Those of files hold where
-// there is no Landlock, too: nothing can be opened, nor a socket be made.
+// limit sets the limits of the process for its lifetime. Those of files work without Landlock, too:
+// nothing can be opened, and no socket created.
 func limit() error {
 	// The runtime opens a file of its own for the first timer.
 	time.Sleep(time.Microsecond)
