@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema/reference"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -180,6 +182,44 @@ func Written(name string, data []byte) ([]Server, error) {
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil
+}
+
+var notRead = lazyregexp.New(`^this( key of the host)? is not read$`)
+
+// HostEntry reads an entry as hosts write it. With bare, $NAME is a reference. note is called for
+// each key that is ignored or differs from the host. With an error, which says why there can
+// be no such server, the part that could be read is returned as well.
+func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, error) {
+	r := &reading{report: report{src: &syntax.Source{Name: "entry.json", Data: data}}, template: Single("", nil).Defaults}
+	n, err := r.src.Parse()
+	if err != nil {
+		return Server{}, err
+	}
+	host := hostReader{&r.report}
+	n = host.entry("", n)
+	host.hostReferences("", "", n, bare)
+	markReferences(n)
+	s := r.server("", syntax.Member{Key: key, Value: n}).WithoutDefaults()
+	if s.TransportOpen {
+		s.Transport = ""
+	}
+	if s.Auth != nil {
+		usual := reflect.New(reflect.TypeFor[Auth]())
+		setDefaults(usual.Elem())
+		for i := range usual.Elem().NumField() {
+			if v := reflect.ValueOf(s.Auth).Elem().Field(i); reflect.DeepEqual(v.Interface(), usual.Elem().Field(i).Interface()) {
+				v.SetZero()
+			}
+		}
+	}
+	for _, w := range r.warnings {
+		if text := w.Err.Error(); !strings.HasPrefix(text, "this is read as") {
+			text = notRead().ReplaceAllString(text, "this is not taken over")
+			text = strings.Replace(text, "this ", "its "+w.Path+" ", 1)
+			note(text + strings.TrimSuffix(": "+w.Hint, ": "))
+		}
+	}
+	return s, r.err()
 }
 
 // WithoutDefaults returns a server without the values that equal the defaults of the keys, which

@@ -119,7 +119,7 @@ func isGemini(root, servers *syntax.Node) bool {
 func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) {
 	switch n.Kind {
 	case syntax.Text:
-		n.Scalar = HostReferences(n.Scalar, bare, func(note string) { r.warn(n.At, path, note, "") })
+		n.Scalar = ourReferences(n.Scalar, bare, func(note string) { r.warn(n.At, path, note, "") })
 		if (strings.HasSuffix(key, ".env") || strings.HasSuffix(key, ".headers")) && !bare {
 			n.Scalar = wholeReference().ReplaceAllString(n.Scalar, "${1}$${$2}")
 		}
@@ -144,11 +144,11 @@ var (
 	notInVariable  = lazyregexp.New(`[^A-Za-z0-9_]+`)
 )
 
-// HostReferences returns a text of a host's file with its references to variables in the
+// ourReferences returns a text of a host's file with its references to variables in the
 // form of this package: ${env:NAME}, {env:NAME}, ${input:id} and, with bare, $NAME. It replaces
 // ${workspaceFolder} and the like as the host would, if the working directory were its
 // project. note is called for each difference from the host.
-func HostReferences(text string, bare bool, note func(string)) string {
+func ourReferences(text string, bare bool, note func(string)) string {
 	text = envReference().ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") { // not one, by our rules
 			return reference

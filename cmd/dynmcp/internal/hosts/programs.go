@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -124,7 +125,10 @@ func (r *rewriting) milliseconds(from, to string) {
 
 // login takes over the OAuth client of an entry.
 func (r *rewriting) login(from map[string]any, id, secret, scope string) {
-	client := map[string]any{"CLIENT_ID": from[id], "CLIENT_SECRET": from[secret]}
+	client := map[string]any{"CLIENT_ID": from[id]}
+	if value := from[secret]; value != nil {
+		client["CLIENT_SECRET"] = value
+	}
 	switch scopes := from[scope].(type) {
 	case string:
 		client["scopes"] = strings.Fields(scopes)
@@ -328,26 +332,25 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 }
 
 func (h Host) translate(name string, raw []byte) (s Server, err error) {
-	r := &rewriting{}
-	if err := json.Unmarshal(raw, &r.members); err != nil || r.members == nil {
-		return s, fmt.Errorf("it is no object")
-	}
-	h.rewrite(r)
-	if raw, err = json.Marshal(r.members); err != nil {
+	r, err := rewritten(raw, h.rewrite)
+	if err != nil {
 		return s, err
 	}
-	var e entry
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return s, err
-	}
-	s = e.server(h, name)
-	s.noteDropped(raw)
-	s.Notes = append(s.Notes, r.notes...)
-	s.Sets, s.problem = r.sets, r.problem
+	s = h.server(name, r)
 	for _, m := range keyringReference().FindAllSubmatch(raw, -1) {
 		s.note("it takes %s from the keyring; %s has it under a name of its own: dynmcp secret set %s", m[0], h.Title, m[1])
 	}
 	return s, nil
+}
+
+// rewritten returns an entry as it is rewritten.
+func rewritten(raw []byte, rewrite func(*rewriting)) (*rewriting, error) {
+	r := &rewriting{}
+	if err := json.Unmarshal(raw, &r.members); err != nil || r.members == nil {
+		return nil, errors.New("it is no object")
+	}
+	rewrite(r)
+	return r, nil
 }
 
 func scalar(n *syntax.Node) string {
