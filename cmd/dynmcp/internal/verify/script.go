@@ -68,7 +68,6 @@ type run struct {
 	seen    map[place][]byte // the answers
 
 	listed map[string][]json.RawMessage // the entries at first, by method
-	lists  map[string][]byte            // the same as they are compared
 }
 
 func (r *run) see(what, name string, value []byte) {
@@ -85,7 +84,7 @@ func (r *run) see(what, name string, value []byte) {
 // introduce records what the server says of itself and lists, for which it is asked again
 // on each side.
 func (r *run) introduce(ctx context.Context) {
-	r.listed, r.lists = map[string][]json.RawMessage{}, map[string][]byte{}
+	r.listed = map[string][]json.RawMessage{}
 	info := r.conn.ServerInfo()
 	r.see(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
 	r.see(handshake, "protocolVersion of the server", wire.Quote(r.version))
@@ -98,7 +97,7 @@ func (r *run) introduce(ctx context.Context) {
 			continue
 		}
 		entries, value := r.list(ctx, kind.method, kind.member)
-		r.listed[kind.method], r.lists[kind.method] = entries, value
+		r.listed[kind.method] = entries
 		r.see(lists, kind.method, value)
 	}
 	if info.Has("logging") && r.era == transports.Handshake {
@@ -121,13 +120,12 @@ func (r *run) follow(ctx context.Context, p *plan) {
 			r.see(progress, q.name, steps.take())
 		}
 	}
-	// An answer follows all that was sent before it.
-	fence := request{what: failures, method: "tools/call", tool: []byte(`"verify_no_such_tool"`), arguments: []byte(`{}`)}
 	if r.surface != schema.ExposeDirect {
 		return
 	}
-	fence.name = "unknown tool"
-	r.see(fence.what, fence.name, r.ask(ctx, fence.method, r.params(fence), nil))
+	// An answer follows all that was sent before it.
+	fence := request{method: "tools/call", tool: []byte(`"verify_no_such_tool"`), arguments: []byte(`{}`)}
+	r.see(failures, "unknown tool", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.see(notifications, "in order", r.notes.take())
 	r.relist(ctx, p)
 	if p.cancel.method == "" {
@@ -144,17 +142,17 @@ func (r *run) relist(ctx context.Context, p *plan) {
 	wait, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
 	announced := r.notes.changes(wait, p.changes)
-	known := p.changes != nil
+	known, expected := p.changes != nil, p.changes
 	if !known {
-		p.changes = []string{}
+		p.changes, expected = []string{}, announced
 	}
 	for _, kind := range kinds {
 		notification := "notifications/" + kind.method + "_changed"
-		if known && !slices.Contains(p.changes, notification) || !known && !slices.Contains(announced, notification) {
+		if !slices.Contains(expected, notification) {
 			continue
 		}
 		_, now := r.list(ctx, kind.method, kind.member)
-		if !known && (string(now) == gone || bytes.Equal(now, r.lists[kind.method])) {
+		if !known && (string(now) == gone || bytes.Equal(now, r.seen[place{what: lists, name: kind.method}])) {
 			continue
 		}
 		if !known {
