@@ -143,7 +143,7 @@ func (s session) reserved(err error) error {
 		return err
 	}
 	failure, ok := errors.AsType[*transports.Failure](err)
-	if !ok || failure.Login && s.MayLogIn {
+	if !ok {
 		return err
 	}
 	evicted, ok := errors.AsType[*lazy.EvictedError](err)

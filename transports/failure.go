@@ -79,6 +79,7 @@ var reserved = map[int64]string{
 	CodeProtocol:     "what it sent is not MCP",
 	CodeUnreachable:  "it cannot be reached",
 	CodeAuthRequired: "it wants a login",
+	CodeRateLimited:  "it takes no calls for a while",
 	CodeBackingOff:   "it failed again and again and is not tried now",
 	CodeNoResources:  "dynmcp lacks the resources to start it",
 	CodeNotPlaced:    "no replica can run it now",
@@ -94,10 +95,13 @@ func (f *Failure) Reserved(reference string) *Failure {
 		if f.RetryAfter > 0 {
 			cause += fmt.Sprintf("; the next attempt is due in %s", f.RetryAfter.Truncate(100*time.Millisecond)+100*time.Millisecond)
 		}
-		r.Cause = errors.New(cause)
-		if f.Code != CodeAuthRequired { // whose hint is a command of dynmcp
-			r.Hint = ""
-		}
+		r.Cause, r.Hint = errors.New(cause), ""
+	}
+	switch {
+	case f.Code == CodeAuthRequired:
+		r.Hint = fmt.Sprintf(`run "dynmcp login %s", or check its "headers" or its "auth" in the config`, f.Upstream)
+	case f.Code == CodeTimeout && f.Outcome == NotSent: // the hint may name a folder
+		r.Hint = ""
 	}
 	if reference != "" {
 		r.Hint = r.Advice() + "; the log of dynmcp has the cause under the reference " + reference
