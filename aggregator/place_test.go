@@ -35,6 +35,7 @@ const patience = 2 * time.Minute
 type cluster struct {
 	t        *testing.T
 	replicas []*replica
+	state    *memkv.Connection
 	serving  sync.WaitGroup
 	opened   func(to *replica) // before a replica serves another; may be nil
 
@@ -67,7 +68,8 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 		t.Fatal(err)
 	}
 	keys := seal.Random()
-	tasks, err := memkv.New().Connect().Bucket(t.Context(), "tasks")
+	c.state = memkv.New().Connect()
+	tasks, err := c.state.Bucket(t.Context(), "tasks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -571,14 +573,44 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	alice, bob := a.openSession("alice"), b.openSession("bob")
 	a.fleet.Of(u).AddTask(alice.Session, json.RawMessage(`"task/1 \u00e9"`), nil)
 	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
-		b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "task/1 é")
+		_ = b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "task/1 é")
 		return b.fleet.HasTask(b.openSession("alice").Session, b.set.Get("up"), "task/1 é")
 	})
 	if bob.agg.fleet.HasTask(bob.Session, b.set.Get("up"), "task/1 é") {
 		t.Error("it is another user's as well")
 	}
-	b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "unknown")
+	if err := b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "unknown"); err != nil {
+		t.Error(err)
+	}
 	if bob.agg.fleet.HasTask(bob.Session, b.set.Get("up"), "unknown") {
 		t.Error("a task that nobody knows is somebody's")
+	}
+}
+
+// That the state of the cluster cannot be reached says nothing of a task: its host is not
+// told that there is none, but to ask again.
+func TestTaskWhileTheStateIsGone(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", "")
+	c := newCluster(t, 2, entry)
+	a, b := c.replicas[0], c.replicas[1]
+	<-a.fleet.Of(a.set.Get("up")).AddTask(a.openSession("alice").Session, json.RawMessage(`"1"`), nil)
+	get := func() error {
+		s := b.openSession("alice")
+		answered := make(chan error, 1)
+		s.Host = nobody{}
+		request{s, &host.Request{
+			ID: json.RawMessage(`1`), Method: "tasks/get", Era: transports.Handshake, Params: json.RawMessage(`{"taskId":"up/1"}`), Peer: s.Host,
+			Respond: func(_ *host.Request, _ json.RawMessage, err error) { answered <- err },
+		}}.aboutTask()
+		return <-answered
+	}
+	c.state.Cut()
+	if err := transports.WireError(get()); err.Code != transports.CodeNotPlaced || !strings.Contains(err.Message, "call again") {
+		t.Errorf("without the state: %v", err)
+	}
+	c.state.Heal()
+	if err := transports.WireError(get()); strings.Contains(err.Message, "Unknown task") { // its server has none
+		t.Errorf("with the state: %v", err)
 	}
 }

@@ -43,7 +43,10 @@ func (q request) aboutTask() {
 		return
 	}
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		q.agg.fleet.Of(u).LearnTask(ctx, own)
+		if err := q.agg.fleet.Of(u).LearnTask(ctx, own); err != nil {
+			r.Reply(nil, err)
+			return
+		}
 		answer()
 	})
 }

@@ -59,7 +59,9 @@ func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
 	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
 		own, _ := wire.Text(wire.Get(task, "taskId"))
-		f.Of(u).LearnTask(ctx, own)
+		if err == nil {
+			err = f.Of(u).LearnTask(ctx, own)
+		}
 		return !f.HasTask(s, u, own)
 	})
 	for i := range tasks {
@@ -76,7 +78,7 @@ func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids j
 		id, _ := wire.Text(raw)
 		u, own := f.TaskOwner(s, id)
 		if u != nil {
-			f.Of(u).LearnTask(ctx, own)
+			_ = f.Of(u).LearnTask(ctx, own) // is logged
 		}
 		if !IsOffered(u) || !f.HasTask(s, u, own) {
 			continue
@@ -142,10 +144,12 @@ func (p *Peer) MayLearnTask(own string) bool {
 }
 
 // LearnTask finds the owner of a task that this replica does not know. It may block.
-func (p *Peer) LearnTask(ctx context.Context, own string) {
-	if p.MayLearnTask(own) {
-		p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own)
+// With an error the owner cannot be known now.
+func (p *Peer) LearnTask(ctx context.Context, own string) error {
+	if p.MayLearnTask(own) && p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own) != nil {
+		return transports.Refusal(transports.CodeNotPlaced, "it is not known whose the task is: the state of the cluster cannot be reached now; call again", transports.NotSent)
 	}
+	return nil
 }
 
 // AddTask records that a call of a session became a task, by the upstream's id, a JSON string, and

@@ -32,7 +32,7 @@ func (p *Peer) Notify(method string, params json.RawMessage) {
 		if p.MayLearnTask(own) {
 			params = bytes.Clone(params)
 			p.fleet.Work.Go(func() {
-				p.LearnTask(p.fleet.Context, own)
+				_ = p.LearnTask(p.fleet.Context, own) // is logged
 				p.notifyHosts(method, params, func(*call.Flight) bool { return false })
 			})
 			return

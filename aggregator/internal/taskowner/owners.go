@@ -136,10 +136,10 @@ func (o *Owners) MayLearn(server, id string) bool {
 }
 
 // Learn finds out whose a task is of which this replica does not know: a call by way of
-// another became it. It may block.
-func (o *Owners) Learn(ctx context.Context, server, id string) {
+// another became it. It may block. The error says that the bucket cannot be reached.
+func (o *Owners) Learn(ctx context.Context, server, id string) error {
 	if !o.MayLearn(server, id) {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -158,6 +158,10 @@ func (o *Owners) Learn(ctx context.Context, server, id string) {
 	case !errors.Is(err, kv.ErrNotFound):
 		o.Log.Warn("it is not known whose a task is", "upstream", server, "err", err)
 	}
+	if errors.Is(err, kv.ErrUnavailable) {
+		return err
+	}
+	return nil
 }
 
 // Lifetimes of records.

@@ -71,7 +71,7 @@ func TestTaskIsStoredByAShakyStore(t *testing.T) {
 			b, end := newOwners(tasks, keys)
 			defer end()
 			knows := func() bool {
-				b.Learn(t.Context(), "up", "1")
+				_ = b.Learn(t.Context(), "up", "1")
 				user, _ := b.Of("up", "1")
 				return user == "alice"
 			}
