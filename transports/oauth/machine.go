@@ -47,7 +47,7 @@ func (s *Session) machineLoginOnce(ctx context.Context, refused string, challeng
 	}
 	l, err := s.clientCredentials(ctx, challenge)
 	if err != nil {
-		s.pause()
+		s.pause(err)
 		s.Logger.Warn("login failed", "upstream", s.key.Server, "err", err)
 		return "", err
 	}

@@ -61,23 +61,29 @@ func (s *Session) shared(ctx context.Context, refused string, get func(context.C
 func (s *Session) renewOnce(ctx context.Context, refused string) (string, error) {
 	l, err := s.loadSoon(ctx)
 	if err != nil {
+		s.mu.Lock()
+		l = s.login // as it was read before
+		s.mu.Unlock()
+		if l != nil && errors.Is(err, kv.ErrUnavailable) {
+			return s.withoutRefresh(l, refused, err)
+		}
 		return "", s.unread(err)
 	}
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
 	}
 	s.mu.Lock()
-	wait := time.Until(s.retryAt)
+	wait, failed := time.Until(s.retryAt), s.failed
 	s.mu.Unlock()
 	if wait > 0 {
-		return s.withoutRefresh(l, refused, fmt.Errorf("the last refresh of its login failed; the next is due in %s", wait.Truncate(time.Second)+time.Second))
+		return s.withoutRefresh(l, refused, fmt.Errorf("the last refresh of its login failed: %w; the next is due in %s", failed, wait.Truncate(time.Second)+time.Second))
 	}
 
 	// The holder of the lock refreshes. Others wait here and find its result: if tokens are
 	// valid for one refresh only, a second one would end the login.
 	ctx, unlock, err := s.Store.Lock(ctx, s.key)
 	if err != nil {
-		s.pause()
+		s.pause(err)
 		return s.withoutRefresh(l, refused, err)
 	}
 	defer unlock()
@@ -97,7 +103,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 		return "", f
 	case err != nil:
 		s.Logger.Warn("refresh failed", "upstream", s.key.Server, "err", err)
-		s.pause()
+		s.pause(err)
 		return s.withoutRefresh(l, refused, fmt.Errorf("refresh its login: %w", err))
 	}
 	s.mu.Lock()
@@ -180,17 +186,22 @@ func (s *Session) enough(l *Login, refused string) (token string, enough bool) {
 
 // withoutRefresh continues with the present token, as long as it may be valid.
 func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, error) {
-	if l.AccessToken != refused && l.valid(time.Now()) {
+	switch {
+	case l.AccessToken != refused && l.valid(time.Now()):
 		return l.AccessToken, nil
+	case errors.Is(err, kv.ErrUnavailable):
+		return "", s.unread(err)
 	}
 	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now; the next call tries again", err)
 	f.RetryAfter = refreshPause
 	return "", f
 }
 
-func (s *Session) pause() {
+// pause lets no refresh begin for a while after one that failed.
+func (s *Session) pause(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.failed = err
 	s.retryAt = time.Now().Add(min(refreshPause<<min(s.failures, 10), refreshMost))
 	s.failures++
 }
@@ -221,12 +232,17 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 		switch {
 		case !errors.As(err, &answer):
 		case answer.ErrorCode == "invalid_client", answer.ErrorCode == "unauthorized_client":
-			s.pause() // the client may be fixed in the config, so the token is kept
-			return fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode)
+			err := fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode)
+			s.pause(err) // the client may be fixed in the config, so the token is kept
+			return err
 		case answer.ErrorCode == "invalid_grant":
 			// Locks do not work on some network file systems. There, another process may have
 			// exchanged the same token.
-			if now, err := s.Store.Load(s.key); err == nil && now != nil && now.RefreshToken != l.RefreshToken {
+			now, err := s.Store.Load(s.key)
+			switch {
+			case errors.Is(err, kv.ErrUnavailable):
+				return err // another replica may have replaced it
+			case err == nil && now != nil && now.RefreshToken != l.RefreshToken:
 				*l = *now
 				s.Hide(s.slot(), l.Secrets.all()...)
 				return nil

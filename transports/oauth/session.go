@@ -93,6 +93,7 @@ type Session struct {
 	renewedAt   time.Time // the last refresh, or login of a machine, by this process
 	issuer      string    // that received the secret of a machine login, "" before; no other gets it
 	retryAt     time.Time // no refresh before this time, because the last one failed
+	failed      error     // the reason for that
 	failures    int
 }
 
@@ -238,6 +239,9 @@ func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (
 		return "", nil
 	}
 	l, err := s.load()
+	if errors.Is(err, kv.ErrUnavailable) {
+		return "", s.unread(err)
+	}
 	if err != nil || l == nil {
 		return "", err
 	}
@@ -246,7 +250,10 @@ func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	return "", s.Store.Update(ctx, s.key, func(l *Login) bool { return l != nil && l.want(scopes) })
+	if err := s.Store.Update(ctx, s.key, func(l *Login) bool { return l != nil && l.want(scopes) }); err != nil {
+		s.Logger.Warn("the next login does not ask for the scopes that are missing", "upstream", s.key.Server, "err", err)
+	}
+	return "", nil
 }
 
 // storeTime is how long a request waits for the store.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -286,4 +287,65 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 	if as.Count("reuse") != 0 || as.Count("authorize") != 1 {
 		t.Errorf("%d refresh tokens used twice, %d logins", as.Count("reuse"), as.Count("authorize"))
 	}
+}
+
+// A writeless bucket can be read while NATS has no leader, and not be written.
+type writeless struct{ kv.Bucket }
+
+func (b writeless) WithTTL(time.Duration) kv.Bucket { return b }
+
+func (writeless) Create(context.Context, string, []byte) (uint64, error) {
+	return 0, fmt.Errorf("%w: no leader", kv.ErrUnavailable)
+}
+
+func (writeless) Update(context.Context, string, []byte, uint64) (uint64, error) {
+	return 0, fmt.Errorf("%w: no leader", kv.ErrUnavailable)
+}
+
+// That the state of the cluster cannot be reached is not told as a fault of the server, which
+// would be given up for it, and a token that is still good is used meanwhile.
+func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
+	t.Parallel()
+	memory, keys := memkv.New(), seal.Random()
+	r := newReplica(t, memory, keys)
+	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "https://web.example.test/mcp"}
+	begin := func(store *Store) *Session { return NewSessions(Options{Store: store}).For(server) }
+	notPlaced := func(what string, token string, err error) {
+		t.Helper()
+		failure, ok := errors.AsType[*transports.Failure](err)
+		if !ok || token != "" || failure.Code != transports.CodeNotPlaced || failure.Outcome != transports.NotSent || failure.Login {
+			t.Errorf("%s: %q, %v", what, token, err)
+		}
+	}
+	expired := aLogin()
+	expired.Expires = time.Now().Add(-time.Minute)
+	session := begin(NewShared(writeless{r.bucket}, keys, slog.New(slog.DiscardHandler)))
+	if err := r.store.Save(session.key, expired); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"without the lock", "in the pause after that"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*lockPause)
+		token, err := session.renewOnce(ctx, "")
+		cancel()
+		notPlaced(what, token, err)
+	}
+
+	session = begin(r.store)
+	soon := aLogin()
+	soon.Issued, soon.Expires = time.Now().Add(-time.Hour), time.Now().Add(30*time.Second)
+	if err := r.store.Save(session.key, soon); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.load(); err != nil {
+		t.Fatal(err)
+	}
+	r.Cut()
+	session.unreadSince = time.Now().Add(-storeTime) // as after so long
+	if token, err := session.token(t.Context()); err != nil || token != soon.AccessToken {
+		t.Errorf("a token that is still good: %q, %v", token, err)
+	}
+	token, err := session.renewOnce(t.Context(), soon.AccessToken)
+	notPlaced("a token that was refused", token, err)
+	token, err = session.stepUp(t.Context(), soon.AccessToken, []string{"write"})
+	notPlaced("a scope that is missing", token, err)
 }
