@@ -320,7 +320,7 @@ func (n *node) works() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not work after %v: %d %s: %w", n.name, bound, status, said, err)
+	return fmt.Errorf("%s does not work after %v: status %d, %q, error %v", n.name, bound, status, said, err)
 }
 
 // close ends all there is, politely, and judges whether anything stays.

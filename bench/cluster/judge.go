@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (w *crowd) judge(faults []fault) error {
 	if err != nil {
 		return err
 	}
+	outages := w.outages(faults)
 	var count [fates]int
 	told := map[int]int{} // how often, by the call's number
 	var denied, lost, surprises, shown int
@@ -44,7 +46,7 @@ func (w *crowd) judge(faults []fault) error {
 			lost++
 			fmt.Printf("  call %d succeeded, and did not run\n", r.call)
 		}
-		if r.fate == succeeded || w.excused(r, books, faults) {
+		if r.fate == succeeded || w.excused(r, books, faults, outages) {
 			continue
 		}
 		if surprises++; shown < 20 {
@@ -142,8 +144,9 @@ func (w *crowd) context(r record, books *ledger.Books, faults []fault) string {
 }
 
 // excused reports whether something was done, while a request was under way, to a replica
-// that it took: that which it came to, which has its session, or which has its server.
-func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
+// that it took: that which it came to, which has its session, or which has its server. Or
+// NATS had no leader for longer than a lease is good for, which outages say.
+func (w *crowd) excused(r record, books *ledger.Books, faults []fault, outages []int64) bool {
 	taken := []string{w.name(r.entry), w.name(r.owner)}
 	if r.call >= 0 && w.servers[r.server].place == "one" {
 		taken = append(taken, books.At(w.servers[r.server].name, r.from, r.to)...)
@@ -176,9 +179,49 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
 	if r.call < 0 || w.servers[r.server].place != "one" {
 		return false
 	}
-	return r.fate == notSent && unplaced(w.servers[r.server].name, r, books, faults) || slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
-		return p.Server == w.servers[r.server].name && r.from <= p.Last+aftermath && p.Last <= r.to && lapsed(p, faults)
+	without := func(from, to int64) bool { // a leader
+		return slices.ContainsFunc(outages, func(at int64) bool { return from <= at+aftermath && at-toldLate <= to })
+	}
+	return r.fate == notSent && (unplaced(w.servers[r.server].name, r, books, faults) || without(r.from, r.to)) || slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
+		return p.Server == w.servers[r.server].name && r.from <= p.Last+aftermath && p.Last <= r.to && (lapsed(p, faults) || without(p.Last, p.Last))
 	})
+}
+
+// toldLate is how long after the end of its leases a replica may say that it does not reach NATS:
+// a heartbeat is given up after 5 s.
+const toldLate = 8 * int64(time.Second)
+
+// outages returns when a replica said that it did not reach NATS for as long as a lease is
+// good for, of those to which nothing was done; where one said so alone, that is its fault.
+// An election that is drawn is held again, and may take that long.
+func (w *crowd) outages(faults []fault) (all []int64) {
+	said := map[string][]int64{}
+	now, clock := time.Now(), ledger.Now()
+	for i, n := range w.replicas {
+		text, _ := os.ReadFile(n.log) // one that cannot be read says nothing
+		for line := range strings.Lines(string(text)) {
+			stamp, what, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
+			at, err := time.Parse(time.RFC3339Nano, stamp)
+			if err != nil || !strings.Contains(what, "state cannot be reached: nothing new is placed") {
+				continue
+			}
+			when := clock - int64(now.Sub(at))
+			if !slices.ContainsFunc(faults, func(f fault) bool { return f.replica == i && f.from <= when && when-toldLate <= f.to+aftermath }) {
+				said[n.name] = append(said[n.name], when)
+			}
+		}
+	}
+	for name, times := range said {
+		for _, at := range times {
+			for other, others := range said {
+				if other != name && slices.ContainsFunc(others, func(its int64) bool { return max(at-its, its-at) <= toldLate }) {
+					all = append(all, at)
+					break
+				}
+			}
+		}
+	}
+	return all
 }
 
 // election is how long NATS may have no leader after something was done to a server of it.
@@ -203,7 +246,7 @@ func lapsed(p ledger.Process, faults []fault) bool {
 
 // unplaced reports whether a server did not run while it was called, since something was
 // done to the replica that had it, or its lease had lapsed, and could not be started elsewhere, since a server of
-// NATS was gone as well: NATS may have to agree first who leads.
+// NATS was gone as well, which may have to agree first who leads, or the replica that was to start it.
 func unplaced(server string, r record, books *ledger.Books, faults []fault) bool {
 	var last *ledger.Process
 	for i, p := range books.Processes {
@@ -220,15 +263,19 @@ func unplaced(server string, r record, books *ledger.Books, faults []fault) bool
 	if last == nil {
 		return false
 	}
-	replica, store := lapsed(*last, faults), false
+	replica, elsewhere := lapsed(*last, faults), false
 	for _, f := range faults {
-		if f.replica >= 0 {
-			replica = replica || f.node.name == last.Replica && f.from < last.Last+aftermath && last.Last < f.to+aftermath
-		} else {
-			store = store || f.from <= r.to && r.from <= max(f.to, f.from+election)+aftermath
+		lasts := election
+		switch {
+		case f.replica >= 0 && f.node.name == last.Replica:
+			replica = replica || f.from < last.Last+aftermath && last.Last < f.to+aftermath
+			continue
+		case f.replica >= 0:
+			lasts = givenUp
 		}
+		elsewhere = elsewhere || f.from <= r.to && r.from <= max(f.to, f.from+lasts)+aftermath
 	}
-	return replica && store
+	return replica && elsewhere
 }
 
 // failOver prints how long it took until a server whose replica was killed answered again.

@@ -83,7 +83,7 @@ func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
 		if test.fault.node == nil {
 			test.fault.node = c.replicas[test.fault.replica]
 		}
-		if got := w.excused(r, books, []fault{test.fault}); got != test.want {
+		if got := w.excused(r, books, []fault{test.fault}, nil); got != test.want {
 			t.Errorf("%s: excused %t", name, got)
 		}
 	}
@@ -116,6 +116,8 @@ func TestCallsOfWhatCannotBePlacedAreExcused(t *testing.T) {
 	}{
 		"its replica and NATS":           {100, 105, []fault{on("r3", 95, 99), on("nats1", 94, 98)}, true},
 		"its replica alone":              {100, 105, []fault{on("r3", 95, 99)}, false},
+		"its replica, then another":      {100, 105, []fault{on("r3", 95, 99), on("r1", 102, 104)}, true},
+		"another long before":            {110, 115, []fault{on("r3", 95, 99), on("r1", 102, 104)}, false},
 		"NATS alone":                     {100, 105, []fault{on("nats1", 94, 98)}, false},
 		"another replica and NATS":       {100, 105, []fault{on("r2", 95, 99), on("nats1", 94, 98)}, false},
 		"its replica, NATS long ago":     {110, 115, []fault{on("r3", 95, 99), on("nats1", 94, 98)}, false},
@@ -153,6 +155,50 @@ func TestLeasesLapseWhileNATSMayHaveNoLeader(t *testing.T) {
 		}
 		if got := lapsed(ledger.Process{Last: 100 * s}, faults); got != test.want {
 			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// That NATS had no leader is what two replicas say to which nothing was done.
+func TestOutagesAreWhatTwoReplicasSay(t *testing.T) {
+	const s = int64(time.Second)
+	began := ledger.Now() - 1000*s
+	day := time.Now().Add(-1000 * time.Second)
+	c := &cluster{proof: &proof{dir: t.TempDir()}}
+	for _, name := range []string{"r1", "r2", "r3"} {
+		c.replicas = append(c.replicas, &node{name: name, log: filepath.Join(c.proof.dir, name)})
+	}
+	w := &crowd{cluster: c, servers: []server{{name: "one-0", place: "one"}}}
+	at := func(of string, seconds int64) ledger.Process {
+		return ledger.Process{Server: "one-0", Replica: of, Start: began, Last: began + seconds*s}
+	}
+	for name, test := range map[string]struct {
+		says   map[string]int64 // when a replica said that it does not reach NATS
+		faults []fault
+		want   bool
+	}{
+		"nobody":                      {nil, nil, false},
+		"one":                         {map[string]int64{"r1": 103}, nil, false},
+		"two":                         {map[string]int64{"r1": 103, "r2": 106}, nil, true},
+		"two, one after the other":    {map[string]int64{"r1": 103, "r2": 120}, nil, false},
+		"two, long after":             {map[string]int64{"r1": 140, "r2": 141}, nil, false},
+		"two, before":                 {map[string]int64{"r1": 80, "r2": 81}, nil, false},
+		"two, one of them is cut off": {map[string]int64{"r1": 103, "r2": 103}, []fault{{replica: 1, node: c.replicas[1], from: began + 90*s, to: began + 100*s}}, false},
+	} {
+		for _, n := range c.replicas {
+			text := "time=2026-11-25T21:53:36.015Z level=INFO msg=\"serving HTTP\"\nno line of a log\n"
+			if seconds, ok := test.says[n.name]; ok {
+				stamp := day.Add(time.Duration(seconds * s)).UTC().Format(time.RFC3339Nano)
+				text += "time=" + stamp + " level=WARN msg=\"the cluster's state cannot be reached: nothing new is placed\" err=\"no answer\"\n"
+			}
+			if err := os.WriteFile(n.log, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		books := &ledger.Books{Processes: []ledger.Process{at("r3", 100)}}
+		failed := record{call: 1, fate: unknown, entry: 2, owner: 2, from: began + 99*s, to: began + 101*s}
+		if got := w.excused(failed, books, test.faults, w.outages(test.faults)); got != test.want {
+			t.Errorf("%s: excused %t", name, got)
 		}
 	}
 }

@@ -15,9 +15,10 @@
 //	         only requests fail that were under way at a replica to which something was
 //	         done, in the way of the request, its session or its server; or calls, not
 //	         sent, to what does not run since its replica is gone, and cannot be started
-//	         elsewhere since a server of NATS is gone as well (-busy prints these, and does
-//	         not judge). What is stopped is a replica that runs servers, for longer than
-//	         others wait for it, and once at least.
+//	         elsewhere since a server of NATS or another replica is gone as well; or NATS had
+//	         no leader for as long as a lease is good for, as two replicas say to which
+//	         nothing was done (-busy prints these, and does not judge). What is stopped is a
+//	         replica that runs servers, for longer than others wait for it, and once at least.
 //	rolling  replicas are ended by SIGTERM and started again, one after the other, twice,
 //	         under load. Judged: no call fails.
 //	nats     all servers of NATS are killed. Judged: calls to servers that run on every
