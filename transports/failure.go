@@ -82,7 +82,7 @@ var reserved = map[int64]string{
 	CodeRateLimited:  "it takes no calls for a while",
 	CodeBackingOff:   "it failed again and again and is not tried now",
 	CodeNoResources:  "dynmcp lacks the resources to start it",
-	CodeNotPlaced:    "no replica can run it now",
+	CodeNotPlaced:    "the cluster cannot serve it now",
 }
 
 // Reserved returns the failure for hosts of other users: what happened and what to do, with a
