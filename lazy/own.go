@@ -61,7 +61,7 @@ func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Ups
 	return own, gone, nil
 }
 
-// Owned returns the existing upstream of an owner, nil if there is none.
+// Owned returns the existing upstream of an owner, or nil.
 func (s *Set) Owned(server, owner string) *Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ func newUpstream(set *Set, server schema.Server) *Upstream {
 	return u
 }
 
-// Conn returns the connection, nil if there is none, without counting a use. It is for
+// Conn returns the connection, or nil, without counting a use. It is for
 // broadcasts, which must not start a server.
 func (u *Upstream) Conn() *upstream.Conn {
 	u.mu.Lock()

@@ -25,7 +25,7 @@ type Peer interface {
 // Cancelled is the cause of a context whose request the sender cancelled
 // (notifications/cancelled).
 type Cancelled struct {
-	Reason json.RawMessage // as the sender sent it, nil if there is none
+	Reason json.RawMessage // as the sender sent it, or nil
 }
 
 func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }

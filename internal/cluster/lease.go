@@ -66,7 +66,7 @@ type term struct {
 	seen     uint64
 }
 
-// term returns the epoch for the next heartbeat. There is none while leases of the previous
+// term returns the epoch for the next heartbeat. ok is false while leases of the previous
 // epoch are not released: a heartbeat would free them and extend the guards' deadline.
 func (s *leases) term(at time.Duration) (t term, ok bool) {
 	s.expire(at)

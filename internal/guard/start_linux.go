@@ -143,7 +143,7 @@ func (t *Tree) started() error {
 	return fmt.Errorf("%w: the guard process did not start", ErrResources)
 }
 
-// next returns the name of the guard's next event, "" if there is none.
+// next returns the name of the guard's next event, or "".
 func (t *Tree) next() string { return t.until(' ') }
 func (t *Tree) word() string { return t.until('\n') }
 

@@ -89,7 +89,7 @@ type Bucket interface {
 	WithTTL(ttl time.Duration) Bucket
 	// Watch calls changed for every record whose key begins with prefix, then ready, once, then
 	// changed for every change. It calls them from one goroutine and in the order of the
-	// bucket's revisions: after one revision there is none for an earlier one. Before ready
+	// bucket's revisions: no call for an earlier revision follows one for a later one. Before ready
 	// it reports at least the records that existed when Watch was called, and possibly
 	// deletions. Of several changes of a record it may report only the last. changed may keep
 	// the values; ready may be nil. Watch returns the error of ctx when ctx ends, or another

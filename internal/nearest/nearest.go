@@ -3,7 +3,7 @@ package nearest
 
 import "strings"
 
-// Word returns the candidate most like s, or "" if there is none. One letter in three may differ,
+// Word returns the candidate most like s, or "". One letter in three may differ,
 // or the beginning be missing, as in http for streamable-http.
 func Word(s string, candidates []string) string {
 	s = fold(s)

@@ -93,7 +93,7 @@ func (p Policy) Missing() (parts []string) {
 }
 
 // hasFilters reports whether the kernel takes seccomp filters. It then fails with EFAULT,
-// because there is none to read.
+// because it cannot read one.
 func hasFilters() bool {
 	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0)
 	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0

@@ -74,7 +74,7 @@ func newProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, e
 // Port returns the port that the proxy listens on.
 func (p *Proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
 
-// address returns the address of the proxy, "" if there is none.
+// address returns the address of the proxy, or "".
 func (p *Proxy) address() string {
 	if p == nil {
 		return ""

@@ -124,7 +124,7 @@ func lastMembers(end []byte) []byte {
 }
 
 // stringStart returns the offset of the quote that opens the string which ends at
-// text[i]: the nearest one before it that is not escaped. It returns -1 if there is none.
+// text[i]: the nearest one before it that is not escaped. It returns -1 without one.
 func stringStart(text []byte, i int) int {
 	for i > 0 {
 		if i = bytes.LastIndexByte(text[:i], '"'); i < 0 {

@@ -146,7 +146,7 @@ type batch struct {
 	answers [][]byte
 }
 
-// addLocked adds one answer, nil if there is none, and reports whether it was the last. Then
+// addLocked adds one answer, or nil, and reports whether it was the last. Then
 // it returns all of them, nil if the host gets no answer.
 func (b *batch) addLocked(parts [][]byte) (all [][]byte, last bool) {
 	if parts != nil {

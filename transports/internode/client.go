@@ -204,7 +204,7 @@ func (e *requestBody) Close() error {
 }
 
 // Result returns a result that the replica at an address stores for a principal, and its
-// limit in tokens. ok is false if there is none, or no answer.
+// limit in tokens. ok is false without a result, or an answer.
 func (c *Client) Result(ctx context.Context, address, principal, handle string) (result json.RawMessage, limit int, ok bool) {
 	r := (&http.Request{Method: http.MethodGet, URL: target(address, "result", handle), Header: http.Header{}}).WithContext(ctx)
 	resp, err := c.do(r, principal)

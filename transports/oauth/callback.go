@@ -31,7 +31,7 @@ type callback struct {
 	served      chan struct{} // closed when the server has ended
 
 	mu      sync.Mutex
-	state   string // state of the login under way, empty if there is none
+	state   string // state of the login under way, empty if no login is
 	results chan result
 }
 

@@ -333,7 +333,7 @@ func (w *witness) metadata() bool {
 	return len(w.servers) > 0
 }
 
-// issuer returns the last issuer whose metadata was read, "" if there is none.
+// issuer returns the last issuer whose metadata was read, or "".
 func (w *witness) issuer() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,7 +31,7 @@ const (
 )
 
 // renew returns a token other than the refused one, fresh if possible, from the store or by a
-// refresh; empty if there is none.
+// refresh; empty if absent.
 func (s *Session) renew(ctx context.Context, refused string) (string, error) {
 	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, refused) })
 }

@@ -89,7 +89,7 @@ type Session struct {
 	mu          sync.Mutex
 	read        bool      // whether the store was read
 	unreadSince time.Time // when the state of the cluster was lost, zero if it is reachable
-	login       *Login    // nil if there is none; never changed, only replaced
+	login       *Login    // nil if absent; never changed, only replaced
 	renewedAt   time.Time // the last refresh, or login of a machine, by this process
 	issuer      string    // that received the secret of a machine login, "" before; no other gets it
 	retryAt     time.Time // no refresh before this time, because the last one failed
@@ -232,7 +232,7 @@ func (s *Session) token(ctx context.Context) (string, error) {
 }
 
 // stepUp returns the token of a login that was made since the request, which lacked scopes. If
-// there is none, the scopes are recorded for the next login (MCP "Step-Up Authorization
+// no such login exists, the scopes are recorded for the next login (MCP "Step-Up Authorization
 // Flow").
 func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
 	if len(scopes) == 0 || s.machine() {

@@ -70,8 +70,7 @@ func recordOf(l *Login) *record {
 // lastFirst orders records: the most recent first.
 func lastFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) }
 
-// Peek returns a login without its secrets and without the keyring, nil if there
-// is none.
+// Peek returns a login without its secrets and without the keyring, or nil.
 func (s *Store) Peek(key Key) (*Login, error) {
 	all, err := s.read(key)
 	if len(all) == 0 {
@@ -104,7 +103,7 @@ func (s *Store) LoadAll(key Key) ([]*Login, error) {
 }
 
 // Update changes a login under its lock. change is called with the stored login, nil if there
-// is none, and reports whether to store the changed one.
+// is no such login, and reports whether to store the changed one.
 func (s *Store) Update(ctx context.Context, key Key, change func(*Login) bool) error {
 	_, unlock, err := s.Lock(ctx, key)
 	if err != nil {

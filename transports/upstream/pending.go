@@ -67,7 +67,7 @@ func (p *pending) with(id int64, own *Call, f func(*Call)) bool {
 	return true
 }
 
-// take removes and returns the call that is in flight under id, nil if there is none; if own
+// take removes and returns the call that is in flight under id, or nil; if own
 // is not nil, it must be that call.
 func (p *pending) take(id int64, own *Call) *Call {
 	p.mu.Lock()

@@ -26,7 +26,7 @@ func RunsPackage(command string, args []string) bool {
 	return name != ""
 }
 
-// runnerOf returns the name of the package runner in a command line, "" if there is none, and the
+// runnerOf returns the name of the package runner in a command line, or "", and the
 // runner's own arguments.
 func runnerOf(command string, args []string) (name string, own []string) {
 	name = strings.ToLower(filepath.Base(command))
