@@ -75,7 +75,6 @@ func (d difference) label() string {
 // A comparison is what differs of one server.
 type comparison struct {
 	server      schema.Server
-	listed      []pins.Tool
 	differences []difference
 	runs, ran   string // the package, now and when it was pinned
 }
@@ -92,7 +91,7 @@ func (r *Review) compare() (all []comparison, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c := comparison{server: s, listed: tools, runs: r.Package(s)}
+		c := comparison{server: s, runs: r.Package(s)}
 		approved := lock[s.Name]
 		if approved == nil {
 			approved = &pins.Server{}
