@@ -11,8 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// checkWords finds what is wrong with key=value arguments that can be seen before
-// the tool's schema is known.
+// checkWords finds errors in key=value arguments that do not depend on the tool's schema.
 func checkWords(words []string) error {
 	seen := map[string]bool{}
 	for _, word := range words {
@@ -32,11 +31,11 @@ func checkWords(words []string) error {
 	return nil
 }
 
-// argumentObject makes an object of key=value words that checkWords has passed,
-// with the types that a tool's input schema asks for.
+// argumentObject converts key=value words that checkWords has accepted to an object, with the types
+// of the tool's input schema.
 func argumentObject(words []string, schema json.RawMessage) json.RawMessage {
 	var root inputSchema
-	_ = json.Unmarshal(schema, &root) // a schema that cannot be read asks for nothing
+	_ = json.Unmarshal(schema, &root) // an unreadable schema has no types
 	object := []byte{'{'}
 	for i, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -53,7 +52,7 @@ func argumentObject(words []string, schema json.RawMessage) json.RawMessage {
 	return append(object, '}')
 }
 
-// An inputSchema is what matters here of a JSON Schema.
+// An inputSchema is the part of a JSON Schema that is used here.
 type inputSchema struct {
 	Type        json.RawMessage        `json:"type"` // a string or several
 	Ref         string                 `json:"$ref"`
@@ -64,26 +63,25 @@ type inputSchema struct {
 	Const       any                    `json:"const"`
 	Properties  map[string]inputSchema `json:"properties"`
 	Defs        map[string]inputSchema `json:"$defs"`
-	Definitions map[string]inputSchema `json:"definitions"` // what $defs was called before
+	Definitions map[string]inputSchema `json:"definitions"` // the former name of $defs
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A schema may be true or false, and a
-// malformed one asks for nothing.
+// UnmarshalJSON implements json.Unmarshaler. A schema may be true or false; a malformed one has no
+// types.
 func (s *inputSchema) UnmarshalJSON(raw []byte) error {
 	type plain inputSchema
 	_ = json.Unmarshal(raw, (*plain)(s))
 	return nil
 }
 
-// value returns a word as JSON of the type that the schema asks for under a name,
-// or as a string.
+// value returns a word as JSON of the type in the schema for a name, or as a string.
 func (s *inputSchema) value(name, word string) json.RawMessage {
 	raw := bytes.TrimSpace([]byte(word))
 	if property, ok := s.Properties[name]; ok && json.Valid(raw) {
 		types := map[string]bool{}
 		s.collectTypes(property, types, 0)
 		kind := typeOf(raw)
-		// "5" is a string where the schema takes strings.
+		// "5" is a string if the schema allows strings.
 		if !types["string"] && (len(types) == 0 || types[kind] || kind == "integer" && types["number"]) {
 			return raw
 		}
@@ -91,8 +89,8 @@ func (s *inputSchema) value(name, word string) json.RawMessage {
 	return wire.Quote(word)
 }
 
-// collectTypes finds the types that a schema allows; none means any. Schemas may
-// refer to themselves, hence the depth.
+// collectTypes finds the types that a schema allows; none means any. Schemas may refer to
+// themselves, hence the depth.
 func (s *inputSchema) collectTypes(of inputSchema, types map[string]bool, depth int) {
 	if depth > 8 {
 		return

@@ -1,4 +1,4 @@
-// Package call has the verbs that ask servers something, as a host would: call, find, describe,
+// Package call has the verbs that send requests to servers as a host would: call, find, describe,
 // read, prompt.
 package call
 
@@ -23,7 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// callFlags say where arguments come from and how a result is printed.
+// callFlags select the source of arguments and the format of the result.
 type callFlags struct {
 	json          string
 	raw, indented bool
@@ -68,7 +68,7 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	if flags.raw && flags.indented {
 		return hint.With(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
 	}
-	// What is wrong with the arguments is said before anything is started.
+	// Errors in the arguments are reported before anything is started.
 	name, words := args[0], args[1:]
 	input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
 	if err != nil {
@@ -118,19 +118,19 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal.Writer,
 	case <-done:
 	case <-ctx.Done():
 		if conn.Cancel(call, nil) {
-			// The end of dynmcp must not overtake this on its way to the server: it
-			// has been passed on when what follows it is answered.
+			// dynmcp must not end before this has reached the server: it was forwarded when the
+			// next request is answered.
 			fence, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer stop()
 			_, _ = conn.Call(fence, "ping", nil)
 			return nil, cli.ErrInterrupted
 		}
-		<-done // it was answered meanwhile
+		<-done // it was already answered
 	}
 	return result, err
 }
 
-// fraction says how far a call has come, of a total that may be unknown.
+// fraction describes the progress of a call, whose total may be unknown.
 func fraction(progress, total float64) string {
 	if total > 0 {
 		return fmt.Sprintf("%.0f%%", 100*progress/total)
@@ -138,8 +138,7 @@ func fraction(progress, total float64) string {
 	return fmt.Sprintf("%g", progress)
 }
 
-// readObject returns arguments that are given as one object, nil if they are given
-// as words.
+// readObject returns arguments that are given as one object, nil if they are given as words.
 func (f *callFlags) readObject(given bool, stdin io.Reader, words []string) (json.RawMessage, error) {
 	text, from := f.json, "--json"
 	switch {
@@ -169,8 +168,7 @@ func (f *callFlags) readObject(given bool, stdin io.Reader, words []string) (jso
 	return value, nil
 }
 
-// toolError puts the tool in front of an error. Of a JSON-RPC error, code and data
-// are shown as well.
+// toolError prefixes an error with the tool. It adds code and data of a JSON-RPC error.
 func toolError(tool string, err error) error {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {

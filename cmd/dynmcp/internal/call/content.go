@@ -18,7 +18,7 @@ type content struct {
 	Resource *resource `json:"resource"`
 }
 
-// A resource is what was read of one.
+// A resource is a content of a resource.
 type resource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType"`
@@ -26,8 +26,7 @@ type resource struct {
 	Blob     string  `json:"blob"`
 }
 
-// describe returns the text of a part, or a description of what is not text and of
-// the flag that prints it.
+// describe returns the text of a part, or a description of other content and the flag that prints it.
 func (c content) describe(flag string) string {
 	switch {
 	case c.Type == "text":
@@ -40,7 +39,7 @@ func (c content) describe(flag string) string {
 	return describeData(c.Type, c.MIMEType, c.Data, flag)
 }
 
-// describe is describe of a content.
+// describe does the same for a resource.
 func (r *resource) describe(flag string) string {
 	if r.Text != nil {
 		return *r.Text
@@ -48,7 +47,7 @@ func (r *resource) describe(flag string) string {
 	return describeData(r.URI, r.MIMEType, r.Blob, flag)
 }
 
-// describeData says what is not printed, and which flag prints it. mimeType and
+// describeData describes content that is not printed, and the flag that prints it. mimeType and
 // encoded, in base64, may be empty.
 func describeData(name, mimeType, encoded, flag string) string {
 	var about []string
@@ -64,10 +63,10 @@ func describeData(name, mimeType, encoded, flag string) string {
 	return "[" + name + "; " + flag + " prints it]"
 }
 
-// trimEnd takes a line break off the end of a text.
+// trimEnd removes a final line break.
 func trimEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
-// indentedJSON spreads JSON over lines; its values stay the same bytes.
+// indentedJSON indents JSON; its values stay the same bytes.
 func indentedJSON(raw json.RawMessage) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {

@@ -52,8 +52,8 @@ func runDescribe(ctx context.Context, t *selfhost.Target, args []string, asJSON 
 	return t.Out.Err
 }
 
-// writeDetails writes a definition: as the model gets it or, on a terminal, with
-// its schemas over several lines.
+// writeDetails writes a definition: in the form for the model or, on a terminal, with its schemas
+// indented.
 func writeDetails(out *terminal.Writer, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

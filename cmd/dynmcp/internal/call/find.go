@@ -44,7 +44,7 @@ The exit status is 1 if nothing was found.`,
 	},
 }
 
-// runFind searches the tools of the servers, or of one alone.
+// runFind searches the tools of the servers, or of a single one.
 func runFind(ctx context.Context, t *selfhost.Target, query, only string, limit int, asJSON bool) error {
 	if strings.TrimSpace(query) == "" {
 		return hint.With(errors.New("no search words given"), "dynmcp find read a file")
@@ -67,7 +67,7 @@ func runFind(ctx context.Context, t *selfhost.Target, query, only string, limit 
 func writeMatches(out *terminal.Writer, matches []catalog.Match, asJSON bool) error {
 	type result struct {
 		Name        string   `json:"name"`
-		Also        []string `json:"also,omitempty"` // tools of other servers that have the name
+		Also        []string `json:"also,omitempty"` // tools of the same name of other servers
 		Description string   `json:"description"`
 	}
 	var results []result

@@ -14,18 +14,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A getter gets what its first argument names of the servers, or of one alone. Without
-// arguments it lists what there is.
+// A getter gets the item named by its first argument from the servers, or from one of them. Without
+// arguments it lists the items.
 type getter struct {
 	list   func(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error
 	check  func(args []string) error // may be nil
 	method string
 	params func(args []string) []byte
 	print  func(out *terminal.Writer, result json.RawMessage) error
-	lists  string // how the user finds names
+	lists  string // the command that lists names
 }
 
-// verb is for cli.Verb.
+// verb is the New of a cli.Verb.
 func (g *getter) verb(cmd *cobra.Command) cli.Run {
 	var on selfhost.Target
 	var only string
@@ -77,7 +77,7 @@ All servers are started for it, or the one that --server names.`,
 	Complete: cobra.NoFileCompletions,
 	New: (&getter{
 		list: listPrompts, check: checkWords, method: "prompts/get", print: printPrompt, lists: "dynmcp prompt lists the prompts and their arguments",
-		params: func(args []string) []byte { // arguments are strings, whatever they look like
+		params: func(args []string) []byte { // arguments are always strings
 			return fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
 		},
 	}).verb,

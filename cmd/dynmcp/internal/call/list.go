@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// listPrompts prints the prompts that there are.
+// listPrompts prints the prompts.
 func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	entries, err := listEntries(ctx, h, "prompts/list", "prompts")
 	if err != nil {
@@ -34,7 +34,7 @@ func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, as
 				Required bool   `json:"required"`
 			} `json:"arguments"`
 		}
-		_ = json.Unmarshal(entry, &p) // what cannot be read is not shown
+		_ = json.Unmarshal(entry, &p) // an unreadable entry is empty
 		var arguments []string
 		for _, a := range p.Arguments {
 			if a.Required {
@@ -48,7 +48,7 @@ func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, as
 	return out.Err
 }
 
-// listResources prints what there is to read.
+// listResources prints the resources.
 func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	t := terminal.Table{Header: []string{"URI", "NAME", "DESCRIPTION"}, Shrink: 2}
 	all := map[string][]json.RawMessage{}
@@ -75,7 +75,7 @@ func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, 
 	return out.Err
 }
 
-// listEntries returns all entries of a list. One that no server offers is empty.
+// listEntries returns all entries of a list, none if no server offers it.
 func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]json.RawMessage, error) {
 	entries := []json.RawMessage{}
 	cursor := ""

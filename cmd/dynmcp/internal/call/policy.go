@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Policy says what the policy does with a call.
+// Policy shows the effect of the policy on a call.
 var Policy = cli.Verb{
 	Use:   "policy",
 	Short: "Say what the policy does with a call",
@@ -70,7 +70,7 @@ Arguments are written as those of dynmcp call.`,
 	},
 }
 
-// judgedTool says in a call which tool is meant, by what is known of it, and returns that.
+// judgedTool sets the tool of a call, by the stored listing, and returns it.
 func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *policy.Call) (*catalog.Tool, error) {
 	server, err := selfhost.ServerOfTool(t.Cfg, name)
 	if err != nil {
@@ -91,7 +91,7 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *poli
 	return tool, nil
 }
 
-// A shownRule is a rule as the config has it.
+// A shownRule is a rule in the form of the config.
 type shownRule struct {
 	Match     string          `json:"match,omitempty"`
 	Principal string          `json:"principal,omitempty"`
@@ -101,7 +101,7 @@ type shownRule struct {
 	Do        string          `json:"do"`
 }
 
-// writeVerdict says what the policy does with a call, and by which rule.
+// writeVerdict shows the effect of the policy on a call, and the deciding rule.
 func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
 	rules, err := policy.New(from)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// AtMost limits the number of arguments before "--". It is what cobra has, with a
-// hint.
+// AtMost limits the number of arguments before "--". It is cobra's function with a hint.
 func AtMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -22,7 +21,7 @@ func AtMost(n int) cobra.PositionalArgs {
 	}
 }
 
-// NoArguments takes what follows "--" for an argument as well.
+// NoArguments accepts no arguments, including those after "--".
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return UnexpectedArgument(cmd, args[0])

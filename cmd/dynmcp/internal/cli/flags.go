@@ -14,15 +14,15 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// CompleteValues completes the values of flags that take one of a few words.
+// CompleteValues completes the values of flags that accept a few words.
 func CompleteValues(cmd *cobra.Command, flags map[string][]string) {
 	for name, values := range flags {
-		// The error is about a flag that does not exist.
+		// It fails only for a flag that does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
 
-// AddLogLevel adds --log-level, which says of what that is the level.
+// AddLogLevel adds --log-level; what describes the messages.
 func AddLogLevel(cmd *cobra.Command, level *string, what string) {
 	cmd.Flags().StringVar(level, "log-level", "info", what+": debug, info, warn or error")
 	CompleteValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})

@@ -27,9 +27,9 @@ func (i *Interruption) Status() int {
 	return 1
 }
 
-// Interruptibly runs a verb with a context that ends when the user interrupts,
-// which is said at once: what was started may take seconds to end. The second
-// signal has its default effect and ends us, and Linux then ends the servers.
+// Interruptibly runs a verb with a context that ends when the user interrupts. It reports the interrupt
+// at once, because servers may take seconds to end. The second signal has its default effect and
+// ends dynmcp, and Linux then ends the servers.
 func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	signals := make(chan os.Signal, 1)
@@ -42,7 +42,7 @@ func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 			signal.Stop(signals)
 			out := Stderr(cmd)
 			if out.Interactive {
-				out.ClearLine() // ^C, or what is being waited for
+				out.ClearLine() // ^C, or the progress message
 			}
 			out.Labelled(terminal.Red, "dynmcp: ", "interrupted; ending what was started. Again ends dynmcp at once")
 			cancel(&Interruption{s})
@@ -59,17 +59,17 @@ func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 	return err
 }
 
-// EndSignals returns the signals that end dynmcp: SIGTERM, and those given that were
-// not ignored when it was started. What nohup, or a script for its background jobs,
-// had ignored stays ignored.
+// EndSignals returns the signals that end dynmcp: SIGTERM, and those of the given ones that were not
+// ignored at its start. Signals that nohup, or a script for its background jobs, had ignored stay
+// ignored.
 func EndSignals(signals ...os.Signal) []os.Signal {
 	return append(slices.DeleteFunc(signals, signal.Ignored), syscall.SIGTERM)
 }
 
-// ErrInterrupted says that the context of a verb ended.
+// ErrInterrupted means that the context of a verb ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Interrupted returns err, in the user's words where it is the user's interrupt.
+// Interrupted returns err, or ErrInterrupted if it is due to the user's interrupt.
 func Interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrInterrupted

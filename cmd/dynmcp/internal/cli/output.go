@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 )
 
-// Count returns a number and what is counted, in the plural unless there is one.
+// Count returns a number with its noun, in the plural unless the number is one.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -21,17 +21,17 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Secrets hides what the config took from variables, headers and tokens. It is
-// filled when a config is loaded, and used wherever text is shown.
+// Secrets hides values that the config took from variables, headers and tokens. It is filled when a
+// config is loaded, and used for all displayed text.
 var Secrets redact.Redactor
 
-// Stdout returns where the results of a command go.
+// Stdout returns the output for the results of a command.
 func Stdout(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.OutOrStdout()) }
 
-// Stderr returns where everything else goes.
+// Stderr returns the output for everything else.
 func Stderr(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.ErrOrStderr()) }
 
-// Confirmed asks on a terminal. Without one the answer is no.
+// Confirmed asks a question on a terminal. Without a terminal the answer is no.
 func Confirmed(cmd *cobra.Command, question string) bool {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) || !Stderr(cmd).Interactive {
@@ -43,8 +43,7 @@ func Confirmed(cmd *cobra.Command, question string) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// A MessageError is an error whose exact wording users rely on, capital letter
-// and all.
+// A MessageError is an error whose exact wording users rely on, including capital letters.
 type MessageError string
 
 func (e MessageError) Error() string { return string(e) }

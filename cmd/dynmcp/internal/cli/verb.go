@@ -1,11 +1,11 @@
-// Package cli holds what all verbs of the command line share: how one is declared, where it
-// writes, how it is interrupted, and what is said of wrong arguments.
+// Package cli holds the code that all verbs of the command line share: their declaration, output,
+// interruption, and errors for wrong arguments.
 package cli
 
 import "github.com/spf13/cobra"
 
-// A Verb declares a command: its help, and how it is made. Commands are made for each run, so
-// that a declaration keeps nothing of one.
+// A Verb declares a command: its help, and its constructor. Commands are created for each run,
+// so that a declaration has no state.
 type Verb struct {
 	Use, Short, Long, Example string
 
@@ -15,7 +15,7 @@ type Verb struct {
 	Complete cobra.CompletionFunc // completes arguments; with neither, files are offered
 	Verbs    []Verb               // that follow its name
 
-	// New adds the flags of the verb to its command, and returns what runs it.
+	// New adds the flags of the verb to its command, and returns the function that runs it.
 	New func(cmd *cobra.Command) Run
 }
 

@@ -1,5 +1,5 @@
 package cli
 
-// Version is dynmcp's own, and stands nowhere else: the tag of a release must be
-// "v" and this, and everything that is packaged takes it from here.
+// Version is dynmcp's version, defined only here: the tag of a release must be "v" and this, and all
+// packages take it from here.
 const Version = "0.2.0"

@@ -1,4 +1,4 @@
-// Package clustercmd has the verb cluster, which shows what replicas share and pushes their
+// Package clustercmd has the verb cluster, which shows the shared state of replicas and pushes their
 // config.
 package clustercmd
 
@@ -55,7 +55,7 @@ while it was looked at, or a record is broken.`,
 	},
 }
 
-// withCluster runs a verb on what the replicas of a cluster share.
+// withCluster runs a verb on the shared state of the replicas.
 func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, replica.Cluster) error) error {
 	return cli.Interruptibly(cmd, func(ctx context.Context) error {
 		c, err := flags.Open(ctx, cmd.CommandPath())
@@ -67,19 +67,19 @@ func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(conte
 	})
 }
 
-// A shownCluster is the state of a cluster as it is shown.
+// A shownCluster is the state of a cluster for display.
 type shownCluster struct {
-	Status   string        `json:"status"` // "ok", or "degraded" where a replica was not heard of or a record is broken
+	Status   string        `json:"status"` // "ok", or "degraded" if a replica is silent or a record is broken
 	Replicas []shownMember `json:"replicas"`
 	Leases   []shownLease  `json:"leases"`
-	Broken   []string      `json:"broken,omitempty"` // the records that are, with their buckets
+	Broken   []string      `json:"broken,omitempty"` // the broken records, with their buckets
 }
 
 // States of a replica.
 const (
 	replicaOK       = "ok"
 	replicaDraining = "draining"
-	replicaSilent   = "silent" // it was not heard of
+	replicaSilent   = "silent" // without recent news
 )
 
 type shownMember struct {
@@ -95,15 +95,15 @@ type shownMember struct {
 }
 
 type shownLease struct {
-	Server  string    `json:"server"` // of a user's own the name has his behind it
+	Server  string    `json:"server"` // followed by the user if it is for one user
 	Replica string    `json:"replica"`
 	Since   time.Time `json:"since"`
 }
 
-// readState reads the state until every replica has been heard of, but for no longer than
-// four heartbeats.
+// readState reads the state until there is news of every replica, but for no longer than four
+// heartbeats.
 func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
-	first := map[string]uint64{} // the beats that were seen first, by ID
+	first := map[string]uint64{} // the first beats seen, by ID
 	deadline := time.Now().Add(4 * cluster.HeartbeatInterval)
 	for {
 		read, err := cluster.Read(ctx, c.Store)
@@ -147,8 +147,8 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	}
 }
 
-// brokenRecords returns the records that nobody can read, with the names of their buckets, those
-// of the state given.
+// brokenRecords returns the unreadable records of all buckets, with the names of the buckets; state are
+// those of the state.
 func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all []string, err error) {
 	for _, key := range state {
 		all = append(all, cluster.Bucket+"/"+key)

@@ -84,7 +84,7 @@ With --base the push is refused where a colleague has pushed since that version.
 	},
 }
 
-// pushedConfig checks a config file as one that replicas are to serve, and returns it.
+// pushedConfig checks a config file for replicas, and returns it.
 func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, error) {
 	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
 	cfg, err := conf.LoadFiles(files)
@@ -122,7 +122,7 @@ func whoPushes() string {
 	return name
 }
 
-// A pushedVersion is a version as it is shown, without its text.
+// A pushedVersion is a version for display, without its text.
 type pushedVersion struct {
 	Number int       `json:"version"`
 	Name   string    `json:"name"`
@@ -156,7 +156,7 @@ pushed it, is on stderr.`,
 	},
 }
 
-// oneArgument takes one argument; hint says how to come by it.
+// oneArgument accepts one argument; how is a hint for a missing one.
 func oneArgument(what, how string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -1,5 +1,4 @@
-// Package conf finds the config that a verb works on, loads it, and knows what dynmcp keeps for
-// the user beside it.
+// Package conf finds and loads the config of a verb, and locates dynmcp's state of the user.
 package conf
 
 import (
@@ -19,23 +18,23 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// Flags say which config is meant, and are the same for every verb.
+// Flags select the config, and are the same for every verb.
 type Flags struct {
 	Config  string
 	EnvFile string
-	Strict  bool          // a variable that is not set is an error
-	expose  []string      // the surfaces, whatever the config says
-	Profile string        // the profile; "" is the one that is asked for elsewhere
-	chosen  bool          // the environment and the working directory may ask for one
-	Only    []string      // servers, whose references to secrets alone are followed; nil is all
+	Strict  bool          // an undefined variable is an error
+	expose  []string      // the surfaces, overriding the config
+	Profile string        // the profile; "" selects it elsewhere
+	chosen  bool          // the environment and the working directory may select one
+	Only    []string      // the only servers whose references to secrets are resolved; nil is all
 	Read    *schema.Files // by load
 
-	// AsWritten leaves references to secrets as they are, for verbs that start nothing: no
-	// command is run, and the keyring is not asked.
+	// AsWritten leaves references to secrets unresolved, for verbs that start nothing: no command is
+	// run, and the keyring is not used.
 	AsWritten bool
 
-	// Pushed has the documents that take the place of read, where the config comes from the
-	// cluster; nil is that it is in files.
+	// Pushed yields documents that replace Read, if the config comes from the cluster; nil if it is in
+	// files.
 	Pushed <-chan *schema.Files
 }
 
@@ -46,8 +45,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.addProfile(cmd)
 }
 
-// Load reads the config that the flags name, or the one it finds, on top of the
-// user's; or it loads that of the cluster.
+// Load loads the config that the flags name, or the one it finds, merged with the user's; or that of
+// the cluster.
 func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 	_, by, err := f.profile(ctx)
 	if err != nil {
@@ -64,13 +63,13 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 	return cfg, unknownProfile(err, by)
 }
 
-// Options are those of every load of the run. When ctx ends, so do the commands that
-// secrets are asked of.
+// Options returns the options of every load of the run. When ctx ends, so do the commands for
+// secrets.
 func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
 	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only}
-	name, _, _ := f.profile(ctx) // Load says what is wrong with it
+	name, _, _ := f.profile(ctx) // Load reports its error
 	options.Select = func(cfg *schema.Config) (*schema.Config, error) {
-		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // a run is told another
+		return profile.Select(cfg, cmp.Or(f.Profile, name, cfg.Profile)) // Use may change it during a run
 	}
 	if !f.AsWritten {
 		options.Secret = func(reference string) (value, problem, hint string) {
@@ -84,7 +83,7 @@ func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
 	return options
 }
 
-// LoadFiles loads a config from files that were read, without the servers that are this run again.
+// LoadFiles loads a config from files that were read, without servers that would run it again.
 func LoadFiles(files *schema.Files) (*schema.Config, error) {
 	cfg, err := files.Load()
 	if err == nil {
@@ -94,8 +93,8 @@ func LoadFiles(files *schema.Files) (*schema.Config, error) {
 	return cfg, err
 }
 
-// Files returns the config files that are read, the nearest first: the one that
-// was named or else the project's, and the user's.
+// Files returns the config files that are read, the nearest first: the named one or else the
+// project's, and the user's.
 func (f *Flags) Files() ([]string, error) {
 	user := schema.FindUser()
 	near := f.Config
@@ -116,8 +115,8 @@ func (f *Flags) Files() ([]string, error) {
 	return []string{near, user}, nil
 }
 
-// Watched returns the absolute paths of the config files that are read: the working
-// directory may be moved. There are none where the config comes from the cluster.
+// Watched returns the absolute paths of the config files, because the working directory may be moved.
+// There are none if the config comes from the cluster.
 func (f *Flags) Watched() ([]string, error) {
 	if f.Pushed != nil {
 		return nil, nil
@@ -129,8 +128,7 @@ func (f *Flags) Watched() ([]string, error) {
 	return paths, err
 }
 
-// Written returns the servers of a config as they are written, without a value
-// for any variable.
+// Written returns the servers of a config as written, without values of variables.
 func Written(config string) ([]schema.Server, error) {
 	data, err := regular.Read(context.Background(), config, regular.Large)
 	if err != nil {
@@ -139,5 +137,5 @@ func Written(config string) ([]schema.Server, error) {
 	return schema.Written(config, data)
 }
 
-// References finds the secrets that a config refers to. It keeps them for the run.
+// References resolves the references to secrets in configs. It caches secrets for the run.
 var References = secretref.Resolver{Hide: &cli.Secrets}

@@ -17,16 +17,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// disableNested disables servers that are this very run again, or a dynmcp that the
-// chain of runs above refuses. A project's .mcp.json often is the host's file too, and has
-// dynmcp as its one server: read as a config, it would start dynmcp without end. Of configs
-// that name each other, which no chain above tells from others, few are served.
+// disableNested disables servers that would run this config again, or a dynmcp that the runs above
+// refuse. A project's .mcp.json often is the host's file too, with dynmcp as its only server: read as
+// a config, it would start dynmcp endlessly. Of configs that name each other, which the runs above
+// cannot detect, only a few are served.
 func disableNested(cfg *schema.Config, above selfloop.Chain) {
 	few := above.Room()
 	for i, config := range nested(cfg) {
 		if why := refusal(cfg, config, above); why != "" {
 			leaveOut(cfg, i, why)
-			few = 0 // this one is among them
+			few = 0 // this one counts
 		}
 	}
 	named := ConfigsNamed(cfg)
@@ -40,8 +40,7 @@ func disableNested(cfg *schema.Config, above selfloop.Chain) {
 	}
 }
 
-// nested returns the enabled servers that are dynmcp, and the configs they are known to
-// serve.
+// nested returns the enabled servers that run dynmcp, and the configs that they are known to serve.
 func nested(cfg *schema.Config) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for i, s := range cfg.Servers {
@@ -52,7 +51,7 @@ func nested(cfg *schema.Config) iter.Seq2[int, string] {
 	}
 }
 
-// refusal says why a server of a config may not be dynmcp with another, "" if it may.
+// refusal returns why a server may not run dynmcp with a config, "" if it may.
 func refusal(cfg *schema.Config, config string, above selfloop.Chain) string {
 	if config == "" || hosts.SameFile(config, cfg.Path) {
 		return "with this very config"
@@ -66,11 +65,11 @@ func leaveOut(cfg *schema.Config, i int, why string) {
 	cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: %s: this server is dynmcp %s and is left out", cfg.Origins[s.Name].File, s.Name, why))
 }
 
-// namesOneOf reports whether a server in a config is dynmcp with another one of some configs.
+// namesOneOf reports whether a server in a config runs dynmcp with another one of the given configs.
 func namesOneOf(config string, others []string) bool {
 	data, err := regular.Read(context.Background(), config, syntax.MaxSize)
 	if err != nil {
-		return false // its own run says so
+		return false // its own run reports it
 	}
 	servers, err := schema.Written(config, data)
 	return err == nil && slices.ContainsFunc(servers, func(s schema.Server) bool {
@@ -90,9 +89,9 @@ func ConfigsNamed(cfg *schema.Config) (paths []string) {
 	return paths
 }
 
-// configNamed reports whether a server is dynmcp with a config, and returns its absolute
-// path: named in the arguments, or found in the server's own directory. It is "" where
-// neither is so: what is found then is what this run was started with.
+// configNamed reports whether a server runs dynmcp with a config, and returns the config's
+// absolute path: from the arguments, or found in the server's own directory. Otherwise it is "",
+// because the server would find the config of this run.
 func configNamed(s schema.Server) (config string, ok bool) {
 	args, ok := hosts.DynmcpArgs(s.Command, s.Args)
 	if s.Transport != schema.Stdio || !ok {

@@ -19,11 +19,11 @@ import (
 
 const (
 	profileVariable = "DYNMCP_PROFILE"
-	profileFile     = ".dynmcp" // which may also be the directory of a config
+	profileFile     = ".dynmcp" // which may also be a directory with a config
 )
 
-// addProfile adds --profile to a command, and has the environment and the working
-// directory name a profile too.
+// addProfile adds --profile to a command, and lets the environment and the working directory select a
+// profile.
 func (f *Flags) addProfile(cmd *cobra.Command) {
 	f.chosen = true
 	cmd.Flags().StringVar(&f.Profile, "profile", "", "use the servers of this `profile` (default: $"+profileVariable+", the file "+profileFile+", or the config's)")
@@ -42,14 +42,13 @@ func (f *Flags) Profiles(ctx context.Context) []string {
 	return slices.Sorted(maps.Keys(cfg.Profiles))
 }
 
-// Chosen returns the profile that is asked for, "" if it is left to the config.
+// Chosen returns the selected profile, "" if the config selects it.
 func (f *Flags) Chosen(ctx context.Context) (string, error) {
 	name, _, err := f.profile(ctx)
 	return name, err
 }
 
-// profile returns the profile that is asked for, and what asks for it; "" leaves it to the
-// config.
+// profile returns the selected profile, and the source of the selection; "" leaves it to the config.
 func (f *Flags) profile(ctx context.Context) (name, by string, err error) {
 	switch fromEnv := os.Getenv(profileVariable); {
 	case f.Profile != "":
@@ -71,7 +70,7 @@ func (f *Flags) profile(ctx context.Context) (name, by string, err error) {
 	return name, profileFile, nil
 }
 
-// unknownProfile adds to an error of Load what asks for the profile, and what to do.
+// unknownProfile adds the source of the selection to an error of Load, and a hint.
 func unknownProfile(err error, by string) error {
 	unknown, ok := errors.AsType[*profile.UnknownError](err)
 	switch {

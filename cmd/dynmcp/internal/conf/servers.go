@@ -17,8 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// CompleteServers completes names of servers of the config, with something after
-// them.
+// CompleteServers completes names of servers of the config, with a suffix.
 func CompleteServers(t *Flags, suffix string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		listed := *t
@@ -39,8 +38,7 @@ func CompleteServers(t *Flags, suffix string) cobra.CompletionFunc {
 	}
 }
 
-// Endpoint returns where a server is: its command line or its address, without what
-// may be a secret in it.
+// Endpoint returns the command line or address of a server, without possible secrets.
 func Endpoint(s schema.Server) string {
 	s = s.ReplaceSecrets(func(schema.SecretUse) string { return redact.Mark })
 	if s.Transport != schema.Stdio {
@@ -61,18 +59,17 @@ func Relative(path string) string {
 	return path
 }
 
-// Enabled returns the servers that hosts are offered.
+// Enabled returns the enabled servers.
 func Enabled(cfg *schema.Config) []schema.Server {
 	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
 }
 
-// Wanted returns the servers that hosts are to be offered: the enabled ones, and
-// those that are off.
+// Wanted returns the enabled servers, and those that are off.
 func Wanted(cfg *schema.Config) []schema.Server {
 	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled && s.Off == nil })
 }
 
-// OffError says why a server is off.
+// OffError explains why a server is off.
 func OffError(s schema.Server) error {
 	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)
 }

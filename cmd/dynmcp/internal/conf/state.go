@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// StateDir returns the directory of what dynmcp keeps for the user (XDG Base
-// Directory Specification; elsewhere what the system has for it).
+// StateDir returns the directory of dynmcp's state of the user (XDG Base Directory Specification, or
+// the system's equivalent).
 func StateDir() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
@@ -31,8 +31,8 @@ func StateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "dynmcp"), err
 }
 
-// CatalogDir is where it is kept between runs what servers list, unless a config names
-// another directory; "" where the user has no directory for such things.
+// CatalogDir returns the directory of stored listings, unless a config names another one; "" if
+// the user has no state directory.
 func CatalogDir() string {
 	dir, err := StateDir()
 	if err != nil {
@@ -41,8 +41,8 @@ func CatalogDir() string {
 	return filepath.Join(dir, "catalog")
 }
 
-// DefinitionsDir is where the definitions of tools are kept that are pinned or approved; ""
-// where the user has no directory for such things.
+// DefinitionsDir returns the directory of the definitions of pinned or approved tools; "" if the
+// user has no state directory.
 func DefinitionsDir() string {
 	dir, err := StateDir()
 	if err != nil {
@@ -51,14 +51,13 @@ func DefinitionsDir() string {
 	return filepath.Join(dir, "definitions")
 }
 
-// Running returns which package a server runs, and in which version, as the lock of approved
-// tools has it: without secrets, for that is committed.
+// Running returns the package and version that a server runs, in the form for the lock of
+// approved tools: without secrets, because that file is committed.
 func Running(ctx context.Context, s schema.Server) string {
 	return cli.Secrets.String(packages.Running(ctx, s.Command, s.Args, s.Env))
 }
 
-// StoredOf returns what a server listed when it was last started, nothing if that is not
-// known.
+// StoredOf returns the last listing of a server, empty if it is unknown.
 func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 	stored, err := store.Of(cfg, CatalogDir()).Load(s)
 	if err != nil || stored == nil {

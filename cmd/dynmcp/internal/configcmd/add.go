@@ -86,7 +86,7 @@ when dynmcp starts: keep secrets there.`,
 	},
 }
 
-// run adds the server that the first of args names.
+// run adds the server named by the first argument.
 func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	s := &f.server
 	var command []string
@@ -147,7 +147,7 @@ func (f *addFlags) describe(cmd *cobra.Command) error {
 
 var validName = lazyregexp.New(schema.NamePattern)
 
-// fromRegistry makes the server of one in a registry. keep keeps its secrets.
+// fromRegistry configures the server from one in a registry. keep stores its secrets.
 func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func() error, err error) {
 	s := &f.server
 	if len(command) > 0 || s.Transport != "" || s.Command != "" || s.URL != "" || len(s.Args) > 0 || s.Cwd != "" {
@@ -166,7 +166,7 @@ func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func
 	return keep, f.server.Check()
 }
 
-// complete completes the server of the flags, or says which of them is wrong.
+// complete completes the server from the flags, or returns an error for a wrong one.
 func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 	s := &f.server
 	for _, name := range []string{"via", "as", "set", "answers", "secrets", "registry", "yes"} {
@@ -194,8 +194,7 @@ func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 
 var webAddress = lazyregexp.New(`^(?i:https?)://[^/]|[$][{]`)
 
-// checkTransport sets the transport where it is left out, and checks that the flags
-// go with it.
+// checkTransport sets a missing transport, and checks that the flags fit it.
 func (f *addFlags) checkTransport() error {
 	s := &f.server
 	if s.Transport == "" {
@@ -227,7 +226,7 @@ func (f *addFlags) checkTransport() error {
 	return nil
 }
 
-// parseEnv never shows a pair that is wrong: its value may be a secret.
+// parseEnv never shows an invalid pair: its value may be a secret.
 func (f *addFlags) parseEnv() error {
 	if len(f.env) > 0 {
 		f.server.Env = map[string]string{}

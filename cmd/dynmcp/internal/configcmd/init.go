@@ -123,8 +123,8 @@ func Create(path string, log *slog.Logger) error {
 	return file.Write(text)
 }
 
-// writeSchema writes the schema into a directory. A file of that name is left alone
-// unless it is an older schema of ours.
+// writeSchema writes the schema into a directory. It does not replace an existing file unless
+// that is an older schema of dynmcp.
 func writeSchema(dir string, force bool) error {
 	file, err := editfile.Open(filepath.Join(dir, schemaFile))
 	if err != nil {

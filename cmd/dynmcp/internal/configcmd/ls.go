@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// endpointWidth is how much of a command line or address a list shows.
+// endpointWidth is the displayed width of a command line or address.
 const endpointWidth = 48
 
 // List lists the servers of a config.
@@ -50,7 +50,7 @@ the one that a server spoke when it was last started.`,
 	},
 }
 
-// An lsEntry is a server as ls shows it.
+// An lsEntry is a server in the output of ls.
 type lsEntry struct {
 	Name        string `json:"name"`
 	Transport   string `json:"transport"`
@@ -58,11 +58,11 @@ type lsEntry struct {
 	Endpoint    string `json:"endpoint"`
 	Auth        string `json:"auth"`
 	Protocol    string `json:"protocol,omitempty"`   // when it was last started
-	AsksRoots   bool   `json:"asks_roots,omitempty"` // as it did when it was last started
+	AsksRoots   bool   `json:"asks_roots,omitempty"` // at its last start
 	MaxCalls    int    `json:"max_calls,omitempty"`
-	Sandbox     string `json:"sandbox_warning,omitempty"` // what of it this system cannot limit
+	Sandbox     string `json:"sandbox_warning,omitempty"` // the limits that this system cannot enforce
 	Description string `json:"description,omitempty"`
-	Off         string `json:"off,omitempty"` // why
+	Off         string `json:"off,omitempty"` // the reason
 	Source      source `json:"source"`
 }
 
@@ -103,7 +103,7 @@ func mode(s schema.Server) string {
 	return "eager"
 }
 
-// authorization says how requests to a server are authorized.
+// authorization describes the authorization of requests to a server.
 func authorization(s schema.Server) string {
 	if s.Transport == schema.Stdio {
 		return "n/a"
@@ -125,8 +125,8 @@ func authorization(s schema.Server) string {
 	return "oauth: " + kept.State(time.Now())
 }
 
-// origin returns where a server is written, and the files whose entries of the same
-// name it overrides.
+// origin returns the location of a server's entry, and the files whose entries of the same name it
+// overrides.
 func origin(cfg *schema.Config, name string) source {
 	o, ok := cfg.Origins[name]
 	if !ok {
@@ -135,7 +135,7 @@ func origin(cfg *schema.Config, name string) source {
 	return source{o.File, o.Line, o.Hides}
 }
 
-// A source is where a server is written.
+// A source is the location of a server's entry.
 type source struct {
 	File  string   `json:"file"`
 	Line  int      `json:"line,omitempty"`

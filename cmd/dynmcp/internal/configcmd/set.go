@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
-// A change is what set changes of a server.
+// A change is a change of a server's entry by set.
 type change struct {
 	from                       conf.Flags
 	description                string
@@ -57,7 +57,7 @@ file is kept with the suffix .bak. Runs of dynmcp that serve the config follow i
 	},
 }
 
-// fileOf returns the config file that has the entry of a server.
+// fileOf returns the config file with the entry of a server.
 func (c *change) fileOf(cmd *cobra.Command, name string) (string, error) {
 	cfg, err := c.from.Load(cmd.Context())
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package confine tells people what the sandbox of a server allows, what it refused, and what
-// it would have to allow.
+// Package confine explains the sandbox of a server: what it allows, what it refused, and what it
+// would have to allow.
 package confine
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Missing says what of a server's sandbox this system cannot limit, nil without a sandbox.
+// Missing returns the limits of a server's sandbox that this system cannot enforce, nil without
+// a sandbox.
 func Missing(s schema.Server) []string {
 	if !s.Sandbox.On || s.Transport != schema.Stdio {
 		return nil
@@ -30,8 +31,8 @@ func Missing(s schema.Server) []string {
 	return command.Confined(s).Policy().Missing()
 }
 
-// Warning says in a line what of a server's sandbox this system cannot limit, "" where it can
-// limit all.
+// Warning returns a line about the limits of a server's sandbox that this system cannot enforce,
+// "" if there are none.
 func Warning(s schema.Server) string { return warning(Missing(s), s.Sandbox.BestEffort) }
 
 func warning(missing []string, bestEffort bool) string {
@@ -52,14 +53,14 @@ func boxed(s schema.Server) schema.Sandbox {
 	return s.Sandbox
 }
 
-// A Call is one of a tool.
+// A Call is a call of a tool.
 type Call struct {
 	Tool      string
 	Arguments json.RawMessage // an object
 }
 
-// Watch starts a server, lists what it has, makes calls, and stops it. What it does meanwhile
-// is noted, also where the error says that it failed.
+// Watch starts a server, lists its content, makes calls, and stops it. Its accesses are recorded
+// in trace, even if an error is returned.
 func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) error {
 	s.Sandbox = boxed(s)
 	err := watch(ctx, s, trace, version, calls)
@@ -79,7 +80,7 @@ func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	}
 	for method, key := range map[string]string{"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"} {
 		var rpc *wire.Error
-		if _, err := c.List(ctx, method, key); err != nil && !errors.As(err, &rpc) { // one that it does not have
+		if _, err := c.List(ctx, method, key); err != nil && !errors.As(err, &rpc) { // a list that it lacks
 			return err
 		}
 	}
@@ -92,13 +93,13 @@ func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	return nil
 }
 
-// Learned is what a server did beyond what every sandbox allows.
+// Learned describes the accesses of a server beyond those that every sandbox allows.
 type Learned struct {
-	Box       schema.Sandbox // the narrowest that allows it
-	Addresses []string       // that it connected to around the proxy, for which the network has to be all
+	Box       schema.Sandbox // the narrowest sandbox that allows them
+	Addresses []string       // addresses connected to without the proxy, which require network all
 }
 
-// Learn returns what a server did, that was watched with a trace that learns.
+// Learn returns the accesses of a server that was watched with a learning trace.
 func Learn(s schema.Server, trace *sandbox.Trace) Learned {
 	had := boxed(s)
 	s.Sandbox = schema.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}
@@ -115,9 +116,9 @@ func Learn(s schema.Server, trace *sandbox.Trace) Learned {
 	return l
 }
 
-// Explain starts a server once more that failed in its sandbox, and says which files it was
-// refused, and the lists of its entry that allow them; "" is that there were none, or that
-// this system cannot tell.
+// Explain restarts a server that failed in its sandbox, and returns which files were refused,
+// and the lists for its entry that allow them; "" if there were none, or this system cannot
+// trace.
 func Explain(ctx context.Context, s schema.Server) string {
 	if !s.Sandbox.On || s.Transport != schema.Stdio {
 		return ""
@@ -127,7 +128,7 @@ func Explain(ctx context.Context, s schema.Server) string {
 	return refused(s, trace)
 }
 
-// refused says what a sandbox refused a server, and what its entry is to be.
+// refused describes the refused accesses of a server, and the change of its entry.
 func refused(s schema.Server, trace *sandbox.Trace) string {
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
 	read, write = short(read), short(write)
@@ -151,11 +152,11 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(box)
 }
 
-// maxSaid is how many paths are named in a sentence.
+// maxSaid is how many paths a sentence lists.
 const maxSaid = 10
 
-// direct returns the addresses that a server connected to, but for its resolver's, whose names
-// the proxy resolves, and for those that a library only asks a route for.
+// direct returns the addresses that a server connected to, except its resolver's, whose names the proxy
+// resolves, and those that a library uses only to find a route.
 func direct(trace *sandbox.Trace) []string {
 	return slices.DeleteFunc(trace.Addresses(), func(address string) bool {
 		at, err := netip.ParseAddrPort(address)
@@ -174,7 +175,7 @@ func home() string {
 	return dir
 }
 
-// short writes paths below the home directory with ~.
+// short replaces the home directory in paths with ~.
 func short(paths []string) (all []string) {
 	home := home()
 	for _, path := range paths {

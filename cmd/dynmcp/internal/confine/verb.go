@@ -21,7 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Verb says what a server may do, or finds out what it does.
+// Verb shows the access of a server, or learns it.
 var Verb = cli.Verb{
 	Use:   "sandbox [flags] SERVER",
 	Short: "Say what a server may do",
@@ -113,7 +113,7 @@ func (l *learner) watch(ctx context.Context, s schema.Server) (Learned, error) {
 	return Learn(s, trace), nil
 }
 
-// save puts a sandbox into the entry of a server.
+// save writes a sandbox to the entry of a server.
 func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box schema.Sandbox) error {
 	path := cfg.Path
 	if origin, ok := cfg.Origins[name]; ok {
@@ -135,7 +135,7 @@ func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, bo
 	return nil
 }
 
-// show says what was learned.
+// show prints the learned accesses.
 func (l Learned) show(out *terminal.Writer) {
 	for _, part := range []struct {
 		title string
@@ -157,7 +157,7 @@ func (l Learned) show(out *terminal.Writer) {
 	out.Printf("\n\"sandbox\": %s\n", schema.SandboxJSON(l.Box))
 }
 
-// describe says what a server may do.
+// describe prints the access of a server.
 func describe(out *terminal.Writer, s schema.Server) error {
 	if !s.Sandbox.On {
 		out.Printf("%s has no sandbox: it may do what you may. With \"sandbox\": true:\n\n", s.Name)

@@ -1,5 +1,5 @@
-// Package described judges the descriptions of servers: how well they tell their servers from
-// the others.
+// Package described rates the descriptions of servers: how well they distinguish their servers from the
+// others.
 package described
 
 import (
@@ -11,27 +11,27 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// A Server is what was found out about one description.
+// A Server is the rating of one description.
 type Server struct {
 	Name        string `json:"name"`
-	Description string `json:"description"`          // what models read, the server's own if nobody wrote one
-	Found       Found  `json:"found"`                // by the description
-	Proposal    string `json:"proposal,omitempty"`   // where the tools are known
-	Proposed    Found  `json:"by_proposal,omitzero"` // by the proposal
+	Description string `json:"description"`          // for models, the server's own if the config has none
+	Found       Found  `json:"found"`                // with the description
+	Proposal    string `json:"proposal,omitempty"`   // if the tools are known
+	Proposed    Found  `json:"by_proposal,omitzero"` // with the proposal
 }
 
-// Found says for how many tools of a server, by what they do, its description is among the best
-// three of all servers.
+// Found counts the tools of a server that, searched by their descriptions, have the server among
+// the best three of all servers.
 type Found struct {
 	Tools int `json:"tools"`
 	Whole int `json:"whole"`
-	Start int `json:"start"` // by its first characters, which are what is read with many servers
+	Start int `json:"start"` // with only the first characters, which are read if there are many servers
 }
 
-// start is what is read of a description where there are about 38 servers, in UTF-16 units.
+// start is the part of a description that is read if there are about 38 servers, in UTF-16 units.
 const start = 28
 
-// Judge judges the servers of a view. packaged says what a server's package says of it.
+// Judge rates the servers of a view. packaged returns the description of a server's package.
 func Judge(v *catalog.View, packaged func(server string) string) (all []Server) {
 	texts := map[string]string{}
 	for _, info := range v.Servers() {
@@ -76,7 +76,7 @@ func found(v *catalog.View, texts map[string]string, server string) (f Found) {
 	return f
 }
 
-// Write shows people what was found out.
+// Write prints the ratings.
 func Write(out *terminal.Writer, all []Server) {
 	for _, s := range all {
 		out.Printf("%s: %s\n", s.Name, s.Description)
@@ -91,7 +91,7 @@ func Write(out *terminal.Writer, all []Server) {
 	}
 }
 
-// String says it in a sentence.
+// String describes the result in a sentence.
 func (f Found) String() string {
 	return fmt.Sprintf("among the first three for %d of its %s, by its first %d characters for %d", f.Whole, display.Plural(f.Tools, "tool"), start, f.Start)
 }

@@ -34,8 +34,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// checkConfig says what was read, which servers are off, and what a host that starts
-// dynmcp elsewhere would find otherwise.
+// checkConfig reports which files were read, which servers are off, and what would differ for a
+// host that starts dynmcp elsewhere.
 func (d *doctor) checkConfig(ctx context.Context) {
 	text, off := d.inventory()
 	if d.Cfg.Path != "" && off == 0 {
@@ -57,7 +57,7 @@ func (d *doctor) checkConfig(ctx context.Context) {
 	}
 }
 
-// inventory says which config was loaded and how many servers it has; off is how many are off.
+// inventory describes the loaded config and its number of servers; off is the number that are off.
 func (d *doctor) inventory() (text string, off int) {
 	lazy, disabled := 0, 0
 	for _, s := range d.Cfg.Servers {
@@ -86,7 +86,7 @@ func (d *doctor) inventory() (text string, off int) {
 	return text, off
 }
 
-// checkPlainSecrets names what may be a secret in the config's files, and how it is moved.
+// checkPlainSecrets reports possible secrets in the config's files, and how to move them.
 func (d *doctor) checkPlainSecrets() {
 	where := "the keyring"
 	if keyring.Offered() != nil {
@@ -95,7 +95,7 @@ func (d *doctor) checkPlainSecrets() {
 	for _, file := range d.Cfg.Sources {
 		servers, err := conf.Written(file)
 		if err != nil {
-			continue // it was loaded: only the form of a host may be unknown here
+			continue // it was loaded, so only the form of a host is unsupported here
 		}
 		for _, s := range servers {
 			noted := map[string]bool{}
@@ -111,7 +111,7 @@ func (d *doctor) checkPlainSecrets() {
 	}
 }
 
-// checkLogins says where logins are kept, if a server may want one.
+// checkLogins reports where logins are stored, if a server may need one.
 func (d *doctor) checkLogins() {
 	if !slices.ContainsFunc(conf.Enabled(d.Cfg), oauth.Applies) {
 		return
@@ -124,7 +124,7 @@ func (d *doctor) checkLogins() {
 	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
 }
 
-// checkStore says what keeps servers from being known before they are started.
+// checkStore reports problems with the stored listings of servers.
 func (d *doctor) checkStore() {
 	kept := store.Of(d.Cfg, conf.CatalogDir())
 	if kept == nil {
@@ -141,7 +141,7 @@ func (d *doctor) checkStore() {
 	}
 }
 
-// checkCommand finds a server's program, with the PATH of now and of a desktop.
+// checkCommand looks up a server's program, with the present PATH and with that of a desktop.
 func (d *doctor) checkCommand(s schema.Server) {
 	if err := command.Check(s); err != nil {
 		d.addError(aboutCommands, s.Name, err)
@@ -186,8 +186,7 @@ var (
 	scriptName   = lazyregexp.New(`\.(py|[cm]?js|[cm]?ts|rb|pl|php|sh)$`)
 )
 
-// missingScript returns the file that an interpreter is to run and that is not there, "" if
-// there is no such thing.
+// missingScript returns the missing file of an interpreter's command, "" if there is none.
 func missingScript(s schema.Server) string {
 	script := scriptOf(s)
 	path := script
@@ -200,7 +199,7 @@ func missingScript(s schema.Server) string {
 	return ""
 }
 
-// scriptOf returns the file that an interpreter is to run, "" if it is not plain which.
+// scriptOf returns the file in an interpreter's command, "" if it is not clear.
 func scriptOf(s schema.Server) string {
 	if !interpreters().MatchString(programOf(s)) {
 		return ""
@@ -221,7 +220,7 @@ func scriptOf(s schema.Server) string {
 // minNode is the oldest Node.js that the MCP SDK runs on.
 const minNode = 18
 
-// checkNode looks at the version of Node.js if a server needs it.
+// checkNode checks the version of Node.js if a server needs it.
 func (d *doctor) checkNode(ctx context.Context) {
 	needed := ""
 	for _, s := range conf.Enabled(d.Cfg) {
@@ -262,7 +261,7 @@ func programOf(s schema.Server) string {
 
 var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
 
-// checkPinned warns of packages that are fetched in whatever version is newest.
+// checkPinned warns of packages without a fixed version.
 func (d *doctor) checkPinned(s schema.Server) {
 	p := packages.Of(s.Command, s.Args)
 	name, version := p.Cut()
@@ -280,8 +279,8 @@ func (d *doctor) checkPinned(s schema.Server) {
 	})
 }
 
-// checkAddresses sees whether something answers at the addresses. It sends none of
-// the config's headers and follows no redirect; any answer will do.
+// checkAddresses checks whether the addresses answer. It sends no headers of the config and follows no
+// redirect; any answer is sufficient.
 func (d *doctor) checkAddresses(ctx context.Context) {
 	client := http.Client{
 		Timeout:       30 * time.Second,
@@ -291,7 +290,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		client.Timeout = d.timeout
 	}
 	for _, s := range conf.Enabled(d.Cfg) {
-		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // a secret is in it, which is not asked for here
+		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // it contains a secret, which is not resolved here
 			continue
 		}
 		status, err := probe(ctx, &client, s.URL)
@@ -310,7 +309,7 @@ func probe(ctx context.Context, client *http.Client, address string) (status str
 	}
 	res, err := client.Do(req)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return "", wrapped.Err // without the address, which may hold a secret
+		return "", wrapped.Err // without the address, which may contain a secret
 	}
 	if err != nil {
 		return "", err

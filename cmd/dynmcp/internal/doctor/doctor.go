@@ -1,4 +1,4 @@
-// Package doctor has the verb doctor, which finds out why something does not work.
+// Package doctor has the verb doctor, which diagnoses problems.
 package doctor
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Verb looks for what is wrong with a config and its servers.
+// Verb diagnoses a config and its servers.
 var Verb = cli.Verb{
 	Use:   "doctor [flags] [-- command args…]",
 	Short: "Find out why something does not work",
@@ -89,8 +89,7 @@ type doctor struct {
 	timeout          time.Duration // 0 leaves it to load_timeout
 }
 
-// add records a finding, without the config's secrets: reports are made to be
-// passed on.
+// add records a finding, without the config's secrets, because reports are made to be shared.
 func (d *doctor) add(f finding) {
 	f.Text, f.Hint, f.Stderr = cli.Secrets.String(f.Text), cli.Secrets.String(f.Hint), cli.Secrets.String(f.Stderr)
 	d.Findings = append(d.Findings, f)
@@ -187,7 +186,7 @@ func (d *doctor) write() {
 
 var levelColours = map[string]terminal.Colour{fine: terminal.Green, note: terminal.Dim, warning: terminal.Yellow, problem: terminal.Red}
 
-// write prints a level, a text, and below it what goes with it.
+// write prints a level, a text, and the details below it.
 func (f *finding) write(out *terminal.Writer) {
 	const column = "           " // where texts begin
 	out.Printf("  ")

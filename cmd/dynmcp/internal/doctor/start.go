@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// startAll starts every server, in two steps: those that are there at the start of
-// a session, whose cost is measured, and then the lazy ones.
+// startAll starts every server, in two steps: first the eager ones, whose cost is measured, and
+// then the lazy ones.
 func (d *doctor) startAll(ctx context.Context) {
 	servers := conf.Enabled(d.Cfg)
 	if len(servers) == 0 {
@@ -51,7 +51,7 @@ func (d *doctor) startAll(ctx context.Context) {
 	d.Host = tokenscmd.CountDefinitions(h.View(), tools, h.Conn.ServerInfo().Instructions)
 }
 
-// reportStarted says which servers started.
+// reportStarted reports which servers started.
 func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, failed map[string]error) {
 	for _, s := range servers {
 		switch err := failed[s.Name]; {

@@ -10,8 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// OpenConfig reads the config file that is named, or else the one found in the
-// working directory, to edit it.
+// OpenConfig reads the named config file, or else the one found in the working directory, to edit it.
 func OpenConfig(path string) (*File, error) {
 	if path == "" {
 		found, err := schema.Find(".")
@@ -27,7 +26,7 @@ func OpenConfig(path string) (*File, error) {
 	return file, err
 }
 
-// LockConfig is openConfig for a verb that is about to change the file.
+// LockConfig is OpenConfig for a verb that changes the file.
 func LockConfig(path string) (file *File, unlock func(), err error) {
 	if file, err = OpenConfig(path); err == nil {
 		unlock, err = file.Lock()
@@ -35,8 +34,8 @@ func LockConfig(path string) (file *File, unlock func(), err error) {
 	return file, unlock, err
 }
 
-// EmptyConfig returns a config without servers that names its schema, in the language
-// of the path's extension; yaml decides for others.
+// EmptyConfig returns a config without servers that names its schema, in the format of the path's
+// extension; yaml decides for others.
 func EmptyConfig(path, address string, yaml bool) []byte {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":

@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-// ShowDiff shows what changes in a file, without the secrets that mask hides.
+// ShowDiff shows the changes of a file, without the secrets that mask hides.
 func ShowDiff(out *terminal.Writer, name string, old, text []byte, mask func(name string, text []byte) []byte) {
 	if len(old) > 0 {
 		old = mask(name, old)

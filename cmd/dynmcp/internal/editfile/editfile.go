@@ -1,5 +1,5 @@
-// Package editfile replaces files of the user, configs before all: as a whole, one run at a time,
-// with a copy of the old text beside them.
+// Package editfile replaces files of the user, mainly configs: atomically, one run at a time,
+// with a backup of the old text.
 package editfile
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// An File is a file that a verb replaces as a whole. Readers see the old text or
-// the new one, never a part, also after a crash.
+// A File is a file that a verb replaces atomically: readers see the old text or the new one,
+// never a part, even after a crash.
 type File struct {
-	Path string // where the text is: the target of a symbolic link
-	Link string // the symbolic link that was named, empty if it was none
+	Path string // the location of the text: the target of a symbolic link
+	Link string // the named symbolic link, empty if there is none
 	Old  []byte // the text that was read, nil if there was no file
 
 	Mode    fs.FileMode // of the file
-	NewMode fs.FileMode // of a file that is made; 0 leaves it to the user's umask
+	NewMode fs.FileMode // of a new file; 0 leaves it to the user's umask
 
 	KeepAll bool // a backup is never overwritten
 }
 
-// Open reads a file that is to be changed. It may not exist.
+// Open reads a file to change it. It may not exist.
 func Open(path string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -87,8 +87,8 @@ func (f *File) Name() string {
 	return f.Path
 }
 
-// Backup returns where the old text is kept. With keepAll that is the first of .bak,
-// .bak.1, .bak.2 … that is free or has this very text.
+// Backup returns the path for the old text. With KeepAll it is the first of .bak, .bak.1, .bak.2
+// … that is free or has this very text.
 func (f *File) Backup() string {
 	path := f.Path + ".bak"
 	for i := 1; f.KeepAll; i++ {
@@ -101,8 +101,7 @@ func (f *File) Backup() string {
 	return path
 }
 
-// Backups returns the texts that are kept beside a file with keepAll, the oldest
-// first.
+// Backups returns the backups of a file with KeepAll, the oldest first.
 func (f *File) Backups() [][]byte {
 	var all [][]byte
 	for i := 0; ; i++ {
@@ -118,8 +117,8 @@ func (f *File) Backups() [][]byte {
 	}
 }
 
-// Write replaces the text that was read, unless it has changed since. The old text
-// is kept in a file beside it.
+// Write replaces the text that was read, unless it has changed since. The old text is kept in a file
+// beside it.
 func (f *File) Write(text []byte) error {
 	read, existed := f.Old, f.Exists()
 	unlock, err := f.Lock()
@@ -133,7 +132,7 @@ func (f *File) Write(text []byte) error {
 	return f.Replace(text)
 }
 
-// Replace is write for a file that is locked.
+// Replace is Write for a locked file.
 func (f *File) Replace(text []byte) error {
 	if f.Exists() {
 		if err := atomicfile.Replace(f.Backup(), f.Old, f.Mode); err != nil {
@@ -146,11 +145,11 @@ func (f *File) Replace(text []byte) error {
 // lockPatience is how long another run may hold the lock before the user is told.
 const lockPatience = time.Second
 
-// Lock keeps other runs of dynmcp from changing the file until unlock is called,
-// and reads it again: of two changes made to the same text one would be lost.
+// Lock keeps other runs of dynmcp from changing the file until unlock is called, and rereads it,
+// so that no change is lost.
 //
-// The operating system holds the lock, so a run that is killed leaves none. It is
-// on a file beside the one that is changed, because that one is replaced.
+// The operating system holds the lock, so that a killed run leaves none. It is on a separate file
+// beside the changed one, because that is replaced.
 func (f *File) Lock() (unlock func(), err error) {
 	path := filepath.Join(filepath.Dir(f.Path), "."+filepath.Base(f.Path)+".lock")
 	tell := time.AfterFunc(lockPatience, func() {
@@ -169,8 +168,8 @@ func (f *File) Lock() (unlock func(), err error) {
 				_ = os.Remove(path) // open files stay there, this one too if another run has it
 			}
 		}
-		// The last holder of the lock removed the file. A lock on that one would
-		// exclude nobody.
+		// The last holder of the lock removed the file. A lock on a removed file excludes
+		// nobody.
 		held, err1 := file.Stat()
 		now, err2 := os.Stat(path)
 		if err1 != nil || err2 != nil || !os.SameFile(held, now) {

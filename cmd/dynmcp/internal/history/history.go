@@ -1,4 +1,4 @@
-// Package history shows the record of calls: its lines, and what they add up to.
+// Package history shows the record of calls: its lines, and their statistics.
 package history
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// pollEvery is how often it is looked for new lines.
+// pollEvery is the interval of checks for new lines.
 const pollEvery = 200 * time.Millisecond
 
-// A View says what of the record is shown, and how.
+// A View selects the lines of the record, and their format.
 type View struct {
 	activity.Filter
 
-	Most   int // the last so many lines, 0 is all
+	Most   int // number of last lines, 0 for all
 	Follow bool
 	JSON   bool
 }
 
-// Show writes the lines of a directory and, to follow them, those that come until ctx ends.
+// Show writes the lines of a directory and, with Follow, new ones until ctx ends.
 func (v *View) Show(ctx context.Context, out *terminal.Writer, dir string) error {
 	r := &activity.Reader{Dir: dir}
 	lines, err := r.Next(ctx, &v.Filter)

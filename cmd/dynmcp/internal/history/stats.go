@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// A Stats is what calls add up to, beside what there is.
+// Stats are the statistics of calls, together with unused tools.
 type Stats struct {
 	*activity.Stats
 
@@ -19,22 +19,22 @@ type Stats struct {
 	Session *Session `json:"last_session,omitempty"`
 }
 
-// An Unused is a server of which tools were never called.
+// An Unused is a server with tools that were never called.
 type Unused struct {
 	Server string   `json:"server"`
 	Lazy   bool     `json:"lazy"`
-	All    bool     `json:"all"` // of its tools
+	All    bool     `json:"all"` // all of its tools
 	Tools  []string `json:"tools"`
 }
 
-// A Server is what is known of one of the config.
+// A Server describes a server of the config.
 type Server struct {
 	Name  string
 	Lazy  bool
-	Tools []string // as the server names them, none where they are not known
+	Tools []string // the server's own names, empty if unknown
 }
 
-// Summarize returns the stats of lines, beside these servers.
+// Summarize returns the statistics of lines for these servers.
 func Summarize(lines []activity.Line, servers []Server) *Stats {
 	s := &Stats{Stats: activity.Summarize(lines), Unused: []Unused{}, Session: LastSession(lines)}
 	called := map[string]bool{}
@@ -99,17 +99,17 @@ func (s *Stats) writeUnused(out *terminal.Writer) {
 	}
 }
 
-// A Session is what the last session of a host read, in tokens.
+// A Session counts the tokens in a host's last session.
 type Session struct {
 	Host  string    `json:"host"`
 	Began time.Time `json:"began"`
 	Calls int       `json:"calls"`
 	Own   int       `json:"discover_tokens"` // answers of dynmcp's own tools
 	Tools int       `json:"result_tokens"`   // results of servers' tools
-	Asked int       `json:"argument_tokens"` // what the model wrote
+	Asked int       `json:"argument_tokens"` // written by the model
 }
 
-// LastSession says what the session of the last line read, nil where there are none.
+// LastSession returns the counts for the session of the last line, nil if there are no lines.
 func LastSession(lines []activity.Line) *Session {
 	if len(lines) == 0 {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// period reads the value of --since: a duration, also in days.
+// period parses the value of --since: a duration, or a number of days.
 func period(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
@@ -36,7 +36,7 @@ func period(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// addFilter adds the flags that pick calls.
+// addFilter adds the flags that select calls.
 func addFilter(cmd *cobra.Command, f *activity.Filter) {
 	cmd.Flags().Func("since", "only calls of the last `time`, such as 2h or 7d", func(text string) error {
 		d, err := period(text)
@@ -91,7 +91,7 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 	},
 }
 
-// Stats adds them up.
+// Stats shows the statistics of recorded calls.
 var Stats = cli.Verb{
 	Use:   "stats [flags]",
 	Short: "Add up the calls that were recorded",
@@ -115,7 +115,7 @@ started.`,
 	},
 }
 
-// writeStats adds up the calls that are picked.
+// writeStats writes the statistics of the selected calls.
 func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJSON bool) error {
 	dir, err := record.Dir(t.Cfg)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package inspect has the verb inspect: the messages of a run, or of a recording, as people
-// read them.
+// Package inspect has the verb inspect: the messages of a run, or of a recording, for people.
 package inspect
 
 import (
@@ -68,7 +67,7 @@ A response is shown with the method of its request, and with the time that it to
 	},
 }
 
-// An inspector shows the messages that are wanted.
+// An inspector shows the selected messages.
 type inspector struct {
 	server, method       string
 	errors, pretty, json bool
@@ -77,15 +76,15 @@ type inspector struct {
 	asked                map[string]message // without a response, by sender and id
 }
 
-// A message is one that may be shown.
+// A message is a message that may be shown.
 type message struct {
 	wire.Message
 	line   recording.Line
 	method string  // of its request
-	took   float64 // a response, in milliseconds; 0 is not known
+	took   float64 // for a response, in milliseconds; 0 if unknown
 }
 
-// run shows what passes a run until it ends.
+// run shows the messages of a run until it ends.
 func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) error {
 	run, err := runs.Choose(runs.Find(ctx), pid)
 	if err != nil {
@@ -128,7 +127,7 @@ func (i *inspector) begin(header recording.Header) {
 	}
 }
 
-// show shows the messages of a line that are wanted.
+// show shows the selected messages of a line.
 func (i *inspector) show(l recording.Line) {
 	if l.Lost > 0 {
 		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", cli.Count(int(l.Lost), "message")))
@@ -149,7 +148,7 @@ func (i *inspector) message(l recording.Line, m wire.Message) {
 		if m.ID != nil {
 			i.asked[request(l.Dir)] = one
 		}
-		if !i.errors { // it is shown with its answer
+		if !i.errors { // otherwise it is shown with its answer
 			i.write(one)
 		}
 		return
@@ -174,7 +173,7 @@ func (m *message) failed() bool {
 	return m.Error != nil || string(wire.Get(m.Result, "isError")) == "true"
 }
 
-// write writes a message, if its method is wanted.
+// write writes a message, if its method is selected.
 func (i *inspector) write(m message) {
 	if match, _ := path.Match(i.method, m.method); i.method != "" && !match {
 		return
@@ -190,7 +189,7 @@ func (i *inspector) write(m message) {
 		i.out.Printf("\n  %s\n", indented.Bytes())
 		return
 	}
-	text, colour := terminal.OneLine(string(m.Params)+string(m.Result)+string(m.Error)), terminal.Dim // of which it has one
+	text, colour := terminal.OneLine(string(m.Params)+string(m.Result)+string(m.Error)), terminal.Dim // only one of these is set
 	if m.failed() {
 		colour = terminal.Red
 	}
@@ -201,7 +200,7 @@ func (i *inspector) write(m message) {
 	i.out.Printf("\n")
 }
 
-// head says when a message passed, where, and what it is.
+// head describes the time, peers and kind of a message.
 func (m *message) head(began time.Time) string {
 	at := began.Add(time.Duration(m.line.MS * float64(time.Millisecond))).Local()
 	arrow, who, took := "→", m.line.Server, ""

@@ -1,4 +1,4 @@
-// Package install has the verb install, which puts dynmcp into the config of a host.
+// Package install has the verb install, which adds dynmcp to the config of a host.
 package install
 
 import (
@@ -32,7 +32,7 @@ type installFlags struct {
 	config    string
 	envFile   string
 	name      string
-	path      string // of the host's file, "" is where it usually is
+	path      string // of the host's file, "" for its usual location
 	project   bool
 	takeOver  bool
 	share     bool
@@ -42,7 +42,7 @@ type installFlags struct {
 	yes       bool
 }
 
-// Verb puts dynmcp into a host.
+// Verb adds dynmcp to a host.
 var Verb = cli.Verb{
 	Use:   "install HOST",
 	Short: "Put dynmcp into the config of a host",
@@ -102,7 +102,7 @@ back, to the byte if nothing else has changed it since.`,
 	},
 }
 
-// An installer puts dynmcp into the config of a host, or takes it out.
+// An installer adds dynmcp to the config of a host, or removes it.
 type installer struct {
 	installFlags
 	host        hosts.Host
@@ -164,7 +164,7 @@ func (i *installer) hostFile() (string, error) {
 	return i.host.UserFile()
 }
 
-// report says what was written, and what is left to do.
+// report prints the written file, and the remaining steps.
 func (i *installer) report() {
 	i.out.Printf("Wrote %s\n", i.file.Name())
 	if i.path == "" && !i.project {
@@ -218,7 +218,7 @@ func (i *installer) install() ([]byte, error) {
 	return i.host.Set(i.file.Path, text, i.name, command, args)
 }
 
-// check returns an error where the host cannot have a dynmcp that reads config.
+// check returns an error if the host cannot run dynmcp with this config.
 func (i *installer) check(config string) error {
 	switch _, err := os.Stat(config); {
 	case err != nil:
@@ -233,8 +233,7 @@ func (i *installer) check(config string) error {
 	return nil
 }
 
-// ownCommand returns the command that starts this dynmcp later as well, and the
-// arguments that must come first.
+// ownCommand returns a command that will also start this dynmcp later, and its first arguments.
 func ownCommand() (string, []string, error) {
 	command, err := os.Executable()
 	if err != nil {
@@ -243,7 +242,7 @@ func ownCommand() (string, []string, error) {
 	switch path := filepath.ToSlash(command); {
 	case strings.Contains(path, "/go-build"):
 		return "", nil, hint.With(errors.New("this dynmcp was built by go run, which removes it when it ends"), "go install ./cmd/dynmcp, then run it from there")
-	case strings.Contains(path, "/_npx/"): // npm's cache: another version is put elsewhere
+	case strings.Contains(path, "/_npx/"): // npm's cache: the path depends on the version
 		npx, err := exec.LookPath("npx")
 		if err != nil {
 			return "", nil, fmt.Errorf("this dynmcp was started by npx: %w", err)
@@ -253,7 +252,7 @@ func ownCommand() (string, []string, error) {
 	return command, nil, nil
 }
 
-// takeServers returns the host's text without the servers that the config has.
+// takeServers returns the host's text without the servers that are in the config.
 func (i *installer) takeServers(config string) ([]byte, error) {
 	servers, err := conf.Written(config)
 	if err != nil {
@@ -273,7 +272,7 @@ func (i *installer) takeServers(config string) ([]byte, error) {
 	return text, nil
 }
 
-// giveBack returns the host's text as it was before dynmcp was put into it.
+// giveBack returns the host's text as it was before dynmcp was added.
 func (i *installer) giveBack() ([]byte, error) {
 	if !i.file.Exists() {
 		return nil, nil
@@ -282,7 +281,7 @@ func (i *installer) giveBack() ([]byte, error) {
 	if servers, _, err := i.host.Read(context.Background(), i.file.Path); err == nil {
 		for _, s := range servers {
 			if at := slices.Index(s.Args, "-c"); s.Key == i.name && at >= 0 && at+1 < len(s.Args) {
-				written, _ := conf.Written(s.Args[at+1]) // none, if the config is gone
+				written, _ := conf.Written(s.Args[at+1]) // empty, if the config is gone
 				for _, w := range written {
 					had[w.Name] = true
 				}
@@ -296,8 +295,8 @@ func (i *installer) giveBack() ([]byte, error) {
 	return text, err
 }
 
-// variablesFile returns the file that the host's dynmcp is to read variables from, "" if
-// it needs none beyond the .env beside the config. It says what the host would lack.
+// variablesFile returns the file from which the host's dynmcp reads variables, "" if it needs
+// none beyond the .env beside the config. It warns about variables that the host would lack.
 func (i *installer) variablesFile(configs []string) (path string, err error) {
 	if i.envFile != "" {
 		if _, err := os.Stat(i.envFile); err != nil {

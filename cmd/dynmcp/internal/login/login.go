@@ -1,4 +1,4 @@
-// Package login has the verbs login and logout, and gives servers the logins that are kept.
+// Package login has the verbs login and logout, and provides the stored logins to servers.
 package login
 
 import (
@@ -135,8 +135,7 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 	return s, nil
 }
 
-// login logs in and says how it goes. Addresses that are typed on in count as where
-// the browser came back to.
+// login logs in and reports the progress. Addresses typed on in count as the callback address.
 func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
 		Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate},
@@ -170,7 +169,7 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-// logout forgets a login and says what came of it.
+// logout forgets a login and reports the result.
 func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
 	was, err := oauth.Options{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
 	switch {
@@ -187,8 +186,8 @@ func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, serve
 	return out.Err
 }
 
-// lines returns the lines of in that are not empty. Its goroutine ends with in, or
-// with the process: a read of a terminal cannot be ended.
+// lines returns the non-empty lines of in. Its goroutine ends with in, or with the process: a read of a
+// terminal cannot be interrupted.
 func lines(ctx context.Context, in io.Reader) <-chan string {
 	typed := make(chan string)
 	go func() {
@@ -208,7 +207,7 @@ func lines(ctx context.Context, in io.Reader) <-chan string {
 	return typed
 }
 
-// Store returns the user's logins. Nothing is read or made.
+// Store returns the user's logins. Nothing is read or created.
 func Store() (*oauth.Store, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
@@ -217,8 +216,8 @@ func Store() (*oauth.Store, error) {
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
-// withLogins calls use with the logins of the cluster that the flags name, or with the
-// user's own if they name none.
+// withLogins calls use with the logins of the cluster in the flags, or with the user's own if
+// there is none.
 func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.Store) error) error {
 	if flags.Servers() == "" {
 		store, err := Store()
@@ -239,8 +238,8 @@ func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oaut
 	return use(logins)
 }
 
-// Offered logs in to a server where a host shows the login page to its user, and
-// keeps the login in the store that open returns.
+// Offered logs in to a server if a host shows the login page to its user, and stores the login
+// in the store that open returns.
 func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
 	return func(ctx context.Context, server schema.Server, show func(address string)) error {
 		store, err := open()
@@ -253,8 +252,8 @@ func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.C
 	}
 }
 
-// Of returns how the requests to each server are authorized. The logins are
-// found, in the store that open returns, when the first remote server is used.
+// Of returns the authorization of requests for each server. The logins in the store that open
+// returns are loaded when the first remote server is used.
 func Of(open func() (*oauth.Store, error), log *slog.Logger) func(schema.Server) upstream.Login {
 	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
 		store, err := open()

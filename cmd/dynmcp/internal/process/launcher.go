@@ -1,5 +1,5 @@
-// Package process sets up this process: how much memory it takes, that it leaves no core
-// file, and with whose end it ends.
+// Package process configures this process: its use of memory, no core files, and the processes
+// with which it ends.
 package process
 
 import (
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// launchersVar names processes, by id, with whose end dynmcp is to end: the npm
-// package's launcher, and npx above it. Killed with SIGKILL they can tell us
-// nothing, and stdin tells nothing either, since the host still holds its other end.
+// launchersVar lists processes, by id, whose end also ends dynmcp: the npm package's launcher,
+// and npx above it. If they are killed with SIGKILL they cannot notify dynmcp, and stdin stays
+// open, because the host still holds its other end.
 const launchersVar = "DYNMCP_WRAPPERS"
 
-// EndWithLaunchers ends dynmcp, as SIGTERM does, when a process that launchersVar
-// names has ended. The variable is taken out of the environment: what we start
-// ends with us. The goroutines it starts last as long as the process.
+// EndWithLaunchers ends dynmcp, as SIGTERM does, when a process in launchersVar has ended. The
+// variable is removed from the environment, because children end with dynmcp. The goroutines it
+// starts last as long as the process.
 func EndWithLaunchers() {
 	pids := os.Getenv(launchersVar)
 	_ = os.Unsetenv(launchersVar)

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit returns true when a process has ended, and false if that cannot be
-// known.
+// awaitExit returns true when a process has ended, and false if it cannot be observed.
 func awaitExit(pid int) bool {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -26,7 +25,7 @@ func awaitExit(pid int) bool {
 		n, err := unix.Kevent(queue, changes, events, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-			changes = nil // they are registered
+			changes = nil // they are already registered
 		case err != nil:
 			return errors.Is(err, unix.ESRCH)
 		case n > 0 && events[0].Flags&unix.EV_ERROR != 0: // it was not registered

@@ -2,5 +2,5 @@
 
 package process
 
-// awaitExit cannot know when a process that is no child has ended.
+// awaitExit cannot observe the end of a process that is not a child.
 func awaitExit(int) bool { return false }

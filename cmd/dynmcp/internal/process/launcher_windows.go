@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// awaitExit returns true when a process has ended, and false if that cannot be
-// known.
+// awaitExit returns true when a process has ended, and false if it cannot be observed.
 func awaitExit(pid int) bool {
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {

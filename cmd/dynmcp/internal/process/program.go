@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ProgramFile returns the file that we were started from as it is now, nil where it is not known.
+// ProgramFile returns the present state of the file of this program, nil if unknown.
 func ProgramFile() fs.FileInfo {
 	path, err := os.Executable()
 	if err != nil {

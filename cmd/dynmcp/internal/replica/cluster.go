@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// How long NATS is tried: by a replica, which may start faster than NATS, and by a verb.
+// How long to try NATS: for a replica, which may start before NATS, and for a verb.
 const (
 	startPatience = 30 * time.Second
 	verbPatience  = 10 * time.Second
@@ -32,8 +32,8 @@ const (
 const (
 	ConfigBucket   = "config"  // the config document
 	LoginBucket    = "logins"  // logins at remote servers, sealed
-	TasksBucket    = "tasks"   // the owners of the tasks that servers have made
-	ListingsBucket = "catalog" // what servers list
+	TasksBucket    = "tasks"   // the owners of servers' tasks
+	ListingsBucket = "catalog" // listings of servers
 )
 
 // ClusterFlags name a cluster.
@@ -45,7 +45,7 @@ type ClusterFlags struct {
 	secrets *redact.Redactor
 }
 
-// Variables that stand for the flags.
+// Environment variables for the flags.
 const (
 	clusterVariable      = "DYNMCP_CLUSTER"
 	clusterCredsVariable = "DYNMCP_CLUSTER_CREDS"
@@ -62,21 +62,20 @@ func (f *ClusterFlags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
 	cmd.Flags().StringVar(&f.key, "cluster-key", "", "the `file` with the cluster's keys, see dynmcp cluster key (default $"+clusterKeyVariable+")")
 }
 
-// Servers returns the addresses of the NATS servers as they were given, "" if no cluster
-// is named.
+// Servers returns the addresses of the NATS servers as given, "" without a cluster.
 func (f *ClusterFlags) Servers() string {
 	f.resolve()
 	return f.servers
 }
 
-// resolve takes from the environment what no flag names.
+// resolve fills unset flags from the environment.
 func (f *ClusterFlags) resolve() {
 	f.servers = cmp.Or(f.servers, os.Getenv(clusterVariable))
 	f.creds = cmp.Or(f.creds, os.Getenv(clusterCredsVariable))
 	f.ca = cmp.Or(f.ca, os.Getenv(clusterCAVariable))
 	f.key = cmp.Or(f.key, os.Getenv(clusterKeyVariable))
 	for _, address := range f.addresses() {
-		// It may have a password, or a token in its place, even if it is no URL.
+		// It may contain a password or a token, even if it is not a URL.
 		_, after, _ := strings.Cut(address, "://")
 		if i := strings.LastIndexByte(after, '@'); i >= 0 {
 			_, password, ok := strings.Cut(after[:i], ":")
@@ -88,19 +87,19 @@ func (f *ClusterFlags) resolve() {
 	}
 }
 
-// addresses returns those of the NATS servers.
+// addresses returns the addresses of the NATS servers.
 func (f *ClusterFlags) addresses() []string {
 	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// A Cluster is what the replicas share, and the keys to it.
+// A Cluster is the shared state of the replicas, and its keys.
 type Cluster struct {
 	Store kv.Store
 	Keys  *seal.Keys
 	log   *slog.Logger
 }
 
-// Open connects to the cluster, for a verb that NATS knows by name.
+// Open connects to the cluster, for a verb; name is shown in NATS.
 func (f *ClusterFlags) Open(ctx context.Context, name string) (Cluster, error) {
 	return f.open(ctx, verbPatience, name, slog.New(slog.DiscardHandler))
 }
@@ -119,7 +118,7 @@ func (f *ClusterFlags) open(ctx context.Context, patience time.Duration, name st
 	return Cluster{store, keys, log}, err
 }
 
-// connect connects to the cluster's NATS. It tries for as long as patience says.
+// connect connects to the cluster's NATS. It tries for the duration patience.
 func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
 	if f.servers == "" {
 		return nil, hint.With(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
@@ -143,8 +142,8 @@ func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name
 	return store, nil
 }
 
-// A patientStore waits for a bucket: none can be made until the NATS servers have elected
-// a leader, which takes a while if they all start at once.
+// A patientStore waits for a bucket: none can be created until the NATS servers have elected a
+// leader, which takes a while if they all start at once.
 type patientStore struct {
 	kv.Store
 	patience time.Duration

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// FollowConfig waits for the config of the cluster and returns it, and a channel of those
-// that replace it later. ctx ends the wait alone.
+// FollowConfig waits for the config of the cluster and returns it, and a channel of later versions. ctx
+// limits only the wait.
 func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) (first *schema.Files, later <-chan *schema.Files, err error) {
 	bucket, err := r.Store.Bucket(ctx, ConfigBucket)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Vers
 	last := 0
 	for r.ctx.Err() == nil {
 		err := versions.Watch(r.ctx, func(v configs.Version) {
-			if v.Number != last { // a watch that is opened again begins with the last one
+			if v.Number != last { // a new watch begins with the last version
 				last = v.Number
 				r.log.Info("config of the cluster", "version", v.Number, "file", v.Name, "by", v.By)
 				changed(v)
@@ -66,7 +66,7 @@ func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Vers
 	}
 }
 
-// ExplainConfig adds what to do to an error of a config's versions.
+// ExplainConfig adds a hint to an error of the config's versions.
 func ExplainConfig(err error) error {
 	switch {
 	case errors.Is(err, configs.ErrNone):

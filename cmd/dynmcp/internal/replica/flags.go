@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// Flags say how a run is one of several replicas.
+// Flags configure a run as one of several replicas.
 type Flags struct {
 	ClusterFlags
 	name      string
@@ -39,10 +39,10 @@ func (f *Flags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
 	cmd.Flags().StringVar(&f.ca, "peer-ca", "", "the `file` with the authorities of the other replicas' certificates (PEM)")
 }
 
-// Name returns the name of the replica, which is set if a cluster is named.
+// Name returns the name of the replica, which is set in a cluster.
 func (f *Flags) Name() string { return f.name }
 
-// isMember reports whether the run is to be a replica, and sets its name then.
+// isMember reports whether the run is a replica, and sets its name if so.
 func (f *Flags) isMember() (bool, error) {
 	if f.Servers() != "" {
 		if f.name == "" {
@@ -96,8 +96,8 @@ func (f *Flags) listen() (ln net.Listener, advertised string, err error) {
 	return ln, net.JoinHostPort(host, strconv.Itoa(at.Port)), nil
 }
 
-// localAddress returns the address of this machine from which NATS is reached: other
-// replicas are likely to reach it. Nothing is sent to find out.
+// localAddress returns the local address of connections to NATS, which other replicas can
+// probably reach. Nothing is sent to determine it.
 func (f *Flags) localAddress() string {
 	for _, address := range f.addresses() {
 		u, err := url.Parse(address)

@@ -33,7 +33,7 @@ func readKeys(ctx context.Context, path string, secrets *redact.Redactor) (*seal
 	case info.IsDir():
 		return nil, fmt.Errorf("the cluster key %s is a directory; name the file in it", path)
 	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o027 != 0:
-		// A group may read it: orchestrators hand secrets to users other than root that way.
+		// A group may read it: orchestrators pass secrets to users other than root that way.
 		return nil, hint.With(fmt.Errorf("the cluster key %s can be reached by others (mode %04o)", path, info.Mode().Perm()),
 			"chmod 600 it, and make another key if it was so for long")
 	}
@@ -44,7 +44,7 @@ func readKeys(ctx context.Context, path string, secrets *redact.Redactor) (*seal
 	return parseKeys(path, text, secrets)
 }
 
-// parseKeys parses the text of a key file. Its errors quote nothing of it.
+// parseKeys parses the text of a key file. Its errors do not quote it.
 func parseKeys(path string, text []byte, secrets *redact.Redactor) (*seal.Keys, error) {
 	var keys [][]byte
 	for i, line := range strings.Split(string(text), "\n") {

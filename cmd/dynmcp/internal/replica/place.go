@@ -25,7 +25,7 @@ func leaseName(server, principal string) string {
 	return server + " for " + principal
 }
 
-// place finds the replica that runs a server, or is to run it, and returns the way there: this
+// place finds the replica that runs a server, or will run it, and returns the connection: this
 // replica, or a stream to another one. It tries until ctx ends, or fails at once if the store
 // cannot be reached.
 func (r *Replica) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
@@ -70,7 +70,7 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 	}
 }
 
-// errNoReplica says that there is no replica to ask.
+// errNoReplica means that there is no replica to ask.
 var errNoReplica = errors.New("there is no replica to run it")
 
 // placeAt asks a replica to run a server, which may be this one.
@@ -85,7 +85,7 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 		}
 		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: r.self.Leaving(where.ID), Fence: r.fence}, nil
 	}
-	moving := r.self.Leaving(where.ID)        // before it is asked: it may drain meanwhile
+	moving := r.self.Leaving(where.ID)        // before the request, because it may drain meanwhile
 	opening, stop := untilClosed(ctx, moving) // a dead replica is not waited for
 	defer stop()
 	stream, err := r.client.Open(opening, where.Address, server, principal)

@@ -1,9 +1,9 @@
-// Package replica makes a run of dynmcp serve one of the replicas of a cluster: it joins,
-// says where servers run, serves the other replicas and drains.
+// Package replica makes a run of dynmcp one of the replicas of a cluster: it joins, places
+// servers, serves the other replicas and drains.
 //
-// [ClusterFlags] open the [Cluster], which is the state that replicas share. A [Replica] is
-// opened by [Flags.Open], follows the config of the cluster if it has none of its own, and
-// is a member after [Replica.Join]. Read next: place.go, then peers.go.
+// [ClusterFlags] open the [Cluster], which is the shared state of the replicas. A [Replica] is
+// opened by [Flags.Open], follows the config of the cluster if it has none of its own, and is a
+// member after [Replica.Join]. Read next: place.go, then peers.go.
 package replica
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// handOver is how long, at the end, the other replicas may take to finish their calls in
-// flight at servers of this one. Its own hosts have as long.
+// handOver is how long, at the end, the other replicas have to finish their calls in flight at
+// servers of this one. Its own hosts have the same time.
 const handOver = 18 * time.Second
 
-// lameDuck is how long hosts are still served at the end, until balancers notice.
+// lameDuck is how long hosts are still served at the end, until load balancers react.
 const lameDuck = 5 * time.Second
 
 // A Replica is a run as one of the replicas of a cluster.
@@ -38,11 +38,11 @@ type Replica struct {
 	Cluster
 	flags   *Flags
 	version string
-	ctx     context.Context // of following the config
+	ctx     context.Context // for following the config
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	brokenConfig atomic.Bool // the current one cannot be opened
+	brokenConfig atomic.Bool // the current version cannot be opened
 
 	// Set by Join.
 	ln     net.Listener // for other replicas
@@ -54,8 +54,8 @@ type Replica struct {
 	agg atomic.Pointer[aggregator.Aggregator] // set by Serve
 }
 
-// Open connects to the cluster, or returns nil if the flags name none. version is that of
-// the program. The caller must call Close.
+// Open connects to the cluster, or returns nil without one. version is that of the program. The
+// caller must call Close.
 func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Replica, error) {
 	if is, err := f.isMember(); !is || err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Re
 	return r, nil
 }
 
-// Close leaves the cluster. Nothing may run any more that was placed here.
+// Close leaves the cluster. All servers that were placed here must have ended.
 func (r *Replica) Close() {
 	r.stop()
 	r.work.Wait()
@@ -115,14 +115,14 @@ func (r *Replica) Join(ctx context.Context) error {
 	return nil
 }
 
-// load is the load that the other replicas see.
+// load returns the load for the other replicas.
 func (r *Replica) load() (load cluster.Load) {
 	agg := r.agg.Load()
 	if agg == nil {
 		return load
 	}
 	for _, s := range agg.Status().Sessions() {
-		if !s.Replica { // its hosts are counted where they are connected
+		if !s.Replica { // its hosts are counted at their own replica
 			load.Sessions++
 		}
 	}
@@ -135,7 +135,7 @@ func (r *Replica) load() (load cluster.Load) {
 	return load
 }
 
-// SetOptions sets the options of the aggregator that depend on the cluster, but for logins.
+// SetOptions sets the options of the aggregator that depend on the cluster, except logins.
 func (r *Replica) SetOptions(ctx context.Context, opts *aggregator.Options) (err error) {
 	if opts.Tasks, err = r.Store.Bucket(ctx, TasksBucket); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// treeFlags are about the tree of the config, or the one that its servers make.
+// treeFlags are flags for the tree of the config, or the default tree of its servers.
 type treeFlags struct {
 	ignoreBroken bool
 	Dump         bool
@@ -29,7 +29,7 @@ func (f *treeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
-// offServers says which servers refer to variables that are not set.
+// offServers describes the servers with undefined variables.
 func offServers(cfg *schema.Config) (off []string) {
 	if cfg.Tree != nil {
 		return offSources(cfg.Tree)
@@ -42,7 +42,7 @@ func offServers(cfg *schema.Config) (off []string) {
 	return off
 }
 
-// offSources says which sources at or below a node refer to variables that are not set.
+// offSources describes the sources at or below a node with undefined variables.
 func offSources(n *schema.Node) (off []string) {
 	if n.Source != nil && n.Source.Off != nil {
 		off = append(off, fmt.Sprintf("%s is off: %s; %s", n.Path, n.Source.Off.Why(), n.Source.Off.Hint))
@@ -53,9 +53,8 @@ func offSources(n *schema.Node) (off []string) {
 	return off
 }
 
-// DumpTree prints the resolved tree. What is wrong with it comes on stderr, and is an
-// error: servers that do not start or are off, paths that two things have, and broken tools where
-// they are not to be ignored.
+// DumpTree prints the resolved tree. Problems are printed to stderr, and are an error: servers
+// that do not start or are off, conflicting paths, and broken tools unless they are ignored.
 func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals(os.Interrupt)...)
 	defer stop()

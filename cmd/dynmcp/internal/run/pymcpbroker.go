@@ -10,9 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// PyMCPBrokerArguments is the error for the arguments of pyMCPBroker, ADDRESS CONFIG
-// [SECRET], with the command that they are here; nil for others. It does not repeat the
-// secret.
+// PyMCPBrokerArguments returns an error for arguments in pyMCPBroker's form, ADDRESS CONFIG
+// [SECRET], with the equivalent command; nil for others. It does not repeat the secret.
 func PyMCPBrokerArguments(cmd *cobra.Command, args []string) error {
 	if len(args) < 2 || len(args) > 3 {
 		return nil

@@ -22,47 +22,46 @@ import (
 )
 
 const (
-	// reloadDelay is how long a config must be left alone before it is read: editors
-	// write in several steps.
+	// reloadDelay is how long a config must stay unchanged before it is read: editors write in
+	// several steps.
 	reloadDelay = 200 * time.Millisecond
-	// maxReloadDelay is how long edits without such a pause can put that off.
+	// maxReloadDelay is how long continuous edits can delay the reload.
 	maxReloadDelay = 2 * time.Second
-	// watchInterval is how often it is checked that the directories that are watched
-	// are still those of the config. No event says that a parent of theirs was
-	// replaced, or a symbolic link on the way.
+	// watchInterval is the interval of checks whether the watched directories are still those of the
+	// config. No event reports the replacement of a parent directory, or of a symbolic link on the
+	// path.
 	watchInterval = 2 * time.Second
-	// maxStopWait is how long the end of dynmcp waits for a reload under way: a look
-	// at a dead network mount cannot be interrupted.
+	// maxStopWait is how long the end of dynmcp waits for a reload in progress: access to a dead
+	// network mount cannot be interrupted.
 	maxStopWait = time.Second
 )
 
-// A reloader reloads the config when its files change, or on SIGHUP. A config that
-// is invalid changes nothing but the log.
+// A reloader reloads the config when its files change, or on SIGHUP. An invalid config is only logged.
 type reloader struct {
-	from   *conf.Flags          // the profile of which asked changes
-	paths  []string             // as they were found at the start
-	pushed <-chan *schema.Files // takes the place of what was read; nil where nobody pushes
+	from   *conf.Flags          // asked changes its profile
+	paths  []string             // as found at the start
+	pushed <-chan *schema.Files // documents that replace the files; nil without a cluster config
 	agg    *aggregator.Aggregator
-	lock   chan<- struct{} // says that the lock of approved tools may have changed
+	lock   chan<- struct{} // signals a possible change of the lock of approved tools
 	asked  chan wish
 	log    *slog.Logger
 
-	recordAs func(*schema.Config) error // has calls recorded as a config asks for
+	recordAs func(*schema.Config) error // applies the recording settings of a config
 
-	// Of the goroutine.
-	read    *schema.Files          // as they were when they were last read
+	// Fields of the goroutine.
+	read    *schema.Files          // at the time of the last read
 	watcher *fsnotify.Watcher      // nil if nothing is watched
-	watched map[string]fs.FileInfo // the directories that are
-	failed  bool                   // to watch one of them; said once
+	watched map[string]fs.FileInfo // the watched directories
+	failed  bool                   // to watch a directory; logged once
 }
 
-// A wish is for another profile. done is told how that went.
+// A wish is a request for another profile. done receives the result.
 type wish struct {
 	profile string
 	done    chan<- error
 }
 
-// use has the run serve the servers of a profile.
+// use switches the run to a profile.
 func (r *reloader) use(ctx context.Context, profile string) error {
 	done := make(chan error, 1)
 	select {
@@ -78,8 +77,8 @@ func (r *reloader) use(ctx context.Context, profile string) error {
 	}
 }
 
-// start follows the config until stop is called, which waits for the end, but not
-// for a file system that hangs. Without watch only SIGHUP counts.
+// start follows the config until stop is called, which waits for the goroutine, but not for a
+// file system that hangs. Without watch only SIGHUP reloads.
 func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
@@ -108,15 +107,15 @@ func (r *reloader) start(watch bool) (stop func()) {
 }
 
 func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
-	var due <-chan time.Time // when the files are compared with what was read
-	var deadline time.Time   // what edits cannot put it off beyond
+	var due <-chan time.Time // when the files are next compared with the content that was read
+	var deadline time.Time   // the limit for delays by edits
 	schedule := func() {
 		if due == nil {
 			deadline = time.Now().Add(maxReloadDelay)
 		}
 		due = time.After(min(reloadDelay, time.Until(deadline)))
 	}
-	// Channels that are nil, where nothing is watched, are never ready.
+	// Channels that are nil, because nothing is watched, are never ready.
 	var events <-chan fsnotify.Event
 	var errs <-chan error
 	var check <-chan time.Time
@@ -148,10 +147,10 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			w.done <- err
 		case event := <-events:
 			if _, ok := r.watched[event.Name]; ok {
-				r.watched[event.Name] = nil // moved or removed, and the watch with it
+				r.watched[event.Name] = nil // moved or removed, and its watch with it
 			}
-			// Any file counts, since a link on the way to the config may have changed,
-			// but others do not put off what is due.
+			// Any file counts, because a link on the path to the config may have changed, but
+			// other files do not delay a scheduled reload.
 			if due == nil || slices.Contains(r.files(), event.Name) {
 				schedule()
 			}
@@ -170,7 +169,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 	}
 }
 
-// openWatcher opens the watcher, or logs why that cannot be.
+// openWatcher opens the watcher, or logs why that failed.
 func (r *reloader) openWatcher() bool {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -181,9 +180,9 @@ func (r *reloader) openWatcher() bool {
 	return true
 }
 
-// watch watches the directories of the config's files: editors replace the file
-// itself. It reports whether they are others than were watched before. What changed
-// in them earlier is for the caller to find out.
+// watch watches the directories of the config's files, because editors replace the file itself.
+// It reports whether the directories have changed. Earlier changes in them are for the caller to
+// find.
 func (r *reloader) watch() (changed bool) {
 	if r.watcher == nil {
 		return false
@@ -199,7 +198,7 @@ func (r *reloader) watch() (changed bool) {
 		return false
 	}
 	for dir := range r.watched {
-		_ = r.watcher.Remove(dir) // it may be gone
+		_ = r.watcher.Remove(dir) // it may already be gone
 	}
 	for dir := range dirs {
 		if err := r.watcher.Add(dir); err != nil {
@@ -214,7 +213,7 @@ func (r *reloader) watch() (changed bool) {
 	return true
 }
 
-// files returns what a config is read from, its lock, and the targets of links.
+// files returns the config's files, its lock, and the targets of links.
 func (r *reloader) files() []string {
 	files := append(slices.Clone(r.paths), r.from.EnvFile)
 	if r.from.EnvFile == "" {
@@ -241,9 +240,9 @@ func (r *reloader) files() []string {
 	return slices.Compact(all)
 }
 
-// reload reads the files and, if one was changed or always is set, applies them.
-// When ctx ends it does not wait for a file system that hangs. The lock of approved tools,
-// which lies beside a config, is read again in any case.
+// reload reads the files and, if one has changed or always is set, applies them. When ctx ends
+// it does not wait for a file system that hangs. The lock of approved tools, beside a config, is
+// reread in any case.
 func (r *reloader) reload(ctx context.Context, always bool) {
 	next, changed := r.read.Reread(ctx)
 	defer func() {
@@ -261,7 +260,7 @@ func (r *reloader) reload(ctx context.Context, always bool) {
 	}
 }
 
-// apply applies what was read.
+// apply applies the files that were read.
 func (r *reloader) apply() error {
 	cfg, err := conf.LoadFiles(r.read)
 	if err == nil {
@@ -277,6 +276,6 @@ func (r *reloader) apply() error {
 	for _, warning := range cfg.Warnings {
 		r.log.Warn(warning)
 	}
-	_ = checkCommands(cfg, false, r.log) // it logs; the run goes on
+	_ = checkCommands(cfg, false, r.log) // it logs errors, and the run continues
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Flags say how the servers of a config are run.
+// Flags configure how the servers of a config are run.
 type Flags struct {
 	Strict bool
 	Shared bool // hosts share the run
@@ -39,8 +39,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.Tree.add(cmd)
 }
 
-// UntilSignal returns a context that ends when a signal asks us to end. The second one
-// has its default effect: it ends us at once. hangup is that SIGHUP asks for it as well.
+// UntilSignal returns a context that ends when a signal asks dynmcp to end. The second signal
+// has its default effect and ends it at once. With hangup, SIGHUP is such a signal as well.
 func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
 	signals := cli.EndSignals(os.Interrupt)
 	if hangup {
@@ -48,14 +48,14 @@ func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
 	}
 	ctx, stop = signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, stop)
-	// When the host no longer reads, writes fail. Without this the signal would end
-	// us instead, and leave behind what the servers started.
+	// When the host no longer reads, writes fail. Without this, SIGPIPE would end dynmcp
+	// instead, and leave children of the servers behind.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return ctx, stop
 }
 
-// Serve calls serve with an aggregator for the config, which follows its files or
-// what is pushed. What the aggregator started has ended when it returns.
+// Serve calls serve with an aggregator for the config, which follows its files or pushed
+// documents. Everything that the aggregator started has ended when it returns.
 func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
 	log := opts.Logger
 	for _, warning := range cfg.Warnings {
@@ -80,7 +80,7 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 		about.Kind = "serve"
 	}
 	if from.EnvFile != "" {
-		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" where there is no working directory any more
+		about.EnvFile, _ = filepath.Abs(from.EnvFile) // "" if the working directory is gone
 	}
 	control := runs.Control{Aggregator: agg, Messages: opts.Tap, About: about}
 	if !cfg.SingleWrap {
@@ -96,8 +96,8 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	return serve(agg)
 }
 
-// checkCommands warns of missing commands before a host is told of their servers.
-// One that the run can do nothing without is fatal.
+// checkCommands warns of missing commands before their servers are offered. If the run needs the
+// server, the error is fatal.
 func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	for _, s := range cfg.Servers {
 		if s.Off != nil {

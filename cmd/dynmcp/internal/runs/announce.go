@@ -1,6 +1,6 @@
-// Package runs finds the runs of dynmcp that a user has, and steers their servers. Each run has
-// a socket in the runtime directory, of which nobody else may read or write. While nobody asks,
-// a run has a goroutine there that waits, and records nothing.
+// Package runs finds a user's runs of dynmcp, and controls their servers. Each run has a private
+// socket in the runtime directory. Without requests, a run only has a goroutine that waits
+// there, and records nothing.
 package runs
 
 import (
@@ -27,22 +27,22 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Run is what a run says of itself.
+// A Run describes a run.
 type Run struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
 	Kind    string    `json:"kind"`             // stdio or serve
-	Config  string    `json:"config,omitempty"` // the path of its file; "" of a command after --
+	Config  string    `json:"config,omitempty"` // the path of its file; "" for a command after --
 	Profile string    `json:"profile,omitempty"`
 	EnvFile string    `json:"env_file,omitempty"`
 	Since   time.Time `json:"since"`
-	Hosts   []string  `json:"hosts"` // what they call themselves
+	Hosts   []string  `json:"hosts"` // the names that they report
 	Servers []Server  `json:"servers"`
 
-	Questions []aggregator.Question `json:"questions"` // calls that persons are asked about
+	Questions []aggregator.Question `json:"questions"` // calls about which persons are asked
 }
 
-// A Server is how a server of a run is.
+// A Server describes a server of a run.
 type Server struct {
 	Name      string     `json:"name"`
 	State     string     `json:"state"`
@@ -62,10 +62,10 @@ type Server struct {
 	Stderr    string     `json:"stderr,omitempty"`
 }
 
-// suffix ends the names of the sockets of runs.
+// suffix is the suffix of the sockets of runs.
 const suffix = ".run"
 
-// A Control is what the other programs of a user see of a run, and may do.
+// A Control gives the user's other programs access to a run.
 type Control struct {
 	Aggregator *aggregator.Aggregator
 	Messages   *tap.Tap
@@ -73,8 +73,8 @@ type Control struct {
 	Use        func(ctx context.Context, profile string) error // nil without profiles
 }
 
-// Announce lets the other programs of this user find a run, until stop is called.
-// A run that cannot be found is served all the same.
+// Announce makes a run visible to the user's other programs, until stop is called. A failure to
+// do so does not end the run.
 func (c Control) Announce(log *slog.Logger) (stop func()) {
 	about := &c.About
 	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
@@ -91,7 +91,7 @@ func (c Control) Announce(log *slog.Logger) (stop func()) {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	var served sync.WaitGroup
-	served.Go(func() { _ = server.Serve(listener) }) // it ends when it is shut down
+	served.Go(func() { _ = server.Serve(listener) }) // until it is shut down
 	return func() {
 		cancel()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -103,7 +103,7 @@ func (c Control) Announce(log *slog.Logger) (stop func()) {
 	}
 }
 
-// A guarded is a listener for programs of the same user alone.
+// A guarded is a listener that accepts only programs of the same user.
 type guarded struct{ *net.UnixListener }
 
 // Accept implements net.Listener.
@@ -120,8 +120,7 @@ func (l guarded) Accept() (net.Conn, error) {
 	}
 }
 
-// listen makes the socket of a run in the place of one that a killed run of the same process
-// id has left.
+// listen creates the socket of a run, replacing one left by a killed run of the same process id.
 func listen(pid int) (net.Listener, error) {
 	if sharing.Unsupported != nil {
 		return nil, sharing.Unsupported
@@ -144,15 +143,15 @@ func listen(pid int) (net.Listener, error) {
 	return guarded{listener}, nil
 }
 
-// handler answers GET /run, GET /messages with a recording of what passes from then on, and
-// POST /servers/NAME/ACT and /questions/ID/ANSWER with what the tables have.
+// handler answers GET /run, GET /messages with a recording of new messages, and POST
+// /servers/NAME/ACT and /questions/ID/ANSWER with the entries of the tables.
 func (c Control) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
 		now, st := c.About, c.Aggregator.Status()
 		now.Hosts, now.Servers, now.Profile, now.Questions = hostsOf(st), serversOf(st), st.Profile(), questionsOf(st)
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(now) // who asked is gone otherwise
+		_ = json.NewEncoder(w).Encode(now) // fails only if the client is gone
 	})
 	mux.HandleFunc("GET /messages", c.messages)
 	mux.HandleFunc("POST /servers/{name}/{act}", func(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +186,7 @@ func (c Control) handler() http.Handler {
 	return mux
 }
 
-// messages sends a recording of what passes from now on.
+// messages sends a recording of new messages.
 func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	began := time.Now().UTC()
 	out := promptWriter{w, http.NewResponseController(w)}
@@ -199,10 +198,10 @@ func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 	case <-recorder.Done():
 	}
-	_ = recorder.Close() // who asked is gone
+	_ = recorder.Close() // the client is gone
 }
 
-// refuse answers why something was not done.
+// refuse answers with the error of a failed request.
 func refuse(w http.ResponseWriter, err error) {
 	text := err.Error()
 	failure, failed := errors.AsType[*transports.Failure](err)
@@ -216,10 +215,10 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
 }
 
-// writeWithin is how long who watches may take to read what passes.
+// writeWithin is how long a watcher may take to read messages.
 const writeWithin = 10 * time.Second
 
-// A promptWriter sends each write at once.
+// A promptWriter flushes each write.
 type promptWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -240,10 +239,10 @@ func questionsOf(st aggregator.Status) []aggregator.Question {
 	return all
 }
 
-// answers are how a question is answered.
+// answers are the possible answers to a question.
 var answers = map[string]struct{ yes, session bool }{"once": {yes: true}, "session": {yes: true, session: true}, "no": {}}
 
-// acts are what can be done to a server of a run.
+// acts are the actions on a server of a run.
 var acts = map[string]func(context.Context, aggregator.Status, string) error{
 	"start": func(ctx context.Context, st aggregator.Status, server string) error { return st.Start(ctx, server) },
 	"stop":  func(_ context.Context, st aggregator.Status, server string) error { return st.Stop(server) },

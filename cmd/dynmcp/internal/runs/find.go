@@ -22,10 +22,10 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
-// maxAnswer bounds what a run says of itself.
+// maxAnswer limits the description of a run.
 const maxAnswer = 16 << 20
 
-// patience is how long a run may take to say how it is.
+// patience is how long a run may take to describe itself.
 const patience = 2 * time.Second
 
 // A Found is a run that answers.
@@ -35,8 +35,7 @@ type Found struct {
 	socket string
 }
 
-// Find returns the runs of this user, those that began last at the end. Sockets that killed
-// runs have left are removed.
+// Find returns the runs of this user, the most recent last. It removes the sockets of killed runs.
 func Find(ctx context.Context) []Found {
 	var paths []string
 	for _, dir := range sharing.RuntimeDirs() {
@@ -78,7 +77,7 @@ func (f Found) Do(ctx context.Context, act, server string) error {
 	return f.post(ctx, "servers", server, act)
 }
 
-// Use has a run serve the servers of a profile.
+// Use switches a run to a profile.
 func (f Found) Use(ctx context.Context, profile string) error { return f.post(ctx, "profile", profile) }
 
 func (f Found) post(ctx context.Context, path ...string) error {
@@ -88,8 +87,7 @@ func (f Found) post(ctx context.Context, path ...string) error {
 	return request(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"), nil)
 }
 
-// Messages returns a recording of what passes the run from now on, until it is closed or the
-// run ends.
+// Messages returns a recording of new messages of the run, until it is closed or the run ends.
 func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
 	return open(ctx, f.socket, http.MethodGet, "/messages")
 }
@@ -112,7 +110,7 @@ func request(ctx context.Context, socket, method, path string, answer any) error
 	return json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(answer)
 }
 
-// open makes a request, and returns the body of a good answer.
+// open makes a request, and returns the body of a successful answer.
 func open(ctx context.Context, socket, method, path string) (io.ReadCloser, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -164,8 +162,7 @@ func Choose(all []Found, pid int) (Found, error) {
 	return Found{}, hint.With(fmt.Errorf("there are %d runs", len(all)), "say which one: %s", strings.Join(ids, ", "))
 }
 
-// choose returns the run that is meant: the one of that process, or the only one that has what
-// is spoken of.
+// choose returns the requested run: that of the process, or the only one for which has is true.
 func choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
 	all = slices.DeleteFunc(all, func(f Found) bool { return pid != 0 && pid != f.PID || !has(f) })
 	const list = "dynmcp ps lists the runs and their servers"

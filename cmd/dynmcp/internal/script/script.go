@@ -86,9 +86,9 @@ func read(ctx context.Context, stdin io.Reader, name string) ([]byte, error) {
 	return source, err
 }
 
-// withScripts returns a config in which scripts may call the tools of these patterns, or if
-// there are none those that it says. Its servers start when they are used, and its results
-// are whole.
+// withScripts returns a config in which scripts may call the tools of these patterns or, if
+// there are none, those that it allows. Its servers start at their first use, and its results
+// are not shortened.
 func withScripts(cfg *schema.Config, tools []string) (*schema.Config, error) {
 	may := cfg.ScriptLimits()
 	for _, pattern := range tools {
@@ -103,7 +103,7 @@ func withScripts(cfg *schema.Config, tools []string) (*schema.Config, error) {
 	return with, nil
 }
 
-// An outcome is what became of a script, as --json prints it.
+// An outcome is the result of a script, for --json.
 type outcome struct {
 	Result  any             `json:"result"`
 	Printed string          `json:"printed,omitempty"`

@@ -50,7 +50,7 @@ Elsewhere it is read from stdin, without the newline at its end.`,
 	Complete: completeSecrets,
 	New: func(*cobra.Command) cli.Run {
 		return func(cmd *cobra.Command, args []string) error {
-			if err := keyring.Offered(); err != nil { // before a person types it
+			if err := keyring.Offered(); err != nil { // before a person types the secret
 				return keyringError(err)
 			}
 			value, err := askSecret(cmd, args[0])
@@ -109,14 +109,14 @@ func completeSecrets(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	names, _ := secretNames() // none, where there is an error
+	names, _ := secretNames() // empty after an error
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // maxSecretBytes is more than any keyring keeps.
 const maxSecretBytes = 64 << 10
 
-// askSecret returns the secret that is typed, unseen, or what stdin has.
+// askSecret returns the secret that is typed without echo, or read from stdin.
 func askSecret(cmd *cobra.Command, name string) (string, error) {
 	var text []byte
 	var err error
@@ -138,8 +138,8 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	return value, nil
 }
 
-// ReadUnseen prompts for a line of a terminal, and reads it without echo, which is off before
-// the prompt is shown. An interrupt ends dynmcp, and gives the terminal its echo back.
+// ReadUnseen prompts for a line of a terminal, and reads it without echo, which is disabled
+// before the prompt is shown. An interrupt ends dynmcp, and restores the echo.
 func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string) ([]byte, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -160,8 +160,8 @@ func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string
 	return term.ReadPassword(fd)
 }
 
-// Set keeps a secret. Its name is listed first: a name without a secret is seen, a
-// secret without a name is not.
+// Set stores a secret. Its name is listed first: a name without a secret is visible, a secret
+// without a name is not.
 func Set(name, value string) error {
 	err := editNames(func(names []string) []string { return append(names, name) })
 	if err != nil {
@@ -194,7 +194,7 @@ func keyringError(err error) error {
 	return hint.With(errors.New("the keyring did not do it"), "%s", secretref.NoKeyring(err))
 }
 
-// openNames opens the list of names, since keyrings cannot list what they keep.
+// openNames opens the list of names, because keyrings cannot list their secrets.
 func openNames() (*editfile.File, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
@@ -211,7 +211,7 @@ func secretNames() ([]string, error) {
 	return slices.DeleteFunc(strings.Fields(string(file.Old)), func(name string) bool { return !secretref.Name().MatchString(name) }), nil
 }
 
-// editNames changes the list of names, which only its owner can read.
+// editNames changes the list of names, which is readable only by its owner.
 func editNames(edit func([]string) []string) error {
 	file, err := openNames()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// NewAggregator is aggregator.New for a config that must not reach itself: the
-// servers it starts know what is served above them. See package selfloop. recordAs has its
-// calls recorded as another config asks for; an error leaves that as it was.
+// NewAggregator is aggregator.New for a config that must not reach itself: its servers are told
+// what is served above them, see package selfloop. recordAs changes the recording of calls to
+// the settings of another config; after an error the settings are unchanged.
 func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, recordAs func(*schema.Config) error, err error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
@@ -47,8 +47,8 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	return agg, recorder.Follow, err
 }
 
-// digestOf stands for what a config starts, wherever it was read from. Secrets
-// have no part in it.
+// digestOf identifies the servers that a config starts, regardless of its file. Secrets are not
+// included.
 func digestOf(cfg *schema.Config) string {
 	h := sha256.New()
 	for _, s := range cfg.Servers {

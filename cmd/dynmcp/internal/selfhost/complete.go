@@ -14,8 +14,8 @@ import (
 // its server.
 const completionWait = 10 * time.Second
 
-// CompleteTools completes names of servers and, after the slash, of the tools of
-// that server, which it starts if it is not known from an earlier run.
+// CompleteTools completes names of servers and, after the slash, of the tools of that server. It
+// starts the server unless its listing is stored.
 func CompleteTools(on *Target) cobra.CompletionFunc {
 	servers := conf.CompleteServers(&on.Flags, "/")
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -33,8 +33,8 @@ func withAdvice(s schema.Server, err error) error {
 // CheckURLHint is the hint for a server that cannot be reached.
 const CheckURLHint = "check its url in the config, the network, and that the server is running"
 
-// commandLine returns the command of a server as it can be typed into a shell of
-// Unix. Its variables, which may be secrets, are left out.
+// commandLine returns the command of a server for a Unix shell, without its variables, which may be
+// secrets.
 func commandLine(s schema.Server) string {
 	line := conf.Endpoint(s)
 	if s.Cwd != "" {
@@ -43,10 +43,10 @@ func commandLine(s schema.Server) string {
 	return line
 }
 
-// An explanation is why a server cannot be used, without its name.
+// An explanation is the reason why a server cannot be used, without its name.
 type explanation struct{ Text, Hint, Stderr string }
 
-// Explain takes apart why a server, which had timeout, did not start.
+// Explain splits the error of a server that did not start; timeout was its time limit.
 func Explain(err error, timeout time.Duration) explanation {
 	why := explanation{Text: err.Error()}
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {

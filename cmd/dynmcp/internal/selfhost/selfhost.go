@@ -1,5 +1,4 @@
-// Package selfhost runs dynmcp with a host of its own in front of it, for the verbs that start
-// servers.
+// Package selfhost runs dynmcp with an in-memory host, for the verbs that start servers.
 package selfhost
 
 import (
@@ -23,26 +22,26 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// recoverInto, deferred at the root of a goroutine, makes its panic an error.
+// recoverInto, deferred at the root of a goroutine, converts its panic to an error.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
 	}
 }
 
-// A Host is dynmcp together with a host of our own in front of it, connected
-// in memory: what a verb shows is what any host would get.
+// A Host is dynmcp together with a host that is connected in memory: a verb shows what any host
+// would get.
 type Host struct {
 	cfg  *schema.Config
 	agg  *aggregator.Aggregator
 	Conn *upstream.Conn // the host's end of the connection
 
 	served   chan struct{} // closed when Serve has returned
-	serveErr error         // what it returned
+	serveErr error         // its result
 }
 
-// maxOwnMessage bounds an answer of our own aggregator. What upstreams send was
-// already checked against their max_message_bytes.
+// maxOwnMessage limits an answer of the aggregator. Messages of upstreams were already checked
+// against their max_message_bytes.
 const maxOwnMessage = 1 << 30
 
 // Start runs dynmcp on cfg and initializes it. close must be called. In
@@ -52,12 +51,12 @@ func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, er
 	return StartWith(ctx, cfg, aggregator.Options{Logger: log})
 }
 
-// StartWith is Start with other options, whose Logger is its log.
+// StartWith is Start with other options, including the Logger.
 func StartWith(ctx context.Context, cfg *schema.Config, options aggregator.Options) (*Host, error) {
 	return StartAs(ctx, cfg, options, hostOptions(options.Logger))
 }
 
-// StartAs is StartWith for a host that is another one than ours.
+// StartAs is StartWith for another host.
 func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.Options) (*Host, error) {
 	if cfg.SingleWrap {
 		if err := checkCommand(cfg.Servers[0]); err != nil {
@@ -84,7 +83,7 @@ func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options
 	return h, nil
 }
 
-// hostOptions are those of our host, which logs notifications if there is a log.
+// hostOptions returns the options of the host, which logs notifications if there is a log.
 func hostOptions(log *slog.Logger) upstream.Options {
 	options := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
 	if log != nil {
@@ -95,7 +94,7 @@ func hostOptions(log *slog.Logger) upstream.Options {
 	return options
 }
 
-// serve serves our host at the other end of its connection.
+// serve serves the host at the other end of its connection.
 func (h *Host) serve(ctx context.Context, far net.Conn) {
 	defer close(h.served)
 	defer far.Close()
@@ -103,8 +102,8 @@ func (h *Host) serve(ctx context.Context, far net.Conn) {
 	h.serveErr = h.agg.Serve(ctx, far, far)
 }
 
-// startError explains a failed handshake. In single-wrap mode it fails because the
-// upstream did, which ends Serve with an error that says more.
+// startError explains a failed handshake. In single-wrap mode it fails because the upstream did,
+// which ends Serve with a more specific error.
 func (h *Host) startError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && h.cfg.SingleWrap {
 		select {
@@ -121,10 +120,10 @@ func (h *Host) startError(ctx context.Context, err error) error {
 	return err
 }
 
-// View is what is known of the servers.
+// View returns the catalogue.
 func (h *Host) View() *catalog.View { return h.agg.View() }
 
-// Status says how the run is.
+// Status returns the status of the run.
 func (h *Host) Status() aggregator.Status { return h.agg.Status() }
 
 // Close ends dynmcp and everything it has started.
@@ -134,8 +133,8 @@ func (h *Host) Close() {
 	<-h.served
 }
 
-// A NotifyFunc is a peer that takes notifications. It refuses requests: our host
-// declares no capability to ask for.
+// A NotifyFunc is a peer that receives notifications. It refuses requests: the host declares no
+// capability for them.
 type NotifyFunc func(method string, params json.RawMessage)
 
 // Notify implements transports.Peer.

@@ -15,25 +15,25 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Target is what the verbs that start servers work on: a config file, or one
-// server whose command follows "--".
+// A Target is the subject of a verb that starts servers: a config file, or one server whose
+// command follows "--".
 type Target struct {
 	conf.Flags
 	verbose bool
-	Stored  bool // servers that are known from an earlier run need not be started
+	Stored  bool // servers with a stored listing need not be started
 
-	// About returns the servers that the words of a verb are about, whose secrets alone are
-	// looked up; nil is all. It may be nil.
+	// About returns the servers that the words of a verb refer to. Only their secrets are
+	// resolved; nil is all. It may be nil.
 	About func(words []string) []string
 
-	// Set when the verb runs.
+	// Set by Load.
 	Cfg         *schema.Config
 	Out, ErrOut *terminal.Writer
 	Log         *slog.Logger // nil is silent
 }
 
-// Run adds the flags of a target to the command of a verb, and returns what runs it. verb
-// gets the words before "--", and a context that ends when the user interrupts.
+// Run adds the flags of a target to the command of a verb, and returns the function that runs
+// it. verb gets the words before "--", and a context that ends when the user interrupts.
 func (t *Target) Run(cmd *cobra.Command, verb func(ctx context.Context, args []string) error) cli.Run {
 	t.Add(cmd)
 	return func(cmd *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ func (t *Target) Load(ctx context.Context, cmd *cobra.Command, args []string) (w
 	return args, err
 }
 
-// OfTools is for About: the server of the first word, if that is like server/tool.
+// OfTools is an About function: the server of the first word, if that has the form server/tool.
 func OfTools(words []string) (servers []string) {
 	if len(words) > 0 && strings.Contains(words[0], "/") {
 		return OfServers(words[:1])
@@ -76,7 +76,7 @@ func OfTools(words []string) (servers []string) {
 	return nil
 }
 
-// OfServers is for About: the words that are servers, or tools of theirs.
+// OfServers is an About function: the servers in the words, including those of tools.
 func OfServers(words []string) (servers []string) {
 	for _, word := range words {
 		server, _, _ := strings.Cut(word, "/")
@@ -85,8 +85,7 @@ func OfServers(words []string) (servers []string) {
 	return servers
 }
 
-// Start starts servers of the config and nothing else. close must be called,
-// unless there is an error.
+// Start starts only the given servers of the config. The Host must be closed.
 func (t *Target) Start(ctx context.Context, servers ...string) (h *Host, failed map[string]error, err error) {
 	if !t.Cfg.SingleWrap {
 		if h, err = Start(ctx, OnlyServers(t.Cfg, servers...), t.Log); err != nil {
@@ -110,8 +109,7 @@ func (t *Target) Start(ctx context.Context, servers ...string) (h *Host, failed 
 	return h, h.Load(ctx, ready, servers...), nil
 }
 
-// OnlyServers returns cfg with these servers alone, all of them lazy: a verb
-// starts the servers it is about and no other.
+// OnlyServers returns cfg with only these servers, all of them lazy: a verb starts no others.
 func OnlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 	only := *cfg
 	only.Expose = []string{schema.ExposeDiscover}
@@ -128,7 +126,7 @@ func OnlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 	return &only
 }
 
-// AddServerFlag adds --server, which narrows a verb that starts all servers.
+// AddServerFlag adds --server, which limits a verb that starts all servers to one.
 func (t *Target) AddServerFlag(cmd *cobra.Command, only *string) {
 	cmd.Flags().StringVar(only, "server", "", "start and ask only this `server`")
 	t.About = func([]string) []string {
@@ -137,14 +135,12 @@ func (t *Target) AddServerFlag(cmd *cobra.Command, only *string) {
 		}
 		return []string{*only}
 	}
-	// The error is about a flag that does not exist.
+	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("server", conf.CompleteServers(&t.Flags, ""))
 }
 
-// StartSome starts the server of that name, or all where it is empty, but those that
-// need not be. Those that
-// cannot be started are reported on stderr; that none can is an error. close must
-// be called, unless there is an error.
+// StartSome starts the named server, or if the name is empty all that need to be started.
+// Servers that fail are reported on stderr; it is an error if all fail. The Host must be closed.
 func (t *Target) StartSome(ctx context.Context, only string) (*Host, error) {
 	servers := conf.Wanted(t.Cfg)
 	if only != "" {
@@ -169,8 +165,8 @@ func (t *Target) StartSome(ctx context.Context, only string) (*Host, error) {
 	return h, nil
 }
 
-// ReportLeftOut says on stderr which servers could not be started. It is an error
-// if none could. Why is said where one was asked for, and by test.
+// ReportLeftOut reports on stderr which servers failed. It is an error if all did. The reasons
+// are shown for a single server, and by test.
 func (t *Target) ReportLeftOut(failed map[string]error, servers []schema.Server) error {
 	var left []string
 	for _, s := range servers {

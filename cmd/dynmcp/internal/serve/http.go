@@ -30,8 +30,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// newLoopGateway returns how a run over HTTP recognizes its own requests: its own marks or,
-// in a cluster, those of all replicas. keys are those of the cluster, nil without one.
+// newLoopGateway returns the gateway that recognizes the run's own requests: by its own marks
+// or, in a cluster, by those of all replicas. keys are those of the cluster, nil without one.
 func newLoopGateway(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
 	if keys == nil {
 		return selfloop.NewGateway(cfg.Path, rand.Text()), nil
@@ -43,8 +43,7 @@ func newLoopGateway(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, err
 	return selfloop.NewGateway(cfg.Path, string(secrets[0])), nil
 }
 
-// httpFlags say how a run is reached over HTTP, where the config's gateway says
-// something else or nothing.
+// httpFlags configure the HTTP listener, overriding the config's gateway.
 type httpFlags struct {
 	address string
 	token   string
@@ -61,7 +60,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow --http to be an address that other machines reach, which takes a token")
 }
 
-// An httpListener serves hosts over HTTP, and as a replica also the other replicas.
+// An httpListener serves hosts over HTTP, and in a cluster the other replicas.
 type httpListener struct {
 	httpFlags
 	cfg     *schema.Config
@@ -93,8 +92,7 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 	return nil
 }
 
-// joinCluster makes the run a member of the cluster, and sets the options of its
-// aggregator.
+// joinCluster makes the run a member of the cluster, and sets the options of its aggregator.
 func joinCluster(ctx context.Context, member *replica.Replica, options *aggregator.Options) error {
 	if err := member.Join(ctx); err != nil {
 		return err
@@ -141,8 +139,8 @@ func (l *httpListener) isLoopback() bool {
 	return ok && at.IP.IsLoopback()
 }
 
-// isLocal reports whether only users of this machine reach the gateway, without a token:
-// then it serves nobody on behalf of others, as a proxy would.
+// isLocal reports whether only users of this machine can reach the gateway, without a token:
+// then it does not act on behalf of others, as a proxy would.
 func (l *httpListener) isLocal() bool {
 	return l.isLoopback() && l.token == "" && len(l.cfg.Gateway.Issuers) == 0
 }
@@ -156,7 +154,7 @@ func (l *httpListener) close() {
 func (l *httpListener) serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	g := l.gateway(agg)
 	if l.replica != nil {
-		defer l.replica.Serve(agg, g)() // after it has drained
+		defer l.replica.Serve(agg, g)() // after draining
 		var draining sync.WaitGroup
 		defer draining.Wait()
 		ctx, cancel := context.WithCancel(ctx)
@@ -206,7 +204,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 // openSessions sets how sessions with hosts are opened.
 func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway.Options) {
 	local := l.isLocal()
-	// Of several users nobody is the one who runs us, whatever they reach us by.
+	// With several users, none of them counts as the user who runs dynmcp.
 	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0
 	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
 		return agg.Open(edge, aggregator.Guest{User: user, Holder: edge.Holder(), Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
@@ -216,7 +214,7 @@ func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway
 	}
 }
 
-// allowedHosts are the names that a host may call us by, among them that of the address.
+// allowedHosts returns the accepted Host names, including that of the address.
 func (l *httpListener) allowedHosts() []string {
 	allowed := l.cfg.Gateway.AllowedHosts
 	if name, _, err := net.SplitHostPort(l.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
@@ -225,7 +223,7 @@ func (l *httpListener) allowedHosts() []string {
 	return allowed
 }
 
-// url is where hosts reach the run.
+// url returns the address for hosts.
 func (l *httpListener) url() string {
 	scheme := "http://"
 	if l.cert != "" {
@@ -234,7 +232,7 @@ func (l *httpListener) url() string {
 	return scheme + l.ln.Addr().String() + "/mcp"
 }
 
-// healthOf returns what a gateway says of a server's connection.
+// healthOf returns the health of a server's connection.
 func healthOf(agg *aggregator.Aggregator, server string) (health gateway.Health, offered bool) {
 	if name, ok := strings.CutPrefix(server, aggregator.ProfilePrefix); ok {
 		return gateway.Health{Status: "no subprocess"}, agg.Directory().HasProfile(name)

@@ -18,8 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
-// A pageListener serves the page that shows what a run does, if it has an address. It has
-// the metrics of the run, and sends traces if the environment asks for them.
+// A pageListener serves the debug page, if it has an address. It holds the metrics of the run,
+// and sends traces if the environment requests them.
 type pageListener struct {
 	*monitor.Monitor
 	address string          // "" is no page
@@ -31,8 +31,7 @@ type pageListener struct {
 	ln net.Listener // nil before open and without an address
 }
 
-// newPage returns the page at an address. replica is the name of this one, "" without a
-// cluster.
+// newPage returns the page at an address. replica is the name of this replica, "" without a cluster.
 func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
 	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
 	options := monitor.Options{Version: cli.Version, Replica: replica, Redact: func(text string) string {
@@ -84,7 +83,7 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 	return nil
 }
 
-// handler serves the page of what happens and, to those who have the token, that of dynmcp ui.
+// handler serves the debug page and, to those who have the token, that of dynmcp ui.
 func (p *pageListener) handler() http.Handler {
 	if p.token == "" || p.ui == schema.UIOff {
 		return p.Handler()

@@ -1,5 +1,4 @@
-// Package serve has the verb serve: a run that many hosts share, and the listeners that it is
-// reached by.
+// Package serve has the verb serve: a run that many hosts share, and its listeners.
 package serve
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// serveFlags say where a run that serves many hosts is reached.
+// serveFlags configure a run that serves many hosts.
 type serveFlags struct {
 	run.Flags
 	httpFlags
@@ -34,11 +33,10 @@ type serveFlags struct {
 	debug   string // address of the page
 	socket  string
 	idle    time.Duration
-	inherit bool // dynmcp connect has started it
-	orphan  bool // it starts itself again, as a child of init
+	inherit bool // started by dynmcp connect
+	orphan  bool // it restarts itself, as a child of init
 }
 
-// serveCommand serves many hosts from one run.
 // Verb serves many hosts from one run.
 var Verb = cli.Verb{
 	Use:   "serve [--http ADDRESS] [--socket PATH]",
@@ -111,7 +109,7 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil // a signal asked for that
+		return nil // requested by a signal
 	case err != nil:
 		return err
 	}
@@ -165,8 +163,8 @@ func (s *server) load(ctx context.Context) (err error) {
 	return err
 }
 
-// open opens the listeners. HTTP is the last: balancers then connect to a replica that
-// has joined.
+// open opens the listeners. HTTP is the last, so that load balancers connect only to a replica that has
+// joined.
 func (s *server) open(ctx context.Context) error {
 	web := &httpListener{httpFlags: s.flags.httpFlags, cfg: s.cfg, replica: s.replica, log: s.log}
 	if web.address == "" && (s.flags.socket == "" || s.replica != nil) {

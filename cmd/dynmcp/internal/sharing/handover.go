@@ -11,9 +11,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// lost returns what the host is sent when a run has ended: answers to the requests that
-// it may have begun, and cancellations of its own. What is unsent, and what may be sent
-// again, goes to the next run.
+// lost returns the lines for the host after its run has ended: answers to the requests that the
+// run may have begun, and cancellations of the run's own. Unsent requests, and those that may be
+// repeated, go to the next run.
 func (s *session) lost(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func requestsOf(lines []byte) map[string]bool {
 	return ids
 }
 
-// fail returns the answers to all requests that wait for one, because no run will answer.
+// fail returns the answers to all pending requests, because no run will answer.
 func (s *session) fail(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	s.mu.Lock()
@@ -77,9 +77,9 @@ func appendFailure(lines []byte, id string, outcome transports.Outcome) []byte {
 	return append(lines, '\n')
 }
 
-// replay returns what the next run is sent first: requests that give it the state of the
-// host, and those of the host that may be sent again and that the last run has not
-// answered, unless they are unsent.
+// replay returns the first lines for the next run: requests that restore the state of the host,
+// and repeatable requests of the host that the last run has not answered, unless they are
+// unsent.
 func (s *session) replay(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	s.mu.Lock()
@@ -111,8 +111,7 @@ func (s *session) replay(unsent []byte) (lines []byte) {
 	return lines
 }
 
-// relistenLocked returns the requests that wait for the run, but those that are sent later, in
-// the order in which they came.
+// relistenLocked returns the pending requests, except those that are sent later, in order of arrival.
 func (s *session) relistenLocked(later map[string]bool) (again []request) {
 	for id, r := range s.pending {
 		if r.message.Method != "" && id != string(s.initialize.ID) && !later[id] {
@@ -124,9 +123,8 @@ func (s *session) relistenLocked(later map[string]bool) (again []request) {
 	return again
 }
 
-// restoredLocked takes the answer to a request with which a run was given the state of the
-// host. Once the run has it, all lists may have changed, and so may each resource that the
-// host is subscribed to.
+// restoredLocked handles the answer to a request that restores the state of the host. After the
+// restoration, all lists and all subscribed resources may have changed.
 func (s *session) restoredLocked(m wire.Message, lines []byte) ([]byte, error) {
 	uri := s.replayed[string(m.ID)]
 	delete(s.replayed, string(m.ID))
@@ -152,7 +150,7 @@ func (s *session) restoredLocked(m wire.Message, lines []byte) ([]byte, error) {
 	return appendChanges(lines, changes, nil), nil
 }
 
-// listKinds are the lists of whose changes a host is notified.
+// listKinds are the lists with change notifications.
 var listKinds = []string{"tools", "prompts", "resources"}
 
 // appendChanges appends the notifications that a host wants, as if all had changed, on the

@@ -16,19 +16,18 @@ import (
 // A link is a connection to a run.
 type link struct {
 	conn    *net.UnixConn
-	in      *wire.Reader // what the run sends
+	in      *wire.Reader // from the run
 	version string       // of the run
 	since   time.Time
 }
 
-// maxFromRun is the longest message of a run that is passed on. What it sends is bounded
-// by its own limits, which are lower.
+// maxFromRun is the longest message of a run that is forwarded. The run's own limits are lower.
 const maxFromRun = 1 << 30
 
-// errAbsent says that nobody serves on a socket, or not any more.
+// errAbsent means that no run serves a socket any more.
 var errAbsent = errors.New("no dynmcp serves there")
 
-// isAbsent reports whether a run has to be started, or waited for.
+// isAbsent reports whether a run must be started, or waited for.
 func isAbsent(err error) bool {
 	return errors.Is(err, errAbsent) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
 }
@@ -51,8 +50,7 @@ func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// dialSocket connects to the run that serves on a socket, and waits until it has
-// admitted us.
+// dialSocket connects to the run on a socket, and waits until it has accepted the client.
 func dialSocket(ctx context.Context, path string) (*link, error) {
 	conn, err := connect(ctx, path)
 	if err != nil {
@@ -68,7 +66,7 @@ func dialSocket(ctx context.Context, path string) (*link, error) {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
-		err = errAbsent // it ends
+		err = errAbsent // the run is ending
 	case err == nil && m.Method != ready:
 		err = fmt.Errorf("%s is served by another program", path)
 	}

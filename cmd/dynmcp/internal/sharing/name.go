@@ -20,13 +20,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Hosts share a run if its servers would be the same as those of a run of their own. So
-// the name of its socket stands for what a server sees: the config, the programs that it
-// names, and the variables that it, dynmcp and requests depend on. PATH as such is not
-// part of it: hosts put directories of their own in front, one of a random name for each
-// session.
+// Hosts share a run if its servers would be the same as those of a run of their own. So the name
+// of its socket is derived from everything that affects a server: the config, its programs, and
+// the variables that it, dynmcp and requests depend on. PATH itself is excluded: hosts prepend
+// directories of their own, one of a random name for each session.
 
-// proxies are the variables by which servers over HTTP are reached.
+// proxies are the proxy variables for servers over HTTP.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
 // userDirs are the directories of the user's files, below HOME where they are not set.
@@ -34,8 +33,8 @@ var userDirs = map[string]string{
 	"XDG_CACHE_HOME": ".cache", "XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state",
 }
 
-// sharedSocket returns the path of the socket that hosts share which would start the
-// same: that of a run that lives, wherever it was put, or of one to be started.
+// sharedSocket returns the path of the shared socket for an equal run: that of a live run, in
+// any directory, or of one to start.
 func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 	name, err := c.sharedName(ctx)
 	if err != nil {
@@ -58,8 +57,7 @@ func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 	return filepath.Join(dirs[0], name), MakePrivate(dirs[0])
 }
 
-// sharedName returns the name of the socket of the run that the config and the
-// environment ask for.
+// sharedName returns the name of the socket for the config and the environment.
 func (c *Client) sharedName(ctx context.Context) (string, error) {
 	cfg, err := c.Load(ctx)
 	if err != nil {
@@ -104,8 +102,8 @@ func readNamed(ctx context.Context, names io.Writer, paths []string) (text []byt
 	return text, nil
 }
 
-// environmentOf returns what of the environment a run depends on whose config has this
-// text, sorted. Servers find programs by path.
+// environmentOf returns the variables that a run depends on if its config has this text, sorted.
+// path is used to find programs.
 func environmentOf(text []byte, path string) (variables []string) {
 	home := os.Getenv("HOME")
 	for name, dir := range userDirs {
@@ -127,8 +125,7 @@ func environmentOf(text []byte, path string) (variables []string) {
 	return variables
 }
 
-// mentions reports whether a text has a word in it, as ${NAME} or however else configs
-// refer to a variable.
+// mentions reports whether a text contains a word, as ${NAME} or in any other reference to a variable.
 func mentions(text []byte, word string) bool {
 	isPart := func(b byte) bool {
 		return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
@@ -146,8 +143,8 @@ func mentions(text []byte, word string) bool {
 	}
 }
 
-// programs returns the files of the programs that a config's servers are, sorted. One
-// that is not found is there by its name: it may be installed later.
+// programs returns the program files of a config's servers, sorted. A missing one is included by
+// name: it may be installed later.
 func programs(cfg *schema.Config) (found []string) {
 	for _, s := range cfg.Servers {
 		if s.Disabled || s.Transport != schema.Stdio {
@@ -170,8 +167,8 @@ func programs(cfg *schema.Config) (found []string) {
 	return slices.Compact(found)
 }
 
-// interpreter returns the program that a script leaves env to find, as npx does, "" where
-// a file is no such script.
+// interpreter returns the interpreter that a script finds through env, as npx does, "" if a file
+// is not such a script.
 func interpreter(path string) string {
 	head, err := regular.Head(context.Background(), path, 256)
 	if err != nil {
@@ -189,8 +186,8 @@ func interpreter(path string) string {
 	return words[1]
 }
 
-// sharedPath returns PATH without the directories of one host alone: those for temporary
-// files, unless one of the programs is there.
+// sharedPath returns PATH without the directories of a single host: temporary ones, unless one
+// of the programs is there.
 func sharedPath(programs []string) string {
 	var kept []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -201,8 +198,8 @@ func sharedPath(programs []string) string {
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
-// isTemporary reports whether a directory is below one for temporary files, the system's
-// or a program's own.
+// isTemporary reports whether a directory is below one for temporary files, of the system or of
+// a program.
 func isTemporary(dir string) bool {
 	if below, err := filepath.Rel(os.TempDir(), dir); err == nil && filepath.IsLocal(below) {
 		return true
@@ -211,9 +208,8 @@ func isTemporary(dir string) bool {
 	return slices.Contains(parts, "tmp") || slices.Contains(parts, "temp")
 }
 
-// RuntimeDirs returns the directories that may have sockets of this user in them: first
-// the one for those that we make, last the one that hosts find which keep
-// XDG_RUNTIME_DIR from us.
+// RuntimeDirs returns the directories that may contain sockets of this user: first the one for
+// new sockets, last the one that hosts without XDG_RUNTIME_DIR use.
 func RuntimeDirs() []string {
 	known := filepath.Join(os.TempDir(), fmt.Sprintf("dynmcp-%d", os.Getuid()))
 	if system := fmt.Sprintf("/run/user/%d", os.Getuid()); CheckPrivate(system) == nil {
@@ -226,7 +222,7 @@ func RuntimeDirs() []string {
 	return []string{own, known}
 }
 
-// MakePrivate makes a directory of this user's sockets, where nobody else can put any.
+// MakePrivate creates a directory for this user's sockets, writable by nobody else.
 func MakePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return hint.With(err, "name a socket with --socket")
@@ -234,8 +230,8 @@ func MakePrivate(dir string) error {
 	return CheckPrivate(dir)
 }
 
-// announceSocket has hosts find a socket that do not know of its directory. Those that
-// cannot start a run of their own.
+// announceSocket links a socket for hosts that do not know its directory, and therefore cannot
+// start a run themselves.
 func announceSocket(path string) {
 	dirs := RuntimeDirs()
 	known := dirs[len(dirs)-1]

@@ -4,5 +4,5 @@ package sharing
 
 import "errors"
 
-// peerUser fails: then nobody is admitted.
+// peerUser fails, so that nobody is accepted.
 func peerUser(int) (int, error) { return -1, errors.New("dynmcp cannot ask this system") }

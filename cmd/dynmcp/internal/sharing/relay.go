@@ -14,20 +14,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A run that ends is replaced at once, and after a pause if the one before did not live
-// for long: each pause is twice as long as the last. After maxLosses in a row the relay ends.
+// A run that ends is replaced at once, or after a pause if the previous one was short-lived:
+// each pause is twice as long as the last. After maxLosses in a row the relay ends.
 const (
 	maxLosses  = 6
 	lossPause  = 100 * time.Millisecond
 	steadyTime = time.Minute
 )
 
-// A relay passes messages between a host's streams and the run that serves it, as they
-// come. If the run ends before the host does, the relay connects to another one, sends it
-// what it has to know of the host, and goes on with what was not sent.
+// A relay forwards messages between a host's streams and its run, in order. If the run ends
+// before the host does, the relay connects to another one, restores the state of the host, and
+// continues with the unsent messages.
 //
-// Three goroutines work for it. One reads the host, as long as the process lives. With
-// each run, one sends and one receives: the latter is that of run.
+// It uses three goroutines. One reads the host, as long as the process lives. Per run, one sends
+// and one receives; the latter is the goroutine of run.
 type relay struct {
 	dial func(ctx context.Context) (*link, error)
 	log  *slog.Logger
@@ -35,14 +35,13 @@ type relay struct {
 	session *session
 	lines   chan []byte // whole lines of the host, closed at its end
 
-	// Of the goroutine that sends, and between two runs of that of run.
+	// Of the sending goroutine, and between two runs of the goroutine of run.
 	unsent []byte // lines of the host
-	ended  bool   // the host says nothing more
+	ended  bool   // the host sends nothing more
 }
 
-// run passes on messages until the run has no more although it lives, which is when the
-// host has closed its end and has its answers, or ctx has ended. Then err is nil, and so
-// it is when the host does not read any more.
+// run forwards messages until a live run has no more, because the host has closed its end and
+// has its answers, or ctx has ended. Then err is nil, as it is when the host no longer reads.
 func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	r.lines, r.session = make(chan []byte), newSession()
 	done := make(chan struct{})
@@ -54,7 +53,7 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		if lost == nil {
 			var failed error
 			if lost, failed = r.serve(ctx, l, replay, out); failed != nil {
-				return nil // the host does not read any more, and knows why
+				return nil // the host no longer reads, and knows why
 			}
 			if time.Since(l.since) >= steadyTime {
 				losses = 0
@@ -89,7 +88,7 @@ func pauseAfter(ctx context.Context, losses int) {
 	}
 }
 
-// isOver reports whether nothing of the host is to be sent any more.
+// isOver reports whether nothing of the host is left to send.
 func (r *relay) isOver() bool {
 	if len(r.unsent) == 0 && !r.ended {
 		select {
@@ -101,8 +100,8 @@ func (r *relay) isOver() bool {
 	return len(r.unsent) == 0 && r.ended
 }
 
-// serve passes on messages over a link, after those that tell a run what it has missed.
-// lost is why there are no more; failed is the error of the host's stream.
+// serve forwards messages over a link, after the replayed ones. lost is the reason for its end;
+// failed is the error of the host's stream.
 func (r *relay) serve(ctx context.Context, l *link, replay []byte, out io.Writer) (lost, failed error) {
 	gone, sent := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -122,15 +121,15 @@ func (r *relay) serve(ctx context.Context, l *link, replay []byte, out io.Writer
 	return r.receive(l.in, out)
 }
 
-// maxLine is the longest line of the host that is kept whole. The run refuses longer
-// ones, for which their beginning is enough.
+// maxLine is the longest line of the host that is kept whole. The run refuses longer ones, for
+// which the beginning is sufficient.
 const maxLine = 64 << 20
 
-// read hands on the lines of the host, all that one read brings at once. It ends with the
-// host's stream or with the process: nothing can interrupt it.
+// read passes on the lines of the host, all of one read at once. It ends with the host's stream
+// or with the process: it cannot be interrupted.
 func (r *relay) read(in io.Reader, done <-chan struct{}) {
 	defer close(r.lines)
-	var begun []byte // a line whose end has not come
+	var begun []byte // an incomplete line
 	chunk := make([]byte, 64<<10)
 	for {
 		n, err := in.Read(chunk)
@@ -164,8 +163,7 @@ func restOfLine(text []byte) int {
 	return len(text)
 }
 
-// send sends a run what the host says, and reports whether that was all. What could not
-// be sent is kept.
+// send sends the host's lines to a run, and reports whether that was all. Unsent ones are kept.
 func (r *relay) send(conn *net.UnixConn, replay []byte, gone <-chan struct{}) (all bool) {
 	if len(replay) > 0 {
 		if _, err := conn.Write(replay); err != nil {
@@ -193,8 +191,8 @@ func (r *relay) send(conn *net.UnixConn, replay []byte, gone <-chan struct{}) (a
 // maxCollected is how much of a run's messages is collected before it is written.
 const maxCollected = 64 << 10
 
-// receive passes on what the run sends: whole lines, and what one read brought in one
-// write. lost is why there are no more; failed is the error of the host's stream.
+// receive forwards the run's messages: whole lines, with one write per read. lost is the reason
+// for its end; failed is the error of the host's stream.
 func (r *relay) receive(in *wire.Reader, out io.Writer) (lost, failed error) {
 	var lines []byte
 	flush := func() {
@@ -213,7 +211,7 @@ func (r *relay) receive(in *wire.Reader, out io.Writer) (lost, failed error) {
 		switch {
 		case failed != nil:
 			return nil, failed
-		case errors.As(err, &fault): // the beginning of a line that the end cut off
+		case errors.As(err, &fault): // the beginning of a truncated last line
 			continue
 		case err == nil:
 			lines, err = r.session.received(m, lines)

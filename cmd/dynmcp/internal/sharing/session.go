@@ -10,39 +10,38 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A session is what a relay keeps of the MCP session of its host, which outlives the runs
-// that serve it: the requests that wait for an answer, the ids that a next run may use
-// again, and the state that handover.go gives to that run. One goroutine sends and one
-// receives.
+// A session is the state of a host's MCP session, which outlives its runs: the pending requests,
+// the ids that a next run may reuse, and the state that handover.go restores. One goroutine
+// sends and one receives.
 type session struct {
 	mu      sync.Mutex
 	pending map[string]request // requests of the host, by their ids
 	last    int                // number of the last of them
-	asked   map[string][]byte  // requests of the run: its ids, by those that the host knows
-	runs    int                // that have ended
+	asked   map[string][]byte  // requests of the run: its ids, by the host's ids
+	runs    int                // ended runs
 
-	// The state that a run keeps of the host.
+	// The state of the host in a run.
 	initialize  wire.Message            // the request
 	result      []byte                  // its result, nil before it has one
 	initialized bool                    // the notification
 	level       wire.Message            // the last logging/setLevel request
 	subscribed  map[string]wire.Message // resources/subscribe requests, by their URIs
 
-	// The requests with which a run is given that state, until it has answered.
+	// The requests that restore that state in a run, until it has answered.
 	replayed    map[string][]byte // their ids, with the URI that each subscribes to, nil for none
-	greeting    string            // the id of the one that initializes
-	relistening map[string]bool   // ids of subscriptions/listen requests that were sent again
+	greeting    string            // the id of the initialize request
+	relistening map[string]bool   // ids of repeated subscriptions/listen requests
 }
 
-// A request is one of the host that waits for its answer.
+// A request is a pending request of the host.
 type request struct {
-	number  int          // requests are sent again in the order in which they came
-	message wire.Message // of one that may be sent again, else empty
-	acked   bool         // it is a subscription that has begun
+	number  int          // requests are repeated in order of arrival
+	message wire.Message // if it may be repeated, otherwise empty
+	acked   bool         // a subscription that has begun
 }
 
-// repeatable are the requests that may be sent again although a run may have seen them:
-// they run nothing, and what they change is on that run alone.
+// repeatable are the requests that may be repeated although a run may have seen them: they run
+// nothing, and change only that run.
 var repeatable = map[string]bool{
 	"initialize": true, "server/discover": true, "ping": true, "logging/setLevel": true,
 	"tools/list": true, "prompts/list": true, "resources/list": true, "resources/templates/list": true,
@@ -56,7 +55,7 @@ func newSession() *session {
 	}
 }
 
-// send sends lines of the host, and returns those of which the run has not all.
+// send sends lines of the host, and returns those that the run does not have completely.
 func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	type piece struct {
 		message wire.Message
@@ -67,7 +66,7 @@ func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	var out net.Buffers
 	from, end := 0, int64(0)
 	for line := range bytes.Lines(lines) {
-		m, _ := wire.Parse(bytes.TrimSpace(line)) // what is broken the run refuses
+		m, _ := wire.Parse(bytes.TrimSpace(line)) // the run refuses invalid lines
 		out = append(out, s.sending(line, m))
 		end += int64(len(out[len(out)-1]))
 		pieces = append(pieces, piece{m, from, end})
@@ -75,7 +74,7 @@ func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	}
 	n, err := out.WriteTo(to)
 	for _, p := range pieces {
-		if err != nil && n+1 < p.end { // a line without its end may be read
+		if err != nil && n+1 < p.end { // a line without its newline may already be read
 			return lines[p.from:]
 		}
 		s.sent(p.message)
@@ -83,7 +82,7 @@ func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	return nil
 }
 
-// sending notes a line before it is sent, and returns it as the run is to see it.
+// sending records a line before it is sent, and returns it in the form for the run.
 func (s *session) sending(line []byte, m wire.Message) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 		}
 	case m.IsRequest():
 		s.addLocked(m, repeatable[m.Method])
-		if m.Method == "initialize" && s.result == nil { // the result may be received before sent is called
+		if m.Method == "initialize" && s.result == nil { // the result may arrive before sent is called
 			s.initialize = m.Own()
 		}
 	case m.Method == "notifications/cancelled":
@@ -105,7 +104,7 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 		id, known := s.asked[string(m.ID)]
 		delete(s.asked, string(m.ID))
 		switch {
-		case !known: // a run that has ended asked, or this one takes its question back
+		case !known: // an ended run asked, or this one cancelled its request
 			return nil
 		case !bytes.Equal(id, m.ID):
 			return append(wire.Set(bytes.TrimSpace(line), "id", id), '\n')
@@ -116,8 +115,7 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 
 func isBatch(line []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(line), []byte{'['}) }
 
-// addLocked adds a request of the host to those that wait for an answer. It may come
-// again, when it was unsent.
+// addLocked adds a request of the host to the pending ones. An unsent request is added again.
 func (s *session) addLocked(m wire.Message, again bool) {
 	r, known := s.pending[string(m.ID)]
 	if !known {
@@ -130,7 +128,7 @@ func (s *session) addLocked(m wire.Message, again bool) {
 	s.pending[string(m.ID)] = r
 }
 
-// sent notes what a run now knows of the host.
+// sent records the state that a run now has.
 func (s *session) sent(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +144,7 @@ func (s *session) sent(m wire.Message) {
 	}
 }
 
-// received appends to lines what the host gets of a message of the run.
+// received appends the host's form of a message of the run to lines.
 func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +180,7 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	return append(append(lines, raw...), '\n'), nil
 }
 
-// batchAnsweredLocked notes which requests the answers of a batch are to.
+// batchAnsweredLocked records the requests that a batch answers.
 func (s *session) batchAnsweredLocked(batch []byte) {
 	for element := range wire.Elements(batch) {
 		if m, err := wire.Parse(element); err == nil && m.Method == "" {
@@ -191,8 +189,7 @@ func (s *session) batchAnsweredLocked(batch []byte) {
 	}
 }
 
-// hostIDLocked returns the id under which the host knows a request of the run: runs use
-// the same ones.
+// hostIDLocked returns the host's id for a request of the run, because different runs use the same ids.
 func (s *session) hostIDLocked(id []byte) []byte {
 	if s.runs == 0 {
 		return id
@@ -200,8 +197,8 @@ func (s *session) hostIDLocked(id []byte) []byte {
 	return wire.Quote(fmt.Sprintf("dynmcp-%d-%s", s.runs, id))
 }
 
-// acknowledgedLocked notes that a subscription has begun, and reports whether the host
-// knows of that from an earlier run.
+// acknowledgedLocked records that a subscription has begun, and reports whether the host knows
+// that from an earlier run.
 func (s *session) acknowledgedLocked(id []byte) (known bool) {
 	r, waits := s.pending[string(id)]
 	known = r.acked && s.relistening[string(id)]

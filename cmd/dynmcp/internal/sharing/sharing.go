@@ -1,5 +1,5 @@
-// Package sharing lets the hosts of one user share a run of dynmcp. The run serves a
-// unix [Socket]; a [Client] relays each host's stdin and stdout to it.
+// Package sharing lets the hosts of one user share a run of dynmcp. The run serves a unix
+// [Socket]; a [Client] relays each host's stdin and stdout to it.
 //
 // A client finds the socket by a name that stands for the config and the environment
 // (name.go) and starts the run if needed (start.go). If the run ends before the
@@ -18,14 +18,14 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// The times that connecting may take.
+// Time limits for connecting.
 const (
-	maxConnect   = 60 * time.Second      // until there is a run and it has admitted us
-	maxReturn    = 5 * time.Second       // until another starts the run that it had started on a socket by name
-	connectPause = 10 * time.Millisecond // while another starts it
+	maxConnect   = 60 * time.Second      // until there is a run and it has accepted the client
+	maxReturn    = 5 * time.Second       // until another client restarts its run on a named socket
+	connectPause = 10 * time.Millisecond // while another client starts it
 )
 
-// Run relays a host's streams until the host ends, or ctx, or no run serves it any more.
+// Run relays a host's streams until the host ends, or ctx, or no run can serve it.
 func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	path, err := c.path(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Client) connect(ctx context.Context, path string, patience time.Duratio
 				return nil, err
 			}
 		}
-		select { // for who starts it, or for one that ends
+		select { // another client starts it, or it is ending
 		case <-time.After(connectPause):
 		case <-ctx.Done():
 			return nil, hint.With(fmt.Errorf("%s is held by a dynmcp that admits nobody", path), "see %s.log; fuser %s.lock names its process", path, path)

@@ -18,30 +18,29 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Socket is the unix socket on which hosts of one user are served. The run that serves
-// it holds a lock on a file beside it. Without a holder, the socket is left over from a
-// run that was killed.
+// A Socket is the unix socket for hosts of one user. Its run holds a lock on a file beside it.
+// Without a holder, the socket is left over from a killed run.
 type Socket struct {
 	path    string
 	version string        // of this program
-	idle    time.Duration // end when no host was there for this long; 0 is never
+	idle    time.Duration // end when no host was connected for this long; 0 is never
 	lock    *os.File
-	program fs.FileInfo // that we run, nil if it is not known
-	ready   *os.File    // is told that hosts are admitted, nil for none
+	program fs.FileInfo // of this process, nil if unknown
+	ready   *os.File    // notified when hosts are accepted, may be nil
 	log     *slog.Logger
 
 	mu       sync.Mutex
 	listener *net.UnixListener
 	file     fs.FileInfo // of the socket
 	hosts    int
-	served   int       // hosts so far
-	since    time.Time // when there were none
+	served   int       // total
+	since    time.Time // when the last one left
 	closing  bool      // hosts are refused
 
 	once sync.Once // of Close
 }
 
-// maxSocketPath is what all systems take: 104 bytes on macOS, with the last for a zero.
+// maxSocketPath is the limit on all systems: 104 bytes on macOS, including a final zero.
 const maxSocketPath = 103
 
 func CheckSocketPath(path string) error {
@@ -51,15 +50,15 @@ func CheckSocketPath(path string) error {
 	return nil
 }
 
-// Options say how a socket is served.
+// Options configure a Socket.
 type Options struct {
-	Idle    time.Duration // end when no host was there for this long; 0 is never
-	Inherit bool          // a [Client] has started this process and passes it the lock
+	Idle    time.Duration // end when no host was connected for this long; 0 is never
+	Inherit bool          // a [Client] started this process and passes it the lock
 	Version string        // of this program
 	Log     *slog.Logger
 }
 
-// Listen makes the socket. The caller must call Close.
+// Listen creates the socket. The caller must call Close.
 func Listen(path string, opts Options) (*Socket, error) {
 	err := CheckSocketPath(path)
 	if err != nil {
@@ -82,7 +81,7 @@ func Listen(path string, opts Options) (*Socket, error) {
 	return s, nil
 }
 
-// listen makes the socket file, in the place of one that is left over.
+// listen creates the socket file, replacing one that is left over.
 func (s *Socket) listen() error {
 	switch info, err := os.Lstat(s.path); {
 	case err == nil && info.Mode()&fs.ModeSocket == 0:
@@ -96,7 +95,7 @@ func (s *Socket) listen() error {
 	if err != nil {
 		return err
 	}
-	listener.SetUnlinkOnClose(false) // by then another run may own the path
+	listener.SetUnlinkOnClose(false) // another run may own the path by then
 	file, err := os.Lstat(s.path)
 	if err != nil {
 		listener.Close()
@@ -112,7 +111,7 @@ func (s *Socket) listen() error {
 	return nil
 }
 
-// Close removes the socket and lets others serve on its path.
+// Close removes the socket, so that another run can use its path.
 func (s *Socket) Close() {
 	s.once.Do(func() {
 		s.mu.Lock()
@@ -125,13 +124,13 @@ func (s *Socket) Close() {
 	})
 }
 
-// refuseLocked ends the admission of hosts.
+// refuseLocked stops accepting hosts.
 func (s *Socket) refuseLocked() {
 	s.closing = true
 	_ = s.listener.Close()
 }
 
-// isOurs reports whether the file at the socket's path is the one we made.
+// isOurs reports whether the file at the socket's path is the one of this Socket.
 func (s *Socket) isOurs() bool {
 	s.mu.Lock()
 	file := s.file
@@ -140,8 +139,8 @@ func (s *Socket) isOurs() bool {
 	return err == nil && os.SameFile(file, there)
 }
 
-// Serve answers the hosts that connect until ctx ends or the socket has been idle for
-// long enough. A server that the run cannot do without ends it as well.
+// Serve serves the hosts that connect until ctx ends or the socket was idle for long enough. The
+// failure of a server that the run needs ends it as well.
 func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -171,7 +170,7 @@ func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	return nil
 }
 
-// serveAccepted serves a host until it leaves. Only what ends the run is an error.
+// serveAccepted serves a host until it leaves. Only errors that end the run are returned.
 func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
 	defer conn.Close()
 	defer func() {
@@ -189,8 +188,8 @@ func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, 
 	return nil
 }
 
-// accept returns the next connection, and an error when there will be none. What keeps
-// a host from connecting, such as too many open files, may pass.
+// accept returns the next connection, and an error when there will be none. It retries after
+// temporary errors, such as too many open files.
 func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		s.mu.Lock()
@@ -203,7 +202,7 @@ func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 		switch {
 		case err == nil:
 			return conn, nil
-		case errors.Is(err, net.ErrClosed): // or there is another one
+		case errors.Is(err, net.ErrClosed): // unless there is a new listener
 			continue
 		}
 		s.log.Warn("a host could not connect", "err", err)
@@ -214,11 +213,11 @@ func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 	}
 }
 
-// watchSocket is how often a socket is looked at.
+// watchSocket is the interval of checks of a socket.
 const watchSocket = 5 * time.Second
 
-// watch closes the socket when ctx ends or it is idle, so that another run can serve on
-// its path while our servers end. If its file was removed, it is made again.
+// watch closes the socket when ctx ends or it is idle, so that another run can use its path
+// while our servers end. If its file was removed, it is created again.
 func (s *Socket) watch(ctx context.Context) {
 	interval := watchSocket
 	if s.idle > 0 {
@@ -249,11 +248,11 @@ func (s *Socket) watch(ctx context.Context) {
 	}
 }
 
-// idleOfOne limits how long a run stays that has served one host alone.
+// idleOfOne limits the idle time of a run that has served only one host.
 const idleOfOne = time.Minute
 
-// unused reports whether it is time to end, and then refuses hosts: none has been
-// connected for long, or none is and our program was replaced.
+// unused reports whether the run should end, and then refuses hosts: none has been connected for
+// long, or none is and the program was replaced.
 func (s *Socket) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +270,7 @@ func (s *Socket) unused() bool {
 	return true
 }
 
-// isLockReplaced reports whether another file has the name of our lock, or none.
+// isLockReplaced reports whether the lock file was replaced or removed.
 func (s *Socket) isLockReplaced() bool {
 	ours, err := s.lock.Stat()
 	if err != nil {
@@ -281,14 +280,14 @@ func (s *Socket) isLockReplaced() bool {
 	return err != nil || !os.SameFile(ours, there)
 }
 
-// isReplaced reports whether our program's file is another one now.
+// isReplaced reports whether the program's file was replaced.
 func (s *Socket) isReplaced() bool {
 	now := process.ProgramFile()
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
 
-// ready is the method of the first line on a connection that was admitted: a notification,
-// which a client that speaks MCP at once may ignore.
+// ready is the method of the first line on an accepted connection: a notification, which a
+// client that speaks MCP directly may ignore.
 const ready = "notifications/dynmcp/ready"
 
 func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
@@ -301,7 +300,7 @@ func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn
 	defer s.leave()
 	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(s.version), os.Getpid())
 	if _, err := conn.Write(line); err != nil {
-		return nil // gone again
+		return nil // the host has left
 	}
 	return agg.ServeConn(ctx, conn)
 }

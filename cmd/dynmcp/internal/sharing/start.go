@@ -13,15 +13,15 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// startShared starts a run on a socket and returns when it admits hosts. The error is
-// errLocked if another one is there already, or is about to be.
+// startShared starts a run on a socket and returns when it accepts hosts. The error is errLocked
+// if another one exists, or is being started.
 func (c *Client) startShared(ctx context.Context, path string) error {
 	lock, err := lockSocket(path)
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the run has it as well
-	// Loaded here as well, so that what is wrong with it is said as it always is.
+	defer lock.Close() // the run has inherited it
+	// Loaded here as well, so that its errors are reported as usual.
 	cfg, err := c.Load(ctx)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	return fmt.Errorf("the run that hosts share did not start: %s", strings.TrimPrefix(strings.TrimSpace(string(said)), "dynmcp: "))
 }
 
-// Orphan starts this program again, without --orphan, and leaves it to init. Some hosts
-// end all descendants of their servers: a run that is shared must not be one.
+// Orphan starts this program again, without --orphan, and leaves it to init. Some hosts kill all
+// descendants of their servers: a shared run must not be one.
 func Orphan() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -77,7 +77,7 @@ func Orphan() error {
 	return cmd.Start()
 }
 
-// command returns the command that starts the run of a config on a socket, and ends.
+// command returns the command that starts the run of a config on a socket, and then ends.
 func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
 	args := []string{"serve", "--socket", path, "--inherit", "--orphan", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
 	if c.EnvFile != "" {
@@ -101,8 +101,8 @@ func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// workingDir returns where a shared run works, whichever host it was started for: in
-// the directory of its config, or of the project that this is for.
+// workingDir returns the working directory of a shared run, the same for all hosts: that of its
+// config, or of the project that the config is for.
 func workingDir(config string) string {
 	dir := filepath.Dir(config)
 	if filepath.Base(dir) == ".dynmcp" {
@@ -111,7 +111,7 @@ func workingDir(config string) string {
 	return dir
 }
 
-// maxLog is how much a run that was started for a host leaves in its log.
+// maxLog is the largest log of a run that was started for a host.
 const maxLog = 1 << 20
 
 // A BoundedLog is a file that is truncated when it has become too long.

@@ -16,15 +16,14 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// Unsupported says why there are no sockets; it is nil here.
+// Unsupported is why sockets are not supported; it is nil here.
 var Unsupported error
 
-// errLocked says that another process serves on a socket, or is about to.
+// errLocked means that another process serves a socket, or is about to.
 var errLocked = errors.New("locked by another process")
 
-// lockSocket takes the lock of a socket's path, which ends with the process, whatever
-// ends that. The file stays: to remove it would part those who hold it from those who
-// come.
+// lockSocket takes the lock of a socket's path, which is released when the process ends, however
+// it ends. The file is not removed: otherwise old and new holders would lock different files.
 func lockSocket(path string) (*os.File, error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -40,14 +39,14 @@ func lockSocket(path string) (*os.File, error) {
 	return file, nil
 }
 
-// ListenPrivately makes a socket that only its owner may connect to, from the first
-// moment on: the mask holds for the whole process, but for no longer than that takes.
+// ListenPrivately creates a socket that only its owner may connect to, from the beginning: the
+// umask applies to the whole process, but only for that moment.
 func ListenPrivately(path string) (*net.UnixListener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 }
 
-// CheckPeer makes sure that the other end of a connection is the same user's.
+// CheckPeer checks that the other end of a connection belongs to the same user.
 func CheckPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -67,7 +66,7 @@ func CheckPeer(conn *net.UnixConn) error {
 	return nil
 }
 
-// CheckPrivate makes sure that nobody else can put anything into a directory.
+// CheckPrivate checks that nobody else can write to a directory.
 func CheckPrivate(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -87,17 +86,16 @@ func CheckPrivate(dir string) error {
 	return hint.With(err, "name a socket in a directory of your own with --socket")
 }
 
-// openPrivate empties a file, or makes one, that only its owner can read.
+// openPrivate truncates or creates a file that only its owner can read.
 func openPrivate(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 }
 
-// detach has a command outlive us, and what we are ended with: it has a session of its
-// own.
+// detach lets a command outlive this process, and signals to its group: it has a session of its own.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// inherited returns what startShared gives a run: the lock of its socket, and where to
-// say that it admits hosts.
+// inherited returns the files that startShared passes to a run: the lock of its socket, and one
+// to report that it accepts hosts.
 func inherited(path string) (lock, ready *os.File, err error) {
 	lock, ready = os.NewFile(3, path+".lock"), os.NewFile(4, "ready")
 	if lock == nil || ready == nil {
@@ -113,5 +111,5 @@ func inherited(path string) (lock, ready *os.File, err error) {
 	return lock, ready, nil
 }
 
-// inheritedFiles returns what inherited is given, for a process that passes it on.
+// inheritedFiles returns the files for inherited, for a process that passes them on.
 func inheritedFiles() []*os.File { return []*os.File{os.NewFile(3, "lock"), os.NewFile(4, "ready")} }

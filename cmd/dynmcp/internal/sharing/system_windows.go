@@ -9,8 +9,8 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-// Unsupported says why there are no sockets: Windows has them, but does not say whose
-// the other end is, and what a server can do is not for every user of the machine.
+// Unsupported is why sockets are not supported: Windows does not tell the user of the other end,
+// and a server's abilities are not for every user of the machine.
 var Unsupported = errors.New("hosts cannot share a run on Windows: it does not say whose the other end of a socket is")
 
 func lockSocket(string) (*os.File, error) { return nil, Unsupported }

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// A Progress shows on a terminal, in one line, what is being waited for and for
-// how long already. On anything else it shows nothing.
+// A Progress shows on a terminal, in one line, the current wait and its duration. On other
+// outputs it shows nothing.
 type Progress struct {
 	out   *Writer
 	began time.Time
 	stop  chan struct{}
 	done  sync.WaitGroup
 
-	mu    sync.Mutex // held while the line is written, too: no one clears half of it
+	mu    sync.Mutex // also held while the line is written, so that nothing clears half of it
 	text  string
 	drawn bool
 }
 
-// progressDelay is how long a wait may be without a progress line.
+// progressDelay is how long a wait may last before the progress line appears.
 const progressDelay = 300 * time.Millisecond
 
 // ShowProgress shows a text until End is called.
@@ -33,8 +33,7 @@ func ShowProgress(out *Writer, text string) *Progress {
 	return p
 }
 
-// ShowStarting shows which of several servers are still being started. ready takes
-// one off the list.
+// ShowStarting shows the servers that are still being started. ready removes one from the list.
 func ShowStarting(out *Writer, servers []string) (p *Progress, ready func(server string)) {
 	left := slices.Clone(servers)
 	text := func() string { return "starting " + strings.Join(left, ", ") }
@@ -84,7 +83,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// Above prints lines in the place of the progress line, which then goes on below.
+// Above prints lines in place of the progress line, which then continues below.
 func (p *Progress) Above(print func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,11 +16,10 @@ type Table struct {
 
 const (
 	columnGap = 2
-	minColumn = 8 // what a column keeps on the narrowest terminal
+	minColumn = 8 // minimal width of a column on the narrowest terminal
 )
 
-// Write prints the table: columns as wide as their longest cell, the last one
-// not padded.
+// Write prints the table: columns are as wide as their longest cell, the last one is not padded.
 func (t *Table) Write(out *Writer) {
 	widths := t.widths(out.Width)
 	for i, row := range append([][]string{t.Header}, t.Rows...) {
@@ -60,14 +59,13 @@ func (t *Table) widths(available int) []int {
 	return widths
 }
 
-// OneLine folds white space, line breaks too, into single spaces.
+// OneLine replaces white space, including line breaks, with single spaces.
 func OneLine(text string) string { return visible(strings.Join(strings.Fields(text), " ")) }
 
-// Columns returns how many columns of a terminal a text takes.
+// Columns returns the width of a text in columns of a terminal.
 func Columns(text string) int { return displaywidth.String(text) }
 
-// Truncate cuts text to at most max columns, the last three of them dots if there
-// is room for more than dots.
+// Truncate cuts text to at most max columns, the last three of them dots if max is larger than that.
 func Truncate(text string, max int) string {
 	switch {
 	case Columns(text) <= max:

@@ -1,4 +1,4 @@
-// Package terminal writes what a person sees, by four rules.
+// Package terminal writes text for people, by four rules.
 //
 //   - Results go to stdout, everything else to stderr.
 //   - Colour and progress appear on terminals only, colour only while NO_COLOR
@@ -25,7 +25,7 @@ import (
 	"golang.org/x/term"
 )
 
-// A Writer is stdout or stderr, which may be a terminal, with the rules above.
+// A Writer is stdout or stderr, possibly a terminal, with the rules above.
 type Writer struct {
 	W           io.Writer
 	Interactive bool // W is a terminal
@@ -49,7 +49,7 @@ func New(w io.Writer) *Writer {
 	return t
 }
 
-// Write implements io.Writer for text that may come from others.
+// Write implements io.Writer for text that may be untrusted.
 func (t *Writer) Write(p []byte) (int, error) {
 	text := string(p)
 	if t.Interactive {
@@ -64,7 +64,7 @@ func (t *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Printf writes text that may come from others.
+// Printf writes text that may be untrusted.
 func (t *Writer) Printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 // A Colour is a parameter of the terminal's SGR sequence.
@@ -88,8 +88,8 @@ func (t *Writer) Paint(c Colour, text string) {
 	fmt.Fprintf(t.W, "\x1b[%sm%s\x1b[0m", c, visible(text))
 }
 
-// visible writes characters that a terminal would obey, or would not show, as
-// \u{…}. Line breaks and tabs stay.
+// visible replaces characters that control a terminal, or are invisible, with \u{…}. Line breaks
+// and tabs stay.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, invisible) {
 		return text
@@ -143,8 +143,7 @@ func (t *Writer) Fold(text string, margin int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wrap breaks a line at spaces so that no part of it is wider than that, but for
-// words that are.
+// Wrap breaks a line at spaces so that no part is wider than width, except for long words.
 func Wrap(line string, width int) string {
 	var b strings.Builder
 	column := 0
@@ -170,7 +169,7 @@ func (t *Writer) Say(format string, args ...any) {
 	t.Printf("%s\n", t.Fold(fmt.Sprintf(format, args...), 0))
 }
 
-// Labelled writes sentences after a word in a colour that says what they are.
+// Labelled writes sentences after a coloured label.
 func (t *Writer) Labelled(c Colour, label, text string) {
 	first, rest, more := strings.Cut(t.Fold(label+text, 0), "\n")
 	t.Paint(c, label)
@@ -180,8 +179,8 @@ func (t *Writer) Labelled(c Colour, label, text string) {
 	}
 }
 
-// Failure writes, below what failed and indented, the last lines of a program's stderr and
-// what to do; each may be empty.
+// Failure writes, indented below a failure, the last lines of a program's stderr and a hint;
+// each may be empty.
 func (t *Writer) Failure(indent, stderr, hint string) {
 	if stderr != "" {
 		t.Printf("%slast lines of its stderr:\n%s\n", indent, Indent(stderr, indent+"  "))
@@ -191,10 +190,10 @@ func (t *Writer) Failure(indent, stderr, hint string) {
 	}
 }
 
-// ClearLine clears the line that the cursor is in.
+// ClearLine clears the current line.
 func (t *Writer) ClearLine() { io.WriteString(t.W, "\r\x1b[K") }
 
-// Heading writes a line above what it names.
+// Heading writes a heading.
 func (t *Writer) Heading(text string) {
 	t.Paint(Bold, text)
 	t.Printf("\n")

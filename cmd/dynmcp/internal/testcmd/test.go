@@ -1,4 +1,4 @@
-// Package testcmd has the verbs that list what servers have: test, warm.
+// Package testcmd has the verbs that list the content of servers: test, warm.
 package testcmd
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Test starts servers and lists what they have.
+// Test starts servers and lists their content.
 var Test = cli.Verb{
 	Use:   "test [flags] [name] [-- command args…]",
 	Short: "Start servers and list what they have",
@@ -69,7 +69,7 @@ type tester struct {
 	names  *lint.Names // see toolNames
 	*selfhost.Target
 	timeout time.Duration             // 0 leaves it to load_timeout
-	check   func(schema.Server) error // what else must hold of one that was listed; may be nil
+	check   func(schema.Server) error // additional check of a listed server; may be nil
 }
 
 // A testResult is the result of testing one server.
@@ -96,7 +96,7 @@ const (
 	fail = "FAIL"
 )
 
-// toolNames returns the names of the tools of all servers, as they were last listed.
+// toolNames returns the names of the tools of all servers, from their stored listings.
 func (t *tester) toolNames() *lint.Names {
 	t.naming.Do(func() {
 		t.names = (&trust.Review{Config: t.Cfg, Store: store.Of(t.Cfg, conf.CatalogDir())}).Names()
@@ -140,8 +140,7 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	return r
 }
 
-// list starts a server, returns what it lists, and stops it again. It notes how
-// long the start took.
+// list starts a server, returns its listing, and stops it again. It records how long the start took.
 func (t *tester) list(ctx context.Context, s schema.Server, seconds *float64) (*catalog.View, error) {
 	began := time.Now()
 	if t.timeout > 0 {
@@ -161,12 +160,12 @@ func (t *tester) list(ctx context.Context, s schema.Server, seconds *float64) (*
 	return h.View(), nil
 }
 
-// secondsSince returns tenths of seconds, as they are printed.
+// secondsSince returns seconds, rounded to tenths for display.
 func secondsSince(began time.Time) float64 {
 	return math.Round(time.Since(began).Seconds()*10) / 10
 }
 
-// members returns a member, a string, of each of some objects.
+// members returns a string member of each of some objects.
 func members(objects []json.RawMessage, key string) []string {
 	var values []string
 	for _, object := range objects {
@@ -232,8 +231,7 @@ func (r *testResult) write(out *terminal.Writer) {
 	r.writeResult(out, "", "")
 }
 
-// writeResult prints PASS or FAIL and what else there is to say in that line, why
-// the server failed, and what to do.
+// writeResult prints PASS or FAIL with more text on that line, the reason of a failure, and a hint.
 func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
 	c := terminal.Green
 	if r.Result == fail {
@@ -250,12 +248,11 @@ func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
 	out.Failure(indent, r.Stderr, r.Hint)
 }
 
-// maxParallel is how many servers are tested at the same time: enough not to wait
-// for each, few enough not to stall the machine.
+// maxParallel is how many servers are tested concurrently: a compromise between waiting time and
+// the load of the machine.
 const maxParallel = 8
 
-// all tests servers. Results are printed as they come; in JSON they are in the order
-// of servers.
+// all tests servers. Results are printed as they arrive; in JSON they are in the order of servers.
 func (t *tester) all(ctx context.Context, servers []schema.Server, heading string, asJSON bool) error {
 	if !asJSON {
 		t.Out.Heading(heading)
@@ -290,8 +287,7 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 	return all.write(t.Out, asJSON)
 }
 
-// write prints how many servers passed, or all results as JSON. That some failed is an
-// error.
+// write prints how many servers passed, or all results as JSON. It is an error if some failed.
 func (s *testSummary) write(out *terminal.Writer, asJSON bool) error {
 	for _, r := range s.Results {
 		if r.Result == pass {
@@ -316,8 +312,7 @@ func (s *testSummary) write(out *terminal.Writer, asJSON bool) error {
 	return out.Err
 }
 
-// writeLine prints the result of one server of many: how much it has, how long it
-// took, and the names of its tools.
+// writeLine prints the result of one of many servers: its counts, its time, and the names of its tools.
 func (r *testResult) writeLine(out *terminal.Writer) {
 	head := fmt.Sprintf("%s (%s) ... ", r.Name, r.Transport)
 	out.Printf("%s", head)

@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// Warm lists servers and keeps what they list.
+// Warm lists servers and stores the listings.
 var Warm = cli.Verb{
 	Use:   "warm [flags] [name…]",
 	Short: "List servers again and keep what they have",
@@ -71,7 +71,7 @@ func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout t
 	return warm(ctx, t, kept, servers, timeout, asJSON)
 }
 
-// warm lists servers and keeps what they list.
+// warm lists servers and stores the listings.
 func warm(ctx context.Context, t *selfhost.Target, kept *store.Store, servers []schema.Server, timeout time.Duration, asJSON bool) error {
 	lister := tester{Target: t, timeout: timeout, check: func(s schema.Server) error {
 		stored, err := kept.Load(s)
@@ -88,18 +88,17 @@ func AddWarmFlag(cmd *cobra.Command, warm *bool) {
 	cmd.Flags().BoolVar(warm, "warm", false, "start servers that were never listed and list them, without asking")
 }
 
-// OfferWarm lists the servers of a config that were never listed, so that the first
-// session with them knows their tools, as the second does. It asks on a terminal, unless
-// now is set; without a terminal it says which they are and how to list them. If names
-// are given, it is about these servers alone. A server that fails is shown, and is no
-// error of the verb that offers.
+// OfferWarm lists the servers of a config that were never listed, so that their tools are
+// already known in the first session. It asks on a terminal, unless now is set; without a
+// terminal it prints their names and how to list them. If names are given, it considers only
+// these servers. The failure of a server is shown, and is not an error of the calling verb.
 func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) error {
 	from.Profile = profile.All
-	from.AsWritten = true // until it is clear that servers are started
+	from.AsWritten = true // until the user has agreed to start servers
 	on := selfhost.Target{Flags: from, Out: cli.Stdout(cmd), ErrOut: cli.Stderr(cmd)}
 	var err error
 	if on.Cfg, err = on.Flags.Load(cmd.Context()); err != nil {
-		return nil // the verb has said it
+		return nil // the verb has already reported it
 	}
 	kept := store.Of(on.Cfg, conf.CatalogDir())
 	if kept == nil || kept.Check() != nil {
@@ -131,7 +130,7 @@ func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) er
 	})
 }
 
-// warmLine is what a user writes to have the servers of the config listed.
+// warmLine returns the command line that lists the servers of the config.
 func warmLine(f *conf.Flags) string {
 	words := []string{"dynmcp", "warm"}
 	if files, err := f.Files(); err == nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// Counts say what a model reads of the tools, in tokens: with every server in
-// the host's own config, and through dynmcp.
+// Counts compare what a model reads of the tools, in tokens: with every server in the host's own
+// config, and through dynmcp.
 type Counts struct {
 	Tokenizer string `json:"tokenizer"`
 
-	// What is read at the start of every session.
+	// The texts at the start of every session.
 	Servers []serverTokens `json:"servers"`
 	Direct  int            `json:"direct"`
 	Through int            `json:"dynmcp"` // with dynmcp's own tools and instructions
 
 	Answers []answerTokens `json:"answers,omitempty"`
 
-	Session *history.Session `json:"last_session,omitempty"` // as it was recorded
+	Session *history.Session `json:"last_session,omitempty"` // from the record of calls
 }
 
 // A serverTokens is the part of one server.
@@ -36,10 +36,10 @@ type serverTokens struct {
 	Through int    `json:"dynmcp"`
 }
 
-// An answerTokens is what a kind of answer takes, when one is asked for.
+// An answerTokens is the size of a kind of answer.
 type answerTokens struct {
 	Call   string `json:"call"`
-	Calls  int    `json:"calls"` // that were counted
+	Calls  int    `json:"calls"` // number of counted calls
 	Median int    `json:"median"`
 	Most   int    `json:"most"`
 }
@@ -51,8 +51,8 @@ func countTokens(texts ...string) (sum int) {
 	return sum
 }
 
-// CountDefinitions counts what is read at the start of a session. tools and instructions are what
-// dynmcp answered when a session began; v is what is known of the servers.
+// CountDefinitions counts the texts at the start of a session. tools and instructions are
+// dynmcp's answers at its beginning; v is the catalogue.
 func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions string) *Counts {
 	c := &Counts{Tokenizer: "o200k, estimated"}
 	var list struct{ Tools []json.RawMessage }
@@ -80,15 +80,15 @@ func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions strin
 	return c
 }
 
-// readByModels returns what a host passes on of a definition: name, description and
-// the schema of the input.
+// readByModels returns the parts of a definition that a host passes to its model: name,
+// description and input schema.
 func readByModels(definition json.RawMessage) (text, description string) {
 	var t struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 	}
-	_ = json.Unmarshal(definition, &t) // a list holds nothing that does not fit
+	_ = json.Unmarshal(definition, &t) // a list has only valid definitions
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -98,8 +98,7 @@ func readByModels(definition json.RawMessage) (text, description string) {
 	return strings.TrimSpace(b.String()), t.Description
 }
 
-// linesOf returns the lines of the catalogue that are about a server: its own, and
-// those of its tools.
+// linesOf returns the catalogue's lines for a server: its own, and those of its tools.
 func linesOf(catalogue, server string) []string {
 	var lines []string
 	for line := range strings.Lines(catalogue) {
@@ -111,8 +110,8 @@ func linesOf(catalogue, server string) []string {
 	return lines
 }
 
-// countAnswers adds what the answers of discover_tool and load_mcp take: for every
-// tool, every server, and searches for what some of the tools say of themselves.
+// countAnswers adds the sizes of answers of discover_tool and load_mcp: for every tool, every
+// server, and searches by descriptions of some tools.
 func (c *Counts) countAnswers(v *catalog.View) {
 	const searches = 200 // enough for a median
 	var query, tool, list, load []int
@@ -142,7 +141,7 @@ func (c *Counts) countAnswers(v *catalog.View) {
 	}
 }
 
-// Saved says in a sentence what dynmcp saves at the start of a session.
+// Saved describes in a sentence what dynmcp saves at the start of a session.
 func (c *Counts) Saved() string {
 	switch saved := c.Direct - c.Through; {
 	case len(c.Servers) == 0:

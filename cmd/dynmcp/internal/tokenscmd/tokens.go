@@ -1,4 +1,4 @@
-// Package tokenscmd has the verb tokens, and counts what a model reads of tools.
+// Package tokenscmd has the verb tokens, which counts what a model reads of tools.
 package tokenscmd
 
 import (
@@ -52,7 +52,7 @@ over the catalogues of real servers. Other models read other tokens.`,
 	},
 }
 
-// countServers starts the servers that must be and counts.
+// countServers starts the servers without a stored listing and counts.
 func countServers(ctx context.Context, t *selfhost.Target) (*Counts, error) {
 	servers := conf.Enabled(t.Cfg)
 	waiting, ready := terminal.ShowStarting(t.ErrOut, conf.Names(servers))

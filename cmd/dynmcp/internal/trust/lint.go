@@ -10,15 +10,15 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Names returns the tools of all servers of the config, as they were last listed: a
-// definition may name those of another one.
+// Names returns the tools of all servers of the config, from their stored listings: a definition
+// may mention those of another server.
 func (r *Review) Names() *lint.Names {
 	names := &lint.Names{}
 	for _, s := range r.Config.Servers {
 		if s.Disabled {
 			continue
 		}
-		tools, _ := r.listed(s) // one that was never listed has none
+		tools, _ := r.listed(s) // empty if the server was never listed
 		for _, t := range tools {
 			names.Add(s.Name, t.Name)
 		}
@@ -26,8 +26,8 @@ func (r *Review) Names() *lint.Names {
 	return names
 }
 
-// Lint says what is found in the tools of servers that a view shows, and in those that are not
-// approved yet, a line for each finding.
+// Lint reports the findings in the tools of a view and in its unapproved tools, a line for each
+// finding.
 func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	for _, t := range slices.Concat(view.Tools(), view.Held()) {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
@@ -37,7 +37,7 @@ func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	return lines
 }
 
-// lint writes what is found in a tool.
+// lint writes the findings in a tool.
 func (r *Review) lint(s schema.Server, t pins.Tool) {
 	if r.names == nil {
 		r.names = r.Names()

@@ -1,5 +1,5 @@
-// Package trust is diff and approve: what servers list is compared with the lock of approved
-// tools, shown to a person, and approved by one. It works on stored listings.
+// Package trust implements diff and approve: it compares the listings of servers with the lock
+// of approved tools, shows the differences, and approves them. It uses stored listings.
 package trust
 
 import (
@@ -16,21 +16,20 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Review compares what servers list with what is approved.
+// A Review compares the listings of servers with the approved tools.
 type Review struct {
 	Config  *schema.Config
 	Files   pins.Files
 	Store   *store.Store
-	Package func(schema.Server) string // that a server runs
+	Package func(schema.Server) string // the package that a server runs
 	Out     *terminal.Writer
-	Servers []schema.Server // that it is about
-	Tool    string          // of the only server, if it is about that alone
+	Servers []schema.Server // in the scope of the review
+	Tool    string          // a single tool of the only server, or ""
 
-	names *lint.Names // made when first needed
+	names *lint.Names // created when first needed
 }
 
-// Select makes the review about SERVER or SERVER/TOOL, or with "" about all servers that are
-// held to the lock.
+// Select sets the scope of the review to SERVER or SERVER/TOOL, or with "" to all servers with pins.
 func (r *Review) Select(what string, named func(string) (schema.Server, error)) error {
 	if r.Config.SingleWrap {
 		return hint.With(errors.New("nothing is pinned of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
@@ -52,13 +51,13 @@ func (r *Review) Select(what string, named func(string) (schema.Server, error)) 
 	return nil
 }
 
-// A difference is a tool that is not as it was approved.
+// A difference is a tool that differs from the approved one.
 type difference struct {
 	server  schema.Server
 	name    string
 	verdict pins.Verdict
-	tool    pins.Tool // as it is listed; its Raw is nil of one that is gone
-	before  string    // the digest that was approved, "" if none was
+	tool    pins.Tool // as listed; its Raw is nil if the tool is gone
+	before  string    // the approved digest, "" if there is none
 }
 
 // label is the difference in a word.
@@ -72,14 +71,14 @@ func (d difference) label() string {
 	return "new"
 }
 
-// A comparison is what differs of one server.
+// A comparison holds the differences of one server.
 type comparison struct {
 	server      schema.Server
 	differences []difference
 	runs, ran   string // the package, now and when it was pinned
 }
 
-// compare returns what differs of the servers.
+// compare returns the differences of the servers.
 func (r *Review) compare() (all []comparison, err error) {
 	lock, _, err := r.Files.Read()
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *comparison) add(only string, d difference) {
 	}
 }
 
-// listed returns what a server listed when it was last started.
+// listed returns the last listing of a server.
 func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
 	stored, err := r.Store.Load(s)
 	if err != nil {
@@ -133,7 +132,7 @@ func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
 	return tools, nil
 }
 
-// Diff shows what differs. That something does is an error.
+// Diff shows the differences. It is an error if there are some.
 func (r *Review) Diff() error {
 	all, err := r.compare()
 	if err != nil {
@@ -159,7 +158,7 @@ func (r *Review) Diff() error {
 	return fmt.Errorf("%d tools are not as they were approved", n)
 }
 
-// head names a server of which something differs.
+// head prints the name of a server with differences.
 func (r *Review) head(c comparison) {
 	if len(c.differences) == 0 && c.runs == c.ran {
 		return
@@ -174,8 +173,8 @@ func (r *Review) head(c comparison) {
 	}
 }
 
-// Approve approves what differs: each that ask says yes to, which gets a question and returns
-// an answer; with a nil ask all. An error of ask leaves the server that it is about as it is.
+// Approve approves the differences for which ask, called with a question, returns yes; with a
+// nil ask all. After an error of ask the current server is left unchanged.
 func (r *Review) Approve(ask func(question string) (string, error)) error {
 	all, err := r.compare()
 	if err != nil {
@@ -207,7 +206,7 @@ func (r *Review) Approve(ask func(question string) (string, error)) error {
 	return r.Out.Err
 }
 
-// choose returns what is approved of a server. more is false when nothing else is to be asked.
+// choose returns the approved differences of a server. more is false if nothing else is to be asked.
 func (r *Review) choose(c comparison, ask func(string) (string, error)) (approved []difference, more bool, err error) {
 	for i, d := range c.differences {
 		r.show(d)
@@ -231,7 +230,7 @@ func (r *Review) choose(c comparison, ask func(string) (string, error)) (approve
 	return approved, true, nil
 }
 
-// write writes what is approved of a server into the lock.
+// write writes the approved differences of a server to the lock.
 func (r *Review) write(c comparison, approved []difference) error {
 	if len(approved) == 0 && (c.runs == c.ran || len(c.differences) > 0) {
 		return nil

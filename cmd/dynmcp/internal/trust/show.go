@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
 
-// visible writes characters that show nothing, or reorder what is seen, as \u{…}: a person
+// visible replaces invisible characters, and those that reorder text, with \u{…}: a person
 // decides by what is shown.
 func visible(s string) string {
 	var b strings.Builder
@@ -28,7 +28,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// show shows a difference: what has changed, or a new definition whole.
+// show shows a difference: the changes, or the whole of a new definition.
 func (r *Review) show(d difference) {
 	r.Out.Printf("  %-8s%s", d.label(), visible(d.name))
 	switch d.verdict.Kind {
@@ -56,7 +56,8 @@ func (r *Review) show(d difference) {
 	r.lint(d.server, d.tool)
 }
 
-// ShowChanges shows what differs between two listings of a server, and returns of how many tools.
+// ShowChanges shows the differences between two listings of a server, and returns the number of
+// changed tools.
 func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
 	r := &Review{Out: out}
 	was := map[string]pins.Tool{}
@@ -88,7 +89,7 @@ func (r *Review) line(s string) {
 	r.Out.Printf("    %s\n", strings.ReplaceAll(visible(s), "\n", "\n    "))
 }
 
-// decode reads a canonical value. Numbers stay texts.
+// decode decodes a canonical value. Numbers stay texts.
 func decode(raw json.RawMessage) (value any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -98,7 +99,7 @@ func decode(raw json.RawMessage) (value any) {
 	return value
 }
 
-// text writes a value on one line, a string as it is.
+// text returns a value on one line, a string unchanged.
 func text(value any) string {
 	if s, ok := value.(string); ok {
 		return s
@@ -112,7 +113,7 @@ func text(value any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// compareValues says member by member in what two values differ, strings word by word.
+// compareValues reports the differences of two values member by member, strings word by word.
 func compareValues(path string, before, now any, say func(string)) {
 	if reflect.DeepEqual(before, now) {
 		return

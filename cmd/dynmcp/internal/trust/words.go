@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// mostWords bounds the texts that are compared word by word: the time is their product.
+// mostWords limits the texts that are compared word by word, because the time grows with their product.
 const mostWords = 4000
 
-// around is how many words are shown before and behind what has changed.
+// around is how many words are shown before and after a change.
 const around = 8
 
-// compareWords marks in a text what was [-removed-] and {+added+}.
+// compareWords marks [-removed-] and {+added+} words in a text.
 func compareWords(before, now string) string {
 	a, b := strings.Fields(before), strings.Fields(now)
 	if len(a)*len(b) > mostWords*mostWords {
@@ -35,7 +35,7 @@ func compareWords(before, now string) string {
 	return strings.Join(out, " ")
 }
 
-// nextToChange shortens words that are the same to those next to a change.
+// nextToChange shortens unchanged words to those next to a change.
 func nextToChange(words []string, behind, before bool) string {
 	first, last := 0, 0
 	if behind {
@@ -62,7 +62,7 @@ type edit struct {
 	words []string
 }
 
-// align returns the runs that make b of a, by the longest common subsequence.
+// align returns the runs that convert a to b, by the longest common subsequence.
 func align(a, b []string) (edits []edit) {
 	longest := make([][]uint16, len(a)+1)
 	for i := range longest {

@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Diff shows which tools are not as they were approved.
+// Diff shows tools that differ from the approved ones.
 var Diff = cli.Verb{
 	Use:   "diff [flags] [server[/tool]]",
 	Short: "Show which tools are not as they were approved",
@@ -40,7 +40,7 @@ The exit status is 1 if something differs.`,
 	},
 }
 
-// Approve approves tools as they are now.
+// Approve approves the present tools.
 var Approve = cli.Verb{
 	Use:   "approve [flags] [server[/tool]]",
 	Short: "Approve tools as they are now",
@@ -91,8 +91,7 @@ func linesOf(terminal *os.File) <-chan string {
 	return lines
 }
 
-// reviewed runs a verb on what the servers of the config list, which with --start are started
-// for it.
+// reviewed runs a verb on the listings of the config's servers, which --start renews first.
 func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
 	on := selfhost.Target{About: selfhost.OfServers}
 	start := cmd.Flags().Bool("start", false, "start the servers and list them again first")

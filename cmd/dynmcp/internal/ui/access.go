@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// codeLife is how long the code of the address is good.
+// codeLife is how long the code in the address is valid.
 const codeLife = 5 * time.Minute
 
-// An access decides which requests are answered. A browser that has the code gets a token for
-// it, once, and sends that with each request. The token is no cookie: browsers send those to
-// every port of this machine, also to the program of another user.
+// An access decides which requests are answered. A browser exchanges the code for a token, once,
+// and sends the token with each request. The token is not a cookie: browsers send cookies to
+// every port of this machine, including programs of other users.
 type access struct {
 	address string // of the page, host:port
 	code    string
@@ -53,8 +53,8 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// refuse says why a request is not answered, "" if it is. Requests are for this address by
-// name or number, which pages of other names that lead here are not (DNS rebinding).
+// refuse returns why a request is refused, "" if it is not. Requests must be for this address by
+// name or number: other names that resolve to it belong to other pages (DNS rebinding).
 func (a *access) refuse(r *http.Request) string {
 	_, port, _ := net.SplitHostPort(a.address)
 	if r.Host != a.address && r.Host != "localhost:"+port {
@@ -63,8 +63,8 @@ func (a *access) refuse(r *http.Request) string {
 	return ""
 }
 
-// foreign says why a request of the API is not one of our page, "" if it may be: browsers say
-// which page a request comes from, and do not send JSON to another origin unasked.
+// foreign returns why a request of the API is not from our page, "" if it may be: browsers
+// report the page of a request, and do not send JSON to another origin without asking it.
 func foreign(r *http.Request) string {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return ""

@@ -12,27 +12,27 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// mostCalls is how many of the last calls a page has.
+// mostCalls is how many of the last calls a page shows.
 const mostCalls = 10_000
 
 // A journal follows the record of calls of a config.
 type journal struct {
 	mu    sync.Mutex
 	read  activity.Reader
-	lines []activity.Line // the last, without arguments and results
+	lines []activity.Line // the last ones, without arguments and results
 	first int             // the number of the first of them
 }
 
-// A kept is a line as the page has it.
+// A kept is a line for the page.
 type kept struct {
 	activity.Line
 
-	Kept bool `json:"kept"` // there are arguments, a result or a query of it
+	Kept bool `json:"kept"` // its arguments, result or query are recorded
 }
 
 type callsQuery struct {
 	Place string
-	After int // the number of the last line that the page has
+	After int // the number of the last line of the page
 }
 
 type callsAnswer struct {
@@ -40,7 +40,7 @@ type callsAnswer struct {
 	Lines []kept `json:"lines"`
 }
 
-// journalOf returns the record of calls of a place, and where it is.
+// journalOf returns the record of calls of a place, and its directory.
 func (s *server) journalOf(ctx context.Context, id string) (*journal, string, error) {
 	_, from, err := s.at(ctx, id)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *server) journalIn(dir string) *journal {
 	return s.calls[dir]
 }
 
-// followLocked reads what was recorded meanwhile.
+// followLocked reads new lines.
 func (j *journal) followLocked(ctx context.Context) error {
 	lines, err := j.read.Next(ctx, &activity.Filter{})
 	if j.lines = append(j.lines, lines...); len(j.lines) > mostCalls {
@@ -74,7 +74,7 @@ func (j *journal) followLocked(ctx context.Context) error {
 	return err
 }
 
-// A stats is what the last calls of a server add up to, in milliseconds.
+// A stats holds the statistics of a server's last calls, in milliseconds.
 type stats struct {
 	Calls   int     `json:"calls"`
 	Errors  int     `json:"errors"`
@@ -86,7 +86,7 @@ type stats struct {
 	times, sent []float64
 }
 
-// statsOf adds up the last calls of the servers of a config.
+// statsOf computes the statistics of the servers of a config.
 func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*stats {
 	by := map[string]*stats{}
 	dir, err := record.Dir(cfg)
@@ -96,7 +96,7 @@ func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*st
 	j := s.journalIn(dir)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.followLocked(ctx) // what was read before is shown
+	_ = j.followLocked(ctx) // after an error, earlier lines are shown
 	for i := range j.lines {
 		l := &j.lines[i]
 		if l.Server == "" {
@@ -123,7 +123,7 @@ func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*st
 	return by
 }
 
-// callsSince returns the calls that were recorded since the page asked last.
+// callsSince returns the calls recorded since the page's last request.
 func (s *server) callsSince(ctx context.Context, q callsQuery) (*callsAnswer, error) {
 	j, _, err := s.journalOf(ctx, q.Place)
 	if err != nil {
@@ -149,7 +149,7 @@ type callQuery struct {
 	Time                time.Time
 }
 
-// wholeCall returns a call with what is kept of it.
+// wholeCall returns a call with its recorded details.
 func (s *server) wholeCall(ctx context.Context, q callQuery) (*activity.Line, error) {
 	_, dir, err := s.journalOf(ctx, q.Place)
 	if err != nil {

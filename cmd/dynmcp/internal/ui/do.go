@@ -14,22 +14,22 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// maxOutput bounds what is shown of a command's output.
+// maxOutput limits the displayed output of a command.
 const maxOutput = 8 << 20
 
-// An order is what the page wants done at a place.
+// An order is an action that the page requests at a place.
 type order struct {
 	Place, Act, Server, Tool, Text, Arguments string
 
-	Show bool // what a change of the config would change, and write nothing
+	Show bool // show what a change of the config would change, and write nothing
 
-	// Of a server of a registry that is added, whose name is Server.
+	// For adding a registry's server, whose name is Server.
 	Version, Via, As, Secrets string
 	Sandbox                   bool
 	Answers                   map[string]string
 }
 
-// A done is what a command did.
+// A done is the result of a command.
 type done struct {
 	Command string `json:"command"`
 	Output  string `json:"output"`
@@ -37,13 +37,13 @@ type done struct {
 	OK      bool   `json:"ok"`
 }
 
-// An act is a command that the page runs. Texts of the page follow an equals sign, or are
-// names, which do not begin with a hyphen.
+// An act is a command that the page runs. Texts of the page follow an equals sign, or are names,
+// which do not begin with a hyphen.
 type act struct {
 	args func(o order) []string
-	in   func(o order) any // what the command reads as JSON from stdin; nil is nothing
+	in   func(o order) any // JSON for stdin; nil if none
 	on   string            // "run", "config", "file" without variables, or "" for neither
-	asks bool              // it changes nothing
+	asks bool              // a query, which changes nothing
 }
 
 var acts = map[string]act{
@@ -66,8 +66,8 @@ var acts = map[string]act{
 	"doctor":  {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
 }
 
-// add adds a server of a registry. Answers, of which some are secrets, are no arguments: those
-// can be read by every user of the machine.
+// add adds a registry's server. Answers, some of which are secrets, are not passed as arguments,
+// which every user of the machine can read.
 func (o order) add() []string {
 	args := []string{"add", strings.TrimSuffix(o.Server+"@"+o.Version, "@"), "--via=" + o.Via, "--as=" + o.As, "--answers=-", "--yes"}
 	if o.Secrets != "" {
@@ -99,7 +99,7 @@ func (o order) target() string {
 
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+$`)
 
-// shown writes a command as a shell takes it.
+// shown formats a command for a shell.
 func shown(args []string) string {
 	words := []string{"dynmcp"}
 	for _, arg := range args {
@@ -154,7 +154,7 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	return &done{Command: shown(args), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }
 
-// A bounded is the beginning of an output.
+// A bounded keeps the beginning of an output.
 type bounded struct{ bytes.Buffer }
 
 // Write implements io.Writer.

@@ -21,7 +21,7 @@ var (
 	views string
 )
 
-// A document is the page as it is sent.
+// A document is the page sent to browsers.
 type document struct {
 	text   []byte
 	policy string

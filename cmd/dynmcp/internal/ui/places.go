@@ -14,28 +14,28 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// A place is a run, or the config of this command where no run has it.
+// A place is a run, or the config of this command if no run has it.
 type place struct {
 	ID      string    `json:"id"`
-	Config  string    `json:"config,omitempty"` // "" cannot be changed
+	Config  string    `json:"config,omitempty"` // "" if it cannot be changed
 	Run     *runs.Run `json:"run,omitempty"`
-	Error   string    `json:"error,omitempty"` // why the config cannot be read
-	Calls   bool      `json:"calls"`           // are recorded
-	Fixed   bool      `json:"fixed"`           // the page changes nothing
+	Error   string    `json:"error,omitempty"` // of reading the config
+	Calls   bool      `json:"calls"`           // calls are recorded
+	Fixed   bool      `json:"fixed"`           // the page cannot change it
 	Servers []entry   `json:"servers"`
 }
 
-// An entry is a server as a config has it.
+// An entry is a server in a config.
 type entry struct {
 	Name        string `json:"name"`
 	Transport   string `json:"transport"`
 	Lazy        bool   `json:"lazy"`
 	Disabled    bool   `json:"disabled"`
-	Off         string `json:"off,omitempty"` // why
+	Off         string `json:"off,omitempty"` // the reason
 	Description string `json:"description"`
 	Pins        string `json:"pins"`
 	OAuth       bool   `json:"oauth"`
-	Known       int    `json:"known"` // tools that it listed when it was last started
+	Known       int    `json:"known"` // number of tools in its stored listing
 	Calls       *stats `json:"calls,omitempty"`
 }
 
@@ -71,11 +71,11 @@ func (s *server) ownConfig() string {
 	if err != nil {
 		return ""
 	}
-	own, _ := filepath.Abs(files[0]) // "" where there is no working directory
+	own, _ := filepath.Abs(files[0]) // "" without a working directory
 	return own
 }
 
-// read reads the config of a place, without the values of its secrets.
+// read reads the config of a place, without values of secrets.
 func (s *server) read(ctx context.Context, p *place, envFile string) {
 	p.Servers = []entry{}
 	if p.Config == "" {
@@ -104,7 +104,7 @@ func (s *server) read(ctx context.Context, p *place, envFile string) {
 	}
 }
 
-// at returns the place of an id, and its config as verbs load it.
+// at returns the place of an id, and the flags to load its config.
 func (s *server) at(ctx context.Context, id string) (place, *conf.Flags, error) {
 	all, err := s.places(ctx, struct{}{})
 	if err != nil {

@@ -20,21 +20,21 @@ import (
 
 type readsQuery struct {
 	Place, Server string
-	Description   *string // of Server, in the place of that of the config
-	Profile       string  // "" is that of the config
-	Host          string  // as the config's key host names it, "" is one that is not known
+	Description   *string // of Server, replacing that of the config
+	Profile       string  // "" for that of the config
+	Host          string  // a value of the config's key host, "" for an unknown host
 }
 
-// A reading is what a model reads at the beginning of a session.
+// A reading is the text that a model reads at the beginning of a session.
 type reading struct {
 	Instructions string            `json:"instructions"`
 	Tools        []definition      `json:"tools"`
 	Tokens       *tokenscmd.Counts `json:"tokens"`
 	Profiles     []string          `json:"profiles"` // of the config
-	Hosts        []string          `json:"hosts"`    // that are known to differ
+	Hosts        []string          `json:"hosts"`    // with known differences
 }
 
-// knownHosts are those that the config's key host may name.
+// knownHosts are the values of the config's key host.
 var knownHosts = []string{
 	schema.HostClaudeCode, schema.HostClaudeDesktop, schema.HostCodex, schema.HostCursor, schema.HostGeminiCLI, schema.HostOpencode, schema.HostVSCode,
 }
@@ -46,8 +46,8 @@ type definition struct {
 	Raw         json.RawMessage `json:"definition"`
 }
 
-// host runs dynmcp on the config of a place, of which it starts no server: what is known comes
-// from stored listings. change may change the config before. from is where it was loaded from.
+// host runs dynmcp on the config of a place without starting its servers: it uses stored
+// listings. change may change the config before. from is the source of the config.
 func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (h *selfhost.Host, from *conf.Flags, err error) {
 	p, from, err := s.at(ctx, id)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg.Activity = nil // what the page asks is no call of a host
+	cfg.Activity = nil // requests of the page are not calls of a host
 	cfg = selfhost.OnlyServers(cfg, conf.Names(conf.Enabled(cfg))...)
 	if change != nil {
 		change(cfg)
@@ -70,7 +70,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 	return h, from, err
 }
 
-// reads returns what a model reads of a place.
+// reads returns the text that a model reads of a place.
 func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 	h, from, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
 		cfg.Host = cmp.Or(q.Host, cfg.Host)
@@ -103,12 +103,12 @@ func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 
 type searchQuery struct{ Place, Query string }
 
-// A searched is the answer that a model gets to a search, and the tools that are found.
+// A searched is a model's answer to a search, and the tools that were found.
 type searched struct {
 	Answer string   `json:"answer"`
 	Tokens int      `json:"tokens"`
 	Tools  []*found `json:"tools"`
-	All    int      `json:"all"` // tools that are known
+	All    int      `json:"all"` // number of known tools
 }
 
 type found struct {
@@ -121,7 +121,7 @@ type found struct {
 // mostFound is how many tools a search lists.
 const mostFound = 20
 
-// search answers a search as the tool discover_tool does.
+// search answers a search like the tool discover_tool.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 	h, _, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {
@@ -161,7 +161,7 @@ type toolAnswer struct {
 	Tool       string          `json:"tool"`
 	Raw        json.RawMessage `json:"definition"`
 	TypeScript string          `json:"typescript"`
-	Whole      bool            `json:"whole"` // TypeScript says all of the schema
+	Whole      bool            `json:"whole"` // TypeScript expresses the whole schema
 	Input      json.RawMessage `json:"input"`
 }
 

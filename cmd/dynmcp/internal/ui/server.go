@@ -13,10 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// maxRequest bounds what the page sends.
+// maxRequest limits the requests of the page.
 const maxRequest = 4 << 20
 
-// A server answers the page.
+// A server serves the page.
 type server struct {
 	from    *conf.Flags // the config that is shown where no run has it; nil if unset
 	access  *access     // nil where something in front admits requests
@@ -28,13 +28,13 @@ type server struct {
 	calls map[string]*journal // by the directory of the record
 }
 
-// handler serves the page, and what it asks for at /api.
+// handler serves the page, and its API at /api.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", page().policy)
-		_, _ = w.Write(page().text) // who asked is gone otherwise
+		_, _ = w.Write(page().text) // fails only if the client is gone
 	})
 	if s.access != nil {
 		mux.HandleFunc("POST /api/login", answer(func(_ context.Context, q struct{ Code string }) (any, error) {
@@ -73,8 +73,7 @@ func (s *server) handler() http.Handler {
 	})
 }
 
-// answer makes a handler of a function that gets the JSON of a request and returns that of its
-// answer.
+// answer makes a handler of a function from the JSON of a request to that of its answer.
 func answer[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q

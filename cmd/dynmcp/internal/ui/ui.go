@@ -1,9 +1,9 @@
-// Package ui has the verb ui: a page on loopback that shows the runs of a user, and changes what
-// verbs change.
+// Package ui has the verb ui: a page on loopback that shows the runs of a user, and can change
+// everything that verbs can change.
 //
-// Each change is made by a child that is dynmcp itself with the arguments of a verb: what the
-// page does is what its command does, and the page shows that command. What is read alone comes
-// from the sockets of the runs, from configs, stored listings and the record of calls.
+// Each change is made by a child process, dynmcp with the arguments of a verb: the page shows
+// that command, and does the same. Data to display comes from the sockets of the runs, from
+// configs, stored listings and the record of calls.
 package ui
 
 import (
@@ -85,8 +85,8 @@ func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.
 	return nil
 }
 
-// Operator serves the page of this process alone, below a path: for serve, which decides who
-// may ask. Unless changes is set, the page changes nothing.
+// Operator serves the page of only this process, below a path: for serve, which handles
+// authorization. Unless changes is set, the page changes nothing.
 func Operator(changes bool) http.Handler {
 	s := newServer()
 	s.run, s.fixed = os.Getpid(), !changes
@@ -101,13 +101,13 @@ func newServer() *server {
 	return s
 }
 
-// openBrowser opens an address by way of a file that only this user can read: the arguments of
-// a browser can be read by every user of the machine.
+// openBrowser opens an address through a file that only this user can read: every user of the
+// machine can read the arguments of a browser.
 func openBrowser(address string) (remove func(), err error) {
 	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return nil, errors.New("there is no display")
 	}
-	dir, err := os.MkdirTemp("", "dynmcp-ui-") // which is for this user alone
+	dir, err := os.MkdirTemp("", "dynmcp-ui-") // readable only by this user
 	if dirs := sharing.RuntimeDirs(); err != nil && sharing.MakePrivate(dirs[0]) == nil {
 		dir, err = os.MkdirTemp(dirs[0], "ui-")
 	}
