@@ -88,8 +88,8 @@ func appendString(dst, text []byte) []byte {
 	return dst
 }
 
-// appendEscaped appends the character of an escape \uXXXX at the beginning of text, or of two for a pair
-// of surrogates, and returns their length.
+// appendEscaped appends the character of an escape \uXXXX at the beginning of text, or of two
+// for a pair of surrogates, and returns their length.
 func appendEscaped(dst, text []byte) ([]byte, int) {
 	r := codeUnit(text)
 	if pair := utf16.DecodeRune(r, codeUnit(text[min(6, len(text)):])); pair != utf8.RuneError {
@@ -145,8 +145,8 @@ func shortestNumber(f float64) string {
 	return strings.Replace(strings.Replace(s, "e-0", "e-", 1), "e+0", "e+", 1)
 }
 
-// normalNumber returns a number as an integer that does not end in 0 and an exponent: equal numbers have
-// the same form.
+// normalNumber returns a number as an integer that does not end in 0 and an exponent: equal
+// numbers have the same form.
 func normalNumber(text string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	sign := ""

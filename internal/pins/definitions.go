@@ -16,8 +16,9 @@ import (
 // largestDefinition is the largest definition that is stored, in bytes.
 const largestDefinition = 4 << 20
 
-// Keep stores the definitions of tools, a file for each, named by the digest: the content of a name never
-// changes. A file whose writing was interrupted is rewritten, because its digest is wrong.
+// Keep stores the definitions of tools, a file for each, named by the digest: the content of a
+// name never changes. A file whose writing was interrupted is rewritten, because its digest is
+// wrong.
 func (f Files) Keep(tools []Tool) error {
 	if f.Definitions == "" {
 		return nil

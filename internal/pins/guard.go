@@ -17,8 +17,8 @@ type Book struct {
 	alike  func() map[string][]string // the approved tools, SERVER/TOOL, by the skeleton of their names
 }
 
-// NewBook returns the book of a lock. broken is the error of reading it: then a guard that blocks approves
-// nothing, and one that does not block reports nothing.
+// NewBook returns the book of a lock. broken is the error of reading it: then a guard that
+// blocks approves nothing, and one that does not block reports nothing.
 func NewBook(lock Lock, broken error) *Book {
 	return &Book{lock, broken, sync.OnceValue(func() map[string][]string {
 		all := map[string][]string{}

@@ -1,10 +1,10 @@
 // Package pins compares the tools of servers with the definitions that a person has approved, or that
 // were first listed.
 //
-// A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard compares a server's
-// listing with it: which tools are shown to hosts, and what is reported of the others (guard.go).
-// The definitions are kept in a directory, to show changes (definitions.go). The package does not
-// know the catalogue, which asks a Guard wherever tools are listed.
+// A lock file beside the config has a digest for each tool (lock.go, file.go). A Guard compares
+// a server's listing with it: which tools are shown to hosts, and what is reported of the others
+// (guard.go). The definitions are kept in a directory, to show changes (definitions.go). The
+// package does not know the catalogue, which asks a Guard wherever tools are listed.
 package pins
 
 import (

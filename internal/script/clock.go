@@ -21,8 +21,8 @@ func newClock(limit time.Duration, late func()) *clock {
 
 type clockKey struct{}
 
-// StopClock stops the clock of a call's script while a person is asked. The returned function, which may
-// be called more than once, restarts it. Without a script it does nothing.
+// StopClock stops the clock of a call's script while a person is asked. The returned function,
+// which may be called more than once, restarts it. Without a script it does nothing.
 func StopClock(ctx context.Context) (start func()) {
 	c, ok := ctx.Value(clockKey{}).(*clock)
 	if !ok {

@@ -1,5 +1,6 @@
-// Package secrets finds possible secrets in the strings of configs: by the names of options, variables and
-// headers (names.go), by the form of a text (find.go), and by the randomness of a word (random.go).
+// Package secrets finds possible secrets in the strings of configs: by the names of options,
+// variables and headers (names.go), by the form of a text (find.go), and by the randomness of a
+// word (random.go).
 package secrets
 
 import (
@@ -20,9 +21,9 @@ type Secret struct {
 	Name string
 }
 
-// Find returns the possible secrets in a string of a config, in order. within is the key of the object or
-// list that holds the string, such as args, env or headers; key is its own or, in a list, the option
-// before it.
+// Find returns the possible secrets in a string of a config, in order. within is the key of the
+// object or list that holds the string, such as args, env or headers; key is its own or, in a
+// list, the option before it.
 //
 // It prefers to find too much: findings are shown as *** or replaced with a variable, which breaks
 // nothing. A reference to a variable is not a secret.
@@ -149,8 +150,8 @@ func (f *finder) assigned(text string, header bool) {
 	}
 }
 
-// user records the password of NAME:PASSWORD, unless both are ids of a user and a group, as in options of
-// container programs.
+// user records the password of NAME:PASSWORD, unless both are ids of a user and a group, as in
+// options of container programs.
 func (f *finder) user(from, to int) {
 	name, password, _ := strings.Cut(f.text[from:to], ":")
 	if _, notNumber := strconv.Atoi(password); notNumber != nil && password != name {
@@ -276,9 +277,9 @@ func (f *finder) url(from, to int) {
 	}
 }
 
-// Option returns the key for Find with the argument after this one: the argument itself if it is an option
-// without a value, "" otherwise. -e and --env precede the assignment of a variable, and their key is
-// env.
+// Option returns the key for Find with the argument after this one: the argument itself if it is
+// an option without a value, "" otherwise. -e and --env precede the assignment of a variable,
+// and their key is env.
 func Option(word string) string {
 	switch {
 	case word == "-e" || word == "--env":

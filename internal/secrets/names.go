@@ -42,8 +42,8 @@ func mayNameSecret(within, key string) bool {
 
 var fileSuffix = lazyregexp.New(`(?i)[_-]file$`)
 
-// namesSecretFile reports whether a name is that of a file with a secret in it. A value that does not look
-// like a file name is treated as the secret.
+// namesSecretFile reports whether a name is that of a file with a secret in it. A value that
+// does not look like a file name is treated as the secret.
 func namesSecretFile(key string) bool {
 	name := fileSuffix().ReplaceAllString(key, "")
 	return name != key && Named(name)

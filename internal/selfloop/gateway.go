@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// header carries the marks of the gateways that a request passed to servers over HTTP: the id of each, and
-// the entry of its config that led on. A gateway that receives its own mark is reached through one of
-// its own servers.
+// header carries the marks of the gateways that a request passed to servers over HTTP: the id of
+// each, and the entry of its config that led on. A gateway that receives its own mark is reached
+// through one of its own servers.
 const header = "Dynmcp-Lineage"
 
 const (
@@ -56,8 +56,8 @@ func (g *Gateway) Mark(server string, h http.Header) {
 	h.Set(header, strings.Join(marks, ","))
 }
 
-// Enter reads the marks of a request for a server, "" for all. It is an error if the request came through
-// a server that it would lead to.
+// Enter reads the marks of a request for a server, "" for all. It is an error if the request
+// came through a server that it would lead to.
 func (g *Gateway) Enter(server string, h http.Header) error {
 	value := h.Get(header)
 	if value == "" {

@@ -21,10 +21,11 @@ import (
 type Options struct {
 	// Requests serves a host's request, with the path that the host sent.
 	Requests func(w http.ResponseWriter, r *http.Request, principal string)
-	// Upstream returns a function that serves an upstream server to the replica from, for a principal if
-	// the server runs once for each: JSON-RPC lines in and out until either side closes the
-	// stream. ctx ends when the other side is gone, and with serve. The error is a
-	// *NotHereError if the server runs elsewhere, ErrDraining if this replica accepts nothing new.
+	// Upstream returns a function that serves an upstream server to the replica from, for a
+	// principal if the server runs once for each: JSON-RPC lines in and out until either side
+	// closes the stream. ctx ends when the other side is gone, and with serve. The error is a
+	// *NotHereError if the server runs elsewhere, ErrDraining if this replica accepts nothing
+	// new.
 	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
 	// Result returns a stored result of a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)

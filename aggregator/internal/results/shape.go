@@ -350,8 +350,8 @@ func (s *shortening) value(raw json.RawMessage) {
 	}
 }
 
-// list writes the elements of an array or the members of an object. If there are too many, it writes the
-// first and the last ones, with the number of the omitted ones between them.
+// list writes the elements of an array or the members of an object. If there are too many, it
+// writes the first and the last ones, with the number of the omitted ones between them.
 func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byte, left func(n int) string) {
 	s.write([]byte{open})
 	head, tail := len(values), len(values)
