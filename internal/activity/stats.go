@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats say what the calls of some lines were.
+// Stats are statistics of calls.
 type Stats struct {
 	Since   time.Time   `json:"since"` // the first line
 	Lines   int         `json:"lines"`
@@ -107,7 +107,7 @@ func (s *SearchStats) add(l *Line, searched map[string]bool) {
 	}
 }
 
-// quantile returns what a part of sorted values does not exceed, 0 of none.
+// quantile returns the value that a part of sorted values does not exceed, 0 if there are none.
 func quantile(sorted []float64, part float64) float64 {
 	if len(sorted) == 0 {
 		return 0

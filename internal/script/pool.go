@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A Pool has the children that run scripts. Its zero value is ready; Close ends it.
+// A Pool manages the children that run scripts. Its zero value is ready; Close ends it.
 type Pool struct {
-	// BestEffort runs scripts also where the system cannot limit all of what the child may
-	// do: see [Missing].
+	// BestEffort runs scripts even if the system cannot limit everything that the child may do: see
+	// [Missing].
 	BestEffort bool
-	// Idle is how long a child is kept that runs no script; 0 is a minute.
+	// Idle is how long an unused child is kept; 0 is a minute.
 	Idle time.Duration
 	// CPU is the processor time of a script; 0 is 10 s. A regular expression may use a second
 	// or two more: the kernel ends it.
@@ -20,19 +20,19 @@ type Pool struct {
 
 	children sync.WaitGroup // and the timer that ends one
 	begin    sync.Once
-	free     chan struct{} // what is in it is a script that may run
+	free     chan struct{} // holds a token for each running script
 
 	mu     sync.Mutex
 	closed bool
-	warm   *child // runs no script; nil if unset
+	warm   *child // an unused child; may be nil
 	idle   *time.Timer
 }
 
 // maxScripts is how many scripts run at a time. Others wait.
 const maxScripts = 16
 
-// Run runs a script. The Result is never nil. Its error is a *[Failure] where the script is to
-// blame, else the caller's or ours: the context's, or that a child could not be started.
+// Run runs a script. The Result is never nil. The error is a *[Failure] if the script is at fault,
+// otherwise that of the context, or of starting a child.
 func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, error) {
 	p.begin.Do(func() {
 		p.free = make(chan struct{}, maxScripts)
@@ -60,7 +60,7 @@ func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, err
 	return &r.result, err
 }
 
-// take returns a child that runs no script: the one that is kept, or a new one.
+// take returns an unused child: the one that is kept, or a new one.
 func (p *Pool) take() (*child, error) {
 	p.mu.Lock()
 	c := p.warm
@@ -78,7 +78,7 @@ func (p *Pool) take() (*child, error) {
 	return start(p.BestEffort, p.children.Go)
 }
 
-// give keeps a child for the next script, unless there is one or it must not be used.
+// give keeps a child for the next script, unless one is already kept or it must not be reused.
 func (p *Pool) give(c *child, healthy bool) {
 	p.mu.Lock()
 	keep := healthy && !p.closed && p.warm == nil

@@ -42,8 +42,8 @@ var (
 // maxSource is how long a script may be.
 const maxSource = 1 << 20
 
-// maxShare is how long a child may take to read the answers that are on their way to it
-// when its script has ended.
+// maxShare is how long a child may take to read the answers that are being sent when its script has
+// ended.
 const maxShare = 2 * time.Second
 
 func (r *run) run(ctx context.Context) error {
@@ -88,8 +88,8 @@ func (r *run) run(ctx context.Context) error {
 	return r.child.blame(r.script.CPU)
 }
 
-// follow does what the child asks until the script has ended. Without done the child is
-// of no use any more.
+// follow handles the requests of the child until the script has ended. Without done the child cannot
+// be reused.
 func (r *run) follow(ctx context.Context) (*engine.Done, error) {
 	_ = r.child.send(engine.Request{Run: &r.script.Run}) // a child that has ended has no events
 	for {
@@ -110,7 +110,7 @@ func (r *run) follow(ctx context.Context) (*engine.Done, error) {
 	}
 }
 
-// print keeps what was printed, up to the limit.
+// print stores printed text, up to the limit.
 func (r *run) print(text string) {
 	if rest := r.script.Output - r.printed.Len(); len(text) > rest {
 		r.result.Dropped += len(text) - rest
@@ -119,7 +119,7 @@ func (r *run) print(text string) {
 	r.printed.WriteString(text)
 }
 
-// begin makes a call. It returns false for one that the child must not ask for.
+// begin makes a call. It returns false for one that the child must not request.
 func (r *run) begin(ctx context.Context, call Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *run) begin(ctx context.Context, call Call) bool {
 	return true
 }
 
-// answered notes how a call ended and tells the child.
+// answered records the end of a call and tells the child.
 func (r *run) answered(call Call, result json.RawMessage, err *Failure, record int, took time.Duration) {
 	answer := engine.Answer{ID: call.ID}
 	r.mu.Lock()
@@ -178,7 +178,7 @@ func (r *run) answered(call Call, result json.RawMessage, err *Failure, record i
 	}
 }
 
-// finish makes the result of what the script returned.
+// finish sets the result from the returned value.
 func (r *run) finish(done *engine.Done) error {
 	r.result.Dropped += max(done.Dropped, 0)
 	if f := done.Failure; f != nil {

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// A topic is what a session is subscribed to: the URI of a resource, or a task.
+// A topic is the subject of a subscription: the URI of a resource, or a task.
 
-// taskTopic begins the topic of a task, which is no URI.
+// taskTopic begins the topic of a task, which is not a URI.
 const taskTopic = "\x00task "
 
 // TaskTopic returns the topic of a task, by the host's id.
 func TaskTopic(id string) string { return taskTopic + id }
 
-// TaskOf returns the task that a topic is, by the host's id.
+// TaskOf returns the task of a topic, by the host's id.
 func TaskOf(topic string) (id string, ok bool) { return strings.CutPrefix(topic, taskTopic) }
 
-// A Stream is a stream of notifications that a host of the stateless era asked for (MCP
-// 2026-07-28, "Subscriptions").
+// A Stream is a stream of notifications for a host of the stateless era (MCP 2026-07-28,
+// "Subscriptions").
 type Stream struct {
 	ID      json.RawMessage // of the request, as it was sent
 	Changes map[string]bool // the list_changed notifications that it wants
@@ -38,8 +38,8 @@ func (st Stream) topics() (all []string) {
 // Covers reports whether a stream is subscribed to a resource.
 func (st Stream) Covers(uri string) bool { return anyCovers(st.URIs, uri) }
 
-// covers reports whether a subscription to one URI is for the resource of another: servers
-// may announce the parts of what was subscribed to (MCP, "Resources", subscriptions).
+// covers reports whether a subscription to one URI includes another: servers may announce parts of a
+// subscribed resource (MCP, "Resources", subscriptions).
 func covers(subscribed, uri string) bool {
 	rest, ok := strings.CutPrefix(uri, subscribed)
 	return ok && (rest == "" || strings.HasSuffix(subscribed, "/") || strings.ContainsRune("/?#", rune(rest[0])))

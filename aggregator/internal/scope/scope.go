@@ -1,6 +1,6 @@
-// Package scope tells what a session sees and reaches: its surface, its view of the
-// catalogue, and what its host can read at one moment. It knows the config and the catalogue,
-// and sends nothing.
+// Package scope determines the scope of a session: its surface, its view of the catalogue, and the
+// lists that its host can read at one moment. It knows the config and the catalogue, and sends
+// nothing.
 package scope
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// An Env is what the scopes of all sessions depend on.
+// An Env is shared by the scopes of all sessions.
 type Env struct {
 	Fleet   *fleet.Fleet
 	Catalog *catalog.Catalog
@@ -32,11 +32,11 @@ type Env struct {
 // Of returns the scope of a session.
 func (e *Env) Of(s *sessions.Session) Scope { return Scope{s, e} }
 
-// A Scope is a session with what it sees and reaches. A session may be about one server
-// (sessions.Session.Only), as if that had been wrapped alone and its tools were shown as
-// themselves, or about a profile of the config (sessions.Session.In): it sees the servers
-// of that, as the profile has them, and reaches no other. When a server starts, and how it
-// is called, is as the config has it without the profile.
+// A Scope is a session together with its scope. A session may be limited to one server
+// (sessions.Session.Only), as if dynmcp wrapped that server alone, with its tools under their own
+// names. Or it is limited to a profile of the config (sessions.Session.In), with the profile's
+// servers and overrides. The start of a server and the way to call it are as in the config without
+// the profile.
 type Scope struct {
 	*sessions.Session
 	env *Env
@@ -44,8 +44,8 @@ type Scope struct {
 
 func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.In) }
 
-// HostProfile returns the profile of the session's host: the one that the config names, or
-// that of the host's own name, as far as it has said it.
+// HostProfile returns the profile of the session's host: the one that the config names, or that of
+// the host's reported name, as far as known.
 func (s Scope) HostProfile() *sessions.Profile {
 	if named := s.env.Current().Whole.Config.Host; named != "" {
 		return sessions.ProfileOf(named)
@@ -53,8 +53,8 @@ func (s Scope) HostProfile() *sessions.Profile {
 	return s.Profile()
 }
 
-// StartupWait is how long a request waits for servers that are starting: what the config
-// says, or else what suits the host.
+// StartupWait is how long a request waits for servers that are starting: the value of the config, or
+// else that for the host.
 func (s Scope) StartupWait() time.Duration {
 	p, set := s.HostProfile(), s.set()
 	if set.Searches(p) {
@@ -63,7 +63,7 @@ func (s Scope) StartupWait() time.Duration {
 	return set.Config.StartupWaitOr(p.StartupWait)
 }
 
-// Surface returns the surface that the host is shown.
+// Surface returns the surface for the host.
 func (s Scope) Surface() *surface.Surface {
 	set := s.set()
 	switch {
@@ -75,16 +75,16 @@ func (s Scope) Surface() *surface.Surface {
 	return set.Surface(s.HostProfile())
 }
 
-// Single returns the one upstream that the session is about, nil if there are many.
+// Single returns the only upstream of the session, nil if there are many.
 func (s Scope) Single() *lazy.Upstream { return s.env.Fleet.Single(s.Session) }
 
-// View returns the catalogue as the host may see it.
+// View returns the catalogue for the host.
 func (s Scope) View() *catalog.View { return s.Views()[s.FollowedTasks()] }
 
-// Plain returns the catalogue as a host sees it that follows no tasks.
+// Plain returns the catalogue for a host without tasks.
 func (s Scope) Plain() *catalog.View { return s.Views()[catalog.NoTasks] }
 
-// Views returns the catalogue as sessions with the same scope see it.
+// Views returns the catalogue for sessions with the same scope.
 func (s Scope) Views() *catalog.Views {
 	return worded(s.env.Fleet.Views(s.Session), s.set().Splits(s.HostProfile()))
 }
@@ -97,7 +97,7 @@ func worded(views *catalog.Views, split bool) *catalog.Views {
 	return views
 }
 
-// isStable reports whether the host's list of tools stays.
+// isStable reports whether the host's list of tools is kept unchanged.
 func (s Scope) isStable() bool {
 	if s.Single() != nil {
 		return false // one server as it is
@@ -111,7 +111,7 @@ func (s Scope) isStable() bool {
 	return s.HostProfile().Freezes
 }
 
-// Instructions returns what the surface tells the model in the introduction, "" if nothing.
+// Instructions returns the instructions of the surface for the handshake, "" if there are none.
 func (s Scope) Instructions() string {
 	instructions := s.Surface().Instructions
 	if instructions == nil {
@@ -125,14 +125,14 @@ func (s Scope) unloaded(split bool) *catalog.Views {
 	return worded(s.env.Catalog.Unloaded(s.In), split)
 }
 
-// Offers reports whether the host is told of a capability.
+// Offers reports whether a capability is declared to the host.
 func (s Scope) Offers(capability string) bool {
 	view := s.Plain()
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }
 
-// FollowedTasks returns which tasks the host can follow. In the handshake era that takes
-// tools which are shown as themselves: a call of use_tool is no task.
+// FollowedTasks returns the kinds of tasks that the host can use. In the handshake era that requires
+// tools under their own names: a call of use_tool cannot be a task.
 func (s Scope) FollowedTasks() catalog.Tasks {
 	follows := s.Declaration().Tasks
 	if follows == catalog.HandshakeTasks && !s.Surface().Direct {
@@ -141,8 +141,7 @@ func (s Scope) FollowedTasks() catalog.Tasks {
 	return follows
 }
 
-// WithTasks returns the capabilities that the host is told, with the tasks that it can
-// follow.
+// WithTasks returns the capabilities for the host, with the tasks that it can use.
 func (s Scope) WithTasks(capabilities json.RawMessage) json.RawMessage {
 	return task.Advertise(capabilities, s.FollowedTasks(), s.Plain())
 }

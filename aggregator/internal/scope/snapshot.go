@@ -10,11 +10,11 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// A kind is what the list of a session's tools depends on beside the catalogue.
+// A kind holds everything besides the catalogue that determines a session's list of tools.
 type kind struct {
 	only, in string // see sessions.Session
 	tree     bool
-	searches bool // and that counts
+	searches bool // and that makes a difference
 	split    bool // use_tool
 	longest  int  // name of a tool
 }
@@ -28,7 +28,7 @@ func (s Scope) kind() kind {
 	return k
 }
 
-// Snapshot returns what the host can read now.
+// Snapshot returns the lists that the host can read now.
 func (s Scope) Snapshot() *notify.Snapshot {
 	e, k := s.env, s.kind()
 	return e.snapshots.Take(k, func() *notify.Snapshot {
@@ -45,7 +45,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 	})
 }
 
-// entries returns those of a list as the hosts of a view read them.
+// entries returns the entries of a list for the hosts of a view.
 func entries(which listing.List, v *catalog.View, shown *surface.Surface, longest int) []json.RawMessage {
 	switch which.Method {
 	case "resources/list":
@@ -58,7 +58,7 @@ func entries(which listing.List, v *catalog.View, shown *surface.Surface, longes
 	return shown.List(v, longest)
 }
 
-// Reading says what the host reads at a snapshot. settled is that lists may be answered
+// Reading returns the host's content of lists at a snapshot. settled reports that lists may be answered
 // now: nothing is pinned before.
 func (s Scope) Reading(now *notify.Snapshot, settled bool) notify.Reading {
 	return func(which listing.List) *notify.Content {

@@ -14,8 +14,7 @@ func init() {
 	}
 }
 
-// wornHeap is how much memory an engine may have taken from the system after a script and
-// be used again.
+// wornHeap is how much memory an engine may hold after a script and still be reused.
 const wornHeap = 64 << 20
 
 // main runs scripts until stdin ends.
@@ -46,7 +45,7 @@ func main() {
 	os.Exit(0)
 }
 
-// read hands on what the parent sends.
+// read passes on the lines of the parent.
 func (e *engine) read(stdin *os.File) {
 	defer close(e.in)
 	lines := bufio.NewScanner(stdin)

@@ -1,9 +1,9 @@
-// Package engine is the process that runs scripts: what a program that imports package script
-// does when it was executed as a child of its [script.Pool].
+// Package engine is the process that runs scripts: the code that a program which imports package
+// script runs when it was executed as a child of its [script.Pool].
 //
 // It is entered from an init function and never returns. It reads requests from stdin and
-// writes events to stdout, a line of JSON each. A goroutine reads, one runs the script: a
-// runtime of goja belongs to that alone.
+// writes events to stdout, a line of JSON each. One goroutine reads, and one runs the script,
+// because a runtime of goja must not be shared.
 package engine
 
 import (
@@ -16,10 +16,10 @@ import (
 // Name makes a program an engine if it is its only argument.
 const Name = "dynmcp-script"
 
-// MaxLine is the longest line in either direction: a result, and what stands around it.
+// MaxLine is the longest line in either direction: a result with its envelope.
 const MaxLine = 16<<20 + 64<<10
 
-// Memory is what an engine may use, in bytes of data, on a system that can limit it.
+// Memory is how much data an engine may use, in bytes, on a system that can limit it.
 const Memory = 256 << 20
 
 // A Request is sent to an engine: a script to run, or the answer to a call.
@@ -31,9 +31,9 @@ type Request struct {
 // A Run is a script, the body of an async function in JavaScript, and its limits.
 type Run struct {
 	Source string   `json:"source"`
-	Args   []string `json:"args"` // what the script has as args
-	// Servers are the names that tools has. One that is no identifier can also be written
-	// with _ for each character that does not fit, if that names one server alone.
+	Args   []string `json:"args"` // value of the global args
+	// Servers are the names in tools. One that is not an identifier can also be written with _ for
+	// each invalid character, if that is unambiguous.
 	Servers []string      `json:"servers"`
 	Calls   int           `json:"calls"`   // of tools, resources, searches and descriptions
 	AtOnce  int           `json:"at_once"` // calls in flight; the script waits with others
@@ -41,7 +41,7 @@ type Run struct {
 	CPU     time.Duration `json:"cpu"`
 }
 
-// An Answer has what a call led to.
+// An Answer is the result of a call.
 type Answer struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -49,7 +49,7 @@ type Answer struct {
 	Error  *Failure        `json:"error,omitempty"`
 }
 
-// A Blob stands for an image or a blob of a result, which stays with the parent.
+// A Blob represents an image or a blob of a result, which stays with the parent.
 type Blob struct {
 	Index int    `json:"index"` // in content, or in contents
 	ID    int    `json:"id"`
@@ -58,7 +58,7 @@ type Blob struct {
 	Size  int    `json:"size"`
 }
 
-// An Event is sent by an engine: a call, what was printed, or the end of the script.
+// An Event is sent by an engine: a call, printed text, or the end of the script.
 type Event struct {
 	Call    *Call  `json:"call,omitempty"`
 	Printed string `json:"printed,omitempty"`
@@ -73,8 +73,8 @@ const (
 	Resource = "resource"
 )
 
-// A Call asks for one. IDs grow as long as an engine runs. The name of a tool is
-// "server/tool" as the script has it: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
+// A Call requests a call. IDs increase while an engine runs. The name of a tool is "server/tool" as
+// in the script: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
 type Call struct {
 	ID   int             `json:"id"`
 	Kind string          `json:"kind"`
@@ -84,7 +84,7 @@ type Call struct {
 
 // Done is the end of a script.
 type Done struct {
-	Value   json.RawMessage `json:"value,omitempty"` // what it returned
+	Value   json.RawMessage `json:"value,omitempty"` // the returned value
 	Blobs   []int           `json:"blobs,omitempty"` // those in it
 	Failure *Failure        `json:"failure,omitempty"`
 	Dropped int             `json:"dropped,omitempty"` // bytes printed beyond the limit
@@ -98,8 +98,8 @@ const (
 	Unknown = "unknown"
 )
 
-// A Failure is an error: of a call, as a script catches it, or the end of a script that was
-// not its return.
+// A Failure is an error: of a call, as a script catches it, or the end of a script other than its
+// return.
 type Failure struct {
 	Message string `json:"message"` // with the name of the JavaScript error
 	Server  string `json:"server,omitempty"`
@@ -119,6 +119,6 @@ func (f *Failure) Error() string {
 // Write writes a Request or an Event in one piece.
 func Write(w io.Writer, message any) error {
 	lines := json.NewEncoder(w)
-	lines.SetEscapeHTML(false) // what is longer costs tokens
+	lines.SetEscapeHTML(false) // escapes cost tokens
 	return lines.Encode(message)
 }

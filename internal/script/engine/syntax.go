@@ -14,14 +14,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// fileName is that of a script in the stacks of the runtime; positions after placed are
-// those of the script already.
+// fileName is the name of a script in stacks of the runtime; positions after placed are already
+// those of the script.
 const (
 	fileName = "script.js"
 	placed   = "script"
 )
 
-// What stands around a script.
+// The code around a script.
 const before, after = "(async()=>{", "\n})"
 
 // compile compiles a script.
@@ -46,8 +46,8 @@ func compile(source string) (*goja.Program, *Failure) {
 	return program, nil
 }
 
-// function returns what the script is the body of, nil if it does not end where the script
-// does.
+// function returns the body of the function around the script, nil if it does not end where the
+// script does.
 func function(tree *ast.Program) *ast.BlockStatement {
 	if len(tree.Body) != 1 {
 		return nil
@@ -61,8 +61,8 @@ func function(tree *ast.Program) *ast.BlockStatement {
 	return nil
 }
 
-// returnLast has a script return its last statement where that is an expression, such as
-// main(), and call the function that it is.
+// returnLast makes a script return its last statement if that is an expression, such as main(), and
+// call it if it is a function.
 func returnLast(body *ast.BlockStatement) {
 	if len(body.List) == 0 {
 		return
@@ -87,12 +87,12 @@ func returnLast(body *ast.BlockStatement) {
 	*last = &ast.ReturnStatement{Return: value.Idx0(), Argument: value}
 }
 
-// thrower is a function of ours, which no script can name: it returns its argument, and
-// notes where that is thrown. Only an Error knows it otherwise.
+// thrower is an internal function, which no script can name: it returns its argument, and records
+// the position of the throw. Otherwise only an Error has one.
 const thrower = "%thrower"
 
-// A rewriter puts a call of thrower into each throw statement of a tree, and has regular
-// expressions be what they mean.
+// A rewriter adds a call of thrower to each throw statement of a tree, and translates regular
+// expressions.
 type rewriter struct{ seen map[any]bool }
 
 func (r *rewriter) rewrite(node reflect.Value) {
@@ -131,8 +131,8 @@ func (r *rewriter) rewrite(node reflect.Value) {
 
 var propertyEscape = lazyregexp.New(`(\\[pP]\{)(?:(?:Script|sc|Script_Extensions|scx|General_Category|gc)=)?`)
 
-// property returns a regular expression in which the engine knows \p{…}: without something
-// to look ahead for it takes that for a p, and it has no "Script=".
+// property translates \p{…} in a regular expression: without a lookahead the engine takes it for a
+// p, and it does not know "Script=".
 func property(pattern, flags string) string {
 	if !strings.Contains(flags, "u") || !propertyEscape().MatchString(pattern) {
 		return pattern
@@ -140,7 +140,7 @@ func property(pattern, flags string) string {
 	return "(?=)" + propertyEscape().ReplaceAllString(pattern, "$1")
 }
 
-// syntaxError says what is wrong with a script, and what to write instead.
+// syntaxError describes an error in a script, and what to write instead.
 func syntaxError(err error, source string) *Failure {
 	f := &Failure{Message: err.Error()}
 	if list, ok := errors.AsType[parser.ErrorList](err); ok && len(list) > 0 {
@@ -162,7 +162,7 @@ func syntaxError(err error, source string) *Failure {
 	return f
 }
 
-// place returns where in the script a position is.
+// place converts a position to that in the script.
 func place(line, column int) (int, int) {
 	if line == 1 {
 		column -= len(before)
@@ -172,7 +172,7 @@ func place(line, column int) (int, int) {
 
 var frame = lazyregexp.New(`\b(script|script\.js):(\d+):(\d+)`)
 
-// position returns where the script was, by the text of a stack: 0 if that does not say.
+// position returns the position in the script from the text of a stack, 0 if there is none.
 func position(stack string) (line, column int) {
 	m := frame().FindStringSubmatch(stack)
 	if m == nil {
@@ -186,7 +186,7 @@ func position(stack string) (line, column int) {
 	return line, column
 }
 
-// at is a failure in the innermost function of a stack that is of the script.
+// at returns a failure in the innermost function of the script in a stack.
 func at(stack []goja.StackFrame, message string) *Failure {
 	f := &Failure{Message: message}
 	for _, frame := range stack {

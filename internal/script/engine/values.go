@@ -14,13 +14,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// maxDepth is how deep values may nest that pass between a script and us.
+// maxDepth is how deep values may nest that pass between a script and the engine.
 const maxDepth = 500
 
-// maxSafe is the largest integer of which a Number has the neighbours, too.
+// maxSafe is the largest integer whose neighbours a Number represents, too.
 const maxSafe = 1<<53 - 1
 
-// decode makes a value of JSON, whose depth is at most maxDepth.
+// decode converts JSON, whose depth is at most maxDepth, to a value.
 func (s *script) decode(text []byte) goja.Value {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
@@ -51,8 +51,7 @@ func (s *script) decode(text []byte) goja.Value {
 	return s.number(string(text))
 }
 
-// decodeValid is decode for a text that may be anything. It reports whether it is JSON that we
-// take.
+// decodeValid is decode for any text. It reports whether the text is acceptable JSON.
 func (s *script) decodeValid(text []byte) (goja.Value, bool) {
 	if !wire.Valid(text) {
 		return nil, false
@@ -63,7 +62,7 @@ func (s *script) decodeValid(text []byte) (goja.Value, bool) {
 	return s.decode(text), true
 }
 
-// number makes a Number, or what is not rounded: a BigInt of an integer, else a text.
+// number returns a Number, or an exact alternative: a BigInt for an integer, otherwise a text.
 func (s *script) number(text string) goja.Value {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && -maxSafe <= n && n <= maxSafe {
 		return s.vm.ToValue(n)
@@ -80,7 +79,7 @@ func (s *script) number(text string) goja.Value {
 	return s.vm.ToValue(f)
 }
 
-// exact reports whether a Number has the value of a number in JSON that is not out of its range.
+// exact reports whether a Number equals a number in JSON that is not out of its range.
 func exact(text string, f float64) bool {
 	if len(text) > 1000 {
 		return false
@@ -93,16 +92,16 @@ func exact(text string, f float64) bool {
 	return same
 }
 
-// An encoder writes values in JSON, as JSON.stringify does, and beside that BigInts, errors,
-// maps and sets. It panics as a script throws: with a value of the runtime.
+// An encoder writes values in JSON, as JSON.stringify does, and also BigInts, errors, maps and sets.
+// It panics as a script throws: with a value of the runtime.
 type encoder struct {
 	*script
 	text    []byte
 	limit   int
-	blobs   []int         // those that were in it
+	blobs   []int         // those in the value
 	exact   bool          // refuses Numbers that may have been rounded, and promises
-	waits   bool          // writes what promises are settled with
-	pending *goja.Promise // one that is not settled, or was rejected, where waits
+	waits   bool          // writes the results of promises
+	pending *goja.Promise // one that is pending or was rejected, if waits is set
 	parents []*goja.Object
 }
 
@@ -118,7 +117,7 @@ func (e *encoder) check() {
 	}
 }
 
-// The types that goja exports maps, sets and promises as: it does not tell them otherwise.
+// The types that goja exports maps, sets and promises as: there is no other way to tell them apart.
 var (
 	typeOfMap     = reflect.TypeFor[[][2]any]()
 	typeOfSet     = reflect.TypeFor[[]any]()
@@ -225,7 +224,7 @@ func (e *encoder) promise(p *goja.Promise) {
 	}
 }
 
-// promised is what is printed of a promise.
+// promised is the printed form of a promise.
 const promised = "[a promise: await it]"
 
 func (e *encoder) array(o *goja.Object) {
@@ -258,12 +257,12 @@ func (e *encoder) members(o *goja.Object, names []string) {
 	e.text = append(e.text, '}')
 }
 
-// String is what is printed of a blob.
+// String returns the printed form of a blob.
 func (b Blob) String() string {
 	return strings.Join(strings.Fields(fmt.Sprintf("[%s %s, %d bytes]", b.Type, b.MIME, b.Size)), " ")
 }
 
-// shown is how a value is printed.
+// shown returns the printed form of a value.
 func (s *script) shown(v goja.Value, limit int) (text string) {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() != "Error" && o.ClassName() != "Function" {
 		if blob, ok := s.handles[o]; ok {

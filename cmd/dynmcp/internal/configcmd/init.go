@@ -96,9 +96,9 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 	return nil
 }
 
-// Create writes a config for who has no other way to one, such as the user of a
-// host's extension, unless there is one. Its only server says to the model where servers are
-// added, and is started only if the model uses it.
+// Create creates a config, if there is none, for users without another way to one, such as
+// users of a host's extension. Its only server tells the model where servers are added, and is
+// started only if the model uses it.
 func Create(path string, log *slog.Logger) error {
 	if path == "" {
 		return hint.With(errors.New("--create needs to be told where"), "name the file with -c")

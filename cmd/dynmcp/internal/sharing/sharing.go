@@ -1,10 +1,9 @@
 // Package sharing lets the hosts of one user share a run of dynmcp. The run serves a unix
 // [Socket]; a [Client] relays each host's stdin and stdout to it.
 //
-// A client finds the socket by a name that stands for the config and the environment
-// (name.go) and starts the run if needed (start.go). If the run ends before the
-// host does, the client connects to another (relay.go, session.go): it sends that
-// run what the last one knew of the host.
+// A client finds the socket by a name that is derived from the config and the environment
+// (name.go) and starts the run if needed (start.go). If the run ends before the host does, the
+// client connects to another (relay.go, session.go) and restores the state of the host there.
 package sharing
 
 import (
