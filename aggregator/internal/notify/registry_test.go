@@ -85,20 +85,34 @@ func TestOthersAreNotTouched(t *testing.T) {
 // BenchmarkLogMessage finds whom a log message is for: those who call, however many
 // sessions there are beside them.
 func BenchmarkLogMessage(b *testing.B) {
+	amongMany(b, func(src Source[string], some []*Recipient[string]) int {
+		src.Verbose()
+		src.Replicas()
+		return len(src.Unsolicited(some, false))
+	})
+}
+
+// BenchmarkUpdate finds whom an update of a resource is for: those who are subscribed to it.
+func BenchmarkUpdate(b *testing.B) {
+	amongMany(b, func(src Source[string], _ []*Recipient[string]) int { return len(src.Subscribers("x://1")) })
+}
+
+// amongMany has a message found to be for some of many sessions, who are subscribed to x://1.
+func amongMany(b *testing.B, find func(src Source[string], some []*Recipient[string]) int) {
 	for _, sessions := range []int{1_000, 10_000} {
-		for _, calling := range []int{1, 10, 100} {
-			b.Run(fmt.Sprintf("sessions=%d/calling=%d", sessions, calling), func(b *testing.B) {
+		for _, some := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("sessions=%d/for=%d", sessions, some), func(b *testing.B) {
 				r := NewRegistry[string]()
 				var all []*Recipient[string]
 				for i := range sessions {
-					all = append(all, join(r, fmt.Sprint(i), ""))
+					to := join(r, fmt.Sprint(i), "")
+					to.SetSubscribed(fmt.Sprintf("x://%d", 1+i/some), true)
+					all = append(all, to)
 				}
 				src := sourceOf(r)
 				for b.Loop() {
-					src.Verbose()
-					src.Replicas()
-					if got := src.Unsolicited(all[:calling], false); len(got) != calling {
-						b.Fatalf("it is for %d sessions", len(got))
+					if got := find(src, all[:some]); got != some {
+						b.Fatalf("it is for %d sessions, want %d", got, some)
 					}
 				}
 			})
