@@ -45,7 +45,7 @@ func (v Texts) Describe(maxChars int) string {
 }
 
 // DescribeRest returns a text of at most maxChars UTF-16 units for the description of
-// [View.FirstUseTool]: what it says, and the servers that have no room in that of discover_tool.
+// the first tool of ours that calls tools: what that says, and the servers that have no room in that of discover_tool.
 // Models read it beside a full description: it has the words that each server needs.
 func (v Texts) DescribeRest(says string, maxChars int) string {
 	_, rest := v.divide(maxChars)
@@ -258,18 +258,18 @@ func (d *draft) notes() []string {
 	} else if d.cut && v.rest >= 0 {
 		notes = append(notes, cutNoteSingle)
 	}
-	starting, down := d.unlisted()
-	if len(starting) > 0 {
-		notes = append(append(notes, d.v.useTools(startingNote)), starting...)
+	starting, down := startingAndDown(v.eager)
+	if lines := d.unlisted(starting); len(lines) > 0 {
+		notes = append(append(notes, d.v.useTools(startingNote)), lines...)
 	}
-	if len(down) > 0 {
-		notes = append(append(notes, downNote), down...)
+	if lines := d.unlisted(down); len(lines) > 0 {
+		notes = append(append(notes, downNote), lines...)
 	}
 	if more := len(v.parts) - d.named; more > 0 {
 		notes = append(notes, fmt.Sprintf(moreServers, display.Plural(more, "server")))
 	}
 	if v.rest > 0 {
-		notes = append(notes, fmt.Sprintf(restNote, display.Plural(v.rest, "server"), v.FirstUseTool()))
+		notes = append(notes, fmt.Sprintf(restNote, display.Plural(v.rest, "server"), v.UseTool(ReadOnly)))
 	}
 	if len(v.parts) == 0 {
 		notes = append(notes, noServers)
@@ -277,20 +277,14 @@ func (d *draft) notes() []string {
 	return notes
 }
 
-// unlisted returns lines about the servers that start by themselves and have not
-// been listed.
-func (d *draft) unlisted() (starting, down []string) {
-	for i, p := range d.v.parts[:d.named] {
-		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i)), "\n") }
-		switch {
-		case p.info.Loaded || p.info.Stored || p.server.Lazy:
-		case p.info.Down != "":
-			down = append(down, line())
-		default:
-			starting = append(starting, line())
+// unlisted returns lines about servers that start by themselves and have not been listed.
+func (d *draft) unlisted(eager []*serverView) (lines []string) {
+	for _, p := range eager {
+		if i := d.place[p]; i < d.named {
+			lines = append(lines, strings.TrimSuffix(p.deferred(d.words(i)), "\n"))
 		}
 	}
-	return starting, down
+	return lines
 }
 
 // atLeast is the shortest honest text: how much there is and how to see it.

@@ -16,13 +16,13 @@ import (
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
 func (v Texts) Details(t *Tool) string {
-	return t.definition(v.UseTool(t), t.longDescription(), t.written(t.InputSchema), t.written(t.OutputSchema), t.hints())
+	return t.definition(v.UseTool(t.Access), t.longDescription(), t.written(t.InputSchema), t.written(t.OutputSchema), t.hints())
 }
 
 // Brief is Details without an output schema that is large, which it names with
 // its size: the largest met are five times as long as all else.
 func (v Texts) Brief(t *Tool) string {
-	return t.definition(v.UseTool(t), t.longDescription(), t.written(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`), t.hints())
+	return t.definition(v.UseTool(t.Access), t.longDescription(), t.written(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`), t.hints())
 }
 
 // written is a schema as definitions show it: as a type, where the config says so and a type

@@ -102,16 +102,13 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 		fit = unknown
 	}
 	if len(eager) > 0 {
-		b.WriteString("\nNot there yet, may have more:\n")
+		b.WriteString("\nNot there yet, may have more; discover_tool {\"server\": \"name\"} waits for one:\n")
 		for _, p := range eager {
-			state := " (starting; discover_tool {\"server\": " + display.Quote(p.server.Name) + "} waits for it)"
-			switch {
-			case p.note() != "": // it is off, or wants a login
-				state = ""
-			case p.info.Down != "":
-				state = " (could not be started; discover_tool {\"server\": " + display.Quote(p.server.Name) + "} tries again)"
+			if p.note() != "" { // it is off, or wants a login
+				b.WriteString(p.deferred(display.LineWidth))
+			} else {
+				b.WriteString("- " + p.line(p.intro) + "\n")
 			}
-			b.WriteString(strings.TrimSuffix(p.deferred(display.LineWidth), "\n") + state + "\n")
 		}
 	}
 	if len(fit) > 0 {

@@ -185,9 +185,9 @@ func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
 	c.Fail("browser-off", "it is off")
 	equal(t, c.View().Texts().Found(Search{Queries: []string{"open the browser"}}), `No tool matches "open the browser". discover_tool with no argument lists all.
 
-Not there yet, may have more:
-- browser-slow (starting; discover_tool {"server": "browser-slow"} waits for it)
-- browser-down (could not be started; discover_tool {"server": "browser-down"} tries again)
+Not there yet, may have more; discover_tool {"server": "name"} waits for one:
+- browser-slow (still starting, its tools can be called)
+- browser-down (could not be started: exit status 1)
 - browser-off (off: TOKEN is not set)
 
 No tools known; call load_mcp with the name:

@@ -17,11 +17,7 @@ func (v Texts) HowToLoad(h Hints) string {
 	if len(unlisted) == 0 {
 		return ""
 	}
-	how := fmt.Sprintf(h.Load, "name")
-	if len(unlisted) == 1 {
-		how = fmt.Sprintf(h.Load, unlisted[0].server.Name)
-	}
-	return fmt.Sprintf("Servers of which nothing is known: %s. To load one: %s.", joinServers(unlisted), how)
+	return fmt.Sprintf("Servers of which nothing is known: %s. To load one: %s.", joinServers(unlisted), fmt.Sprintf(h.Load, unlisted[0].server.Name))
 }
 
 // unlisted are the servers to be loaded of which nothing is known.

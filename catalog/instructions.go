@@ -18,7 +18,8 @@ const (
 
 // Instructions returns the text for the instructions of initialize, in at most
 // maxChars UTF-16 units unless that is 0 or less: how tools are found and called. The
-// servers are in the description of discover_tool, which every host passes on. In single-wrap mode the upstream's own instructions follow, verbatim if they fit.
+// servers are in descriptions of tools, which every host passes on. In single-wrap mode the
+// upstream's own instructions follow, verbatim if they fit.
 func (v Texts) Instructions(maxChars int) string {
 	if p := v.single(); p != nil {
 		return p.instructions(v.useTools(introSingle), maxChars)
@@ -37,15 +38,11 @@ func (v Texts) Instructions(maxChars int) string {
 func (p *serverView) instructions(intro string, maxChars int) string {
 	text := fmt.Sprintf(intro, p.called())
 	own := strings.TrimSpace(p.info.Instructions)
-	whole := text + "\n\n" + own
+	whole := strings.TrimSpace(text + "\n\n" + own)
 	switch room := maxChars - display.Units(text) - 2 - display.Units(ownCut); {
-	case own == "" && maxChars <= 0:
-		return text
-	case own == "":
-		return display.Prefix(text, maxChars)
 	case maxChars <= 0 || display.Units(whole) <= maxChars:
 		return whole
-	case room > 0:
+	case own != "" && room > 0:
 		return text + "\n\n" + display.Prefix(own, room) + ownCut
 	}
 	return display.Prefix(text, maxChars)

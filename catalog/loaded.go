@@ -18,7 +18,7 @@ func (v Texts) Loaded(server string) string {
 	}
 	page, _ := v.Page(server, 0, 0, false)
 	var b strings.Builder
-	b.WriteString(page.Text + "\n")
+	b.WriteString(page + "\n")
 	for _, l := range p.namedLists() {
 		l.write(&b)
 	}

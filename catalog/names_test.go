@@ -202,7 +202,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 	all, _ := v.Texts().Page("", 0, 0, false)
 	loaded := v.Texts().Loaded("s")
 	for what, text := range map[string]string{
-		"describe": v.Texts().Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
+		"describe": v.Texts().Describe(0), "page": page, "all": all, "loaded": loaded,
 		"found": v.Texts().Found(Search{Queries: []string{"steals"}, Limit: 9}), "unknown": strings.TrimPrefix(v.Texts().Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
 	} {
 		if strings.Contains(text, "secret_tool") {

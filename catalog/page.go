@@ -15,18 +15,12 @@ const (
 	ownWords  = 2048     // UTF-16 units of an upstream's instructions
 )
 
-// Page is one page of a listing.
-type Page struct {
-	Text string
-	Next int // offset of the next page; 0 after the last
-}
-
 // Page lists the tools of one server, or with "" the servers; in single-wrap
 // mode that is the tools of the one there is. It starts at the entry numbered
 // offset and has at most limit entries, 0 meaning 100, and fewer if they are
 // long. The server's own instructions are cut to 2,048 characters unless they are
 // wanted in full. It is false if no such server is offered.
-func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
+func (v Texts) Page(server string, offset, limit int, full bool) (text string, ok bool) {
 	if limit <= 0 {
 		limit = pageTools
 	}
@@ -34,7 +28,7 @@ func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
 	p := v.single()
 	if server != "" {
 		if p = v.part(server); p == nil {
-			return Page{}, false
+			return "", false
 		}
 	}
 	if p != nil {
@@ -118,7 +112,7 @@ func (p *serverView) shortInstructions() string {
 }
 
 // page takes lines from offset on until the page is full; at least one.
-func (b *pageBuilder) page(offset int) Page {
+func (b *pageBuilder) page(offset int) string {
 	from := min(max(offset, 0), b.total)
 	var text strings.Builder
 	end := from
@@ -129,11 +123,7 @@ func (b *pageBuilder) page(offset int) Page {
 		}
 		text.WriteString(line + "\n")
 	}
-	pg := Page{Text: strings.TrimSuffix(b.head+text.String()+b.foot(from, end), "\n")}
-	if end < b.total {
-		pg.Next = end
-	}
-	return pg
+	return strings.TrimSuffix(b.head+text.String()+b.foot(from, end), "\n")
 }
 
 // foot says where the page stands if it is not all.

@@ -113,7 +113,7 @@ func (v Texts) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", v.UseTool(t), display.Quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", v.UseTool(t.Access), display.Quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -198,9 +198,7 @@ func (v Texts) UnknownServer(name string) string {
 	if known := slices.Concat(v.lazy, v.loaded); len(known) > 0 {
 		s += " Servers: " + joinServers(known) + "."
 	}
-	if rest := v.NotListed(" "); rest != "" {
-		s += " " + strings.TrimSuffix(rest, " ")
-	}
+	s = strings.TrimSpace(s + " " + v.Unlisted())
 	if len(v.parts) == 0 {
 		s += " " + noServers
 	}
@@ -257,7 +255,7 @@ func joinServers(ps []*serverView) string {
 	}
 	s := strings.Join(list, ", ")
 	if more := len(ps) - othersShown; more > 0 {
-		s += fmt.Sprintf(" and %d more (discover_tool with no argument lists them)", more)
+		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
 }

@@ -30,14 +30,6 @@ func splitOf(views *Views) func() *Views {
 	})
 }
 
-// FirstUseTool returns the name of the first tool of ours through which discover calls tools.
-func (v *View) FirstUseTool() string {
-	if v.split {
-		return UseTools[ReadOnly]
-	}
-	return useTool
-}
-
 // useTools has a text that says use_tool name the tools that there are.
 func (v Texts) useTools(text string) string {
 	if !v.split {
@@ -46,10 +38,10 @@ func (v Texts) useTools(text string) string {
 	return strings.ReplaceAll(text, useTool, "use_tool_*")
 }
 
-// UseTool returns the name of the tool of ours through which discover calls t.
-func (v *View) UseTool(t *Tool) string {
+// UseTool returns the name of the tool of ours through which discover calls what may do so much.
+func (v *View) UseTool(may Access) string {
 	if !v.split {
 		return useTool
 	}
-	return UseTools[t.Access]
+	return UseTools[may]
 }

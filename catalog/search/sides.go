@@ -45,12 +45,12 @@ func takeSides(asked []string) (s sides) {
 // add adds the words of one side, and those of all others against them.
 func (s sides) add(opposed [][]string, own int) {
 	for i, side := range opposed {
+		words := s.other
+		if i == own {
+			words = s.own
+		}
 		for _, w := range side {
-			if i == own {
-				s.own[w] = true
-			} else {
-				s.other[w] = true
-			}
+			words[w] = true
 		}
 	}
 }

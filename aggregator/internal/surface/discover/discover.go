@@ -150,7 +150,7 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 		return results.Text(view.Texts().Found(catalog.Search{Queries: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
 	}
 	page, _ := view.Texts().Page(server, q.offset, q.limit, q.full)
-	return results.Text(page.Text)
+	return results.Text(page)
 }
 
 // load answers load_mcp: it loads a server and reports the result.

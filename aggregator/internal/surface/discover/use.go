@@ -26,22 +26,15 @@ var useArguments = surface.CallArguments{Tool: "tool_name", Input: "tool_input",
 // by the name of the tool: each of these calls tools that may do no more than it says. The
 // first has the servers that have no room in the description of discover_tool.
 func useTools(cfg *schema.Config) []surface.Tool {
-	describe := func(says string) describing {
-		return func(v *catalog.View) string { return v.Texts().DescribeRest(useDescription+says, cfg.Catalog.MaxChars) }
-	}
-	fixed := func(says string) describing { return func(*catalog.View) string { return useDescription + says } }
 	if cfg.UseTool != schema.UseToolSplit {
-		return []surface.Tool{useTool("use_tool", catalog.Destructive, describe("."), "")}
+		return []surface.Tool{useTool("use_tool", catalog.Destructive, ".", "", cfg)}
 	}
 	return []surface.Tool{
-		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, describe(" and only reads: discover_tool shows through which of three each is called."), `{"title":"Call a tool that only reads","readOnlyHint":true}`),
-		useTool(catalog.UseTools[catalog.Write], catalog.Write, fixed(" and changes things, but destroys nothing."), `{"title":"Call a tool that changes things","readOnlyHint":false,"destructiveHint":false}`),
-		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, fixed(", whatever it may do: those that do not say count as destructive."), `{"title":"Call a tool that may destroy things","readOnlyHint":false,"destructiveHint":true}`),
+		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, " and only reads: discover_tool shows through which of three each is called.", `{"title":"Call a tool that only reads","readOnlyHint":true}`, cfg),
+		useTool(catalog.UseTools[catalog.Write], catalog.Write, " and changes things, but destroys nothing.", `{"title":"Call a tool that changes things","readOnlyHint":false,"destructiveHint":false}`, cfg),
+		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, ", whatever it may do: those that do not say count as destructive.", `{"title":"Call a tool that may destroy things","readOnlyHint":false,"destructiveHint":true}`, cfg),
 	}
 }
-
-// describing returns the description of a tool for those who see a view.
-type describing func(*catalog.View) string
 
 // usedBy returns the name of the tool through which t is called.
 func usedBy(cfg *schema.Config, t *catalog.Tool) string {
@@ -51,11 +44,15 @@ func usedBy(cfg *schema.Config, t *catalog.Tool) string {
 	return catalog.UseTools[t.Access]
 }
 
-func useTool(name string, most catalog.Access, description describing, annotations string) surface.Tool {
+func useTool(name string, most catalog.Access, says, annotations string, cfg *schema.Config) surface.Tool {
 	return surface.Tool{
 		Name: name,
 		Definitions: func(v *catalog.View, _ int) []json.RawMessage {
-			return []json.RawMessage{surface.Define(name, description(v), useInput, annotations)}
+			description := useDescription + says
+			if name == v.UseTool(catalog.ReadOnly) {
+				description = v.Texts().DescribeRest(description, cfg.Catalog.MaxChars)
+			}
+			return []json.RawMessage{surface.Define(name, description, useInput, annotations)}
 		},
 		Read: useArguments.Read,
 		Target: &surface.Target{

@@ -2,6 +2,7 @@ package configcmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -109,40 +110,17 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 	} else {
 		err = f.complete(cmd, command)
 	}
-	if err == nil && f.lazy && f.server.Description == "" {
-		err = f.describe(cmd)
-	}
 	if err == nil && !f.dryRun {
 		err = keep()
 	}
 	if err != nil {
 		return err
 	}
-	path, err := runAdd(cli.Stdout(cmd), cli.Stderr(cmd), *f)
+	path, err := runAdd(cmd.Context(), cli.Stdout(cmd), cli.Stderr(cmd), *f)
 	if err != nil || f.dryRun || !f.warm && !cli.Stderr(cmd).Interactive {
 		return err
 	}
 	return testcmd.OfferWarm(cmd, conf.Flags{Config: path}, f.warm, s.Name)
-}
-
-// describe has the server described by what its tools are about.
-func (f *addFlags) describe(cmd *cobra.Command) error {
-	file, err := editfile.OpenConfig(f.config)
-	if err != nil {
-		return err
-	}
-	name := f.server.Name
-	proposals, failed, err := described.Propose(cmd.Context(), filepath.Dir(file.Path), []schema.Server{f.server}, cli.Stderr(cmd))
-	switch {
-	case err != nil:
-		return err
-	case failed[name] != nil:
-		return hint.With(fmt.Errorf("%s did not start, so that nothing describes it: %s", name, selfhost.Explain(failed[name], 0).Text), "say what it is good for: --description TEXT")
-	case proposals[name] == "":
-		return hint.With(fmt.Errorf("%s has no tools that describe it", name), "say what it is good for: --description TEXT")
-	}
-	f.server.Description = proposals[name]
-	return nil
 }
 
 var validName = lazyregexp.New(schema.NamePattern)
@@ -256,7 +234,7 @@ func (f *addFlags) parseHeaders() error {
 }
 
 // runAdd adds the server, and returns the path of the config.
-func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err error) {
+func runAdd(ctx context.Context, out, errOut *terminal.Writer, flags addFlags) (path string, err error) {
 	file, unlock, err := editfile.LockConfig(flags.config)
 	if err != nil {
 		return "", err
@@ -270,6 +248,11 @@ func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err erro
 	i := slices.IndexFunc(entries, func(e schema.Entry) bool { return e.Name == name })
 	if i >= 0 && !flags.force {
 		return "", hint.With(fmt.Errorf("%q already exists in %s, line %d", name, file.Name(), entries[i].Line), "choose another name, or add --force to replace it")
+	}
+	if flags.lazy && flags.server.Description == "" {
+		if flags.server.Description, err = describe(ctx, filepath.Dir(file.Path), flags.server, errOut); err != nil {
+			return "", err
+		}
 	}
 	text, err := schema.SetServer(file.Path, file.Old, flags.server)
 	if err != nil {
@@ -292,4 +275,17 @@ func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err erro
 		return found.Value
 	})
 	return cmp.Or(file.Link, file.Path), nil
+}
+
+// describe returns a description of a server by what its tools are about.
+func describe(ctx context.Context, dir string, s schema.Server, errOut *terminal.Writer) (string, error) {
+	proposals, failed, err := described.Propose(ctx, dir, []schema.Server{s}, errOut)
+	if text := proposals[s.Name]; err != nil || text != "" {
+		return text, err
+	}
+	why := "it has no tools"
+	if err := failed[s.Name]; err != nil {
+		why = "it did not start: " + selfhost.Explain(err, 0).Text
+	}
+	return "", hint.With(fmt.Errorf("nothing describes %s: %s", s.Name, why), "say what it is good for: --description TEXT")
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/packages"
@@ -18,12 +19,10 @@ func Propose(ctx context.Context, dir string, servers []schema.Server, errOut *t
 		return nil, nil, nil
 	}
 	text := []byte("{}")
-	var names []string
 	for _, s := range servers {
 		if text, err = schema.SetServer("servers.json", text, s); err != nil {
 			return nil, nil, err
 		}
-		names = append(names, s.Name)
 	}
 	cfg, err := schema.LoadText(filepath.Join(dir, "servers.json"), text, schema.LoadOptions{})
 	if err != nil {
@@ -31,7 +30,7 @@ func Propose(ctx context.Context, dir string, servers []schema.Server, errOut *t
 	}
 	cli.Secrets.Add(cfg.Secrets()...)
 	on := selfhost.Target{Cfg: cfg, ErrOut: errOut}
-	h, failed, err := on.Start(ctx, names...)
+	h, failed, err := on.Start(ctx, conf.Names(servers)...)
 	if err != nil {
 		return nil, nil, err
 	}

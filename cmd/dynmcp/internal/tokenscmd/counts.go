@@ -125,7 +125,7 @@ func (c *Counts) countAnswers(v *catalog.View) {
 	}
 	for _, s := range c.Servers {
 		page, _ := v.Texts().Page(s.Name, 0, 0, false)
-		list = append(list, countTokens(page.Text))
+		list = append(list, countTokens(page))
 		if s.Lazy {
 			load = append(load, countTokens(v.Texts().Loaded(s.Name)))
 		}
