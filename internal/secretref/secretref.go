@@ -122,15 +122,13 @@ func fromKeyring(name string) (string, error) {
 	case errors.Is(err, keyring.ErrNotFound):
 		return "", &Error{what, "store it with: dynmcp secret set " + name}
 	case err != nil:
-		return "", &Error{what, NoKeyring(err)}
+		return "", &Error{what, fmt.Sprintf("the keyring cannot be used (%v): %s", err, NoKeyring)}
 	}
 	return checked(value, what)
 }
 
-// NoKeyring returns the advice for a failure of the keyring.
-func NoKeyring(err error) string {
-	return "the keyring cannot be used (" + err.Error() + "): take a variable of .env, ${cmd:COMMAND} or ${file:PATH} instead"
-}
+// NoKeyring says what to do where there is no keyring.
+const NoKeyring = "take a variable of .env, ${cmd:COMMAND} or ${file:PATH} instead"
 
 func fromFile(ctx context.Context, path string) (string, error) {
 	const what = "a ${file:…} cannot be read"

@@ -191,7 +191,7 @@ func removeSecret(name string) error {
 }
 
 func keyringError(err error) error {
-	return hint.With(errors.New("the keyring did not do it"), "%s", secretref.NoKeyring(err))
+	return hint.With(fmt.Errorf("the keyring cannot be used (%w)", err), "%s", secretref.NoKeyring)
 }
 
 // openNames opens the list of names, because keyrings cannot list their secrets.
