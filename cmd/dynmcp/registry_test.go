@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -44,6 +46,37 @@ func serveRegistry(t *testing.T) *mcptest.Registry {
 	r.Publish(fmt.Sprintf(`{"name":"io.example/notes","version":"1.0.0","description":"Notes of this machine.",
 	  "packages":[{"registryType":"mcpb","identifier":"%s/notes.mcpb","fileSha256":"%x","transport":{"type":"stdio"}}]}`, r.URL, sha256.Sum256(text)), "active", "")
 	return r
+}
+
+// While a registry is away, outdated goes by what it said, and says how old that is.
+func TestOutdatedOffline(t *testing.T) {
+	t.Parallel()
+	r := serveRegistry(t)
+	dir := t.TempDir()
+	writeFile(t, dir, "mcp.json", `{"mcp": {"tide": {"command": "npx", "args": ["-y", "@example/tide@1.0.0"], "registry": "io.example/tide@1.0.0"}}}`)
+	outdated := func() (out, said string) {
+		cmd := exec.Command(mcptest.Dynmcp(t), "outdated", "--registry", r.URL)
+		cmd.Dir = dir
+		cmd.Env = append(mcptest.Environ(t), "HOME="+dir, "XDG_STATE_HOME="+dir, "LOCALAPPDATA="+dir)
+		var errOut strings.Builder
+		cmd.Stderr = &errOut
+		text, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err, errOut.String())
+		}
+		return string(text), errOut.String()
+	}
+	now, said := outdated()
+	contains(t, now, "io.example/tide  1.0.0   1.1.0")
+	if said != "" {
+		t.Errorf("it says %q", said)
+	}
+	r.Close()
+	then, said := outdated()
+	if then != now {
+		t.Errorf("got %s, want %s", then, now)
+	}
+	contains(t, said, "cannot be asked", "what it said less than a minute ago is shown")
 }
 
 // bundleOf is a bundle with a program of its own, which runs fakemcp.

@@ -33,8 +33,8 @@ type Client struct {
 // ErrNotFound is the error for a server or version that a registry does not have.
 var ErrNotFound = errors.New("the registry does not have it")
 
-// open checks the address.
-func (c *Client) open() error {
+// Open checks the address. It is called by Search and Get, too.
+func (c *Client) Open() error {
 	if c.base != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (all [
 // fetch returns what the registry answers, or what it answered before where that still
 // holds or it cannot be asked.
 func (c *Client) fetch(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
-	if err := c.open(); err != nil {
+	if err := c.Open(); err != nil {
 		return nil, err
 	}
 	address := c.base.String() + path

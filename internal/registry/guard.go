@@ -99,7 +99,11 @@ func get(ctx context.Context, client *http.Client, address string, limit int64, 
 	}
 	resp, err := client.Do(req)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		return nil, nil, fmt.Errorf("%s: %w", req.URL.Host, failed.Err) // without the address, which is long
+		err = failed.Err // without the address, which is long
+		if dial, ok := errors.AsType[*net.OpError](err); ok {
+			err = dial.Err // which has it too
+		}
+		return nil, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))

@@ -73,7 +73,7 @@ func (s *Server) Upgrade(newer *Server, args []string) ([]string, error) {
 	if len(args) == 0 && reflect.DeepEqual(s.Remotes, newer.Remotes) {
 		return nil, nil // a remote has the version that it has
 	}
-	return nil, fmt.Errorf("%s is run otherwise than %s", newer.Version, s.Version)
+	return nil, fmt.Errorf("%s has other packages, arguments or variables than %s", newer.Version, s.Version)
 }
 
 // unversioned returns a package without its version.

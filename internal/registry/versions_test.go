@@ -32,12 +32,12 @@ func TestUpgrade(t *testing.T) {
 		"npm":      {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0"), "-y x@1.0.0 a", "-y x@1.1.0 a"},
 		"oci":      {pkg("oci", "a/b:1", ""), pkg("oci", "a/b:2", ""), "run -i --rm a/b:1", "run -i --rm a/b:2"},
 		"remote":   {`"remotes":[{"type":"sse","url":"https://x.example/"}]`, `"remotes":[{"type":"sse","url":"https://x.example/"}]`, "", ""},
-		"moved":    {`"remotes":[{"type":"sse","url":"https://x.example/"}]`, `"remotes":[{"type":"sse","url":"https://y.example/"}]`, "", "is run otherwise"},
-		"another":  {pkg("npm", "x", "1.0.0"), pkg("npm", "evil", "1.1.0"), "-y x@1.0.0", "is run otherwise"},
-		"a hint":   {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0", `"runtimeHint":"sh"`), "-y x@1.0.0", "is run otherwise"},
-		"an input": {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0", more), "-y x@1.0.0", "is run otherwise"},
-		"a range":  {pkg("npm", "x", "1.0.0"), pkg("npm", "x", ">=1.1.0"), "-y x@1.0.0", "is run otherwise"},
-		"changed":  {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0"), "-y x@0.9.0", "is run otherwise"},
+		"moved":    {`"remotes":[{"type":"sse","url":"https://x.example/"}]`, `"remotes":[{"type":"sse","url":"https://y.example/"}]`, "", "has other packages"},
+		"another":  {pkg("npm", "x", "1.0.0"), pkg("npm", "evil", "1.1.0"), "-y x@1.0.0", "has other packages"},
+		"a hint":   {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0", `"runtimeHint":"sh"`), "-y x@1.0.0", "has other packages"},
+		"an input": {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0", more), "-y x@1.0.0", "has other packages"},
+		"a range":  {pkg("npm", "x", "1.0.0"), pkg("npm", "x", ">=1.1.0"), "-y x@1.0.0", "has other packages"},
+		"changed":  {pkg("npm", "x", "1.0.0"), pkg("npm", "x", "1.1.0"), "-y x@0.9.0", "has other packages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := mcptest.ServeRegistry(t, serverJSON("io.example/x", "1.0.0", "X.", c.old), serverJSON("io.example/x", "1.1.0", "X.", c.now))

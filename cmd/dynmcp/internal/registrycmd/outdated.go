@@ -88,7 +88,7 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 	all := []Upgrade{}
 	for _, s := range servers {
 		waiting := terminal.ShowProgress(errOut, "asking for "+s.Name)
-		u, err := newest(ctx, address, s)
+		u, err := newest(ctx, errOut, address, s)
 		waiting.End()
 		switch {
 		case err != nil:
@@ -101,9 +101,9 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 }
 
 // newest returns the newest version of a server, nil where none is pinned.
-func newest(ctx context.Context, address string, s schema.Server) (*Upgrade, error) {
+func newest(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
 	if s.Registry != "" {
-		return ofRegistry(ctx, address, s)
+		return ofRegistry(ctx, errOut, address, s)
 	}
 	p := packages.Of(s.Command, s.Args)
 	index := slices.IndexFunc(s.Args, func(arg string) bool { return strings.HasSuffix(arg, p.Spec) })
@@ -137,18 +137,17 @@ func released(ctx context.Context, p packages.Package) (name, version, newest st
 }
 
 // ofRegistry asks the registries for the newest version of an entry that was made of one.
-func ofRegistry(ctx context.Context, address string, s schema.Server) (*Upgrade, error) {
+func ofRegistry(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
 	name, version, err := registry.CutVersion(s.Registry)
 	if err != nil {
 		return nil, err
 	}
-	silent := terminal.New(io.Discard)
-	latest, err := find(ctx, silent, address, name, "")
+	latest, err := find(ctx, errOut, address, name, "")
 	if err != nil || registry.Compare(latest.Version, version) <= 0 {
 		return nil, err
 	}
 	u := &Upgrade{Server: s.Name, What: name, Pinned: version, Newest: latest.Version, Before: s.Args, Registry: name + "@" + latest.Version}
-	old, err := find(ctx, silent, address, name, version)
+	old, err := find(ctx, terminal.New(io.Discard), address, name, version) // its age was said
 	if err == nil {
 		u.Args, err = old.Upgrade(latest, s.Args)
 	}

@@ -86,7 +86,11 @@ func clients(address string) ([]*registry.Client, error) {
 	}
 	var all []*registry.Client
 	for _, a := range addresses {
-		all = append(all, &registry.Client{Address: a, Dir: dir})
+		c := &registry.Client{Address: a, Dir: dir}
+		if err := c.Open(); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
 	}
 	return all, nil
 }
