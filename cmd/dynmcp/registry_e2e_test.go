@@ -54,7 +54,7 @@ func TestServersOfARegistry(t *testing.T) {
 	npx := mcptest.Npx(t, "the servers of npmServers")
 	r := mcptest.ServeRegistry(t)
 	for i, s := range npmServers {
-		var args, env []any
+		args, env := []any{}, []any{}
 		for _, arg := range s.args {
 			args = append(args, map[string]any{"type": "positional", "value": arg})
 		}
