@@ -77,18 +77,12 @@ func subscribed(t *testing.T, args ...string) (received []string) {
 	t.Helper()
 	host := mcptest.StartDynmcp(t, args...)
 	meta := mcptest.ModernMeta(nil)
-	call := func(name, arguments string) {
-		host.Call("tools/call", mcptest.ToolParams(name, arguments, meta))
-	}
-	host.GoRaw(`"a"`, "subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["fake://fakemcp/text"]},`+meta+`}`)
+	host.GoRaw(`"a"`, "subscriptions/listen", `{"notifications":{"resourceSubscriptions":["fake://fakemcp/text"]},`+meta+`}`)
 	host.WaitMethod("notifications/subscriptions/acknowledged", 1)
-	call("touch", `{"uri":"fake://fakemcp/text"}`)
-	host.WaitMethod("notifications/resources/updated", 1)
-	call("add_tool", `{"name":"later"}`)
-	host.WaitMethod("notifications/tools/list_changed", 1)
-	call("end_listen", `{}`) // dynmcp opens another, and asks what it may have missed
-	call("add_tool", `{"name":"last"}`)
-	host.WaitMethod("notifications/tools/list_changed", 2)
+	for n := range 3 {
+		host.Call("tools/call", mcptest.ToolParams("touch", `{"uri":"fake://fakemcp/text"}`, meta))
+		host.WaitMethod("notifications/resources/updated", n+1)
+	}
 	for _, m := range host.Messages() {
 		received = append(received, m.Raw)
 	}
