@@ -513,7 +513,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		t.Errorf("its user reads %s", got)
 	}
 	for _, no := range []struct{ user, handle string }{{"bob", handle}, {"alice", handle + "x"}, {"alice", strings.Repeat("a", 12) + "-a"}} {
-		if got := read(no.user, no.handle); !strings.Contains(got, "there is no result") {
+		if got := read(no.user, no.handle); !strings.Contains(got, "there is no result") || !strings.Contains(got, "ask once more") {
 			t.Errorf("%s reads %s as %s", no.user, got, no.handle)
 		}
 	}

@@ -68,7 +68,11 @@ func (c *Call) readOn() {
 	}
 	c.Kept(handle, func(whole json.RawMessage, limit int, ok bool) {
 		if !ok {
-			c.Refuse(fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. Call the tool again", Value(wire.Quote(handle)), results.MaxOfUser))
+			remedy := "Call the tool again"
+			if strings.Contains(handle, "-") { // by another replica, whose answer may be missing only now
+				remedy = "The replica that keeps it may not answer now: ask once more before you call the tool again"
+			}
+			c.Refuse(fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. %s", Value(wire.Quote(handle)), results.MaxOfUser, remedy))
 			return
 		}
 		q.Most = cmp.Or(limit, defaultRead)
