@@ -31,7 +31,7 @@ func TestCallsReadNoLongValues(t *testing.T) {
 	} {
 		t.Run(surface, func(t *testing.T) {
 			tools := toolsOfMany(t)
-			ask := served(t, surface, tools)
+			ask := servedTool(t, surface, tools)
 			for name, properties := range tools {
 				var read [2]int64
 				for i, size := range []int{3 << 10, 9 << 10} {
@@ -106,8 +106,8 @@ func arguments(properties json.RawMessage, size int) string {
 	return "{" + strings.Join(append(list, `"more":"`+long+`"`), ",") + "}"
 }
 
-// served runs an aggregator of one upstream with these tools, and returns what asks it.
-func served(t *testing.T, expose string, tools map[string]json.RawMessage) (ask func(method, params string)) {
+// servedTool runs an aggregator of one upstream with these tools, and returns what asks it.
+func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage) (ask func(method, params string)) {
 	var list []string
 	for name, properties := range tools {
 		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object","properties":%s}}`, name, properties))
