@@ -126,7 +126,7 @@ func TestAnyArguments(t *testing.T) {
 func TestValidExamples(t *testing.T) {
 	for name, c := range map[string]struct{ members, want string }{
 		"nothing to run": {`"title":"A title"`, ""},
-		"a package":      {pkg("npm", "@example/x", "1.0.0", `"registryBaseUrl":"https://registry.npmjs.org","runtimeHint":"npx"`), "npx -y @example/x@1.0.0"},
+		"a package":      {pkg("npm", "@example/x", "1.0.0", `"registryBaseUrl":"https://packages.example","runtimeHint":"npx"`), "npx -y @example/x@1.0.0"},
 		"a repository":   {`"repository":{"url":"https://code.example/x","source":"example"},` + pkg("pypi", "x", "1.0"), "uvx x@1.0"},
 		"a checksum":     {pkg("npm", "x", "1.0.0", `"fileSha256":"`+strings.Repeat("0a", 32)+`"`), "npx -y x@1.0.0"},
 		"arguments": {pkg("npm", "x", "1.0.0", `"packageArguments":[{"type":"positional","value":"serve"},{"type":"named","name":"--port","default":"80","format":"number"},
