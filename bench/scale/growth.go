@@ -50,18 +50,26 @@ var dimensions = []dimension{
 // growing are the programs that are measured.
 type growing struct{ dir string }
 
-// growth prints what things take as they grow: where the last two columns stay as they are,
-// the line is straight.
-func growth(w io.Writer, only string, rounds int) error {
+// buildGrowing builds the programs, in a directory that the caller removes.
+func buildGrowing() (*growing, error) {
 	if err := programs.EnterRoot(); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream")
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	defer os.RemoveAll(dir)
-	g := &growing{dir}
+	return &growing{dir}, nil
+}
+
+// growth prints what things take as they grow: where the last two columns stay as they are,
+// the line is straight.
+func growth(w io.Writer, only string, rounds int) error {
+	g, err := buildGrowing()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(g.dir)
 	fmt.Fprintf(w, "growth: time and memory against size, of %d rounds the least and the median\n", rounds)
 	fmt.Fprintf(w, "  %-44s %8s %12s %9s %14s %14s\n", "", "size", "ms", "RSS MB", "µs each more", "KB each more")
 	for _, d := range dimensions {
@@ -333,22 +341,18 @@ func all(hosts []*web.Host, do func(*web.Host) error) error {
 // idle compares calls of one host where nothing else is with those beside 10,000 sessions
 // and 100 servers that were listed in an earlier run, in turn.
 func idle(w io.Writer, rounds int) error {
-	if err := programs.EnterRoot(); err != nil {
+	g, err := buildGrowing()
+	if err != nil {
 		return err
 	}
-	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream")
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
-	}
-	defer os.RemoveAll(dir)
-	g := &growing{dir}
+	defer os.RemoveAll(g.dir)
 	alone, err := g.serve(g.upstream())
 	if err != nil {
 		return err
 	}
 	defer alone.close()
 	many := g.upstream() + "," + g.entries(100, `, "args": ["-tools", "50"], "description": "Answers what it is sent. Use it to measure."`)
-	warm := exec.Command(filepath.Join(dir, "dynmcp"), "warm", "-c", g.config())
+	warm := exec.Command(filepath.Join(g.dir, "dynmcp"), "warm", "-c", g.config())
 	if err := g.write(many); err != nil {
 		return err
 	}
