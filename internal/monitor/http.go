@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 //go:embed page.html
@@ -22,11 +20,6 @@ const pingEvery = 15 * time.Second
 
 // writeWithin is how long a watcher may take to read one event.
 const writeWithin = 10 * time.Second
-
-// Metrics serves the metrics as Prometheus reads them.
-func (m *Monitor) Metrics() http.Handler {
-	return promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{})
-}
 
 // Handler serves the page: /debug, its state as JSON: /debug/state, its events as a stream:
 // /debug/stream, and /metrics. The caller handles authorization.

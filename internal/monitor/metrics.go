@@ -1,85 +1,87 @@
 package monitor
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	prom "github.com/VictoriaMetrics/metrics"
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// metrics are exported in the text format of Prometheus, from a registry of their own.
-type metrics struct {
-	registry *prometheus.Registry
-	calls    *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	bytes    *prometheus.CounterVec
-	dropped  prometheus.Counter
-	own      *prometheus.CounterVec // calls of dynmcp's own tools
-	searches *prometheus.CounterVec
-	tokens   *prometheus.CounterVec
-	next     *prometheus.CounterVec
+// help says what each metric counts. The library writes HELP lines that are empty.
+var help = strings.NewReplacer(slices.Concat(
+	about("dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."),
+	about("dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."),
+	about("dynmcp_call_bytes_total", "Bytes of the params of calls and of their results."),
+	about("dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly."),
+	about("dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered."),
+	about("dynmcp_own_tokens_total", "Tokens of those answers, estimated."),
+	about("dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition."),
+	about("dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session."),
+	about("dynmcp_upstream_state", "1 for the state that an upstream is in."),
+	about("dynmcp_upstream_starts_total", "How often an upstream was connected."),
+	about("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed."),
+	about("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer."),
+	about("dynmcp_calls_waiting", "Calls that wait because of max_calls."),
+	about("dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started."),
+	about("dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started."),
+	about("dynmcp_sessions", "Hosts that are connected."),
+	about("dynmcp_held_bytes", "Bytes held for hosts."),
+	about("dynmcp_held_bytes_limit", "The most bytes that may be held for hosts."),
+)...)
+
+func about(metric, text string) []string {
+	line := "# HELP " + metric
+	return []string{line + "\n", line + " " + text + "\n"}
 }
 
-func newMetrics(m *Monitor) metrics {
-	all := metrics{
-		registry: prometheus.NewRegistry(),
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dynmcp_calls_total", Help: "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown.",
-		}, []string{"upstream", "method", "kind", "outcome"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "dynmcp_call_duration_seconds", Help: "Time from a host's call to its answer, of calls that were sent.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
-		}, []string{"upstream"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dynmcp_call_bytes_total", Help: "Bytes of the params of calls and of their results.",
-		}, []string{"upstream", "direction"}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "dynmcp_dropped_notifications_total", Help: "Notifications that were dropped because a host read too slowly.",
-		}),
+var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+
+// series names a metric with its labels, which are pairs of a name and a value.
+func series(metric string, labels ...string) string {
+	text := []byte(metric)
+	for i := 0; i+1 < len(labels); i += 2 {
+		text = append(text, "{,"[min(i, 1)])
+		text = append(text, labels[i]...)
+		text = append(text, `="`...)
+		text = append(text, inLabel.Replace(labels[i+1])...)
+		text = append(text, '"')
 	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	if len(labels) > 0 {
+		text = append(text, '}')
 	}
-	all.own = counter("dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered.", "tool")
-	all.tokens = counter("dynmcp_own_tokens_total", "Tokens of those answers, estimated.", "tool")
-	all.searches = counter("dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition.", "found")
-	all.next = counter("dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session.", "upstream")
-	registry := prometheus.Registerer(all.registry)
-	if m.opts.Replica != "" {
-		registry = prometheus.WrapRegistererWith(prometheus.Labels{"replica": m.opts.Replica}, registry)
-	}
-	registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, all.own, all.tokens, all.searches, all.next, &runCollector{m},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return all
+	return string(text)
 }
 
-func (ms *metrics) call(end aggregator.CallEnd) {
-	ms.calls.WithLabelValues(end.Upstream, methodLabel(end.Method), end.Kind, string(end.Outcome)).Inc()
+var inLabel = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func (m *Monitor) count(n int, metric string, labels ...string) {
+	m.metrics.GetOrCreateCounter(series(metric, labels...)).Add(n)
+}
+
+func (m *Monitor) countCall(end aggregator.CallEnd) {
+	m.count(1, "dynmcp_calls_total", "kind", end.Kind, "method", methodLabel(end.Method), "outcome", string(end.Outcome), "upstream", end.Upstream)
 	if !end.Sent.IsZero() {
-		ms.seconds.WithLabelValues(end.Upstream).Observe(end.End.Sub(end.Began).Seconds())
+		took := m.metrics.GetOrCreatePrometheusHistogramExt(series("dynmcp_call_duration_seconds", "upstream", end.Upstream), seconds)
+		took.Update(end.End.Sub(end.Began).Seconds())
 	}
-	ms.bytes.WithLabelValues(end.Upstream, "params").Add(float64(end.Asked))
-	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
+	m.count(end.Asked, "dynmcp_call_bytes_total", "direction", "params", "upstream", end.Upstream)
+	m.count(end.Answered, "dynmcp_call_bytes_total", "direction", "result", "upstream", end.Upstream)
 }
 
-// ownCall counts an answer of one of dynmcp's own tools.
-func (ms *metrics) ownCall(end aggregator.OwnEnd) {
-	ms.own.WithLabelValues(end.Tool).Inc()
-	ms.tokens.WithLabelValues(end.Tool).Add(float64(activity.Tokens(end.Result)))
-	if end.Queries > 0 {
-		ms.searches.WithLabelValues(strconv.FormatBool(end.Shown > 0)).Add(float64(end.Queries))
-	}
-}
-
-// own handles a call of one of dynmcp's own tools.
+// own counts an answer of one of dynmcp's own tools.
 func (m *Monitor) own(end aggregator.OwnEnd) {
-	m.metrics.ownCall(end)
+	m.count(1, "dynmcp_own_calls_total", "tool", end.Tool)
+	m.count(activity.Tokens(end.Result), "dynmcp_own_tokens_total", "tool", end.Tool)
 	if end.Queries > 0 {
+		m.count(end.Queries, "dynmcp_search_queries_total", "found", strconv.FormatBool(end.Shown > 0))
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.searched[end.From.ID] = true
@@ -96,36 +98,18 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// A runCollector collects the state of a run when it is scraped.
-type runCollector struct{ monitor *Monitor }
-
-var (
-	stateDesc    = prometheus.NewDesc("dynmcp_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, nil)
-	startsDesc   = prometheus.NewDesc("dynmcp_upstream_starts_total", "How often an upstream was connected.", []string{"upstream"}, nil)
-	failedDesc   = prometheus.NewDesc("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed.", []string{"upstream"}, nil)
-	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer.", []string{"upstream"}, nil)
-	waitingDesc  = prometheus.NewDesc("dynmcp_calls_waiting", "Calls that wait because of max_calls.", []string{"upstream"}, nil)
-	proxiedDesc  = prometheus.NewDesc("dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started.", []string{"upstream"}, nil)
-	refusedDesc  = prometheus.NewDesc("dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started.", []string{"upstream"}, nil)
-	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
-	heldDesc     = prometheus.NewDesc("dynmcp_held_bytes", "Bytes held for hosts.", nil, nil)
-	mostHeldDesc = prometheus.NewDesc("dynmcp_held_bytes_limit", "The most bytes that may be held for hosts.", nil, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, proxiedDesc, refusedDesc, sessionsDesc, heldDesc, mostHeldDesc,
-	} {
-		descs <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *runCollector) Collect(values chan<- prometheus.Metric) {
-	run := c.monitor.run.Load()
+// runMetrics returns the state of the run.
+func (m *Monitor) runMetrics() *prom.Set {
+	now := prom.NewSet()
+	run := m.run.Load()
 	if run == nil {
-		return
+		return now
+	}
+	gauge := func(n float64, metric string, labels ...string) {
+		now.GetOrCreateGauge(series(metric, labels...), nil).Set(n)
+	}
+	count := func(n uint64, metric string, labels ...string) {
+		now.GetOrCreateCounter(series(metric, labels...)).Set(n)
 	}
 	for _, u := range run.Status().Upstreams() {
 		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, aggregator.Failed, lazy.Evicted} {
@@ -133,20 +117,53 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 			if u.State == state {
 				is = 1
 			}
-			values <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, is, u.Name, string(state))
+			gauge(is, "dynmcp_upstream_state", "state", string(state), "upstream", u.Name)
 		}
-		values <- prometheus.MustNewConstMetric(startsDesc, prometheus.CounterValue, float64(u.Starts), u.Name)
-		values <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(u.Failed), u.Name)
-		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
-		values <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(u.Waiting), u.Name)
+		count(uint64(u.Starts), "dynmcp_upstream_starts_total", "upstream", u.Name)
+		count(uint64(u.Failed), "dynmcp_upstream_start_failures_total", "upstream", u.Name)
+		gauge(float64(u.InFlight), "dynmcp_calls_in_flight", "upstream", u.Name)
+		gauge(float64(u.Waiting), "dynmcp_calls_waiting", "upstream", u.Name)
 		if box := u.Process.Sandbox; box != nil {
-			values <- prometheus.MustNewConstMetric(proxiedDesc, prometheus.CounterValue, float64(box.ProxyBytes), u.Name)
-			values <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(box.Refused), u.Name)
+			count(uint64(box.ProxyBytes), "dynmcp_sandbox_bytes_total", "upstream", u.Name)
+			count(uint64(box.Refused), "dynmcp_sandbox_refused_total", "upstream", u.Name)
 		}
 	}
 	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
-	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))
+	gauge(float64(len(hosts)), "dynmcp_sessions")
 	held, most := run.Status().Held()
-	values <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(held))
-	values <- prometheus.MustNewConstMetric(mostHeldDesc, prometheus.GaugeValue, float64(most))
+	gauge(float64(held), "dynmcp_held_bytes")
+	gauge(float64(most), "dynmcp_held_bytes_limit")
+	return now
+}
+
+// Metrics serves the metrics as Prometheus reads them.
+func (m *Monitor) Metrics() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var text bytes.Buffer
+		m.metrics.WritePrometheus(&text)
+		m.runMetrics().WritePrometheus(&text)
+		prom.WriteProcessMetrics(&text)
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, m.ofReplica(help.Replace(text.String())))
+	})
+}
+
+// ofReplica adds the label replica to each line of the metrics, if there is one.
+func (m *Monitor) ofReplica(text string) string {
+	if m.opts.Replica == "" {
+		return text
+	}
+	var labelled strings.Builder
+	for line := range strings.Lines(text) {
+		at := strings.IndexAny(line, "{ ")
+		switch {
+		case strings.HasPrefix(line, "#") || at < 0:
+			labelled.WriteString(line)
+		case line[at] == '{':
+			labelled.WriteString(strings.TrimSuffix(series(line[:at], "replica", m.opts.Replica), "}") + "," + line[at+1:])
+		default:
+			labelled.WriteString(series(line[:at], "replica", m.opts.Replica) + line[at:])
+		}
+	}
+	return labelled.String()
 }

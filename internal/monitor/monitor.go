@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	prom "github.com/VictoriaMetrics/metrics"
+
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
@@ -31,7 +33,7 @@ type Monitor struct {
 	opts    Options
 	began   time.Time
 	run     atomic.Pointer[aggregator.Aggregator] // nil before Watch
-	metrics metrics
+	metrics *prom.Set                             // that are counted as it happens
 
 	incoming chan Message // not redacted yet
 	lost     atomic.Int64 // messages dropped for lack of room
@@ -101,6 +103,7 @@ func New(opts Options) *Monitor {
 	}
 	m := &Monitor{
 		opts:     opts,
+		metrics:  prom.NewSet(),
 		began:    time.Now(),
 		incoming: make(chan Message, 1024),
 		done:     make(chan struct{}),
@@ -109,7 +112,8 @@ func New(opts Options) *Monitor {
 		watchers: map[chan event]bool{},
 		searched: map[string]bool{},
 	}
-	m.metrics = newMetrics(m)
+	prom.ExposeMetadata(true)
+	m.count(0, "dynmcp_dropped_notifications_total")
 	m.ended.Go(m.keep)
 	return m
 }
@@ -125,7 +129,7 @@ func (m *Monitor) Close() {
 
 // Observer returns the monitor's callbacks for the aggregator.
 func (m *Monitor) Observer() *aggregator.Observer {
-	dropped := func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }
+	dropped := func(aggregator.SessionInfo) { m.count(1, "dynmcp_dropped_notifications_total") }
 	return &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: dropped}
 }
 
@@ -133,7 +137,7 @@ func (m *Monitor) Observer() *aggregator.Observer {
 func (m *Monitor) Follow(t *tap.Tap) { t.Watch(m.message) }
 
 func (m *Monitor) call(end aggregator.CallEnd) {
-	m.metrics.call(end)
+	m.countCall(end)
 	if m.opts.Trace != nil {
 		m.opts.Trace(end)
 	}
@@ -141,7 +145,7 @@ func (m *Monitor) call(end aggregator.CallEnd) {
 	defer m.mu.Unlock()
 	if end.Tool != "" && m.searched[end.Session] {
 		delete(m.searched, end.Session)
-		m.metrics.next.WithLabelValues(end.Upstream).Inc()
+		m.count(1, "dynmcp_search_next_calls_total", "upstream", end.Upstream)
 	}
 	s := m.stats[end.Upstream]
 	if s == nil {

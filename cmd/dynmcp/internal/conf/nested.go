@@ -2,7 +2,6 @@ package conf
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -23,32 +22,51 @@ import (
 // cannot detect, only a few are served.
 func disableNested(cfg *schema.Config, above selfloop.Chain) {
 	few := above.Room()
-	for i, config := range nested(cfg) {
-		if why := refusal(cfg, config, above); why != "" {
-			leaveOut(cfg, i, why)
+	found := nested(cfg) // once: each server's program is looked for on PATH
+	left := slices.DeleteFunc(found, func(n nestedRun) bool {
+		why := refusal(cfg, n.config, above)
+		if why != "" {
+			leaveOut(cfg, n.server, why)
 			few = 0 // this one counts
 		}
-	}
-	named := ConfigsNamed(cfg)
-	for i, config := range nested(cfg) {
-		if config == "" || !namesOneOf(config, append(named, cfg.Path)) {
+		return why != ""
+	})
+	others := append(configsOf(left), cfg.Path)
+	for _, n := range left {
+		if n.config == "" || !namesOneOf(n.config, others) {
 			continue
 		}
 		if few--; few < 0 {
-			leaveOut(cfg, i, fmt.Sprintf("with one of more than %d configs that name each other", selfloop.MaxDepth))
+			leaveOut(cfg, n.server, fmt.Sprintf("with one of more than %d configs that name each other", selfloop.MaxDepth))
 		}
 	}
 }
 
-// nested returns the enabled servers that run dynmcp, and the configs that they are known to serve.
-func nested(cfg *schema.Config) iter.Seq2[int, string] {
-	return func(yield func(int, string) bool) {
-		for i, s := range cfg.Servers {
-			if config, ok := configNamed(s); ok && !s.Disabled && !yield(i, config) {
-				return
-			}
+// A nestedRun is an enabled server that runs dynmcp.
+type nestedRun struct {
+	server int    // index in the config
+	config string // that it is known to serve, or ""
+}
+
+func nested(cfg *schema.Config) (found []nestedRun) {
+	for i, s := range cfg.Servers {
+		if s.Disabled {
+			continue
+		}
+		if config, ok := configNamed(s); ok {
+			found = append(found, nestedRun{i, config})
 		}
 	}
+	return found
+}
+
+func configsOf(runs []nestedRun) (paths []string) {
+	for _, n := range runs {
+		if n.config != "" {
+			paths = append(paths, n.config)
+		}
+	}
+	return paths
 }
 
 // refusal returns why a server may not run dynmcp with a config, "" if it may.
@@ -80,21 +98,17 @@ func namesOneOf(config string, others []string) bool {
 }
 
 // ConfigsNamed returns the configs that enabled servers are known to serve.
-func ConfigsNamed(cfg *schema.Config) (paths []string) {
-	for _, config := range nested(cfg) {
-		if config != "" {
-			paths = append(paths, config)
-		}
-	}
-	return paths
-}
+func ConfigsNamed(cfg *schema.Config) []string { return configsOf(nested(cfg)) }
 
 // configNamed reports whether a server runs dynmcp with a config, and returns the config's
 // absolute path: from the arguments, or found in the server's own directory. Otherwise it is "",
 // because the server would find the config of this run.
 func configNamed(s schema.Server) (config string, ok bool) {
+	if s.Transport != schema.Stdio {
+		return "", false
+	}
 	args, ok := hosts.DynmcpArgs(s.Command, s.Args)
-	if s.Transport != schema.Stdio || !ok {
+	if !ok {
 		return "", false
 	}
 	for i, arg := range args {
