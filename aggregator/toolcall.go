@@ -139,12 +139,10 @@ func (c *toolCall) send() {
 		r.Reply(results.Error(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
 		return
 	case !c.verbatim():
-		to.Params = c.params.With(t.Upstream, c.input)
+		to.SetParams(c.params.With(t.Upstream, c.input))
 		r.Params, r.Outline = nil, nil // they may be used up
-	case wire.EqualString(c.params.Name.In(c.params.All), t.Upstream):
-		to.Params = c.params.All
 	default:
-		to.Params = wire.Replace(c.params.All, wire.Edit{Span: c.params.Name, With: wire.Quote(t.Upstream)})
+		to.SetParams(c.params.Of(t.Upstream))
 	}
 	s.agg.calls.Dispatch(s.Session, r, to)
 }

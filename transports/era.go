@@ -39,19 +39,29 @@ var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLev
 
 // SetMeta returns params with a member of _meta, raw JSON. It creates absent objects.
 func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	if len(params) == 0 {
-		params = json.RawMessage(`{}`)
+	return WithMeta(wire.Object{Text: params}, name, value).Text
+}
+
+// WithMeta is SetMeta for params with a value that is not read.
+func WithMeta(params wire.Object, name string, value json.RawMessage) wire.Object {
+	if len(params.Text) == 0 {
+		params.Text = json.RawMessage(`{}`)
 	}
-	meta := wire.Get(params, "_meta")
+	meta := params.Get("_meta")
 	if meta == nil {
 		meta = []byte(`{}`)
 	}
-	return wire.Set(params, "_meta", wire.Set(meta, name, value))
+	return params.Set("_meta", wire.Set(meta, name, value))
 }
 
 // DeleteMeta returns params without these members of _meta, and without an empty _meta.
 func DeleteMeta(params json.RawMessage, names ...string) json.RawMessage {
-	meta := wire.Get(params, "_meta")
+	return WithoutMeta(wire.Object{Text: params}, names...).Text
+}
+
+// WithoutMeta is DeleteMeta for params with a value that is not read.
+func WithoutMeta(params wire.Object, names ...string) wire.Object {
+	meta := params.Get("_meta")
 	if meta == nil {
 		return params
 	}
@@ -60,7 +70,7 @@ func DeleteMeta(params json.RawMessage, names ...string) json.RawMessage {
 	case len(kept) == len(meta):
 		return params
 	case string(kept) == "{}":
-		return wire.Delete(params, "_meta")
+		return params.Delete("_meta")
 	}
-	return wire.Set(params, "_meta", kept)
+	return params.Set("_meta", kept)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -27,10 +26,11 @@ func (s Span) In(text []byte) []byte {
 // in order: the name with its quotes, and the value. If obj is not an object, it
 // yields none.
 func Spans(obj []byte) iter.Seq2[Span, Span] {
-	return func(yield func(name, value Span) bool) { spans(obj, yield) }
+	return func(yield func(name, value Span) bool) { spans(obj, Span{}, yield) }
 }
 
-func spans(obj []byte, yield func(name, value Span) bool) {
+// spans yields the members of obj. It does not read the value whose position is known.
+func spans(obj []byte, known Span, yield func(name, value Span) bool) {
 	i := space(obj, 0)
 	if i >= len(obj) || obj[i] != '{' {
 		return
@@ -44,9 +44,11 @@ func spans(obj []byte, yield func(name, value Span) bool) {
 		if colon >= len(obj) || obj[colon] != ':' {
 			return
 		}
-		value := space(obj, colon+1)
-		end := valueEnd(obj, value)
-		looked(end - value)
+		value, end := space(obj, colon+1), known.Off+known.Len
+		if value != known.Off || known.Len == 0 {
+			end = valueEnd(obj, value)
+			looked(end - value)
+		}
 		if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
 			return
 		}
@@ -88,24 +90,6 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Find returns the position of the value at the end of a path of names: the first names
-// a member of obj, the next a member of that member's value. It returns the zero Span if
-// there is no such value. Of several members with one name it takes the last, as
-// encoding/json does.
-func Find(obj []byte, path ...string) Span {
-	found := Span{0, len(obj)}
-	for _, name := range path {
-		outer := found
-		found = Span{}
-		for key, value := range Spans(outer.In(obj)) {
-			if EqualString(key.In(obj[outer.Off:]), name) {
-				found = Span{outer.Off + value.Off, value.Len}
-			}
-		}
-	}
-	return found
-}
-
 // Get returns the value that Find finds, nil if absent.
 func Get(obj []byte, path ...string) []byte { return (*Outline)(nil).Get(obj, path...) }
 
@@ -128,8 +112,7 @@ func (o *Outline) Get(obj []byte, path ...string) []byte {
 // readers confuse with one of them: the choice between two "name" members must not depend
 // on the reader.
 func GetStrict(obj []byte, first, second string) (a, b []byte, err error) {
-	at, bt, err := FindStrict(obj, first, second)
-	return at.In(obj), bt.In(obj), err
+	return Object{Text: obj}.GetStrict(first, second)
 }
 
 // FindStrict returns the positions of the values that GetStrict returns.
@@ -139,24 +122,48 @@ func FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 
 // FindStrict returns the positions of two members of obj. See the function FindStrict.
 func (o *Outline) FindStrict(obj []byte, first, second string) (a, b Span, err error) {
-	if !IsObject(obj) {
-		return a, b, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
-	}
+	f := strictFind{first: first, second: second, err: notObject(obj)}
 	for name, value := range o.Spans(obj) {
-		key, twice := name.In(obj), false
-		switch {
-		case EqualString(key, first):
-			a, twice = value, a.Len > 0
-		case EqualString(key, second):
-			b, twice = value, b.Len > 0
-		case resembles(key, first) || resembles(key, second):
-			return Span{}, Span{}, fmt.Errorf("member %s can be taken for %q or %q", key, first, second)
-		}
-		if twice {
-			return Span{}, Span{}, fmt.Errorf("member %s is there twice", key)
-		}
+		f.look(name.In(obj), value)
 	}
-	return a, b, nil
+	return f.found()
+}
+
+// A strictFind looks at members for FindStrict.
+type strictFind struct {
+	first, second string
+	a, b          Span
+	err           error
+}
+
+func notObject(obj []byte) error {
+	if !IsObject(obj) {
+		return fmt.Errorf("an object is wanted, got %s", TypeName(obj))
+	}
+	return nil
+}
+
+func (f *strictFind) look(key []byte, value Span) {
+	twice := false
+	switch {
+	case f.err != nil:
+	case EqualString(key, f.first):
+		f.a, twice = value, f.a.Len > 0
+	case EqualString(key, f.second):
+		f.b, twice = value, f.b.Len > 0
+	case resembles(key, f.first) || resembles(key, f.second):
+		f.err = fmt.Errorf("member %s can be taken for %q or %q", key, f.first, f.second)
+	}
+	if twice {
+		f.err = fmt.Errorf("member %s is there twice", key)
+	}
+}
+
+func (f *strictFind) found() (a, b Span, err error) {
+	if f.err != nil {
+		return Span{}, Span{}, f.err
+	}
+	return f.a, f.b, nil
 }
 
 // resembles reports whether a lax reader confuses a member's name, given with its
@@ -169,76 +176,6 @@ func resembles(key []byte, name string) bool {
 	text, _ := Text(key)
 	text, _, _ = strings.Cut(text, "\x00")
 	return strings.EqualFold(text, name)
-}
-
-// An Edit replaces a part of a text.
-type Edit struct {
-	Span
-	With []byte
-}
-
-// Replace returns a copy of text with edits made. It sorts the edits, which must not
-// overlap.
-func Replace(text []byte, edits ...Edit) []byte {
-	size := len(text)
-	for i, e := range edits {
-		size += len(e.With) - e.Len
-		for ; i > 0 && edits[i].Off < edits[i-1].Off; i-- { // slices.SortFunc would allocate them
-			edits[i], edits[i-1] = edits[i-1], edits[i]
-		}
-	}
-	out, from := make([]byte, 0, size), 0
-	for _, e := range edits {
-		out = append(append(out, text[from:e.Off]...), e.With...)
-		from = e.Off + e.Len
-	}
-	return append(out, text[from:]...)
-}
-
-// Set returns a copy of obj in which the member name has the given value. An absent
-// member is added at the end; every other byte stays. name needs no escapes. A value that
-// is not an object is returned unchanged.
-func Set(obj []byte, name string, value []byte) []byte {
-	if old := Find(obj, name); old.Len > 0 {
-		return Replace(obj, Edit{old, value})
-	}
-	end := bytes.LastIndexByte(obj, '}')
-	if end < 0 || !IsObject(obj) {
-		return obj
-	}
-	member := make([]byte, 0, len(name)+len(value)+4)
-	for range Spans(obj) {
-		member = append(member, ',') // behind the last one
-		break
-	}
-	member = append(append(append(member, '"'), name...), '"', ':')
-	return Replace(obj, Edit{Span{Off: end}, append(member, value...)})
-}
-
-// Delete returns a copy of obj without any member of these names and without the
-// commas that are no longer needed; every other byte stays.
-func Delete(obj []byte, names ...string) []byte {
-	out := make([]byte, 0, len(obj))
-	kept, from := false, 0 // whether a member stays; the text before from is done
-	for key, value := range Spans(obj) {
-		start, end := key.Off, value.Off+value.Len
-		if !slices.ContainsFunc(names, func(name string) bool { return EqualString(key.In(obj), name) }) {
-			out = append(out, obj[from:end]...)
-			kept, from = true, end
-			continue
-		}
-		if from == 0 {
-			out = append(out, obj[:start]...) // the brace and the space behind it
-		}
-		from = end
-		if after := space(obj, end); !kept && after < len(obj) && obj[after] == ',' {
-			from = space(obj, after+1)
-		}
-	}
-	if !kept && from > 0 {
-		return []byte("{}")
-	}
-	return append(out, obj[from:]...)
 }
 
 // IsObject reports whether the value starts as an object.

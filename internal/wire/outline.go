@@ -64,7 +64,7 @@ func (o *Outline) Spans(obj []byte) iter.Seq2[Span, Span] {
 	return func(yield func(name, value Span) bool) {
 		object := o.find(obj)
 		if object < 0 {
-			spans(obj, yield)
+			spans(obj, Span{}, yield)
 			return
 		}
 		at := o.objects[object].at

@@ -1,7 +1,5 @@
 package wire
 
-import "bytes"
-
 // The functions in this file walk texts that were checked when they arrived. They only
 // look for the ends of values, many bytes at a time, so that finding a member after a long
 // text costs little. In a text that is not JSON their result is arbitrary.
@@ -29,20 +27,11 @@ func valueEnd(b []byte, i int) int {
 
 // stringEnd is valueEnd for a string.
 func stringEnd(b []byte, i int) int {
-	for i++; ; i++ {
-		n := bytes.IndexByte(b[i:], '"')
-		if n < 0 {
-			return -1
-		}
-		i += n
-		slashes := 0 // an odd number of them escapes the quote
-		for b[i-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i + 1
-		}
+	end, err := skipString(b, i)
+	if err != nil {
+		return -1
 	}
+	return end
 }
 
 // nestedEnd is valueEnd for an object or array.

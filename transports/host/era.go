@@ -33,14 +33,14 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 }
 
 // statelessResult adds the members that the stateless era requires and the result lacks.
-// It returns two pieces, to avoid a copy of a large result.
-func statelessResult(method string, result json.RawMessage) (first, rest []byte) {
+// It returns two pieces, to avoid a copy of a large result, whose outline may be nil.
+func statelessResult(method string, result json.RawMessage, outline *wire.Outline) (first, rest []byte) {
 	end := bytes.LastIndexByte(result, '}')
 	if end < 0 || !wire.IsObject(result) {
 		return result, nil
 	}
 	comma, complete, ttl, scope := "", true, cacheable(method), cacheable(method)
-	for key := range wire.Spans(result) {
+	for key := range outline.Spans(result) {
 		comma = ","
 		switch name := key.In(result); {
 		case wire.EqualString(name, "resultType"):

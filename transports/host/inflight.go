@@ -111,7 +111,7 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	case err != nil:
 		parts = s.failure(r, err)
 	case r.Era == transports.Stateless && s.opts.Control != nil:
-		first, rest := statelessResult(r.Method, result)
+		first, rest := statelessResult(r.Method, result, r.Answer)
 		parts = wire.AppendResult(r.pieces[:0], r.ID, first, rest)
 	default:
 		parts = wire.AppendResult(r.pieces[:0], r.ID, result)

@@ -29,6 +29,9 @@ type Request struct {
 	NoOffer  bool  // for a login: its host already had an offer
 	Counted  bool  // its end was reported to the observer
 
+	// Answer is the outline of the result, if that is the unchanged one of an upstream's answer.
+	Answer *wire.Outline
+
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)
 

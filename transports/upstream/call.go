@@ -16,6 +16,8 @@ import (
 type Call struct {
 	Method string
 	Params json.RawMessage // as the host sent them; may be nil
+	// Arguments is the part of Params that need not be read, nil if it is not known.
+	Arguments json.RawMessage
 	// NoToken reports that Params contain no progress token.
 	NoToken bool
 	// Timeout is how long the call may take, in place of the server's timeout; 0 is no

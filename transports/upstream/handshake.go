@@ -165,9 +165,9 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	if c.passed { // the other replica answers when the server has started
 		waiting = ctx
 	}
-	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
+	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(wire.Object{}).Text)
 	if namedVersion(err, isStateless) != "" { // the version of the request itself
-		result, err = c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
+		result, err = c.Call(waiting, methodDiscover, c.eraMeta.addTo(wire.Object{}).Text)
 	}
 	var failure *transports.Failure
 	switch {
@@ -216,11 +216,11 @@ type eraMeta [][2]string
 
 // addTo returns params with those members: the version is ours, the host's own members
 // are kept.
-func (m eraMeta) addTo(params json.RawMessage) json.RawMessage {
-	if len(params) == 0 {
-		params = json.RawMessage(`{}`)
+func (m eraMeta) addTo(params wire.Object) wire.Object {
+	if len(params.Text) == 0 {
+		params.Text = json.RawMessage(`{}`)
 	}
-	meta := wire.Get(params, "_meta")
+	meta := params.Get("_meta")
 	if !wire.IsObject(meta) {
 		meta = json.RawMessage(`{}`)
 	}
@@ -229,7 +229,7 @@ func (m eraMeta) addTo(params json.RawMessage) json.RawMessage {
 			meta = wire.Set(meta, member[0], []byte(member[1]))
 		}
 	}
-	return wire.Set(params, "_meta", meta)
+	return params.Set("_meta", meta)
 }
 
 // StartFailure returns the failure of an upstream that could not be started, and which

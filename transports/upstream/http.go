@@ -247,7 +247,7 @@ func (l *httpLink) try(ctx context.Context, method, address string, body []byte,
 		l.mu.Lock()
 		bindings := l.bindings
 		l.mu.Unlock()
-		bindings.Set(req.Header, call.Method, call.Params)
+		bindings.Set(req.Header, call.Method, wire.ObjectOf(call.Params, call.Arguments))
 	}
 	return l.fetch(req)
 }

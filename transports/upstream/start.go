@@ -15,11 +15,13 @@ import (
 // Start sends a request. Done is always called, even if the request cannot be sent, unless
 // Cancel is called before.
 func (c *Conn) Start(call *Call) {
+	params := wire.ObjectOf(call.Params, call.Arguments)
 	if c.stateless.Load() {
-		call.Params = c.eraMeta.addTo(call.Params)
+		params = c.eraMeta.addTo(params)
+		call.Params, call.Arguments = params.Text, params.Known.In(params.Text)
 	}
 	if call.Peer != nil && !call.NoToken {
-		call.token = wire.Find(call.Params, "_meta", "progressToken")
+		call.token = params.Find("_meta", "progressToken")
 		call.hostToken = bytes.Clone(call.token.In(call.Params))
 	}
 	id, err := c.register(call)

@@ -13,21 +13,30 @@ type Params struct {
 	Task            bool // they ask for a task
 }
 
+// Of returns the params for another name, with the position of the arguments.
+func (p Params) Of(name string) wire.Object {
+	same := wire.Object{Text: p.All, Known: p.Arguments}
+	if wire.EqualString(p.Name.In(p.All), name) {
+		return same
+	}
+	return same.Replace(p.Name, wire.Quote(name))
+}
+
 // With returns the params with another name and other arguments, which may be
-// nil; every other byte stays. If the arguments lie in those of before they stay where
-// they are, and p is used up.
-func (p Params) With(name string, arguments json.RawMessage) json.RawMessage {
+// nil, and the position of these; every other byte stays. If the arguments lie in those of
+// before they stay where they are, and p is used up.
+func (p Params) With(name string, arguments json.RawMessage) wire.Object {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
 	if params := p.inPlace(name, arguments); params != nil {
-		return params
+		return wire.ObjectOf(params, arguments)
 	}
-	rename := wire.Edit{Span: p.Name, With: wire.Quote(name)}
 	if p.Arguments.Len == 0 {
-		return wire.Set(wire.Replace(p.All, rename), "arguments", arguments)
+		return p.Of(name).Set("arguments", arguments)
 	}
-	return wire.Replace(p.All, rename, wire.Edit{Span: p.Arguments, With: arguments})
+	renamed := p.Of(name)
+	return renamed.Replace(renamed.Known, arguments)
 }
 
 // inPlace is With for arguments that lie in those of before: what is around them is

@@ -34,10 +34,13 @@ func TestParamsInPlace(t *testing.T) {
 		input := wire.Get(p.Arguments.In(all), "tool_input")
 		want := string(wire.Replace(all, wire.Edit{Span: p.Name, With: wire.Quote(test.upstream)}, wire.Edit{Span: p.Arguments, With: bytes.Clone(input)}))
 		got := p.With(test.upstream, input)
-		if string(got) != want {
-			t.Errorf("%s: got %.200s, want %.200s", test.name, got, want)
+		if string(got.Text) != want {
+			t.Errorf("%s: got %.200s, want %.200s", test.name, got.Text, want)
 		}
-		if inPlace := wire.Locate(line, got).Len > 0; inPlace != test.inPlace {
+		if arguments := wire.Get(got.Text, "arguments"); string(got.Known.In(got.Text)) != string(arguments) {
+			t.Errorf("%s: the arguments are at %v, which is %.200s", test.name, got.Known, got.Known.In(got.Text))
+		}
+		if inPlace := wire.Locate(line, got.Text).Len > 0; inPlace != test.inPlace {
 			t.Errorf("%s: in place %t, want %t", test.name, inPlace, test.inPlace)
 		}
 		if !bytes.HasPrefix(line, []byte("before")) || !bytes.HasSuffix(line, []byte("behind")) {

@@ -52,6 +52,7 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 			c.Env.ReplyShaped(c, r, result)
 			return
 		}
+		r.Answer = outline
 		r.Reply(result, nil)
 	case !c.Route.retry && isRepeatable(err, conn):
 		again := c.again()
@@ -133,7 +134,7 @@ func (c *Call) fail(r *host.Request, err error) {
 func (c *Call) again() Route {
 	again := c.Route
 	if again.borrowed {
-		again.Params = c.Params // a copy, unless Start has not returned yet
+		again.Params, again.arguments = c.Params, c.Arguments // a copy, unless Start has not returned yet
 	}
 	return again
 }

@@ -1,8 +1,6 @@
 package forward
 
 import (
-	"encoding/json"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -19,8 +17,8 @@ func (c *Call) isOfAnotherEra() bool {
 
 // translateEra converts params to the era of an upstream. The stateless era repeats in every request
 // what a host of the handshake era said once.
-func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMessage, error) {
-	s, params := c.Session, c.Route.Params
+func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Object, error) {
+	s, params := c.Session, c.Route.object()
 	if era == conn.Era() {
 		return params, nil
 	}
@@ -28,32 +26,31 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMe
 		return toHandshake(params)
 	}
 	if c.Route.rounds == 0 && ask.MayNeedInput(c.Method) {
-		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
+		state, answers, err := params.GetStrict("requestState", "inputResponses")
 		if err != nil || state != nil { // none was issued
-			return nil, ask.Stale()
+			return params, ask.Stale()
 		}
 		if answers != nil {
-			params = wire.Delete(params, "inputResponses")
+			params = params.Delete("inputResponses")
 		}
 	}
 	if able := ask.Able(s.Declaration().Capabilities); able != nil {
-		params = transports.SetMeta(params, transports.MetaCapabilities, able)
+		params = transports.WithMeta(params, transports.MetaCapabilities, able)
 	}
 	if level := s.Recipient.Level(); level.IsSet() {
-		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.Params, "level"))
+		params = transports.WithMeta(params, transports.MetaLogLevel, wire.Get(level.Params, "level"))
 	}
 	return params, nil
 }
 
 // toHandshake returns params of the stateless era for an upstream of the handshake era.
-func toHandshake(params json.RawMessage) (json.RawMessage, error) {
-	if wire.Get(params, "requestState") != nil { // such an upstream issues none
-		return nil, ask.Stale()
+func toHandshake(params wire.Object) (wire.Object, error) {
+	state, answers, err := params.GetStrict("requestState", "inputResponses")
+	if err != nil || state != nil { // such an upstream issues none
+		return params, ask.Stale()
 	}
-	for _, name := range []string{"inputResponses", "task"} { // the host knows no such task
-		if wire.Get(params, name) != nil {
-			params = wire.Delete(params, name)
-		}
+	if answers != nil || params.Get("task") != nil {
+		params = params.Delete("inputResponses", "task") // the host knows no such task
 	}
-	return transports.DeleteMeta(params, transports.EraMeta...), nil
+	return transports.WithoutMeta(params, transports.EraMeta...), nil
 }

@@ -26,23 +26,31 @@ import (
 
 // A Route is the destination of a host's request, with options.
 type Route struct {
-	Upstream *lazy.Upstream
-	Params   json.RawMessage
-	Link     *Link       // by which the request came, nil from a host
-	borrowed bool        // params are part of the host's line, until the request is handled
-	Task     bool        // params ask for a task
-	AsText   bool        // a failure of dynmcp is a tool result, for the model to read
-	Whole    bool        // the result is for a program: it is not shortened
-	retry    bool        // it certainly did not run the first time
-	opened   bool        // the requestState in params is the upstream's own
-	rounds   int         // how often it was repeated with answers of the host
-	OnError  func(error) // receives an error in place of the host; may be nil
+	Upstream  *lazy.Upstream
+	Params    json.RawMessage
+	arguments json.RawMessage // the part of params that is not read on the way, nil if it is not known
+	Link      *Link           // by which the request came, nil from a host
+	borrowed  bool            // params are part of the host's line, until the request is handled
+	Task      bool            // params ask for a task
+	AsText    bool            // a failure of dynmcp is a tool result, for the model to read
+	Whole     bool            // the result is for a program: it is not shortened
+	retry     bool            // it certainly did not run the first time
+	opened    bool            // the requestState in params is the upstream's own
+	rounds    int             // how often it was repeated with answers of the host
+	OnError   func(error)     // receives an error in place of the host; may be nil
 
 	Surface   string                     // how the tool is called, "" for other requests
 	Tool      *catalog.Tool              // the called tool, nil for other requests
 	ShowInput func(*catalog.Tool) string // shows the schema to a model whose input did not fit; may be nil
 	Changed   []string                   // changes that made the input fit the tool's schema
 }
+
+// SetParams sets the params. Their arguments are not read on the way.
+func (to *Route) SetParams(params wire.Object) {
+	to.Params, to.arguments = params.Text, params.Known.In(params.Text)
+}
+
+func (to *Route) object() wire.Object { return wire.ObjectOf(to.Params, to.arguments) }
 
 // An Env is shared by all calls.
 type Env struct {
@@ -178,7 +186,7 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 		c.failUnsent(r, err)
 		return
 	}
-	c.Params = params
+	c.Params, c.Arguments = params.Text, params.Known.In(params.Text)
 	if !conn.Copies() { // of others no answer has a stream of its own
 		c.MayRead = c.HoldAnswer
 	}
@@ -193,7 +201,9 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 // clone copies the params, if they are still part of the host's line.
 func (c *Call) clone() {
 	if c.Route.borrowed {
-		c.Route.Params = bytes.Clone(c.Route.Params)
+		params := c.Route.object()
+		params.Text = bytes.Clone(params.Text)
+		c.Route.SetParams(params)
 		c.Route.borrowed, c.Params = false, c.Route.Params
 	}
 }

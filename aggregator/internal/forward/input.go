@@ -24,7 +24,7 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	if to.opened || !ask.MayNeedInput(r.Method) {
 		return to, false
 	}
-	raw, responses, err := wire.GetStrict(to.Params, "requestState", "inputResponses")
+	raw, responses, err := to.object().GetStrict("requestState", "inputResponses")
 	if err != nil {
 		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf("%s: %v", r.Method, err), transports.NotSent))
 		return to, true

@@ -34,19 +34,19 @@ func Of(tools []json.RawMessage) Bindings {
 }
 
 // Set sets the headers of a call.
-func (all Bindings) Set(header http.Header, method string, params json.RawMessage) {
+func (all Bindings) Set(header http.Header, method string, params wire.Object) {
 	header.Set("Mcp-Method", method)
 	member := named[method]
 	if member == "" {
 		return
 	}
-	name, _ := wire.Text(wire.Get(params, member))
+	name, _ := wire.Text(params.Get(member))
 	header.Set("Mcp-Name", headerValue(name))
 	if method != "tools/call" {
 		return
 	}
 	for _, b := range all[name] {
-		if value, ok := b.value(wire.Get(params, "arguments")); ok {
+		if value, ok := b.value(params.Get("arguments")); ok {
 			header.Set("Mcp-Param-"+b.header, headerValue(value))
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A tool's schema and a call's arguments put nothing into a request but the
@@ -31,7 +33,7 @@ func TestStatelessHeaderInjection(t *testing.T) {
 	} {
 		bindings := Of([]json.RawMessage{fmt.Appendf(nil, `{"name":"x","inputSchema":{"properties":{%s}}}`, test.property)})
 		header := http.Header{}
-		bindings.Set(header, "tools/call", fmt.Appendf(nil, `{"name":"x","arguments":%s}`, test.arguments))
+		bindings.Set(header, "tools/call", wire.Object{Text: fmt.Appendf(nil, `{"name":"x","arguments":%s}`, test.arguments)})
 		header.Del("Mcp-Method")
 		header.Del("Mcp-Name")
 		if got := fmt.Sprint(header); got != test.want {
