@@ -2,18 +2,16 @@ package conf
 
 import (
 	"context"
-	"slices"
-
-	"github.com/dynmcp/dynmcp/internal/regular"
-	"github.com/dynmcp/dynmcp/schema/syntax"
-
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // disableNested disables servers that would run this config again, or a dynmcp that the runs above
