@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,30 +14,19 @@ import (
 // an answer is registered for redaction before it can get into an error. seen is called with
 // each answer and its body; it may be nil.
 func newClient(server schema.Server, hide func(string, ...string), slot string, seen func(*http.Request, []byte)) (*http.Client, error) {
-	address, err := url.Parse(server.URL)
-	if err != nil {
-		return nil, err
-	}
 	if server.Auth != nil {
 		hide(slot+", client", server.Auth.ClientSecret, server.Auth.PrivateKey, server.Auth.IDPClientSecret)
 	}
-	g, err := newGuard(address, server.Auth)
+	g, err := newGuard(server)
 	if err != nil {
 		return nil, err
 	}
-	return g.client(func(req *http.Request, resp *http.Response) error {
+	return g.client(func(req *http.Request, status int, body []byte) {
 		hide(slot+", sent", secretsSent(req)...)
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			return err
-		}
-		resp.Body = io.NopCloser(bytes.NewReader(body))
 		hide(slot+", received", secretsIn(body)...)
-		if seen != nil && resp.StatusCode < 300 {
+		if seen != nil && status < 300 {
 			seen(req, body)
 		}
-		return nil
 	}), nil
 }
 

@@ -75,7 +75,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		Client:                client,
 		ScopeFilter:           func(named []string) []string { return f.scopes(named, before) },
 		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			return f.fetchCode(ctx, args.URL, back, seen, made)
+			return f.fetchCode(ctx, args.URL, resource.guard, back, seen, made)
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			made.ClientID, made.ClientSecret = c.ClientID, c.ClientSecret
@@ -94,7 +94,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		err = authorize(ctx, config, f.Server.URL, challenge)
 	}
 	if err != nil {
-		return nil, cmp.Or(resource.err(), f.explain(ctx, err, challenge, seen))
+		return nil, cmp.Or(resource.err, f.explain(ctx, err, challenge, seen))
 	}
 	seen.complete(made, f.Server.URL)
 	_, unlock, err := f.Store.Lock(ctx, key)
@@ -186,24 +186,6 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 
 // ask sends a message, with the headers of the config, and returns the header of the answer.
 func (f *Flow) ask(ctx context.Context, client *http.Client, message, session string) (*http.Response, error) {
-	req, err := f.request(ctx, message, session)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body.Close()
-	resp.Body = http.NoBody
-	if _, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")); err != nil {
-		resp.Header.Del("WWW-Authenticate") // the metadata is found without it
-	}
-	return resp, nil
-}
-
-// request returns the request that carries a message to the server, without a token.
-func (f *Flow) request(ctx context.Context, message, session string) (*http.Request, error) {
 	method, body := http.MethodPost, message
 	if f.Server.Transport == schema.SSE {
 		method, body = http.MethodGet, ""
@@ -223,21 +205,23 @@ func (f *Flow) request(ctx context.Context, message, session string) (*http.Requ
 		req.Header.Set("Mcp-Session-Id", session)
 		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	}
-	return req, nil
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body.Close()
+	resp.Body = http.NoBody
+	if _, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")); err != nil {
+		resp.Header.Del("WWW-Authenticate") // the metadata is found without it
+	}
+	return resp, nil
 }
 
 // fetchCode sends the user to the login page and waits for the callback, or for its address
 // to be typed.
-func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, seen *witness, made *Login) (*auth.AuthorizationResult, error) {
-	server, err := url.Parse(f.Server.URL)
+func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *witness, made *Login) (*auth.AuthorizationResult, error) {
+	address, err := checkPage(g, address)
 	if err != nil {
-		return nil, err
-	}
-	g, err := newGuard(server, f.Server.Auth)
-	if err != nil {
-		return nil, err
-	}
-	if address, err = checkPage(g, address); err != nil {
 		return nil, err
 	}
 	if err := seen.checkPKCE(); err != nil {
@@ -289,16 +273,15 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 		return refused
 	}
 	err = tokenError(err)
-	if !seen.metadata() && challenge.StatusCode != http.StatusUnauthorized {
+	if len(seen.servers) == 0 && challenge.StatusCode != http.StatusUnauthorized {
 		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and says nothing of one: %w", challenge.Status, err)
 	}
 	return err
 }
 
 // A witness records metadata that the SDK's flow read and does not return: the issuer, and
-// where tokens are revoked.
+// where tokens are revoked. It is used by one login, one request at a time.
 type witness struct {
-	mu           sync.Mutex
 	servers      []authorizationServer
 	registration struct {
 		ClientID string `json:"client_id"`
@@ -316,8 +299,6 @@ type authorizationServer struct {
 }
 
 func (w *witness) note(req *http.Request, body []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var s authorizationServer
 	switch {
 	case req.Method == http.MethodGet && json.Unmarshal(body, &s) == nil && s.Token != "":
@@ -327,16 +308,8 @@ func (w *witness) note(req *http.Request, body []byte) {
 	}
 }
 
-func (w *witness) metadata() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.servers) > 0
-}
-
 // issuer returns the last issuer whose metadata was read, or "".
 func (w *witness) issuer() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if len(w.servers) == 0 {
 		return ""
 	}
@@ -346,8 +319,6 @@ func (w *witness) issuer() string {
 // checkPKCE refuses a server that does not support S256: the SDK accepts any method (OAuth
 // 2.1, 7.5.2).
 func (w *witness) checkPKCE() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, s := range w.servers {
 		if !slices.Contains(s.Challenges, "S256") {
 			return fmt.Errorf("the authorization server does not offer PKCE with S256, but %s", transports.Printable([]byte(strings.Join(s.Challenges, ", ")), 60))
@@ -359,8 +330,6 @@ func (w *witness) checkPKCE() error {
 // complete adds the details of its authorization server to a login. Without metadata that is
 // the origin of the server (MCP 2025-03-26).
 func (w *witness) complete(l *Login, server string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, s := range w.servers {
 		if s.Token == l.TokenURL {
 			l.Issuer, l.RevokeURL = s.Issuer, s.Revocation

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,18 +36,22 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused %s: %s", e.A
 // authorization server choose the addresses, and dynmcp requests them from inside the user's
 // network (server-side request forgery, MCP security best practices).
 type guard struct {
+	server  *url.URL
 	local   bool           // the server runs on this machine
 	private []netip.Prefix // private networks that are allowed
 
 	resolver *net.Resolver // nil is the system's; tests have their own
 }
 
-// newGuard returns the guard for a server. Its "auth", which may be nil, lists networks that
-// the user trusts.
-func newGuard(server *url.URL, settings *schema.Auth) (*guard, error) {
-	g := &guard{local: isLoopback(server.Hostname())}
-	if settings != nil {
-		for _, text := range settings.AllowPrivate {
+// newGuard returns the guard for a server. Its "auth" lists networks that the user trusts.
+func newGuard(server schema.Server) (*guard, error) {
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{server: address, local: isLoopback(address.Hostname())}
+	if server.Auth != nil {
+		for _, text := range server.Auth.AllowPrivate {
 			network, err := netip.ParsePrefix(text)
 			if err != nil {
 				return nil, fmt.Errorf("allow_private: %q is not a network such as 10.1.0.0/16", text)
@@ -54,7 +59,7 @@ func newGuard(server *url.URL, settings *schema.Auth) (*guard, error) {
 			g.private = append(g.private, network.Masked())
 		}
 	}
-	if ip, err := netip.ParseAddr(server.Hostname()); err == nil && !publicip.Is(ip) {
+	if ip, err := netip.ParseAddr(address.Hostname()); err == nil && !publicip.Is(ip) {
 		g.private = append(g.private, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
 	}
 	return g, nil
@@ -68,8 +73,8 @@ func isLoopback(host string) bool {
 }
 
 // client returns an HTTP client for addresses that the guard permits. seen is called with every
-// request and its answer, whose body it may read; it may be nil.
-func (g *guard) client(seen func(*http.Request, *http.Response) error) *http.Client {
+// request, and the status and the body of its answer.
+func (g *guard) client(seen func(req *http.Request, status int, body []byte)) *http.Client {
 	return &http.Client{
 		Transport: &guarded{guard: g, seen: seen, base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
@@ -163,11 +168,11 @@ func hostPort(u *url.URL) string {
 }
 
 // A guarded transport checks the address of each request, including redirected ones, and
-// limits the size of answers.
+// reads the answer, whose size is limited.
 type guarded struct {
 	guard *guard
 	base  http.RoundTripper
-	seen  func(*http.Request, *http.Response) error
+	seen  func(req *http.Request, status int, body []byte)
 }
 
 func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -181,36 +186,20 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxBody}
-	if t.seen != nil {
-		if err := t.seen(req, resp); err != nil {
-			resp.Body.Close()
-			return nil, err
-		}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	resp.Body.Close()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > maxBody:
+		return nil, errBodyTooLong
 	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	t.seen(req, resp.StatusCode, body)
 	return resp, nil
 }
 
 var errBodyTooLong = fmt.Errorf("the answer is longer than %d bytes", maxBody)
-
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		// One more byte shows whether it ends exactly here.
-		n, err := b.ReadCloser.Read(make([]byte, 1))
-		if n > 0 {
-			return 0, errBodyTooLong
-		}
-		return 0, err
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
-}
 
 // withoutURL returns an error of an HTTP request without the address, which may contain a
 // secret.

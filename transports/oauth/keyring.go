@@ -80,21 +80,13 @@ func newSealing(secret []byte) (*sealing, error) {
 	if err != nil {
 		return nil, err
 	}
-	aead, err := cipher.NewGCM(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
 	sum := sha256.Sum256(append([]byte("dynmcp logins\n"), secret...))
 	return &sealing{hex.EncodeToString(sum[:8]), aead}, err
 }
 
-func (s *sealing) seal(text, bound []byte) []byte {
-	nonce := make([]byte, s.aead.NonceSize())
-	rand.Read(nonce)
-	return s.aead.Seal(nonce, nonce, text, bound)
-}
+func (s *sealing) seal(text, bound []byte) []byte { return s.aead.Seal(nil, nil, text, bound) }
 
 func (s *sealing) open(sealed, bound []byte) ([]byte, error) {
-	n := s.aead.NonceSize()
-	if len(sealed) < n {
-		return nil, errNoKey
-	}
-	return s.aead.Open(nil, sealed[:n], sealed[n:], bound)
+	return s.aead.Open(nil, nil, sealed, bound)
 }

@@ -100,7 +100,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	// config, if any.
 	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: withScope(challenge, a.Scope), Body: http.NoBody}
 	if err := handler.Authorize(ctx, req, resp); err != nil {
-		return nil, cmp.Or(resource.err(), tokenError(err))
+		return nil, cmp.Or(resource.err, tokenError(err))
 	}
 	source, err := handler.TokenSource(ctx)
 	if err != nil || source == nil {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -21,15 +20,14 @@ import (
 )
 
 // A resourceCheck ends a login whose resource metadata must not be used (RFC 9728, 3.3). The SDK
-// ignores such metadata and continues with the server's own origin, as if there were none.
+// ignores such metadata and continues with the server's own origin, as if there were none. It
+// is used by one login, one request at a time.
 type resourceCheck struct {
-	next   http.RoundTripper
-	guard  *guard
-	server *url.URL
-	named  string // the address of metadata in the server's challenge, "" if absent
+	next  http.RoundTripper
+	guard *guard
+	named string // the address of metadata in the server's challenge, "" if absent
 
-	mu       sync.Mutex
-	unusable error  // after it nothing is requested
+	err      error  // why the login had to end; after it nothing is requested
 	resource string // the metadata's name for the server, "" without metadata
 	proofs   bool   // by its challenge or metadata, the server accepts tokens bound to a key
 }
@@ -37,15 +35,11 @@ type resourceCheck struct {
 // checkResource puts a resourceCheck in front of the client of a login. It is an error if the
 // address in the challenge must not be requested.
 func checkResource(client *http.Client, server schema.Server, challenge http.Header) (*resourceCheck, error) {
-	address, err := url.Parse(server.URL)
+	g, err := newGuard(server)
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGuard(address, server.Auth)
-	if err != nil {
-		return nil, err
-	}
-	c := &resourceCheck{next: client.Transport, guard: g, server: address}
+	c := &resourceCheck{next: client.Transport, guard: g}
 	client.Transport = c
 	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it, well-known addresses are tried
 	for _, one := range given {
@@ -69,32 +63,17 @@ func (c *resourceCheck) checkAddress(what, address string) error {
 	return nil
 }
 
-// err returns why the login had to end, nil if it may continue.
-func (c *resourceCheck) err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unusable
-}
-
 // wantsProofs reports whether tokens for the server are bound to a key. Support by the
 // authorization server is not enough: many support it for servers that do not.
-func (c *resourceCheck) wantsProofs() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.proofs
-}
+func (c *resourceCheck) wantsProofs() bool { return c.proofs }
 
 // name returns the resource for which tokens are requested.
-func (c *resourceCheck) name() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return cmp.Or(c.resource, c.server.String())
-}
+func (c *resourceCheck) name() string { return cmp.Or(c.resource, c.guard.server.String()) }
 
 // RoundTrip implements http.RoundTripper.
 func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	resp, err := c.next.RoundTrip(req)
 	asked := req // before redirects
@@ -118,17 +97,10 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	if err != nil {
-		return nil, c.refuse(err)
+		c.err = err
+		return nil, err
 	}
 	return resp, nil
-}
-
-// refuse records why the metadata is unusable, and returns it.
-func (c *resourceCheck) refuse(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unusable = err
-	return err
 }
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"
@@ -140,10 +112,8 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {
 		return nil
 	}
-	c.mu.Lock()
 	c.resource = found.Resource
 	c.proofs = c.proofs || found.DPOPBoundAccessTokensRequired || slices.Contains(found.DPOPSigningAlgValuesSupported, string(jose.ES256))
-	c.mu.Unlock()
 	for i, address := range found.AuthorizationServers {
 		// The first one is used, and all must be addresses of authorization servers.
 		if i > 0 && strings.HasPrefix(address, "https://") {
@@ -153,9 +123,10 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 			return err
 		}
 	}
-	want := c.server.String()
+	server := c.guard.server
+	want := server.String()
 	if at.Path == resourceWellKnown && at.String() != c.named {
-		want = origin(c.server)
+		want = origin(server)
 	}
 	if found.Resource == want {
 		return nil
@@ -163,8 +134,8 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	// Without metadata the SDK uses the server's own origin. If a server only spells its own address
 	// differently, that is the same origin.
 	resource, err := url.Parse(found.Resource)
-	if err == nil && origin(resource) == origin(c.server) && len(found.AuthorizationServers) > 0 {
-		if named, err := url.Parse(found.AuthorizationServers[0]); err == nil && origin(named) == origin(c.server) {
+	if err == nil && origin(resource) == origin(server) && len(found.AuthorizationServers) > 0 {
+		if named, err := url.Parse(found.AuthorizationServers[0]); err == nil && origin(named) == origin(server) {
 			return nil
 		}
 	}

@@ -170,7 +170,8 @@ func TestTokensThatAreNoBearerTokens(t *testing.T) {
 func TestFurtherAuthorizationServers(t *testing.T) {
 	t.Parallel()
 	server, _ := url.Parse("https://mcp.example.test/mcp")
-	c := resourceCheck{server: server, guard: remoteGuard(t)}
+	c := resourceCheck{guard: remoteGuard(t)}
+	c.guard.server = server
 	body := httptest.NewRecorder().Body
 	_ = json.NewEncoder(body).Encode(map[string]any{"resource": server.String(), "authorization_servers": []string{"https://8.8.8.8", "https://10.0.0.1"}})
 	if err := c.check(&url.URL{Path: resourceWellKnown + "/mcp"}, body.Bytes()); err != nil {
