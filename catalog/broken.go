@@ -12,14 +12,10 @@ import (
 // that cannot be offered because of their definitions, but for those that its filter
 // hides, and aliases that are another tool's name.
 func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
-	c.mu.Lock()
-	i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name })
-	if i < 0 {
-		c.mu.Unlock()
+	s, ok := c.declared(name)
+	if !ok {
 		return nil, nil
 	}
-	s := c.servers[i]
-	c.mu.Unlock()
 	x := newIndex(l)
 	listed := map[string]bool{}
 	for _, e := range x.tools {

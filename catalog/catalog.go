@@ -122,6 +122,16 @@ func (c *Catalog) Declare(servers []Server) {
 	c.publishLocked()
 }
 
+// declared returns the server of a name, with the name alone if it is not declared.
+func (c *Catalog) declared(name string) (s Server, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name }); i >= 0 {
+		return c.servers[i], true
+	}
+	return Server{Name: name}, false
+}
+
 // An Indexed is a listing made ready for [Catalog.Put].
 type Indexed struct{ view *serverView }
 
@@ -130,12 +140,7 @@ type Indexed struct{ view *serverView }
 // for.
 func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	x := newIndex(l)
-	s := Server{Name: name}
-	c.mu.Lock()
-	if i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name }); i >= 0 {
-		s = c.servers[i]
-	}
-	c.mu.Unlock()
+	s, _ := c.declared(name)
 	p := newServerView(s, x, "", nil, NoTasks)
 	p.found.Index() // now, and not when someone waits for a search
 	return &Indexed{p}

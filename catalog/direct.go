@@ -73,16 +73,7 @@ func (v *View) Direct(name string) (*Tool, bool) {
 	if t, ok := m.direct[name]; ok || !endsInHash().MatchString(name) {
 		return t, ok
 	}
-	var found *Tool
-	for _, t := range m.tools {
-		if IsShort(name, t.Direct) {
-			if found != nil {
-				return nil, false
-			}
-			found = t
-		}
-	}
-	return found, found != nil
+	return only(m.tools, func(t *Tool) bool { return IsShort(name, t.Direct) })
 }
 
 // Listed returns all known tools in the order in which their servers list them,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Hints are how a surface says in its texts to list the tools and to load a server, %s.
@@ -93,14 +94,7 @@ func (v *View) List(method, server string) json.RawMessage {
 	key := map[string]string{
 		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
 	}[method]
-	out := fmt.Appendf(nil, `{%q:[`, key)
-	for i, e := range v.Entries(key, server) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, e...)
-	}
-	return append(out, "]}"...)
+	return fmt.Appendf(nil, `{%q:%s}`, key, wire.Array(v.Entries(key, server)))
 }
 
 // Entries returns those of a list of MCP by its key in the result, of one server or with

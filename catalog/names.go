@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -11,19 +12,17 @@ import (
 // server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
 // front, or in another case. If several tools match, none is returned.
 func (v *View) Meant(name string) (*Tool, bool) {
-	name = display.Unescape(strings.TrimSpace(name))
-	name = strings.TrimPrefix(name, "mcp__")
-	var meant *Tool
-	for _, t := range v.all().tools {
-		if !t.Spelled(name) {
-			continue
-		}
-		if meant != nil {
-			return nil, false
-		}
-		meant = t
+	name = strings.TrimPrefix(display.Unescape(strings.TrimSpace(name)), "mcp__")
+	return only(v.all().tools, func(t *Tool) bool { return t.Spelled(name) })
+}
+
+// only returns the element that fits; false if there is none, or several.
+func only[T any](all []T, fits func(T) bool) (found T, ok bool) {
+	i := slices.IndexFunc(all, fits)
+	if i < 0 || slices.ContainsFunc(all[i+1:], fits) {
+		return found, false
 	}
-	return meant, meant != nil
+	return all[i], true
 }
 
 // Spelled reports whether a name is one of the tool's, as models write them.
@@ -47,16 +46,9 @@ var separators = []string{"/", "__", "_", ".", ":"}
 
 // OfLeaf finds the only tool that has a name without its server's, in any case.
 func (v *View) OfLeaf(name string) (*Tool, bool) {
-	var of *Tool
-	for _, t := range v.all().tools {
-		if t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream)) {
-			if of != nil {
-				return nil, false
-			}
-			of = t
-		}
-	}
-	return of, of != nil
+	return only(v.all().tools, func(t *Tool) bool {
+		return t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream))
+	})
 }
 
 // Alike compares names of servers, which may be written in another case, or with _ in
@@ -120,16 +112,11 @@ func (v *View) ServerMeant(name string) (string, bool) {
 	if p := v.single(); p != nil && name == p.called() {
 		return p.server.Name, true
 	}
-	meant := ""
-	for _, p := range v.parts {
-		if Alike(p.server.Name, strings.TrimSpace(name)) {
-			if meant != "" {
-				return "", false
-			}
-			meant = p.server.Name
-		}
+	meant, ok := only(v.parts, func(p *serverView) bool { return Alike(p.server.Name, strings.TrimSpace(name)) })
+	if !ok {
+		return "", false
 	}
-	return meant, meant != ""
+	return meant.server.Name, true
 }
 
 // nearestServer returns the offered server whose name is most like another, ""

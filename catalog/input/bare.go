@@ -1,7 +1,6 @@
 package input
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -48,7 +47,7 @@ func undescribed(schema json.RawMessage) json.RawMessage {
 		for part := range wire.Elements(schema) {
 			parts = append(parts, undescribed(part))
 		}
-		return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
+		return wire.Array(parts)
 	}
 	return schema
 }

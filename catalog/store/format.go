@@ -49,26 +49,11 @@ type head struct {
 // texts returns what is kept as it was sent, in the order of the file, tools last.
 func texts(l *catalog.Listing) [][]byte {
 	return [][]byte{
-		l.Capabilities, l.Info, l.Rest, array(l.Resources), array(l.Templates), array(l.Prompts), array(l.Tools),
+		l.Capabilities, l.Info, l.Rest, wire.Array(l.Resources), wire.Array(l.Templates), wire.Array(l.Prompts), wire.Array(l.Tools),
 	}
 }
 
-func array(entries []json.RawMessage) json.RawMessage {
-	size := 2
-	for _, e := range entries {
-		size += len(e) + 1
-	}
-	out := append(make([]byte, 0, size), '[')
-	for i, e := range entries {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, e...)
-	}
-	return append(out, ']')
-}
-
-// elements returns the entries of an array that array wrote.
+// elements returns the entries of an array.
 func elements(array json.RawMessage) []json.RawMessage {
 	var entries []json.RawMessage
 	for e := range wire.Elements(array) {
@@ -85,7 +70,7 @@ var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc
 func encode(server string, l *catalog.Listing) ([]byte, error) {
 	whole := *l
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
-		*list = valid(*list)
+		*list = slices.DeleteFunc(slices.Clone(*list), func(e json.RawMessage) bool { return !wire.Valid(e) })
 	}
 	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools)}
 	all := texts(&whole)
@@ -98,16 +83,6 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	}
 	body := append(bytes.Join(append([][]byte{line}, all...), []byte{'\n'}), '\n')
 	return append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli())), body...), nil
-}
-
-func valid(entries []json.RawMessage) []json.RawMessage {
-	var kept []json.RawMessage
-	for _, e := range entries {
-		if wire.Valid(e) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 func onlyTasks(tools []json.RawMessage) bool {

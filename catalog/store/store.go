@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -79,10 +80,7 @@ func Key(server schema.Server) string {
 }
 
 func sortedKeys(m map[string]string) []string {
-	keys := []string{}
-	for key := range m {
-		keys = append(keys, key)
-	}
+	keys := slices.AppendSeq([]string{}, maps.Keys(m)) // nil would be another key
 	slices.Sort(keys)
 	return keys
 }

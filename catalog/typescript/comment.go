@@ -113,8 +113,6 @@ func sameWords(title, name string) bool {
 	return name != "" && strings.EqualFold(fold.Replace(title), fold.Replace(name))
 }
 
-func number(n int) string { return strconv.Itoa(n) }
-
 // lessThan reports whether a number is less than n; so is what is no number.
 func lessThan(raw json.RawMessage, n int) bool {
 	is, err := strconv.Atoi(string(raw))

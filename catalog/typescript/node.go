@@ -36,36 +36,34 @@ func (w *writer) inline(raw json.RawMessage, root bool) string {
 	return w.node(raw, 0, root, "").part(union)
 }
 
-// line is the type with its default and comment at the end of a line.
-func (t typed) line() string {
-	text := t.text
-	if t.braces && t.comment != "" {
-		text = "{ " + comment(t.comment) + text[1:]
-		t.comment = ""
+// written is the type with its default, and the comment that is to stand behind it.
+func (t typed) written() (text, behind string) {
+	text, behind = t.text, t.comment
+	if t.braces && behind != "" {
+		text, behind = "{ "+comment(behind)+text[1:], ""
 	}
 	if t.value != "" {
 		text += " = " + t.value
 	}
-	if t.comment != "" {
-		text += " " + comment(t.comment)
+	return text, behind
+}
+
+// line is the type with its default and comment at the end of a line.
+func (t typed) line() string {
+	text, behind := t.written()
+	if behind != "" {
+		text += " " + comment(behind)
 	}
 	return text
 }
 
 // part is the type within another one that holds parts together as binding says.
 func (t typed) part(binding int) string {
-	text := t.text
-	if t.braces && t.comment != "" {
-		text = "{ " + comment(t.comment) + text[1:]
-		t.comment = ""
+	text, behind := t.written()
+	if behind != "" {
+		text += " /* " + behind + " */"
 	}
-	if t.value != "" {
-		text += " = " + t.value
-	}
-	if t.comment != "" {
-		text += " /* " + t.comment + " */"
-	}
-	if t.binding > binding || t.value != "" || t.comment != "" {
+	if t.binding > binding || t.value != "" || behind != "" {
 		return "(" + text + ")"
 	}
 	return text

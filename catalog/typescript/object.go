@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -195,7 +196,7 @@ func (w *writer) tuple(s *schema, elements []json.RawMessage, rest json.RawMessa
 	for least < len(elements) && string(s.get("minItems")) != "" && !lessThan(s.get("minItems"), least+1) {
 		least++
 	}
-	if string(s.get("minItems")) == number(least) {
+	if string(s.get("minItems")) == strconv.Itoa(least) {
 		s.take("minItems")
 	}
 	var texts []string

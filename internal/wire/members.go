@@ -90,6 +90,22 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Array returns an array of elements.
+func Array[E ~[]byte](elements []E) json.RawMessage {
+	size := 2
+	for _, e := range elements {
+		size += len(e) + 1
+	}
+	array := append(make([]byte, 0, size), '[')
+	for i, e := range elements {
+		if i > 0 {
+			array = append(array, ',')
+		}
+		array = append(array, e...)
+	}
+	return append(array, ']')
+}
+
 // Get returns the value that Find finds, nil if absent.
 func Get(obj []byte, path ...string) []byte { return (*Outline)(nil).Get(obj, path...) }
 
