@@ -8,6 +8,7 @@ package regular
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,19 @@ func ReadOwn(ctx context.Context, path string, limit int64, check func(fs.FileIn
 func Head(ctx context.Context, path string, limit int64) ([]byte, error) {
 	text, _, err := request{path: path, limit: limit, head: true}.read(ctx)
 	return text, err
+}
+
+// CertPool returns the certificates in a file (PEM).
+func CertPool(path string) (*x509.CertPool, error) {
+	text, err := Read(context.Background(), path, Small)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate (PEM)", path)
+	}
+	return pool, nil
 }
 
 // A request describes a file to read, and its requirements.

@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math/big"
 	"slices"
 	"time"
@@ -111,17 +110,7 @@ func Files(cert, key, ca string) (*Identity, error) {
 			pair, err := tls.X509KeyPair(certText, keyText)
 			return []*tls.Certificate{&pair}, err
 		},
-		authorities: func() (*x509.CertPool, error) {
-			text, err := regular.Read(context.Background(), ca, regular.Small)
-			if err != nil {
-				return nil, err
-			}
-			pool := x509.NewCertPool()
-			if !pool.AppendCertsFromPEM(text) {
-				return nil, fmt.Errorf("%s has no certificate (PEM)", ca)
-			}
-			return pool, nil
-		},
+		authorities: func() (*x509.CertPool, error) { return regular.CertPool(ca) },
 	}
 	_, err := id.certificates()
 	if err == nil {

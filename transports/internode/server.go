@@ -1,6 +1,7 @@
 package internode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,10 +46,7 @@ type Server struct {
 
 // NewServer returns a server with an identity.
 func NewServer(identity *Identity, opts Options) *Server {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Server{opts: opts, identity: identity, log: opts.Logger}
+	return &Server{opts: opts, identity: identity, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}
 }
 
 // Serve serves other replicas until ctx ends; requests in flight then have three seconds. It closes
@@ -163,17 +161,15 @@ func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principa
 
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {
 	serve, err := s.opts.Upstream(r.Context(), server, principal, r.Header.Get(headerFrom))
-	var elsewhere *NotHereError
-	switch {
-	case errors.As(err, &elsewhere):
-		w.Header().Set(headerHolder, elsewhere.Holder)
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	case errors.Is(err, ErrDraining):
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadGateway)
+	if err != nil {
+		status := http.StatusBadGateway
+		if elsewhere, ok := errors.AsType[*NotHereError](err); ok {
+			w.Header().Set(headerHolder, elsewhere.Holder)
+			status = http.StatusConflict
+		} else if errors.Is(err, ErrDraining) {
+			status = http.StatusServiceUnavailable
+		}
+		http.Error(w, err.Error(), status)
 		return
 	}
 	stream := &serverStream{body: r.Body, w: w, control: http.NewResponseController(w)}

@@ -37,15 +37,5 @@ func credentials(path string) nats.Option {
 
 // authorities replaces nats.RootCAs for the same reason.
 func authorities(path string) nats.Option {
-	return nats.ClientTLSConfig(nil, func() (*x509.CertPool, error) {
-		text, err := regular.Read(context.Background(), path, regular.Small)
-		if err != nil {
-			return nil, err
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s has no certificate (PEM)", path)
-		}
-		return pool, nil
-	})
+	return nats.ClientTLSConfig(nil, func() (*x509.CertPool, error) { return regular.CertPool(path) })
 }

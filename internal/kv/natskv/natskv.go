@@ -65,12 +65,9 @@ var _ kv.Store = (*Store)(nil)
 // Open returns the store of a NATS cluster, whether or not it can be reached now. It is an error
 // if the options are invalid.
 func Open(opts Options) (*Store, error) {
-	s := &Store{opts: opts, log: opts.Logger, done: make(chan struct{}), buckets: map[string]*bucket{}}
+	s := &Store{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), done: make(chan struct{}), buckets: map[string]*bucket{}}
 	s.opts.answer = cmp.Or(opts.answer, 2*time.Second)
 	s.opts.retry = cmp.Or(opts.retry, 10*time.Second)
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.link, s.cut = context.WithCancel(s.ctx)
 	var err error
