@@ -43,10 +43,9 @@ type httpLink struct {
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
-	posting sync.WaitGroup // messages without an answer, until closing
+	posting goroutines // of messages without an answer
 
 	mu       sync.Mutex
-	closing  bool
 	bindings callheader.Bindings
 }
 
@@ -57,7 +56,10 @@ func newHTTPLink(c *Conn) *httpLink {
 		header.Set(name, value)
 	}
 	header.Set("Accept", "application/json, text/event-stream")
-	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release, header: header, idle: make(chan *exchange)}
+	return &httpLink{
+		conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release, header: header,
+		idle: make(chan *exchange), posting: goroutines{panicked: c.panicked},
+	}
 }
 
 // newHTTPClient returns a client that never sends headers or a body to another origin and
@@ -168,24 +170,13 @@ func (call *Call) body(id int64) []byte {
 
 // send posts a message on a goroutine of its own, which close waits for.
 func (l *httpLink) send(message ...[]byte) error {
-	l.mu.Lock()
-	closing := l.closing
-	if !closing {
-		l.posting.Add(1)
-	}
-	l.mu.Unlock()
-	if closing {
-		return errClosed
-	}
 	body := bytes.Join(message, nil)
-	sent := l.conn.spawn(func() {
-		defer l.posting.Done()
+	sent := l.posting.spawn(func() {
 		if err := l.deliver(body); err != nil {
 			l.conn.log.Debug("not delivered", "err", err)
 		}
 	})
 	if !sent {
-		l.posting.Done()
 		return errClosed
 	}
 	return nil
@@ -281,7 +272,7 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 // close ends the session, if the upstream has one, after pending messages.
 func (l *httpLink) close() {
 	defer l.release()
-	l.settle()
+	l.posting.close()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}
@@ -290,12 +281,4 @@ func (l *httpLink) close() {
 	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()
 	}
-}
-
-// settle refuses new messages without an answer, and waits for those in progress.
-func (l *httpLink) settle() {
-	l.mu.Lock()
-	l.closing = true
-	l.mu.Unlock()
-	l.posting.Wait()
 }

@@ -34,9 +34,7 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 }
 
 func newConn(server schema.Server, opts Options) *Conn {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}
 	}
@@ -50,9 +48,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
 		http:       cmp.Or(opts.timing.http, usualPatience),
 	}
-	if server.MaxMessageBytes == 0 {
-		server.MaxMessageBytes = defaultMaxMessage
-	}
+	server.MaxMessageBytes = cmp.Or(server.MaxMessageBytes, defaultMaxMessage)
 	c := &Conn{
 		server: server,
 		opts:   opts,

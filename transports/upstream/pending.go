@@ -69,15 +69,12 @@ func (p *pending) with(id int64, own *Call, f func(*Call)) bool {
 
 // take removes and returns the call that is in flight under id, or nil; if own
 // is not nil, it must be that call.
-func (p *pending) take(id int64, own *Call) *Call {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	call := p.calls[id]
-	if call == nil || own != nil && call != own {
-		return nil
-	}
-	p.removeLocked(call)
-	return call
+func (p *pending) take(id int64, own *Call) (taken *Call) {
+	p.with(id, own, func(call *Call) {
+		p.removeLocked(call)
+		taken = call
+	})
+	return taken
 }
 
 // hold stops the timer of a call, or starts it again.

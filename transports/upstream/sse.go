@@ -107,6 +107,6 @@ func (l *sseLink) sendInitialized(message ...[]byte) error {
 }
 
 func (l *sseLink) close() {
-	l.settle()
+	l.posting.close()
 	l.release()
 }
