@@ -4,10 +4,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,27 +43,9 @@ func newAccess(opts Options) *access {
 // hostAllowed reports whether a request is for a name or address of ours. A page
 // whose own name leads to us (DNS rebinding) has the browser send that name.
 func (a *access) hostAllowed(r *http.Request) bool {
-	name, ok := hostName(r.Host)
-	return ok && slices.ContainsFunc(a.hosts, func(allowed string) bool { return allowed == name || allowed == strings.ToLower(r.Host) })
-}
-
-// hostName returns the name or address of a Host, in lower case and without port
-// and brackets.
-func hostName(host string) (string, bool) {
-	name := host
-	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
-		name = host[1 : len(host)-1]
-	} else if strings.Contains(host, ":") {
-		var port string
-		var err error
-		if name, port, err = net.SplitHostPort(host); err != nil {
-			return "", false
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "", false
-		}
-	}
-	return strings.ToLower(name), name != ""
+	host := strings.ToLower(r.Host)
+	name := (&url.URL{Host: host}).Hostname() // without port and brackets
+	return name != "" && slices.ContainsFunc(a.hosts, func(allowed string) bool { return allowed == name || allowed == host })
 }
 
 // originAllowed reports whether a request may come from where it comes from: no

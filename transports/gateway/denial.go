@@ -68,14 +68,8 @@ func hangUp(w http.ResponseWriter, r *http.Request, linger time.Duration) {
 	}
 }
 
-func overload(text string) denial {
-	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text}
-}
-
-func overloaded(w http.ResponseWriter, id []byte, text string) {
-	d := overload(text)
-	d.id = id
-	deny(w, d)
+func overload(id []byte, text string) denial {
+	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text, id: id}
 }
 
 const noSuchSession = "there is no such session, or no longer: send initialize again"

@@ -99,9 +99,7 @@ type Gateway struct {
 
 // New returns a gateway.
 func New(opts Options) *Gateway {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	g := &Gateway{opts: opts, log: opts.Logger, access: newAccess(opts), leaving: make(chan struct{}), ending: make(chan struct{}), evicted: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
 	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
@@ -124,7 +122,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(holderOf(r, who)) {
 		w.Header().Set("Connection", "close")
-		refuse(w, r, g.access.linger, overload("this user or address has too many connections open"))
+		refuse(w, r, g.access.linger, overload(nil, "this user or address has too many connections open"))
 		return
 	}
 	g.serve(w, r, who)

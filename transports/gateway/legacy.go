@@ -33,7 +33,7 @@ func wantsLegacy(r *http.Request) bool {
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	s := g.openSession(r, who, namespace, true)
 	if s == nil {
-		overloaded(w, nil, "there are too many sessions")
+		deny(w, overload(nil, "there are too many sessions"))
 		return
 	}
 	defer g.sessions.endSession(s)

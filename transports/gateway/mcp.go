@@ -101,7 +101,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	defer g.running.add(-1)
 	if begins {
 		if s = g.openSession(r, who, namespace, false); s == nil {
-			overloaded(w, m.ID, "there are too many sessions")
+			deny(w, overload(m.ID, "there are too many sessions"))
 			return
 		}
 		defer s.done()
@@ -170,9 +170,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 		deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
 		return m, false
 	case errors.Is(err, errNoRoom):
-		d := overload(err.Error())
-		d.id = askedBy(body, nil)
-		refuse(w, r, g.access.linger, d)
+		refuse(w, r, g.access.linger, overload(askedBy(body, nil), err.Error()))
 		return m, false
 	case err != nil:
 		deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})

@@ -269,10 +269,7 @@ func (f *forwarder) lost(err error) *wire.Error {
 }
 
 func (f *forwarder) cutOff(id []byte, err error) (answer []byte) {
-	for _, part := range wire.Failure(id, f.lost(err)) {
-		answer = append(answer, part...)
-	}
-	return answer
+	return bytes.Join(wire.Failure(id, f.lost(err)), nil)
 }
 
 // passBuffers are what answers are copied with.

@@ -108,10 +108,7 @@ func (st *stream) uncount() {
 
 // put adds a message. The answer to a POST is the last one.
 func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) error {
-	size := 0
-	for _, p := range parts {
-		size += len(p)
-	}
+	size := sizeOf(parts)
 	var over []*held.Hold
 	defer func() { held.Shed(over) }() // without st.mu
 	st.mu.Lock()
