@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/display"
-	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
 // Meant finds the tool that a name means which is no tool's own: one written
@@ -125,11 +124,8 @@ func (v *View) nearestServer(name string) string {
 	asked := []rune(strings.ToLower(display.Prefix(name, maxName)))
 	best, score := "", 0.6
 	for _, p := range v.parts {
-		server := []rune(p.server.Name)
-		if longest := max(len(asked), len(server)); longest > 0 {
-			if s := 1 - float64(nearest.Distance(asked, server))/float64(longest); s > score {
-				best, score = p.server.Name, s
-			}
+		if s := Closeness(asked, p.server.Name); s > score {
+			best, score = p.server.Name, s
 		}
 	}
 	return best

@@ -1,6 +1,7 @@
 package lazy
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"reflect"
@@ -43,9 +44,7 @@ type ownKey struct{ server, owner string }
 
 // NewSet returns an empty set. Close must be called.
 func NewSet(opts Options) *Set {
-	if opts.Logger == nil {
-		opts.Logger = slog.Default()
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	s := &Set{opts: opts, byName: map[string]*Upstream{}, owned: map[ownKey]*Upstream{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -145,15 +145,12 @@ func newReplica(options Options) *Replica {
 		id:      rand.Text()[:16],
 		since:   time.Now().UTC().Truncate(time.Second),
 		options: options,
-		logger:  options.Logger,
+		logger:  cmp.Or(options.Logger, slog.Default()),
 		clock:   options.clock,
 		beats:   make(chan struct{}, 1),
 		sweeps:  make(chan struct{}, 1),
 	}
 	n.options.Name = cmp.Or(n.options.Name, n.id)
-	if n.logger == nil {
-		n.logger = slog.Default()
-	}
 	if n.clock == nil {
 		n.clock = now
 	}
