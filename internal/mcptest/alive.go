@@ -40,6 +40,14 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// Soon is Eventually for what takes milliseconds: it fails after half a minute.
+func Soon(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if d := min(watchdog, 30*time.Second); !eventually(d, holds) {
+		t.Fatalf("%s: it was not so after %v", what, d)
+	}
+}
+
 // waitNone waits until none is living.
 func waitNone(d time.Duration, living func() []int) bool {
 	return eventually(d, func() bool { return len(living()) == 0 })

@@ -122,7 +122,7 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id); a.status != 200 {
 		t.Errorf("got %+v", a)
 	}
-	mcptest.Eventually(t, "the rest are closed", func() bool {
+	mcptest.Soon(t, "the rest are closed", func() bool {
 		strangers, proven := tg.ln.conns.counts()
 		return strangers+proven <= 8
 	})

@@ -36,12 +36,12 @@ func (tg *testGateway) dial(text string) net.Conn {
 // read, and so is one of unknown length. With the first of them gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{Held: held.New(16*size, nil)}, nil)
+	tg := newTestGateway(t, Options{Held: held.New(16*size, nil)}, nil, func(g *Gateway) { g.body = 10 * time.Second })
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
 	}
-	mcptest.Eventually(t, "all are read", func() bool { return tg.g.held.Total() == 8*size })
+	mcptest.Soon(t, "all are read", func() bool { return tg.g.held.Total() == 8*size })
 	for _, length := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", size), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", size, strings.Repeat(" ", size))} {
 		got := tg.raw("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n" + length)
 		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 5") || !strings.Contains(got, `"outcome":"not_sent"`) || !strings.Contains(got, "max_held_bytes") {
@@ -54,7 +54,7 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	for _, conn := range begun {
 		conn.Close()
 	}
-	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	tg.begin("/mcp")
 }
 
@@ -83,7 +83,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		unread = append(unread, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(line), line)))
 	}
 	var peak int64
-	mcptest.Eventually(t, "what is too much is closed", func() bool {
+	mcptest.Soon(t, "what is too much is closed", func() bool {
 		peak = max(peak, tg.g.held.Total())
 		return answered.Load() == 12 && tg.g.held.Total()/(size-1000) == most/2/size
 	})
@@ -108,7 +108,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	if cut != 12-most/2/size {
 		t.Errorf("%d of 12 connections were closed", cut)
 	}
-	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", tg.begin("/mcp")); a.status != http.StatusOK || len(a.body) < size-1000 {
 		t.Errorf("one that reads: %d %.100s", a.status, a.body)
 	}
@@ -134,9 +134,9 @@ func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 		}
 		if answered {
 			r.Reply(json.RawMessage(`{}`), nil)
-			mcptest.Eventually(t, "an answered call holds nothing", func() bool { return tg.g.held.Total() < size })
+			mcptest.Soon(t, "an answered call holds nothing", func() bool { return tg.g.held.Total() < size })
 		}
 		tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", session)
-		mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+		mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	}
 }

@@ -52,7 +52,7 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 		t.Errorf("on another path: %s", resp.Status)
 	}
 	open[0].Body.Close()
-	mcptest.Eventually(t, "the place of a stream that was closed is free", func() bool {
+	mcptest.Soon(t, "the place of a stream that was closed is free", func() bool {
 		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream")
 		defer resp.Body.Close()
 		return resp.StatusCode == 200
@@ -77,7 +77,7 @@ func TestSlowRequests(t *testing.T) {
 		})
 	}
 	requests.Wait()
-	mcptest.Eventually(t, "others are answered", func() bool { // one that is slow itself asks again
+	mcptest.Soon(t, "others are answered", func() bool { // one that is slow itself asks again
 		resp, err := tg.client.Get(tg.url + "/health")
 		if err != nil {
 			return false
@@ -129,7 +129,7 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 	if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
 		t.Fatalf("got %+v", a)
 	}
-	mcptest.Eventually(t, "the session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
+	mcptest.Soon(t, "the session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }
 
 // Nor is one idle whose host has lost the connection in the middle of a call, and may
@@ -152,7 +152,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 		t.Fatal("the request was answered")
 	}
 	s := tg.g.sessions.all()[0]
-	mcptest.Eventually(t, "no HTTP request is about the session", func() bool {
+	mcptest.Soon(t, "no HTTP request is about the session", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.users == 0
@@ -284,7 +284,7 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 		t.Fatal("there is no other host")
 	}
 	essential := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
-	mcptest.Eventually(t, "its session ends", func() bool {
+	mcptest.Soon(t, "its session ends", func() bool {
 		slow.Notify("notifications/cancelled", essential)
 		return len(tg.g.sessions.all()) == 1
 	})

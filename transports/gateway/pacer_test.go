@@ -11,14 +11,22 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Forged tokens do not have an issuer asked once for each: neither one that fails, nor one
-// that answers and has no such key.
+// Forged tokens have an issuer asked once in ten seconds, and not once for each: neither one
+// that fails, nor one that answers and has no such key, by requests that come at once or one
+// after the other.
 func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
+	const many = 50
 	of := newIssuer(t)
-	var requests atomic.Int64
+	var requests, atOnce atomic.Int64
 	var down atomic.Bool
+	var tg *testGateway
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
+		for deadline := time.Now().Add(5 * time.Second); atOnce.Load() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			if strangers, proven := tg.ln.conns.counts(); strangers+proven >= many {
+				break // they have all come, and want an answer
+			}
+		}
 		if down.Load() {
 			http.Error(w, "down", http.StatusBadGateway)
 			return
@@ -27,36 +35,47 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	of.url = front.URL
-	tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
-	pace := tg.g.access.issued.client.Transport.(*pacer)
-	pace.pause = time.Hour
-	token := of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": "ann", "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
-	forged := of.signAs("unknown", jose.ES256, of.key, map[string]any{"iss": of.url, "sub": "ann", "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
+	tg = newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
+	tg.client.Transport.(*http.Transport).MaxIdleConnsPerHost = many
+	began := time.Now()
+	asked := func(what string, most int64) {
+		t.Helper()
+		most += most * int64(time.Since(began)/(10*time.Second)) // the machine may be slow
+		if got := requests.Load(); got > most {
+			t.Errorf("%s was asked %d times in %v, want %d", what, got, time.Since(began), most)
+		}
+	}
+	claims := map[string]any{"iss": of.url, "sub": "ann", "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()}
+	token, forged := of.sign(jose.ES256, of.key, claims), of.signAs("unknown", jose.ES256, of.key, claims)
 	flood := func(token string, status int) {
 		t.Helper()
+		one := func() {
+			if a := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer "+token); a.status != status {
+				t.Errorf("got %+v, want %d", a, status)
+			}
+		}
 		var work sync.WaitGroup
-		for range 50 {
-			work.Go(func() {
-				if a := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer "+token); a.status != status {
-					t.Errorf("got %+v, want %d", a, status)
-				}
-			})
+		atOnce.Store(1)
+		for range many {
+			work.Go(one)
 		}
 		work.Wait()
+		atOnce.Store(0)
+		for range many {
+			one()
+		}
 	}
 	down.Store(true)
 	flood(forged, 401)
-	if got := requests.Load(); got != 2 { // the two places where its metadata may be
-		t.Errorf("an issuer that is down was asked %d times, want 2", got)
-	}
+	asked("an issuer that is down", 2) // the two places where its metadata may be
 	down.Store(false)
+	pace := tg.g.access.issued.client.Transport.(*pacer)
 	pace.pause = 0 // it is over
 	flood(token, 200)
+	pace.pause = keysPause
 	requests.Store(0)
-	pace.pause = time.Hour
+	began = time.Now()
 	flood(forged, 401)
-	if got := requests.Load(); got > 1 {
-		t.Errorf("an issuer without the key was asked %d times, want one", got)
-	}
+	asked("an issuer without the key", 1)
 	flood(token, 200)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,7 +87,9 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 // A session that takes long to end keeps the reaper from no other.
 func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
 	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
-	release := make(chan struct{})
+	ending, release := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(goOn) // the gateway ends after it
 	first := true
 	inner := tg.g.opts.Open
 	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
@@ -95,14 +98,23 @@ func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
 			return s, end
 		}
 		first = false
-		return s, func(ctx context.Context) { <-release; end(ctx) }
+		return s, func(ctx context.Context) {
+			close(ending)
+			<-release
+			end(ctx)
+		}
 	}
-	for range 3 {
+	begin := func() {
+		t.Helper()
 		if a := tg.do("POST", "/mcp", initialize); a.status != 200 || !strings.Contains(a.body, "2025-11-25") {
 			t.Fatalf("got %+v", a)
 		}
 	}
-	mcptest.Eventually(t, "the others end", func() bool { return tg.closed.Load() == 2 })
-	close(release)
-	mcptest.Eventually(t, "all end", func() bool { return tg.closed.Load() == 3 })
+	begin()
+	<-ending
+	begin()
+	begin()
+	mcptest.Soon(t, "the others end", func() bool { return tg.closed.Load() == 2 })
+	goOn()
+	mcptest.Soon(t, "all end", func() bool { return tg.closed.Load() == 3 })
 }

@@ -77,7 +77,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 		})
 	}
 	changed := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
-	mcptest.Eventually(t, "its session ends", func() bool {
+	mcptest.Soon(t, "its session ends", func() bool {
 		slow.Notify("notifications/cancelled", changed)
 		return len(tg.g.sessions.all()) == 4
 	})
@@ -125,5 +125,5 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	waits(1000 * (maxEnded + 1)) // those and the newest
 	s.unread.now.Add(tg.g.unread)
 	post()
-	mcptest.Eventually(t, "its session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
+	mcptest.Soon(t, "its session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }
