@@ -48,9 +48,11 @@ func TestARecordWithoutChecksumIsBroken(t *testing.T) {
 // takeFrom is take where another replica has it, until that does not.
 func takeFrom(t *testing.T, r *Replica, name string) *Lease {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	defer cancel()
 	for {
-		l, err := r.Take(t.Context(), name)
-		if _, held := errors.AsType[*HeldError](err); held {
+		l, err := r.Take(ctx, name)
+		if _, held := errors.AsType[*HeldError](err); held && ctx.Err() == nil {
 			time.Sleep(tick)
 			continue
 		}
@@ -147,6 +149,59 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 		taken.Release()
 		cable.Heal()
 		time.Sleep(time.Minute)
+	})
+}
+
+// A blindStore hides the record of a member from the view, as a node of the store that lags does.
+type blindStore struct {
+	*memkv.Connection
+	hidden string
+}
+
+type blindBucket struct {
+	kv.Bucket
+	hidden string
+}
+
+func (s blindStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	return blindBucket{b, s.hidden}, err
+}
+
+func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+		if prefix != "" || e.Key != b.hidden {
+			changed(e)
+		}
+	}, ready)
+}
+
+// A holder that cannot mend its lease, and that another one does not see, still runs what it
+// holds: the store has its record.
+func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		cable := m.Connect()
+		a := join(t, cable, "a")
+		defer a.Close()
+		l := take(t, a, "git")
+		b := join(t, blindStore{m.Connect(), memberKey(a.ID())}, "b")
+		defer b.Close()
+		time.Sleep(3 * HeartbeatInterval)
+		cable.Cut()
+		breakRecord(t, m.Connect(), leaseKey("git"))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*HeartbeatInterval)
+		defer cancel()
+		taken, err := b.Take(ctx, "git")
+		if isClosed(l.Lost()) {
+			t.Error("a has lost it, and the test shows nothing")
+		}
+		if err == nil {
+			t.Error("b has what a runs")
+			taken.Release()
+		}
+		cable.Heal()
+		l.Release()
 	})
 }
 

@@ -35,9 +35,14 @@ func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *
 // failover is how long it takes at most until another replica has the leases of one that died.
 const failover = TTL + 2*HeartbeatInterval
 
+// tooLong is how long nothing takes: a test that waits for so long fails.
+const tooLong = 5 * time.Minute
+
 func take(t *testing.T, r *Replica, name string) *Lease {
 	t.Helper()
-	l, err := r.Take(t.Context(), name)
+	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+	defer cancel()
+	l, err := r.Take(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}
