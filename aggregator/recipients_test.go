@@ -94,6 +94,33 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	}
 }
 
+// What an upstream says costs as much beside 5,000 sessions that do not hear it as beside ten,
+// also where sessions come and go.
+func TestWhatAnUpstreamSaysCostsNoMoreBesideManySessions(t *testing.T) {
+	for method, params := range map[string]string{"message": `{"level":"error","data":1}`, "resources/updated": `{"uri":"x://mine/part"}`, "x-vendor": `{}`} {
+		cost := func(others int) (least time.Duration) {
+			agg := newQuiet(t, Options{})
+			crowd(agg, others)
+			p, _, sees := calling(agg)
+			least = time.Hour
+			for range 200 {
+				s, _ := enter(agg, "0", "")
+				s.end()
+				began := time.Now()
+				p.Notify("notifications/"+method, []byte(params))
+				least = min(least, time.Since(began))
+				if got := sees.take(); len(got) != 1 {
+					t.Fatalf("%s: got %q", method, got)
+				}
+			}
+			return least
+		}
+		if few, many := cost(10), cost(5000); many > 8*few {
+			t.Errorf("%s: %v beside ten sessions, %v beside 5,000", method, few, many)
+		}
+	}
+}
+
 // What is kept of the audience is what a walk over all sessions finds, when sessions come, go,
 // subscribes or asks for a level.
 func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {

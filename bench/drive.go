@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
@@ -109,9 +110,9 @@ func (v variant) run(s scenario) (sample, error) {
 	if _, err := p.drive(calls, warm); err != nil {
 		return sample{}, err
 	}
-	cpu, load := cpuOf(p.cmd.Process.Pid), loadNow(p)
+	cpu, load := procs.CPU(p.cmd.Process.Pid), loadNow(p)
 	got, err := p.drive(calls, s)
-	got.cpu = (cpuOf(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
+	got.cpu = (procs.CPU(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
 	got.foreign = loadNow(p).foreignSince(load)
 	got.peak = p.usage().peak
 	return got, err

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
@@ -136,9 +137,9 @@ func runHTTP(v variant, s scenario) (sample, error) {
 	if _, err := c.drive(s.calls/10 + s.inFlight); err != nil {
 		return sample{}, err
 	}
-	cpu, load := cpuOf(p.cmd.Process.Pid), loadNow(p)
+	cpu, load := procs.CPU(p.cmd.Process.Pid), loadNow(p)
 	got, err := c.drive(s.calls)
-	got.cpu = (cpuOf(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
+	got.cpu = (procs.CPU(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
 	got.foreign = loadNow(p).foreignSince(load)
 	got.peak = p.usage().peak
 	return got, err

@@ -7,20 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
-
-// cpuOf returns the CPU time that all threads of a process have used.
-func cpuOf(pid int) time.Duration {
-	var ts unix.Timespec
-	const schedClock = 2 // of a process, CPUCLOCK_SCHED: what clock_getcpuclockid returns
-	if unix.ClockGettime(int32(^pid)<<3|schedClock, &ts) != nil {
-		return 0
-	}
-	return time.Duration(ts.Nano())
-}
 
 // A load is the CPU time that was used until a moment.
 type load struct {
@@ -30,7 +18,7 @@ type load struct {
 
 // loadNow counts as ours this process, p and all that p started.
 func loadNow(p *process) load {
-	l := load{at: time.Now(), ours: cpuOf(os.Getpid())}
+	l := load{at: time.Now(), ours: procs.CPU(os.Getpid())}
 	stat, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(stat), "\n")
 	for i, field := range strings.Fields(line) {
@@ -42,7 +30,7 @@ func loadNow(p *process) load {
 	}
 	children := procs.Children()
 	for tree := []int{p.cmd.Process.Pid}; len(tree) > 0; tree = tree[1:] {
-		l.ours += cpuOf(tree[0])
+		l.ours += procs.CPU(tree[0])
 		tree = append(tree, children[tree[0]]...)
 	}
 	return l

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/sabotage"
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
@@ -136,11 +137,11 @@ func recorded(bin binaries, s scenario, on bool, end syscall.Signal) (got sample
 	if _, err := p.drive(calls, warm); err != nil {
 		return sample{}, 0, err
 	}
-	before := cpuOf(p.cmd.Process.Pid)
+	before := procs.CPU(p.cmd.Process.Pid)
 	if got, err = p.drive(calls, s); err != nil {
 		return sample{}, 0, err
 	}
-	got.cpu = (cpuOf(p.cmd.Process.Pid) - before) / time.Duration(s.calls)
+	got.cpu = (procs.CPU(p.cmd.Process.Pid) - before) / time.Duration(s.calls)
 	if err := p.cmd.Process.Signal(end); err != nil {
 		return sample{}, 0, err
 	}

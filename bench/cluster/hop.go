@@ -14,8 +14,12 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
+
+// busily is how hop names replicas with other calls to make.
+const busily = "beside replicas that are kept busy"
 
 // hopCalls is how many calls are measured of each kind.
 const hopCalls = 3000
@@ -66,7 +70,7 @@ func (p *proof) hop() error {
 		w := &crowd{cluster: c, hosts: 8, calls: 1 << 30, servers: []server{{name: "each-0", place: "each"}}, stop: make(chan struct{})}
 		how := "beside idle replicas"
 		if busy {
-			how = "beside replicas that are kept busy"
+			how = busily
 			w.start()
 		}
 		err := c.measureHop(how)
@@ -124,7 +128,38 @@ func (c *cluster) measureHop(how string) error {
 		a, b := half(took[m.own]), half(took[m.way])
 		fmt.Printf("  %s, %s: p50 %v, and %v where it is: a hop takes %v\n", m.what, how, b, a, b-a)
 	}
+	if how == busily {
+		return nil // what the other hosts use is more than a hop
+	}
+	return c.measureHopCPU([]direct{own, through, inOwn, inThrough})
+}
+
+// measureHopCPU makes calls in each of these ways by itself, and prints what the second and the
+// fourth use of the replicas' processors more than the one before.
+func (c *cluster) measureHopCPU(ways []direct) error {
+	used := make([]time.Duration, len(ways))
+	for j, way := range ways {
+		before := c.processorTime()
+		for i := range hopCalls {
+			if err := way.echo("one-0", fmt.Sprintf("hop-cpu-%d-%d-%d", c.probes.Add(1), i, j)); err != nil {
+				return err
+			}
+		}
+		used[j] = (c.processorTime() - before) / hopCalls
+	}
+	fmt.Printf("  processors of the replicas, a call: %v, to a server of another replica %v more, in a session of another %v more\n",
+		used[0], used[1]-used[0], used[3]-used[2])
 	return nil
+}
+
+// processorTime returns what the replicas have used of processors.
+func (c *cluster) processorTime() (used time.Duration) {
+	for _, n := range c.replicas {
+		n.mu.Lock()
+		used += procs.CPU(n.cmd.Process.Pid)
+		n.mu.Unlock()
+	}
+	return used
 }
 
 // relayTo starts a process that passes on connections to an address, until stop is called:

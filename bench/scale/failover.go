@@ -297,7 +297,7 @@ func failover(w io.Writer, kills int) error {
 	for _, r := range rates {
 		fmt.Fprintf(w, "  %8d %8.1f %8.1f %12.1f %14.1f %12.1f %22.2f\n", r.replicas, r.reads, r.writes, r.written/1024, r.told, r.toldBytes/1024, r.micros/1e3)
 	}
-	fmt.Println()
+	fmt.Fprintln(w)
 	return nil
 }
 

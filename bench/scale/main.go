@@ -16,15 +16,21 @@
 //
 //	go run -C bench ./scale
 //	go run -C bench ./scale -only model -hosts 2000 -calls 0.5 -servers 100
+//	go run -C bench ./scale -only placement -write
 //
 // What the model reckons with is measured by go run -C bench . -only capacity.
 package main
 
 import (
+	"bytes"
 	"flag"
+	"fmt"
+	"io"
 	"log"
 	"os"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
 func main() {
@@ -32,27 +38,51 @@ func main() {
 	only := flag.String("only", "", "placement, failover (with traffic), model, growth (or growth tools, and so on) or idle")
 	rounds := flag.Int("rounds", 3, "growth and idle: measurements of each figure")
 	kills := flag.Int("kills", 20, "failover: replicas that fail within ten seconds, where there are enough")
+	write := flag.Bool("write", false, "replace the tables of docs/scale.md by those that are printed")
 	m := modelFlags(flag.CommandLine)
 	flag.Parse()
-	if *only == "" || *only == "placement" {
-		placement(os.Stdout)
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal("scale: ", err)
 	}
-	if *only == "" || *only == "failover" {
-		if err := failover(os.Stdout, *kills); err != nil {
+	name, thing, _ := strings.Cut(*only, " ")
+	for _, step := range []struct {
+		name string
+		run  func(io.Writer) error
+	}{
+		{"placement", func(w io.Writer) error { placement(w); return nil }},
+		{"failover", func(w io.Writer) error { return failover(w, *kills) }},
+		{"model", func(w io.Writer) error { m.print(w); return nil }},
+		{"growth", func(w io.Writer) error { return growth(w, thing, *rounds) }},
+		{"idle", func(w io.Writer) error { return idle(w, *rounds) }},
+	} {
+		if name != "" && name != step.name {
+			continue
+		}
+		var table bytes.Buffer
+		err := step.run(io.MultiWriter(os.Stdout, &table))
+		if err == nil && *write && thing == "" {
+			err = writeTable(document, step.name, table.String())
+		}
+		if err != nil {
 			log.Fatal("scale: ", err)
 		}
 	}
-	if *only == "" || *only == "model" {
-		m.print(os.Stdout)
+}
+
+// document has the tables.
+const document = "docs/scale.md"
+
+// writeTable replaces a table of a document, if it has one of this name.
+func writeTable(file, name, table string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
 	}
-	if thing, ok := strings.CutPrefix(*only, "growth"); ok || *only == "" {
-		if err := growth(os.Stdout, strings.TrimSpace(thing), *rounds); err != nil {
-			log.Fatal("scale: ", err)
-		}
+	begins := fmt.Sprintf("<!-- made by: go run -C bench ./scale -only %s -->\n", name)
+	before, rest, has := strings.Cut(string(text), begins)
+	_, after, ends := strings.Cut(rest, "<!-- end -->")
+	if !has || !ends {
+		return nil
 	}
-	if *only == "" || *only == "idle" {
-		if err := idle(os.Stdout, *rounds); err != nil {
-			log.Fatal("scale: ", err)
-		}
-	}
+	return os.WriteFile(file, fmt.Appendf(nil, "%s%s\n```\n%s\n```\n\n<!-- end -->%s", before, begins, strings.TrimRight(table, "\n"), after), 0o644)
 }

@@ -38,7 +38,7 @@ func modelFlags(f *flag.FlagSet) *model {
 	f.Float64Var(&m.call, "call", 40, "model: µs of CPU of a call")
 	// go run -C bench ./savings: ten servers of npm
 	f.Float64Var(&m.process, "process", 100, "model: MB of a server's own processes")
-	// go run -C bench ./cluster, beside one replica
+	// go run -C bench ./cluster -only hop: what a call to a server of another replica uses more
 	f.Float64Var(&m.hop, "hop", 80, "model: µs of CPU more for each hop")
 	// go run -C bench ./scale -only failover: the last column, by the replicas
 	f.Float64Var(&m.beats, "beats", 15, "model: µs of CPU a second for each member")

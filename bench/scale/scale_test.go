@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -24,6 +25,32 @@ func TestTablesOfTheDocument(t *testing.T) {
 	for line := range strings.Lines(tables.String()) {
 		if !bytes.Contains(document, []byte(line)) {
 			t.Errorf("docs/scale.md lacks %q", line)
+		}
+	}
+}
+
+// A table that is made again stands in the place of the old one, and nothing else changes.
+func TestTablesAreWritten(t *testing.T) {
+	text, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "scale.md")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	placement(&table)
+	for _, step := range []struct{ name, table, want string }{
+		{"placement", "another table\n\n", strings.Replace(string(text), strings.TrimRight(table.String(), "\n"), "another table", 1)},
+		{"failover", "which the document has not", strings.Replace(string(text), strings.TrimRight(table.String(), "\n"), "another table", 1)},
+		{"placement", table.String(), string(text)},
+	} {
+		if err := writeTable(file, step.name, step.table); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != step.want {
+			t.Errorf("%s: %v, got\n%s", step.name, err, got)
 		}
 	}
 }

@@ -5,6 +5,8 @@ package main_test
 import (
 	"crypto/rand"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -266,6 +268,26 @@ func floodedClient(t *testing.T, url string) flooded {
 	}
 }
 
+// documentedNotifications are the notifications in the table of docs/protocol.md.
+func documentedNotifications(t *testing.T) (methods []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| from a server | goes to |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(strings.Split(line, "|")[1], -1) {
+			methods = append(methods, strings.TrimPrefix(name[1], "…"))
+		}
+	}
+	if len(methods) < 8 {
+		t.Fatalf("the table has %q only", methods)
+	}
+	return methods
+}
+
 // A server that floods its hosts with notifications of any kind, on any edge, costs no other
 // server's calls, and its hosts hear what docs/protocol.md says of that kind.
 func TestFloodsOfEachKind(t *testing.T) {
@@ -279,6 +301,7 @@ func TestFloodsOfEachKind(t *testing.T) {
 		{"notifications/resources/updated", `{}`, 0, 0},
 		{"notifications/resources/updated", `{"uri":"fake://noisy/text"}`, 1, many / 10},
 		{"notifications/tasks/status", `{"taskId":"t","status":"working"}`, 1, many / 10},
+		{"notifications/tasks", `{"taskId":"t","status":"working"}`, 0, many / 10}, // where a host follows it
 		{"notifications/elicitation/complete", `{"elicitationId":"e"}`, 1, many / 10},
 		{"notifications/tools/list_changed", `{}`, 0, 0}, // it has not
 		{"notifications/prompts/list_changed", `{}`, 0, 0},
@@ -287,6 +310,15 @@ func TestFloodsOfEachKind(t *testing.T) {
 		{"notifications/progress", `{"progressToken":"nobody's","progress":1}`, 0, 0},
 		{"notifications/message", `{"level":"error","data":"flood"}`, 1, many},
 		{"notifications/x-vendor", `{"data":"flood"}`, 1, many},
+	}
+	var methods []string
+	for _, kind := range kinds {
+		methods = append(methods, strings.TrimPrefix(kind.method, "notifications/"))
+	}
+	for _, documented := range documentedNotifications(t) {
+		if !slices.ContainsFunc(methods, func(method string) bool { return strings.HasSuffix(method, documented) }) {
+			t.Errorf("no flood is of %s, which docs/protocol.md has", documented)
+		}
 	}
 	for edge, open := range map[string]func(t *testing.T, config string) flooded{
 		"stdio": func(t *testing.T, config string) flooded {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,5 +100,21 @@ func TestALargeRequestIsTakenAlone(t *testing.T) {
 		if m := web.begin("/mcp").call("/mcp", id, "tools/call", string(useParams("good/pid", input))); m.Error != nil || m.IsError() {
 			t.Errorf("got %.300s", m.Raw)
 		}
+	}
+}
+
+// The collector of a run with many hosts may let the heap grow as far as they need, and not to
+// the limit of a run with one.
+func TestManyHostsHaveTheMemoryThatTheyNeed(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "good")})))
+	_, _, metrics := web.send("GET", "/metrics", "")
+	found := regexp.MustCompile(`(?m)^go_gc_gomemlimit_bytes (\S+)$`).FindStringSubmatch(metrics)
+	if found == nil {
+		t.Fatalf("the metrics do not say the limit of memory:\n%s", metrics)
+	}
+	const one = 224 << 20
+	if limit, err := strconv.ParseFloat(found[1], 64); err != nil || limit == one {
+		t.Errorf("the limit of memory is %s, that of one host (%v)", found[1], err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 // join returns a session of a shared run that uses a server, "" for all.
@@ -69,17 +70,26 @@ func TestOthersAreNotTouched(t *testing.T) {
 	one := join(r, "one", "up")
 	one.SetSubscribed("x://1", true)
 	one.Elicited("up", "1")
-	src := sourceOf(r)
-	if got := src.Elicited("1"); !slices.Equal(got, []string{"one"}) {
-		t.Errorf("asked were %q", got)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		src := sourceOf(r)
+		if got := src.Elicited("1"); !slices.Equal(got, []string{"one"}) {
+			t.Errorf("asked were %q", got)
+		}
+		if got := src.Subscribers("x://1"); !slices.Equal(got, []string{"one"}) {
+			t.Errorf("subscribed are %q", got)
+		}
+		if got := src.Unsolicited([]*Recipient[string]{one}, false); !slices.Equal(got, []string{"one"}) {
+			t.Errorf("calling are %q", got)
+		}
+		src.Verbose()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for a session that does not hear it")
 	}
-	if got := src.Subscribers("x://1"); !slices.Equal(got, []string{"one"}) {
-		t.Errorf("subscribed are %q", got)
-	}
-	if got := src.Unsolicited([]*Recipient[string]{one}, false); !slices.Equal(got, []string{"one"}) {
-		t.Errorf("calling are %q", got)
-	}
-	src.Verbose()
 }
 
 // BenchmarkLogMessage finds whom a log message is for: those who call, however many

@@ -216,6 +216,33 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	}
 }
 
+// What lists or watches the records of a prefix does not read the large values of others.
+func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
+	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	b := open(t, s)
+	const large = 8 << 20
+	if _, err := b.Put(t.Context(), "other/large", make([]byte, large)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(t.Context(), "mine/small", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, reads := range map[string]bool{"mine/": false, "other/": true} {
+		before := s.conn.Stats().InBytes
+		list, err := kv.List(t.Context(), b, prefix)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: got %d records, %v", prefix, len(list), err)
+		}
+		if read := s.conn.Stats().InBytes - before; (read >= large) != reads || !reads && read > large/100 {
+			t.Errorf("%s: %d bytes were read", prefix, read)
+		}
+	}
+}
+
 // What NATS refuses is no failure to reach it, and is said in its words.
 func TestWhatNATSRefuses(t *testing.T) {
 	node := natstest.Start(t, `authorization { users: [ { user: us, password: x, permissions: { publish: { allow: ">", deny: "$KV.dynmcp_denied.>" }, subscribe: ">" } } ] }`)
