@@ -22,6 +22,7 @@ func IsBatch(path string) bool {
 // cannot be quoted safely is an error.
 func BatchLine(shell, path string, args []string) (string, error) {
 	// Extensions, for percent signs; no delayed expansion of exclamation marks; no AutoRun.
+	path = plainPath(path)
 	line := `"` + shell + `" /d /e:on /v:off /c "`
 	for i, word := range append([]string{path}, args...) {
 		if strings.ContainsAny(word, "\x00\r\n") {
@@ -71,4 +72,26 @@ func batchWord(word string, path bool) string {
 	}
 	b.WriteString(strings.Repeat(`\`, backslashes) + `"`)
 	return b.String()
+}
+
+// BatchDir returns the working directory of a batch file as cmd.exe reads it, without the prefix
+// of long paths. The shell would silently use that of Windows instead of a share, which is an error.
+func BatchDir(dir string) (string, error) {
+	dir = plainPath(dir)
+	if strings.HasPrefix(dir, `\\`) || strings.HasPrefix(dir, "//") {
+		return "", fmt.Errorf("a batch file cannot run in %s: cmd.exe has no shares as working directories; map it to a drive", dir)
+	}
+	return dir, nil
+}
+
+// plainPath returns a path of Windows without the prefix of long paths, which cmd.exe does not know.
+func plainPath(path string) string {
+	const long, share = `\\?\`, `\\?\UNC\`
+	switch {
+	case len(path) > len(share) && strings.EqualFold(path[:len(share)], share):
+		return `\\` + path[len(share):]
+	case len(path) > len(long)+1 && path[:len(long)] == long && path[len(long)+1] == ':':
+		return path[len(long):]
+	}
+	return path
 }

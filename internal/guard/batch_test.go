@@ -60,3 +60,21 @@ func TestIsBatch(t *testing.T) {
 		}
 	}
 }
+
+func TestBatchDir(t *testing.T) {
+	for dir, want := range map[string]string{
+		`C:\a dir`: `C:\a dir`, `\\?\C:\a`: `C:\a`, `\\?\c:`: `c:`, `a\b`: `a\b`, `\\server\share`: "", `//server/share`: "",
+		`\\?\UNC\server\share`: "", `\\?\unc\server\share\a`: "", `\\?\Volume{1}\a`: "",
+	} {
+		got, err := guard.BatchDir(dir)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v", dir, got, err)
+		}
+	}
+	const shell = `C:\Windows\System32\cmd.exe`
+	for path, want := range map[string]string{`\\?\C:\a\run.cmd`: `C:\a\run.cmd`, `\\?\UNC\server\share\run.cmd`: `\\server\share\run.cmd`} {
+		if got, err := guard.BatchLine(shell, path, nil); err != nil || !strings.HasSuffix(got, `/c ""`+want+`""`) {
+			t.Errorf("%s: got %s, %v", path, got, err)
+		}
+	}
+}

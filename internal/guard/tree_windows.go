@@ -2,6 +2,7 @@ package guard
 
 import (
 	"cmp"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -55,6 +56,13 @@ func Batch(cmd *exec.Cmd) error {
 	system, err := windows.GetSystemDirectory()
 	if err != nil {
 		return err
+	}
+	if cmd.Dir != "" {
+		if cmd.Dir, err = BatchDir(cmd.Dir); err != nil {
+			return err
+		}
+	} else if own, err := os.Getwd(); err == nil && own != plainPath(own) {
+		cmd.Dir = plainPath(own)
 	}
 	shell := filepath.Join(system, "cmd.exe")
 	line, err := BatchLine(shell, cmd.Path, cmd.Args[1:])
