@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -80,15 +79,36 @@ func Processes(marker string) []int {
 // terminate can only kill: no signal like SIGTERM reaches one process.
 func (p *Process) terminate() { p.Signal(os.Kill) }
 
-// signal has a process with a console interrupted as by Ctrl-C. It skips the test if the
+// A ConsoleEvent is what a console sends to its programs, as a signal.
+type ConsoleEvent uint32
+
+// Of a console whose keys are pressed, or whose window is closed.
+const (
+	CtrlC     = ConsoleEvent(windows.CTRL_C_EVENT)
+	CtrlBreak = ConsoleEvent(windows.CTRL_BREAK_EVENT)
+	CtrlClose = ConsoleEvent(windows.CTRL_CLOSE_EVENT)
+)
+
+func (ConsoleEvent) Signal() {}
+
+func (e ConsoleEvent) String() string { return fmt.Sprintf("console event %d", uint32(e)) }
+
+// signal sends an event to a process with a console (CtrlC to all on it), or kills a process. It skips the test if the
 // signal is one that Windows lacks.
 func (p *Process) signal(s os.Signal) error {
-	switch {
-	case s == os.Interrupt && p.opts.Console:
+	if s == os.Interrupt {
+		s = CtrlC
+	}
+	if event, ok := s.(ConsoleEvent); ok && p.opts.Console {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", interrupts, p.Pid()))
-		return cmd.Run()
-	case s != os.Kill:
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", sends, event, p.Pid()))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	if s != os.Kill {
 		p.t.Skipf("Windows cannot send %v to a process", s)
 	}
 	err := p.cmd.Process.Signal(s)
@@ -98,24 +118,52 @@ func (p *Process) signal(s os.Signal) error {
 	return err
 }
 
-// interrupts names the variable in which this program is told to be on the console of the
-// process with that id, and to press Ctrl-C there. A process has one console at a time.
-const interrupts = "MCPTEST_INTERRUPTS"
+// sends names the variable in which this program is told to send an event to the process with
+// that id. A process has one console at a time: this one uses the other's.
+const sends = "MCPTEST_SENDS"
 
 func init() {
-	pid, err := strconv.ParseUint(os.Getenv(interrupts), 10, 32)
-	if err != nil {
+	var event ConsoleEvent
+	var pid uint32
+	if _, err := fmt.Sscan(os.Getenv(sends), &event, &pid); err != nil {
 		return
 	}
-	signal.Ignore(os.Interrupt)
-	_, _, _ = kernel32.NewProc("FreeConsole").Call() // it may have none
-	if ok, _, err := kernel32.NewProc("AttachConsole").Call(uintptr(pid)); ok == 0 {
-		log.Fatalf("AttachConsole: %v", err)
+	var err error
+	if event != CtrlC {
+		err = sendEvent(event, pid)
+	} else {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // it comes here too
+		_, _, _ = kernel32.NewProc("FreeConsole").Call()     // it may have none
+		if ok, _, failed := kernel32.NewProc("AttachConsole").Call(uintptr(pid)); ok == 0 {
+			log.Fatalf("AttachConsole: %v", failed)
+		}
+		err = windows.GenerateConsoleCtrlEvent(windows.CTRL_C_EVENT, 0)
 	}
-	if err := windows.GenerateConsoleCtrlEvent(windows.CTRL_C_EVENT, 0); err != nil {
-		log.Fatalf("GenerateConsoleCtrlEvent: %v", err)
+	if err != nil {
+		log.Fatalf("%v: %v", event, err)
 	}
 	os.Exit(0)
+}
+
+// sendEvent starts the thread in a process with which the system tells it of an event of its
+// console. GenerateConsoleCtrlEvent sends no CtrlClose, and in Wine no CtrlBreak either.
+func sendEvent(event ConsoleEvent, pid uint32) error {
+	const rights = windows.PROCESS_CREATE_THREAD | windows.PROCESS_QUERY_INFORMATION | windows.PROCESS_VM_OPERATION |
+		windows.PROCESS_VM_READ | windows.PROCESS_VM_WRITE
+	process, err := windows.OpenProcess(rights, false, pid)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(process)
+	routine := windows.NewLazySystemDLL("kernelbase.dll").NewProc("CtrlRoutine") // at the same address everywhere
+	if err := routine.Find(); err != nil {
+		return err
+	}
+	thread, _, err := kernel32.NewProc("CreateRemoteThread").Call(uintptr(process), 0, 0, routine.Addr(), uintptr(event), 0, 0)
+	if thread == 0 {
+		return err
+	}
+	return windows.CloseHandle(windows.Handle(thread))
 }
 
 var kernel32 = windows.NewLazySystemDLL("kernel32.dll")
