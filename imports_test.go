@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"transports/upstream/callheader": {"internal/wire"},
 	"transports/upstream":            {"internal/sandbox", "transports/upstream/callheader", "transports/upstream/command", "transports", "schema", "internal/wire", "internal/guard", "internal/redact", "internal/tap"},
 	"transports/upstream/command":    {"internal/sandbox", "internal/redact", "transports", "schema", "internal/lazyregexp"},
-	"transports/oauth":               {"internal/publicip", "transports", "schema", "internal/atomicfile", "internal/lazyregexp", "internal/kv", "internal/seal", "internal/regular", "internal/keyring"},
+	"transports/oauth":               {"internal/publicip", "internal/guard", "transports", "schema", "internal/atomicfile", "internal/lazyregexp", "internal/kv", "internal/seal", "internal/regular", "internal/keyring"},
 	"transports/host":                {"transports", "internal/wire", "internal/tap"},
 	"transports/gateway":             {"transports", "transports/host", "internal/held", "internal/wire", "internal/seal", "internal/regular"},
 	"lazy":                           {"transports", "transports/upstream", "schema"},

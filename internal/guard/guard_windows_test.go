@@ -30,6 +30,25 @@ func init() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
 	roles["child"] = func() { select {} }
+	// A process that has used the guard, and starts a child without it and one to live on.
+	roles["user"] = func() {
+		tree, err := guard.Start(&exec.Cmd{Path: os.Args[0], Args: os.Args[:1], Env: append(os.Environ(), roleVariable+"=arguments")}, nil, nil)
+		if err != nil {
+			panic(err)
+		}
+		_ = tree.Wait()
+		tree.Reap()
+		for _, start := range []func(cmd *exec.Cmd){func(*exec.Cmd) {}, guard.Outlive} {
+			child := exec.Command(os.Args[0])
+			child.Env = append(os.Environ(), roleVariable+"=child")
+			start(child)
+			if err := child.Start(); err != nil {
+				panic(err)
+			}
+			fmt.Println(child.Process.Pid)
+		}
+		select {}
+	}
 }
 
 // A batch file passes its arguments on as they were written for it, as npx.cmd does.
@@ -109,6 +128,35 @@ func TestATreeEndsAsAWhole(t *testing.T) {
 			stdout.Close()
 		})
 	}
+}
+
+// A process that is killed before the command that it starts is in a job leaves nothing of it; a
+// browser, say, lives on.
+func TestWhatAProcessLeavesThatIsKilled(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"=user")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var begun, outside int
+	_, err = fmt.Fscan(out, &begun, &outside)
+	if killed := cmd.Process.Kill(); err != nil || killed != nil {
+		t.Fatal(err, killed)
+	}
+	_ = cmd.Wait()
+	mcptest.WaitGone(t, begun)
+	browser, err := os.FindProcess(outside)
+	if err != nil {
+		t.Fatalf("what is to live on does not: %v", err)
+	}
+	if err := browser.Kill(); err != nil {
+		t.Errorf("what is to live on does not: %v", err)
+	}
+	_, _ = browser.Wait()
 }
 
 func TestLackOfResources(t *testing.T) {

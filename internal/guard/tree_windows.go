@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -24,7 +26,8 @@ func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
 	if err := Batch(cmd); err != nil {
 		return nil, err
 	}
-	job, err := newJob()
+	join()
+	job, err := newJob(0)
 	if err != nil {
 		return nil, MarkResources(err)
 	}
@@ -74,15 +77,40 @@ func Batch(cmd *exec.Cmd) error {
 	return nil
 }
 
-// newJob returns a job whose processes end with its last handle, also when this process is
-// killed.
-func newJob() (windows.Handle, error) {
+// joined reports that this process is in the job of join.
+var joined atomic.Bool
+
+// join puts this process into a job that ends with it, and with it each command that starts: one
+// that is not in a job of its own yet when this process is killed would stay, suspended. Where the
+// system refuses, that remains possible. The handle is closed by the end of the process.
+var join = sync.OnceFunc(func() {
+	job, err := newJob(windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK)
+	if err != nil {
+		return
+	}
+	if windows.AssignProcessToJobObject(job, windows.CurrentProcess()) != nil {
+		_ = windows.CloseHandle(job)
+		return
+	}
+	joined.Store(true)
+})
+
+// Outlive has a command that is not started yet live on when this process ends.
+func Outlive(cmd *exec.Cmd) {
+	if joined.Load() {
+		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_BREAKAWAY_FROM_JOB}
+	}
+}
+
+// newJob returns a job, with further limits, whose processes end with its last handle, also when
+// this process is killed.
+func newJob(limits uint32) (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return 0, err
 	}
 	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
-	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | limits
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	if err != nil {

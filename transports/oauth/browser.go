@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+
+	procguard "github.com/dynmcp/dynmcp/internal/guard"
 )
 
 // checkPage returns an address for a browser, re-encoded. An address that a server chose is
@@ -59,6 +61,7 @@ func OpenBrowser(address string) error {
 		return errors.New("no program that opens a browser was found")
 	}
 	cmd := exec.Command(path, argv[1:]...)
+	procguard.Outlive(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
