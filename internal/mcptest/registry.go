@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,17 +17,22 @@ import (
 )
 
 // A Registry is a registry of MCP servers over HTTP. What it is asked and what it answers is
-// compared with the description of the API (registry_api.json), and fails the test otherwise.
-// Its answers have an ETag.
+// compared with the OpenAPI document of registries, and fails the test otherwise. Its answers
+// have an ETag.
 type Registry struct {
 	*httptest.Server
 	t         testing.TB
+	api       *registryAPI
+	says      map[string]any // what the document has a registry say of a server
 	mu        sync.Mutex
 	entries   []registered // the newest first
 	malformed bool         // some entry is
 	handlers  map[string]http.HandlerFunc
 	requests  []string
 }
+
+// ofRegistry is the member of _meta that has what a registry says of a server.
+const ofRegistry = "io.modelcontextprotocol.registry/official"
 
 type registered struct {
 	name, version   string
@@ -35,7 +42,18 @@ type registered struct {
 
 // ServeRegistry serves a registry with servers, each a server.json.
 func ServeRegistry(t testing.TB, servers ...string) *Registry {
-	r := &Registry{t: t, handlers: map[string]http.HandlerFunc{}}
+	api, err := registryDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Registry{t: t, api: api, handlers: map[string]http.HandlerFunc{}}
+	var response struct {
+		Meta map[string]map[string]any `json:"_meta"`
+	}
+	if err := json.Unmarshal(Raw(api.example(json.RawMessage(`{"$ref":"#/$defs/ServerResponse"}`))), &response); err != nil {
+		t.Fatal(err)
+	}
+	r.says = response.Meta[ofRegistry]
 	for _, s := range servers {
 		r.Publish(s, "active", "")
 	}
@@ -110,33 +128,43 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 func (r *Registry) answer(req *http.Request) (status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	template, in := findRegistryPath(req.URL)
-	path, query := registryPaths()[template], req.URL.Query()
-	if err := path.check(query); template == "" || req.Method != http.MethodGet || err != nil {
-		r.t.Errorf("the API has no %s %s: %v", req.Method, req.URL, err)
-		return http.StatusBadRequest, `{"error":"no such request"}`
+	path, in := r.api.find(req.URL)
+	if path == nil || req.Method != http.MethodGet {
+		r.t.Errorf("the API has no %s %s", req.Method, req.URL)
+		return http.StatusNotFound, `{}`
 	}
-	found := r.find(in["name"], in["version"], query)
+	query := req.URL.Query()
+	if err := path.check(query); err != nil {
+		r.t.Errorf("%s: %v", req.URL, err)
+	}
+	one, many := in["version"] != "", in["serverName"] == ""
+	found := r.find(in["serverName"], in["version"], query)
 	switch {
-	case path.Answers["404"] != "" && len(found) == 0:
-		status, body = http.StatusNotFound, `{"error":"Server not found"}`
-	case path.Answers["200"] == "List":
-		status, body = http.StatusOK, page(found, query)
-	default:
+	case len(found) == 0 && !many:
+		status = http.StatusNotFound
+		body = string(Raw(r.api.example(path.answer(status))))
+	case one:
 		status, body = http.StatusOK, found[0]
+	default:
+		status, body = http.StatusOK, page(found, query)
 	}
-	if err := path.checkAnswer(status, body); err != nil && !r.malformed {
+	if err := r.api.checkAnswer(path, status, body); err != nil && !r.malformed {
 		r.t.Errorf("the answer to %s: %v", req.URL, err)
 	}
 	return status, body
 }
 
-// find returns the answers about the versions that a request is for, the newest first. Words are
-// searched for in names alone.
+// find returns the answers about the versions that a request is for: those of one server from the
+// newest on, a list in the order of the names. Words are searched for in names alone.
 func (r *Registry) find(name, version string, query url.Values) (found []string) {
 	version = cmp.Or(version, query.Get("version"))
 	latest := map[string]string{}
-	for _, e := range r.entries {
+	entries := r.entries
+	if name == "" {
+		entries = slices.Clone(entries)
+		slices.SortStableFunc(entries, func(a, b registered) int { return cmp.Compare(a.name, b.name) })
+	}
+	for _, e := range entries {
 		if latest[e.name] == "" {
 			latest[e.name] = e.version
 		}
@@ -146,11 +174,9 @@ func (r *Registry) find(name, version string, query url.Values) (found []string)
 		case version == "latest" && !isLatest, version != "" && version != "latest" && version != e.version:
 		case e.status == "deleted" && query.Get("include_deleted") != "true":
 		default:
-			meta := map[string]any{"status": e.status, "publishedAt": "2026-01-02T03:04:05Z", "isLatest": isLatest}
-			if e.message != "" {
-				meta["statusMessage"] = e.message
-			}
-			found = append(found, fmt.Sprintf(`{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":%s,"x":1}}`, e.text, Raw(meta)))
+			meta := maps.Clone(r.says)
+			meta["status"], meta["statusMessage"], meta["isLatest"] = e.status, e.message, isLatest
+			found = append(found, fmt.Sprintf(`{"server":%s,"_meta":{%q:%s,"x":1}}`, e.text, ofRegistry, Raw(meta)))
 		}
 	}
 	return found

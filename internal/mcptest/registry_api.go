@@ -1,47 +1,88 @@
 package mcptest
 
 import (
-	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// registryDocument describes API v0.1 of registries: the paths that are read, their parameters,
-// and JSON Schemas of the answers, server.json among them. It states the facts of
-// docs/reference/api/openapi.yaml of modelcontextprotocol/registry (2025-12-01).
-//
-//go:embed registry_api.json
-var registryDocument []byte
+// registryModule is the module whose documents describe registries of servers. .ci/release and
+// .ci/windows read it here.
+const registryModule = "github.com/modelcontextprotocol/registry@v1.8.7"
+
+// RegistryDocs returns docs/reference of the registry's module: api/openapi.yaml describes the
+// API, and server-json the servers. The go command fetches the module once. Where
+// MCPTEST_PROGRAMS names a directory, the documents are in its registry.
+var RegistryDocs = sync.OnceValues(func() (fs.FS, error) {
+	if dir := os.Getenv("MCPTEST_PROGRAMS"); dir != "" {
+		return os.DirFS(filepath.Join(dir, "registry")), nil
+	}
+	out, err := exec.Command("go", "mod", "download", "-json", registryModule).Output()
+	var module struct{ Dir, Error string }
+	if json.Unmarshal(out, &module) != nil || module.Dir == "" {
+		return nil, fmt.Errorf("the documents of registries come with the module %s: %w", registryModule, errors.Join(err, errors.New(module.Error)))
+	}
+	return os.DirFS(filepath.Join(module.Dir, "docs", "reference")), nil
+})
+
+// A registryAPI is the OpenAPI document.
+type registryAPI struct {
+	Paths      map[string]struct{ Get *registryPath }
+	Components struct {
+		Schemas map[string]json.RawMessage
+	}
+	resolved sync.Map // the schemas so far, by their texts
+}
 
 // A registryPath is a path of the API.
 type registryPath struct {
-	Query   map[string]string // the types of the parameters
-	Answers map[string]string // the names of the schemas, by status
+	Parameters []struct {
+		Name, In string
+		Schema   struct{ Type string }
+	}
+	Responses map[string]struct { // by status
+		Content map[string]struct{ Schema json.RawMessage }
+	}
 }
 
-// registryPaths returns the paths of the API, by their templates.
-var registryPaths = sync.OnceValue(func() map[string]registryPath {
-	var document struct{ Paths map[string]registryPath }
-	if err := json.Unmarshal(registryDocument, &document); err != nil {
-		panic(err)
+var registryDocument = sync.OnceValues(func() (*registryAPI, error) {
+	docs, err := RegistryDocs()
+	if err != nil {
+		return nil, err
 	}
-	return document.Paths
+	text, err := fs.ReadFile(docs, "api/openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if text, err = yaml.YAMLToJSON(text); err != nil {
+		return nil, err
+	}
+	api := &registryAPI{}
+	return api, json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")), api)
 })
 
-// findRegistryPath returns the path of the API that a request is for, and what is in the place of
-// {name} and {version}.
-func findRegistryPath(u *url.URL) (template string, values map[string]string) {
+// find returns the path of the API that a request is for, and what is in the place of its words in
+// braces. One that is not in the API is nil.
+func (a *registryAPI) find(u *url.URL) (p *registryPath, values map[string]string) {
 	words := strings.Split(u.EscapedPath(), "/")
-	for template := range registryPaths() {
+	for template, path := range a.Paths {
 		parts := strings.Split(template, "/")
-		if len(parts) != len(words) {
+		if path.Get == nil || len(parts) != len(words) {
 			continue
 		}
 		values := map[string]string{}
@@ -55,17 +96,23 @@ func findRegistryPath(u *url.URL) (template string, values map[string]string) {
 			}
 		}
 		if fits {
-			return template, values
+			return path.Get, values
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // check says which of the parameters of a request the API does not have.
-func (p registryPath) check(query url.Values) error {
+func (p *registryPath) check(query url.Values) error {
+	types := map[string]string{}
+	for _, parameter := range p.Parameters {
+		if parameter.In == "query" {
+			types[parameter.Name] = parameter.Schema.Type
+		}
+	}
 	for name, values := range query {
 		var err error
-		switch p.Query[name] {
+		switch types[name] {
 		case "":
 			err = fmt.Errorf("there is no such parameter")
 		case "integer":
@@ -83,39 +130,116 @@ func (p registryPath) check(query url.Values) error {
 	return nil
 }
 
+// answer returns the schema of the answers with a status, nil where the API has no such answers.
+func (p *registryPath) answer(status int) json.RawMessage {
+	return p.Responses[strconv.Itoa(status)].Content["application/json"].Schema
+}
+
 // checkAnswer compares an answer with its schema.
-func (p registryPath) checkAnswer(status int, body string) error {
+func (a *registryAPI) checkAnswer(p *registryPath, status int, body string) error {
 	if status == http.StatusNotModified {
 		return nil
 	}
-	name := p.Answers[strconv.Itoa(status)]
-	if name == "" {
+	schema := p.answer(status)
+	if schema == nil {
 		return fmt.Errorf("the API has no status %d here", status)
 	}
-	return checkRegistry(name, body)
+	return a.check(schema, body)
 }
 
-// CheckServerJSON compares a server.json with the schema.
-func CheckServerJSON(text string) error { return checkRegistry("Server", text) }
+const serverSchema = `{"$ref":"#/$defs/ServerDetail"}`
 
-func checkRegistry(name, text string) error {
-	schema, err := registrySchema(name)
+// CheckServerJSON compares a server.json with the schema.
+func CheckServerJSON(text string) error {
+	api, err := registryDocument()
 	if err != nil {
 		return err
+	}
+	return api.check(json.RawMessage(serverSchema), text)
+}
+
+func (a *registryAPI) check(schema json.RawMessage, text string) error {
+	resolved, ok := a.resolved.Load(string(schema))
+	if !ok {
+		var root jsonschema.Schema
+		if err := json.Unmarshal(Raw(map[string]any{"$defs": a.Components.Schemas, "allOf": []any{schema}}), &root); err != nil {
+			return err
+		}
+		made, err := root.Resolve(nil)
+		if err != nil {
+			return err
+		}
+		resolved, _ = a.resolved.LoadOrStore(string(schema), made)
 	}
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		return err
 	}
-	return schema.Validate(value)
+	return resolved.(*jsonschema.Resolved).Validate(value)
 }
 
-func registrySchema(name string) (*jsonschema.Resolved, error) {
-	var document struct {
-		Defs map[string]*jsonschema.Schema `json:"$defs"`
+// example makes an example of a schema of the examples in it.
+func (a *registryAPI) example(schema json.RawMessage) any {
+	var s struct {
+		Ref            string `json:"$ref"`
+		Type           string
+		Example        any
+		Enum, Examples []any
+		AllOf, AnyOf   []json.RawMessage
+		Properties     map[string]json.RawMessage
+		Items          json.RawMessage
 	}
-	if err := json.Unmarshal(registryDocument, &document); err != nil {
+	if json.Unmarshal(schema, &s) != nil {
+		return nil // true or false
+	}
+	switch first := slices.Concat([]any{s.Example}, s.Examples, s.Enum); {
+	case s.Ref != "":
+		return a.example(a.Components.Schemas[strings.TrimPrefix(s.Ref, "#/$defs/")])
+	case s.Example != nil:
+		return s.Example
+	case len(first) > 1:
+		return first[1]
+	case len(s.AnyOf) > 0 && s.Properties == nil:
+		return a.example(s.AnyOf[0])
+	case s.Items != nil:
+		if item := a.example(s.Items); item != nil {
+			return []any{item}
+		}
+		return nil
+	}
+	object := map[string]any{}
+	for _, part := range s.AllOf {
+		if members, ok := a.example(part).(map[string]any); ok {
+			maps.Copy(object, members)
+		}
+	}
+	for name, of := range s.Properties {
+		if value := a.example(of); value != nil {
+			object[name] = value
+		}
+	}
+	if len(object) == 0 {
+		return nil
+	}
+	return object
+}
+
+var jsonBlock = regexp.MustCompile("(?s)```json\n(.*?)\n```")
+
+// PublishedServers returns the examples of server.json that are published: those of its
+// description, and one made of the examples in the schema.
+func PublishedServers() (servers []string, err error) {
+	api, err := registryDocument()
+	if err != nil {
 		return nil, err
 	}
-	return (&jsonschema.Schema{Ref: "#/$defs/" + name, Defs: document.Defs}).Resolve(nil)
+	docs, err := RegistryDocs()
+	if err != nil {
+		return nil, err
+	}
+	text, err := fs.ReadFile(docs, "server-json/generic-server-json.md")
+	for _, found := range jsonBlock.FindAllStringSubmatch(string(text), -1) {
+		servers = append(servers, found[1])
+	}
+	return append(servers, string(Raw(api.example(json.RawMessage(serverSchema))))), err
 }
