@@ -328,7 +328,7 @@ func (b *bundle) text(r *resolver, text string) []string {
 			t.Value += "${" + part
 			continue
 		case asked && ok:
-			t.Variables[name] = set.input()
+			t.Variables[name] = set.input(fixed)
 			repeated = repeated || set.Multiple
 			t.Value += "{" + name + "}" + rest
 			continue
@@ -342,17 +342,30 @@ func (b *bundle) text(r *resolver, text string) []string {
 	return r.values(t, "setting", "the bundle", repeated)
 }
 
-func (s setting) input() Input {
+// input returns what is asked for. fixed are the variables that its defaults may name.
+func (s setting) input(fixed map[string]string) Input {
 	in := Input{Description: cmp.Or(s.Description, s.Title), IsRequired: s.Required, IsSecret: s.Sensitive, Format: s.Type}
 	if s.Type == "file" || s.Type == "directory" {
 		in.Format = "filepath"
 	}
-	var text string
-	if json.Unmarshal(s.Default, &text) == nil {
-		in.Default = strings.ReplaceAll(text, "${HOME}", os.Getenv("HOME"))
-	} else if len(s.Default) > 0 && s.Default[0] != '[' && s.Default[0] != '{' {
-		in.Default = string(s.Default)
+	var defaults []json.RawMessage
+	if json.Unmarshal(s.Default, &defaults) != nil && len(s.Default) > 0 {
+		defaults = []json.RawMessage{s.Default}
 	}
+	for _, raw := range defaults {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		for name, value := range fixed {
+			text = strings.ReplaceAll(text, "${"+name+"}", value)
+		}
+		in.defaults = append(in.defaults, text)
+	}
+	if !s.Multiple && len(in.defaults) > 1 {
+		in.defaults = in.defaults[:1]
+	}
+	in.Default = strings.Join(in.defaults, ", ")
 	return in
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,31 @@ func TestBundles(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(s.Cwd, "bin", "run")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o100 == 0 {
 		t.Errorf("got %v, %v", info, err)
+	}
+}
+
+// The defaults of settings are taken where nobody answers: each of a list, with the directories of
+// the user in them.
+func TestDefaultsOfBundles(t *testing.T) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := bundled(t, pack(t,
+		manifestJSON("node", "node", `["${__dirname}/server/index.js","--most=${user_config.most}","${user_config.dirs}"]`,
+			`"user_config":{"most":{"type":"number","default":1000000,"required":true},
+			  "dirs":{"type":"directory","multiple":true,"required":true,"default":["${HOME}/Desktop","${DOCUMENTS}"]}}`),
+		packed{"server/index.js", "1", 0}), "")
+	if err := o.Unpack(t.Context(), t.TempDir(), anyProgram); err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.Build("x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--most=1000000", home + "/Desktop", filepath.Join(home, "Documents")}
+	if got := s.Args[1:]; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

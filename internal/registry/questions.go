@@ -225,7 +225,12 @@ func (r *resolver) answer(q Question, within string) (all []piece) {
 		if len(q.Choices) > 0 && !slices.Contains(q.Choices, q.Default) {
 			r.fail(fmt.Errorf("%s: its default is not among its choices", q.Name))
 		}
-		return []piece{{q.Default, false}}
+		for _, text := range q.defaults {
+			all = append(all, piece{text, false})
+		}
+		if all == nil {
+			all = []piece{{q.Default, false}}
+		}
 	case q.IsRequired:
 		r.missing = append(r.missing, q)
 	}

@@ -64,6 +64,8 @@ type Input struct {
 	Choices     []string
 	IsRequired  bool
 	IsSecret    bool
+
+	defaults []string // of a bundle's setting: those that Default shows
 }
 
 // A Template is an input whose value may name variables in braces.
