@@ -20,6 +20,7 @@ var update = flag.Bool("update", false, "write the table of docs/moving.md")
 var moves = []struct{ program, there string }{
 	{"mcpproxy", `"name": "git-hub"`},
 	{"mcpproxy", `"protocol": "http", "url": "https://h/mcp"`},
+	{"mcpproxy", `"type": "sse", "url": "https://h/sse"`},
 	{"mcpproxy", `"protocol": "http", "url": "http://h:7", "command": "x"`},
 	{"mcpproxy", `"protocol": "auto", "working_dir": "/srv"`},
 	{"mcpproxy", `"enabled": false`},
@@ -46,6 +47,7 @@ var moves = []struct{ program, there string }{
 	{"gridctl", `image: a/b:1, transport: stdio`},
 	{"gridctl", `env: {T: "${var:T}"}`},
 	{"gridctl", `image: a/b:1, port: 3000`},
+	{"gridctl", `source: {type: pypi, package: p, ref: 1.0.0}`},
 	{"gridctl", `source: {type: git, url: "https://h/b.git"}`},
 	{"gridctl", `command: [npx, -y, x], tools: [a]`},
 	{"gridctl", `url: "https://h", auth: {type: bearer, token: "${T}"}`},
@@ -150,4 +152,17 @@ func moved(t *testing.T, program, there string) string {
 		cell += ", with a note"
 	}
 	return cell
+}
+
+// A program of gridctl is found beside its file, wherever the config is.
+func TestProgramBesideItsFile(t *testing.T) {
+	dir := t.TempDir()
+	h, _ := Named("gridctl")
+	servers, err := h.parse(filepath.Join(dir, "stack.yaml"), []byte("mcp-servers: [{name: a, command: [../bin/a, b/c]}, {name: b, command: [npx, x]}]"))
+	if err != nil || len(servers) != 2 {
+		t.Fatal(servers, err)
+	}
+	if want := filepath.Join(filepath.Dir(dir), "bin", "a"); servers[0].Command != want || servers[0].Args[0] != "b/c" || servers[1].Command != "npx" {
+		t.Errorf("got %q %q and %q, want %q", servers[0].Command, servers[0].Args, servers[1].Command, want)
+	}
 }

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -67,6 +66,7 @@ var counterparts = map[string]string{
 // A rewriting makes of an entry of an aggregator one that hosts could have.
 type rewriting struct {
 	members map[string]any
+	dir     string // of the file
 	notes   []string
 	problem string   // why there can be no such server here
 	sets    []string // what it is tagged with
@@ -142,8 +142,8 @@ func (r *rewriting) login(from map[string]any, id, secret, scope string) {
 
 func mcpproxy(r *rewriting) {
 	protocol, url := r.text("protocol"), r.members["url"]
-	if protocol != "auto" {
-		r.members["type"] = protocol
+	if protocol != "" && protocol != "auto" {
+		r.members["type"] = protocol // older files have type
 	}
 	r.rename("working_dir", "cwd")
 	switch launched := protocol != "" && protocol != "auto" && protocol != "stdio"; {
@@ -224,74 +224,6 @@ func mcpProxy(r *rewriting) {
 	}
 }
 
-func gridctl(r *rewriting) {
-	transport := r.text("transport")
-	switch {
-	case r.members["source"] != nil:
-		r.problem = "it is built of its source; build it, and add its command with dynmcp add NAME -- COMMAND"
-	case r.members["openapi"] != nil:
-		r.problem = "it makes tools of an OpenAPI document, for which there is no counterpart"
-	case r.members["image"] != nil && transport != "stdio":
-		r.problem = "its container serves HTTP; start it, and add its address with dynmcp add NAME --url ADDRESS"
-	case r.members["image"] != nil:
-		r.container()
-	case r.members["ssh"] != nil:
-		r.ssh()
-	case transport == "sse":
-		r.members["type"] = transport
-	}
-	switch auth := r.object("auth"); auth["type"] {
-	case "bearer":
-		r.header("Authorization", fmt.Sprint("Bearer ", auth["token"]))
-	case "header":
-		r.header(fmt.Sprint(auth["header"]), fmt.Sprint(auth["value"]))
-	case "oauth":
-		r.login(auth, "client_id", "client_secret", "scopes")
-	}
-	if r.members["pin_schemas"] == false {
-		r.note(`its pin_schemas is not taken over; "pins": "off" is the same`)
-	}
-	r.drop("name", "image", "ssh", "source", "openapi", "port", "pin_schemas", "ready_timeout", "ping_timeout", "network", "build_args")
-}
-
-// container makes the command of a container. Its variables are passed by name, so that no
-// secret is on a command line.
-func (r *rewriting) container() {
-	args := []any{"run", "-i", "--rm"}
-	env, _ := r.members["env"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		args = append(args, "-e", name)
-	}
-	command, _ := r.members["command"].([]any)
-	if len(command) > 0 {
-		args, command = append(args, "--entrypoint", command[0]), command[1:]
-	}
-	r.members["args"] = append(append(args, r.members["image"]), command...)
-	r.members["command"] = "docker"
-}
-
-// ssh makes the command that runs the entry's on another machine.
-func (r *rewriting) ssh() {
-	to := r.object("ssh")
-	args := []any{"-T", "-o", "StrictHostKeyChecking=accept-new"}
-	for _, option := range []struct{ key, flag string }{{"port", "-p"}, {"identityFile", "-i"}, {"jumpHost", "-J"}} {
-		if value, ok := to[option.key]; ok {
-			args = append(args, option.flag, fmt.Sprint(value))
-		}
-	}
-	if file, ok := to["knownHostsFile"]; ok {
-		args[2] = "StrictHostKeyChecking=yes"
-		args = append(args, "-o", fmt.Sprint("UserKnownHostsFile=", file))
-	}
-	command, _ := r.members["command"].([]any)
-	if r.members["env"] != nil {
-		r.note("ssh passes none of its variables; set them on %v", to["host"])
-		r.drop("env")
-	}
-	r.members["args"] = append(append(args, fmt.Sprintf("%v@%v", to["user"], to["host"])), command...)
-	r.members["command"] = "ssh"
-}
-
 var (
 	vaultReference   = lazyregexp.New(`\$\{(?:var|vault):([^}]+)\}`) // of gridctl
 	keyringReference = lazyregexp.New(`\$\{keyring:([^}]+)\}`)
@@ -309,7 +241,7 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 	sets := setsOf(root)
 	var servers []Server
 	add := func(name string, n *syntax.Node) error {
-		s, err := h.translate(name, vaultReference().ReplaceAll(n.Compact(), []byte("$${keyring:$1}")))
+		s, err := h.translate(filepath.Dir(path), name, vaultReference().ReplaceAll(n.Compact(), []byte("$${keyring:$1}")))
 		if err != nil {
 			return fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 		}
@@ -331,8 +263,12 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-func (h Host) translate(name string, raw []byte) (s Server, err error) {
-	r, err := rewritten(raw, h.rewrite)
+// translate returns the server of an entry of a file in dir.
+func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
+	r, err := rewritten(raw, func(r *rewriting) {
+		r.dir = dir
+		h.rewrite(r)
+	})
 	if err != nil {
 		return s, err
 	}
