@@ -94,7 +94,7 @@ func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
 
 // Answer answers a question of the run with one of answers.
 func (f Found) Answer(ctx context.Context, id, answer string) error {
-	return request(ctx, f.socket, http.MethodPost, "/questions/"+url.PathEscape(id)+"/"+answer, nil)
+	return f.post(ctx, "questions", id, answer)
 }
 
 // request makes a request of the run at a socket.
@@ -113,20 +113,7 @@ func request(ctx context.Context, socket, method, path string, answer any) error
 // open makes a request, and returns the body of a successful answer.
 func open(ctx context.Context, socket, method, path string) (io.ReadCloser, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "unix", socket)
-		if err != nil {
-			return nil, err
-		}
-		unix, ok := conn.(*net.UnixConn)
-		if !ok {
-			return nil, fmt.Errorf("%s is no unix socket", socket)
-		}
-		if err := sharing.CheckPeer(unix); err != nil {
-			unix.Close()
-			return nil, err
-		}
-		return unix, nil
+		return sharing.Connect(ctx, socket)
 	}}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://run"+path, nil)
 	if err != nil {
@@ -146,20 +133,10 @@ func open(ctx context.Context, socket, method, path string) (io.ReadCloser, erro
 
 // Choose returns the run of a process id or, with 0, the only one.
 func Choose(all []Found, pid int) (Found, error) {
-	var ids []string
-	for _, f := range all {
-		if f.PID == pid || pid == 0 && len(all) == 1 {
-			return f, nil
-		}
-		ids = append(ids, fmt.Sprintf("--run %d", f.PID))
-	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return Found{}, errors.New("no run of dynmcp was found")
-	case pid != 0:
-		return Found{}, hint.With(fmt.Errorf("there is no run %d", pid), "dynmcp ps lists the runs")
 	}
-	return Found{}, hint.With(fmt.Errorf("there are %d runs", len(all)), "say which one: %s", strings.Join(ids, ", "))
+	return choose(all, pid, "messages to show", func(Found) bool { return true })
 }
 
 // choose returns the requested run: that of the process, or the only one for which has is true.

@@ -32,8 +32,8 @@ func isAbsent(err error) bool {
 	return errors.Is(err, errAbsent) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
 }
 
-// connect connects to a socket of a run of the same user.
-func connect(ctx context.Context, path string) (*net.UnixConn, error) {
+// Connect connects to a socket of a run of the same user.
+func Connect(ctx context.Context, path string) (*net.UnixConn, error) {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -52,7 +52,7 @@ func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 
 // dialSocket connects to the run on a socket, and waits until it has accepted the client.
 func dialSocket(ctx context.Context, path string) (*link, error) {
-	conn, err := connect(ctx, path)
+	conn, err := Connect(ctx, path)
 	if err != nil {
 		return nil, err
 	}
