@@ -77,28 +77,12 @@ func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, 
 
 // listEntries returns all entries of a list, none if no server offers it.
 func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]json.RawMessage, error) {
-	entries := []json.RawMessage{}
-	cursor := ""
-	for {
-		params := json.RawMessage(`{}`)
-		if cursor != "" {
-			params = fmt.Appendf(nil, `{"cursor":%s}`, wire.Quote(cursor))
-		}
-		result, err := h.Conn.Call(ctx, method, params)
-		var rpc *wire.Error
-		switch {
-		case errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound:
-			return entries, nil
-		case err != nil:
-			return nil, cli.Interrupted(err)
-		}
-		for entry := range wire.Elements(wire.Get(result, key)) {
-			entries = append(entries, entry)
-		}
-		if cursor = member(result, "nextCursor"); cursor == "" {
-			return entries, nil
-		}
+	entries, err := h.Conn.List(ctx, method, key)
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
+		return []json.RawMessage{}, nil
 	}
+	return entries, cli.Interrupted(err)
 }
 
 // member returns a string member of an object, "" if absent or not a string.
