@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
+
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // maxOutput limits the displayed output of a command.
@@ -97,20 +98,6 @@ func (o order) target() string {
 	return o.Server + "/" + o.Tool
 }
 
-var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+$`)
-
-// shown formats a command for a shell.
-func shown(args []string) string {
-	words := []string{"dynmcp"}
-	for _, arg := range args {
-		if !plainWord().MatchString(arg) {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
-}
-
 // do runs the command of an order.
 func (s *server) do(ctx context.Context, o order) (*done, error) {
 	act, ok := acts[o.Act]
@@ -151,7 +138,7 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
 	}
-	return &done{Command: shown(args), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
+	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, args...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }
 
 // A bounded keeps the beginning of an output.
