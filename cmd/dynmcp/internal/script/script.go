@@ -2,7 +2,6 @@
 package script
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -136,14 +136,9 @@ func show(t *selfhost.Target, name string, result json.RawMessage, asJSON bool) 
 		out.Result = json.RawMessage(whole)
 	}
 	if asJSON {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		if err := e.Encode(out); err != nil {
+		if err := terminal.WriteJSON(t.Out, out); err != nil {
 			return err
 		}
-		t.Out.Printf("%s", b.Bytes())
 	} else {
 		if out.Printed != "" {
 			t.ErrOut.Printf("%s\n", out.Printed)
