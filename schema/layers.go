@@ -13,11 +13,19 @@ import (
 // Origin is the position of a server's entry.
 type Origin struct {
 	// File is the absolute path of the file, Line the line of its entry.
-	File string
-	Line int
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
 	// Hides are the files whose entry of the same name this one replaces, the
 	// nearest first.
-	Hides []string
+	Hides []string `json:"hides,omitempty"`
+}
+
+// Origin returns the position of a server's entry: the file alone if the line is not known.
+func (c *Config) Origin(server string) Origin {
+	if o, ok := c.Origins[server]; ok {
+		return o
+	}
+	return Origin{File: c.Path}
 }
 
 // merge merges files that were read without an error, the nearest first.

@@ -52,18 +52,18 @@ the one that a server spoke when it was last started.`,
 
 // An lsEntry is a server in the output of ls.
 type lsEntry struct {
-	Name        string `json:"name"`
-	Transport   string `json:"transport"`
-	Mode        string `json:"mode"`
-	Endpoint    string `json:"endpoint"`
-	Auth        string `json:"auth"`
-	Protocol    string `json:"protocol,omitempty"`   // when it was last started
-	AsksRoots   bool   `json:"asks_roots,omitempty"` // at its last start
-	MaxCalls    int    `json:"max_calls,omitempty"`
-	Sandbox     string `json:"sandbox_warning,omitempty"` // the limits that this system cannot enforce
-	Description string `json:"description,omitempty"`
-	Off         string `json:"off,omitempty"` // the reason
-	Source      source `json:"source"`
+	Name        string        `json:"name"`
+	Transport   string        `json:"transport"`
+	Mode        string        `json:"mode"`
+	Endpoint    string        `json:"endpoint"`
+	Auth        string        `json:"auth"`
+	Protocol    string        `json:"protocol,omitempty"`   // when it was last started
+	AsksRoots   bool          `json:"asks_roots,omitempty"` // at its last start
+	MaxCalls    int           `json:"max_calls,omitempty"`
+	Sandbox     string        `json:"sandbox_warning,omitempty"` // the limits that this system cannot enforce
+	Description string        `json:"description,omitempty"`
+	Off         string        `json:"off,omitempty"` // the reason
+	Source      schema.Origin `json:"source"`
 }
 
 func list(cfg *schema.Config) []lsEntry {
@@ -85,7 +85,7 @@ func list(cfg *schema.Config) []lsEntry {
 			Sandbox:     confine.Warning(s),
 			Description: s.Description,
 			Off:         off,
-			Source:      origin(cfg, s.Name),
+			Source:      cfg.Origin(s.Name),
 		})
 	}
 	return entries
@@ -125,29 +125,13 @@ func authorization(s schema.Server) string {
 	return "oauth: " + kept.State(time.Now())
 }
 
-// origin returns the location of a server's entry, and the files whose entries of the same name it
-// overrides.
-func origin(cfg *schema.Config, name string) source {
-	o, ok := cfg.Origins[name]
-	if !ok {
-		return source{File: cfg.Path}
+// place describes the position of an entry.
+func place(o schema.Origin) string {
+	text := conf.Relative(o.File)
+	if o.Line > 0 {
+		text += fmt.Sprintf(":%d", o.Line)
 	}
-	return source{o.File, o.Line, o.Hides}
-}
-
-// A source is the location of a server's entry.
-type source struct {
-	File  string   `json:"file"`
-	Line  int      `json:"line,omitempty"`
-	Hides []string `json:"hides,omitempty"`
-}
-
-func (s source) String() string {
-	text := conf.Relative(s.File)
-	if s.Line > 0 {
-		text += fmt.Sprintf(":%d", s.Line)
-	}
-	for _, file := range s.Hides {
+	for _, file := range o.Hides {
 		text += ", over " + conf.Relative(file)
 	}
 	return text
@@ -168,7 +152,7 @@ func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error
 			row = append(row, cmp.Or(e.Protocol, "-"))
 		}
 		if effective {
-			row = append(row, e.Source.String())
+			row = append(row, place(e.Source))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -66,10 +66,7 @@ func (c *change) fileOf(cmd *cobra.Command, name string) (string, error) {
 	if _, err := conf.ServerNamed(cfg, name); err != nil {
 		return "", err
 	}
-	if origin, ok := cfg.Origins[name]; ok {
-		return origin.File, nil
-	}
-	return cfg.Path, nil
+	return cfg.Origin(name).File, nil
 }
 
 func (c *change) write(out *terminal.Writer, path, name string) error {

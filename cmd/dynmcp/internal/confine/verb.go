@@ -67,11 +67,10 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(cfg.Servers, func(s schema.Server) bool { return s.Name == name })
-	if at < 0 {
-		return hint.With(fmt.Errorf("there is no server %q", name), "dynmcp ls lists them")
+	s, err := conf.ServerNamed(cfg, name)
+	if err != nil {
+		return err
 	}
-	s := cfg.Servers[at]
 	if s.Transport != schema.Stdio {
 		return fmt.Errorf("%s is at %s: what it does there is not ours to limit", s.Name, conf.Endpoint(s))
 	}
@@ -115,11 +114,7 @@ func (l *learner) watch(ctx context.Context, s schema.Server) (Learned, error) {
 
 // save writes a sandbox to the entry of a server.
 func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box schema.Sandbox) error {
-	path := cfg.Path
-	if origin, ok := cfg.Origins[name]; ok {
-		path = origin.File
-	}
-	file, unlock, err := editfile.LockConfig(path)
+	file, unlock, err := editfile.LockConfig(cfg.Origin(name).File)
 	if err != nil {
 		return err
 	}
