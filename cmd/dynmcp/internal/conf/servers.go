@@ -69,6 +69,21 @@ func Wanted(cfg *schema.Config) []schema.Server {
 	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled && s.Off == nil })
 }
 
+// Named returns the servers of these names or, without names, the wanted ones.
+func Named(cfg *schema.Config, names []string) (servers []schema.Server, err error) {
+	if len(names) == 0 {
+		return Wanted(cfg), nil
+	}
+	for _, name := range names {
+		s, err := ServerNamed(cfg, name)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
 // OffError explains why a server is off.
 func OffError(s schema.Server) error {
 	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)

@@ -33,22 +33,18 @@ func StateDir() (string, error) {
 
 // CatalogDir returns the directory of stored listings, unless a config names another one; "" if
 // the user has no state directory.
-func CatalogDir() string {
-	dir, err := StateDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "catalog")
-}
+func CatalogDir() string { return inStateDir("catalog") }
 
 // DefinitionsDir returns the directory of the definitions of pinned or approved tools; "" if the
 // user has no state directory.
-func DefinitionsDir() string {
+func DefinitionsDir() string { return inStateDir("definitions") }
+
+func inStateDir(name string) string {
 	dir, err := StateDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(dir, "definitions")
+	return filepath.Join(dir, name)
 }
 
 // Running returns the package and version that a server runs, in the form for the lock of

@@ -129,26 +129,25 @@ func OnlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 // AddServerFlag adds --server, which limits a verb that starts all servers to one.
 func (t *Target) AddServerFlag(cmd *cobra.Command, only *string) {
 	cmd.Flags().StringVar(only, "server", "", "start and ask only this `server`")
-	t.About = func([]string) []string {
-		if *only == "" {
-			return nil
-		}
-		return []string{*only}
-	}
+	t.About = func([]string) []string { return named(*only) }
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("server", conf.CompleteServers(&t.Flags, ""))
+}
+
+// named returns the name of a flag, none if it is unset.
+func named(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
 }
 
 // StartSome starts the named server, or if the name is empty all that need to be started.
 // Servers that fail are reported on stderr; it is an error if all fail. The Host must be closed.
 func (t *Target) StartSome(ctx context.Context, only string) (*Host, error) {
-	servers := conf.Wanted(t.Cfg)
-	if only != "" {
-		s, err := conf.ServerNamed(t.Cfg, only)
-		if err != nil {
-			return nil, err
-		}
-		servers = []schema.Server{s}
+	servers, err := conf.Named(t.Cfg, named(only))
+	if err != nil {
+		return nil, err
 	}
 	h, failed, err := t.Start(ctx, conf.Names(servers)...)
 	switch {

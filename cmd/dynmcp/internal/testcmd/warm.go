@@ -57,16 +57,9 @@ func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout t
 	if err := kept.Check(); err != nil {
 		return hint.With(fmt.Errorf("nothing can be kept: %w", err), "catalog.dir of the config names another directory")
 	}
-	servers := conf.Wanted(t.Cfg)
-	if len(args) > 0 {
-		servers = nil
-	}
-	for _, name := range args {
-		s, err := conf.ServerNamed(t.Cfg, name)
-		if err != nil {
-			return err
-		}
-		servers = append(servers, s)
+	servers, err := conf.Named(t.Cfg, args)
+	if err != nil {
+		return err
 	}
 	return warm(ctx, t, kept, servers, timeout, asJSON)
 }

@@ -71,18 +71,10 @@ type verifier struct {
 
 // run compares the servers of these names, or all.
 func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
-	servers := conf.Wanted(v.Cfg)
-	if len(names) > 0 {
-		servers = nil
+	servers, err := conf.Named(v.Cfg, names)
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		s, err := conf.ServerNamed(v.Cfg, name)
-		if err != nil {
-			return err
-		}
-		servers = append(servers, s)
-	}
-	var err error
 	if v.rules, err = policy.New(v.Cfg.Policy); err != nil {
 		return err
 	}
