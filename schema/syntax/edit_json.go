@@ -169,9 +169,14 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
+// ParseJSON parses JSON with comments of any size. The name is for errors.
+func ParseJSON(name string, data []byte) (*Node, error) {
+	return parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, byteOrderMark)})
+}
+
 // GetJSON returns the value at the path as compact JSON, or nil if absent.
 func GetJSON(name string, data []byte, path []string) ([]byte, error) {
-	n, err := parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, byteOrderMark)})
+	n, err := ParseJSON(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,9 @@ func (h Host) entry(command string, args []string) any {
 // version has them in mcp.servers.
 func (h Host) path(path string, text []byte) []string {
 	if h.form == opencode {
-		servers, err := syntax.GetJSON(path, text, []string{"mcp", "servers"})
-		kind, _ := syntax.GetJSON(path, text, []string{"mcp", "servers", "type"})
-		if err == nil && servers != nil && (kind == nil || kind[0] != '"') {
+		root, _ := syntax.ParseJSON(path, text) // nil with an error, which is reported later
+		servers := root.Get("mcp").Get("servers")
+		if kind := servers.Get("type"); servers != nil && (kind == nil || kind.Kind != syntax.Text) {
 			return []string{"mcp", "servers"}
 		}
 	}

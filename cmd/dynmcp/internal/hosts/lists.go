@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/tailscale/hujson"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -17,8 +15,7 @@ import (
 // A serverList is an object of a file with the servers in it.
 type serverList struct {
 	keys    []string // under which it is
-	entries map[string]json.RawMessage
-	order   []string
+	entries []syntax.Member
 }
 
 // lists returns the lists of a file. Claude Code keeps some in its user's file under
@@ -26,72 +23,57 @@ type serverList struct {
 func (h Host) lists(path string, data []byte) ([]serverList, error) {
 	keys := h.path(path, data)
 	if h.isTOML() {
-		entries, order, err := tomlEntries(path, data)
-		return []serverList{{keys, entries, order}}, err
+		entries, err := tomlEntries(path, data)
+		return []serverList{{keys, entries}}, err
 	}
-	raw, err := syntax.GetJSON(path, data, keys)
+	root, err := syntax.ParseJSON(path, data)
 	if err != nil {
 		return nil, err
 	}
-	lists := []serverList{listOf(raw, keys)}
+	holder := root
+	for _, key := range keys[:len(keys)-1] {
+		holder = holder.Get(key)
+	}
+	lists := []serverList{{keys, holder.MembersOf(keys[len(keys)-1])}}
 	if h.Name != "claude-code" {
 		return lists, nil
 	}
-	raw, err = syntax.GetJSON(path, data, []string{"projects"})
-	projects := listOf(raw, nil)
-	for _, dir := range projects.order {
-		var project map[string]json.RawMessage
-		if json.Unmarshal(projects.entries[dir], &project) == nil {
-			lists = append(lists, listOf(project[h.key], []string{"projects", dir, h.key}))
-		}
+	for _, project := range root.MembersOf("projects") {
+		lists = append(lists, serverList{[]string{"projects", project.Key, h.key}, project.Value.MembersOf(h.key)})
 	}
-	return lists, err
+	return lists, nil
 }
 
-// listOf returns the members of a JSON object in their order; any other value has no members.
-func listOf(raw []byte, keys []string) serverList {
-	l := serverList{keys: keys, entries: map[string]json.RawMessage{}}
-	value, err := hujson.Parse(raw)
-	object, ok := value.Value.(*hujson.Object)
-	if err != nil || !ok {
-		return l
-	}
-	for _, m := range object.Members {
-		if name := m.Name.Value.(hujson.Literal).String(); l.entries[name] == nil {
-			l.order = append(l.order, name)
-			l.entries[name] = m.Value.Pack()
-		}
-	}
-	return l
-}
-
-func tomlEntries(path string, data []byte) (map[string]json.RawMessage, []string, error) {
+// tomlEntries returns the servers of a TOML file in its order.
+func tomlEntries(path string, data []byte) (entries []syntax.Member, err error) {
 	var doc struct {
 		Servers map[string]any `toml:"mcp_servers"`
 	}
 	if err := toml.Unmarshal(data, &doc); err != nil {
-		return nil, nil, fmt.Errorf("%s is not TOML", path) // the parser shows the line, which may hold a secret
+		return nil, fmt.Errorf("%s is not TOML", path) // the parser shows the line, which may hold a secret
 	}
-	servers := map[string]json.RawMessage{}
+	statements, err := tomlStatements(data)
+	if err != nil {
+		return nil, err
+	}
 	for name, value := range doc.Servers {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: the server %q: %w", path, name, err)
+			return nil, fmt.Errorf("%s: the server %q: %w", path, name, err)
 		}
-		servers[name] = raw
-	}
-	order := slices.Collect(maps.Keys(servers))
-	statements, err := tomlStatements(data)
-	if err != nil {
-		return nil, nil, err
+		entry, err := syntax.ParseJSON(path, raw)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, syntax.Member{Key: name, Value: entry})
 	}
 	place := func(name string) int {
 		return slices.IndexFunc(statements, func(s tomlStatement) bool {
 			return len(s.header) > 1 && s.header[0] == "mcp_servers" && s.header[1] == name
 		})
 	}
-	slices.SortFunc(order, func(a, b string) int {
-		return cmp.Or(place(a)-place(b), strings.Compare(a, b))
+	slices.SortFunc(entries, func(a, b syntax.Member) int {
+		return cmp.Or(place(a.Key)-place(b.Key), strings.Compare(a.Key, b.Key))
 	})
-	return servers, order, nil
+	return entries, nil
 }

@@ -78,20 +78,20 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	dir, _ := os.Getwd()
 	var servers []Server
 	for _, l := range lists {
-		unused := h.unused(path, data, l.order)
-		for _, name := range l.order {
-			r, err := rewritten(l.entries[name], func(*rewriting) {})
+		for _, m := range l.entries {
+			name := m.Key
+			r, err := rewritten(m.Value.Compact(), func(*rewriting) {})
 			if err != nil {
 				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
 					continue // of a project that nobody asked for
 				}
 				return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 			}
-			if !r.isReached() && h.isPartial(l.entries[name]) {
+			if !r.isReached() && (h.Name == "zed" || h.Name == "opencode" && m.Value.Has("enabled")) {
 				continue // an extension's, or it only switches another off
 			}
 			s := h.server(name, r)
-			if unused[name] {
+			if h.leavesOut(path, data, name) {
 				s.Disabled = true
 				s.note("%s does not use it: its mcp says so", h.Title)
 			}
@@ -102,25 +102,17 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-// isPartial reports whether an entry is not meant to say how a server is reached.
-func (h Host) isPartial(raw json.RawMessage) bool {
-	return h.Name == "zed" || h.Name == "opencode" && strings.Contains(string(raw), `"enabled"`)
-}
-
-// unused returns the servers that Gemini CLI's mcp keeps from being used.
-func (h Host) unused(path string, data []byte, names []string) map[string]bool {
+// leavesOut reports whether Gemini CLI's mcp keeps a server from being used.
+func (h Host) leavesOut(path string, data []byte, name string) bool {
 	var choice struct{ Allowed, Excluded []string }
-	unused := map[string]bool{}
 	if h.Name != "gemini" {
-		return unused
+		return false
 	}
-	if raw, err := syntax.GetJSON(path, data, []string{"mcp"}); err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
-		return unused
+	raw, err := syntax.GetJSON(path, data, []string{"mcp"})
+	if err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
+		return false
 	}
-	for _, name := range names {
-		unused[name] = slices.Contains(choice.Excluded, name) || choice.Allowed != nil && !slices.Contains(choice.Allowed, name)
-	}
-	return unused
+	return slices.Contains(choice.Excluded, name) || choice.Allowed != nil && !slices.Contains(choice.Allowed, name)
 }
 
 // written returns the servers of a config of dynmcp.

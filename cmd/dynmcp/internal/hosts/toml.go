@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Only Codex has TOML. Libraries that keep comments rewrite the whole file; here all
@@ -152,6 +153,11 @@ func checkOnlyChanged(before, after []byte, path []string) error {
 	return nil
 }
 
+// tomlString returns a string as TOML: as JSON has it, which leaves one control character as it is.
+func tomlString(s string) string {
+	return strings.ReplaceAll(syntax.Quote(s), "\x7f", `\u007F`)
+}
+
 // tomlStrings returns a list of strings as TOML.
 func tomlStrings(list []string) string {
 	var quoted []string
@@ -159,23 +165,6 @@ func tomlStrings(list []string) string {
 		quoted = append(quoted, tomlString(s))
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
-func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteString(`\` + string(r))
-		case r < ' ' || r == 0x7f:
-			b.WriteString(`\u` + fmt.Sprintf("%04X", r))
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // maskTOML writes *** for what may be a secret, like mask.File.
