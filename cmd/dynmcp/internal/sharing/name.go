@@ -105,7 +105,7 @@ func readNamed(ctx context.Context, names io.Writer, paths []string) (text []byt
 // environmentOf returns the variables that a run depends on if its config has this text, sorted.
 // path is used to find programs.
 func environmentOf(text []byte, path string) (variables []string) {
-	home := os.Getenv("HOME")
+	home, mentioned := os.Getenv("HOME"), wordsOf(text)
 	for name, dir := range userDirs {
 		variables = append(variables, name+"="+cmp.Or(os.Getenv(name), filepath.Join(home, dir)))
 	}
@@ -114,10 +114,10 @@ func environmentOf(text []byte, path string) (variables []string) {
 		switch {
 		case userDirs[name] != "":
 		case name == "PATH":
-			if mentions(text, name) {
+			if mentioned[name] {
 				variables = append(variables, "PATH="+path)
 			}
-		case name == "HOME", slices.Contains(proxies, name), strings.HasPrefix(name, "DYNMCP_"), mentions(text, name):
+		case name == "HOME", slices.Contains(proxies, name), strings.HasPrefix(name, "DYNMCP_"), mentioned[name]:
 			variables = append(variables, variable)
 		}
 	}
@@ -125,22 +125,15 @@ func environmentOf(text []byte, path string) (variables []string) {
 	return variables
 }
 
-// mentions reports whether a text contains a word, as ${NAME} or in any other reference to a variable.
-func mentions(text []byte, word string) bool {
-	isPart := func(b byte) bool {
-		return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+// wordsOf returns the words of a text, of which a reference to a variable is one.
+func wordsOf(text []byte) map[string]bool {
+	words := map[string]bool{}
+	for word := range bytes.FieldsFuncSeq(text, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		words[string(word)] = true
 	}
-	for rest := text; ; {
-		at := bytes.Index(rest, []byte(word))
-		if at < 0 || word == "" {
-			return false
-		}
-		end := at + len(word)
-		if (at == 0 || !isPart(rest[at-1])) && (end == len(rest) || !isPart(rest[end])) {
-			return true
-		}
-		rest = rest[end:]
-	}
+	return words
 }
 
 // programs returns the program files of a config's servers, sorted. A missing one is included by
