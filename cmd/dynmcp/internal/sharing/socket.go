@@ -21,13 +21,11 @@ import (
 // A Socket is the unix socket for hosts of one user. Its run holds a lock on a file beside it.
 // Without a holder, the socket is left over from a killed run.
 type Socket struct {
+	Options
 	path    string
-	version string        // of this program
-	idle    time.Duration // end when no host was connected for this long; 0 is never
 	lock    *os.File
 	program fs.FileInfo // of this process, nil if unknown
 	ready   *os.File    // notified when hosts are accepted, may be nil
-	log     *slog.Logger
 
 	mu       sync.Mutex
 	listener *net.UnixListener
@@ -73,7 +71,7 @@ func Listen(path string, opts Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{path: path, version: opts.Version, idle: opts.Idle, lock: lock, ready: ready, log: opts.Log, since: time.Now(), program: process.ProgramFile()}
+	s := &Socket{Options: opts, path: path, lock: lock, ready: ready, since: time.Now(), program: process.ProgramFile()}
 	if err := s.listen(); err != nil {
 		lock.Close()
 		return nil, err
@@ -145,7 +143,7 @@ func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	agg.StartShared()
-	s.log.Info("serving", "socket", s.path)
+	s.Log.Info("serving", "socket", s.path)
 	if s.ready != nil {
 		_, _ = fmt.Fprintln(s.ready, os.Getpid()) // the client may be gone
 		_ = s.ready.Close()
@@ -175,7 +173,7 @@ func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, 
 	defer conn.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			s.Log.Error("panic", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	err := s.serveHost(ctx, agg, conn)
@@ -183,7 +181,7 @@ func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, 
 		return fatal
 	}
 	if err != nil {
-		s.log.Warn("a host's session ended", "err", err)
+		s.Log.Warn("a host's session ended", "err", err)
 	}
 	return nil
 }
@@ -205,7 +203,7 @@ func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 		case errors.Is(err, net.ErrClosed): // unless there is a new listener
 			continue
 		}
-		s.log.Warn("a host could not connect", "err", err)
+		s.Log.Warn("a host could not connect", "err", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -220,8 +218,8 @@ const watchSocket = 5 * time.Second
 // while our servers end. If its file was removed, it is created again.
 func (s *Socket) watch(ctx context.Context) {
 	interval := watchSocket
-	if s.idle > 0 {
-		interval = max(min(interval, s.idle/4), time.Millisecond)
+	if s.Idle > 0 {
+		interval = max(min(interval, s.Idle/4), time.Millisecond)
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -239,11 +237,11 @@ func (s *Socket) watch(ctx context.Context) {
 			continue
 		}
 		if s.isLockReplaced() {
-			s.log.Warn("the socket is another's now, ending when the hosts that are here have left", "socket", s.path)
+			s.Log.Warn("the socket is another's now, ending when the hosts that are here have left", "socket", s.path)
 			return
 		}
 		if err := s.listen(); err != nil {
-			s.log.Warn("the socket is gone and cannot be made again", "err", err)
+			s.Log.Warn("the socket is gone and cannot be made again", "err", err)
 		}
 	}
 }
@@ -256,10 +254,10 @@ const idleOfOne = time.Minute
 func (s *Socket) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idle == 0 || s.hosts > 0 {
+	if s.Idle == 0 || s.hosts > 0 {
 		return false
 	}
-	idle := s.idle
+	idle := s.Idle
 	if s.served < 2 {
 		idle = min(idle, idleOfOne)
 	}
@@ -298,7 +296,7 @@ func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn
 		return nil
 	}
 	defer s.leave()
-	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(s.version), os.Getpid())
+	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(s.Version), os.Getpid())
 	if _, err := conn.Write(line); err != nil {
 		return nil // the host has left
 	}
