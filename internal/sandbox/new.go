@@ -40,7 +40,7 @@ func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error)
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
-		if b.proxy, err = newProxy(s.Hosts, b.refuse, s.Trace); err != nil {
+		if b.proxy, err = NewProxy(s.Hosts, b.refuse, s.Trace); err != nil {
 			return nil, err
 		}
 	}

@@ -45,12 +45,8 @@ type Proxy struct {
 	open    sync.WaitGroup
 }
 
-// NewProxy starts a proxy for these hosts. refused, which may be nil, must not block.
-func NewProxy(hosts []string, refused func(why string)) (*Proxy, error) {
-	return newProxy(hosts, refused, nil)
-}
-
-func newProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, error) {
+// NewProxy starts a proxy for these hosts. refused must not block. trace may be nil.
+func NewProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, error) {
 	p := &Proxy{refused: refused, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
@@ -58,9 +54,6 @@ func newProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, e
 			return nil, err
 		}
 		p.rules = append(p.rules, r)
-	}
-	if p.refused == nil {
-		p.refused = func(string) {}
 	}
 	var err error
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -227,7 +220,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	for _, ip := range addresses {
 		conn, dialErr := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(ip, port).String())
 		if dialErr == nil {
-			return &countedConn{conn.(*net.TCPConn), &p.bytes}, nil
+			return &countedConn{conn, &p.bytes}, nil
 		}
 		err = errors.Join(err, dialErr)
 	}
@@ -283,35 +276,25 @@ func (p *Proxy) hasAddress(ip netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
 }
 
-// A countedConn counts the bytes that pass.
+// A countedConn counts the bytes that pass. It hides other ways to copy than Read and Write.
 type countedConn struct {
-	*net.TCPConn
+	net.Conn
 	bytes *atomic.Int64
 }
 
 // Read implements net.Conn.
 func (c *countedConn) Read(p []byte) (int, error) {
-	n, err := c.TCPConn.Read(p)
+	n, err := c.Conn.Read(p)
 	c.bytes.Add(int64(n))
 	return n, err
 }
 
 // Write implements net.Conn.
 func (c *countedConn) Write(p []byte) (int, error) {
-	n, err := c.TCPConn.Write(p)
+	n, err := c.Conn.Write(p)
 	c.bytes.Add(int64(n))
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom with Write, so that everything is counted.
-func (c *countedConn) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(writerOnly{c}, r)
-}
-
-// WriteTo implements io.WriterTo with Read.
-func (c *countedConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, readerOnly{c}) }
-
-type (
-	writerOnly struct{ io.Writer }
-	readerOnly struct{ io.Reader }
-)
+// CloseWrite ends the connection in one direction.
+func (c *countedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

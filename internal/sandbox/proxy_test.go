@@ -64,7 +64,7 @@ func TestRules(t *testing.T) {
 func open(t *testing.T, hosts ...string) (p *Proxy, refused chan string) {
 	t.Helper()
 	refused = make(chan string, 10)
-	p, err := NewProxy(hosts, func(why string) { refused <- why })
+	p, err := NewProxy(hosts, func(why string) { refused <- why }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
