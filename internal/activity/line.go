@@ -122,8 +122,10 @@ func (e *Entry) finish(keep Keep) {
 		l.Digest = "sha256:" + hex.EncodeToString(sum[:])
 		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), MostOutput)]), len(e.Input))
 	}
-	if len(e.Output) > 0 {
-		l.TokensOut = e.tokensOut()
+	if len(e.Output) > 0 && len(e.Output) < e.BytesOut {
+		l.TokensOut = estimate(string(e.Output), e.BytesOut)
+	} else if len(e.Output) > 0 {
+		l.TokensOut = Tokens(e.Output)
 	}
 	if keep.Arguments {
 		l.Arguments = keep.text(e.Input, len(e.Input))
@@ -134,14 +136,6 @@ func (e *Entry) finish(keep Keep) {
 	if keep.Queries && e.Queries > 0 {
 		l.Query = keep.text(wire.Get(e.Input, "query"), 0)
 	}
-}
-
-// tokensOut estimates the tokens of a result: of its texts, if all of it is known.
-func (e *Entry) tokensOut() int {
-	if len(e.Output) < e.BytesOut {
-		return estimate(string(e.Output), e.BytesOut)
-	}
-	return Tokens(e.Output)
 }
 
 // Tokens estimates the tokens of a result: of its texts, or of all of it if it has none.
