@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailscale/hujson"
-
 	"github.com/dynmcp/dynmcp/internal/secrets"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -24,8 +22,8 @@ const Text = "***"
 // be parsed.
 func File(name string, data []byte) []byte {
 	data, restore := syntax.UnixText(data)
-	if value, err := hujson.Parse(data); err == nil {
-		return restore(maskJSON(data, value))
+	if root, err := syntax.ParseJSON(name, data); err == nil {
+		return restore(maskJSON(data, root))
 	}
 	root, err := (&syntax.Source{Name: name, Data: data}).Parse()
 	if err != nil {
@@ -49,37 +47,19 @@ func refers(text string) bool {
 	return found && strings.Contains(rest, "}")
 }
 
-func maskJSON(data []byte, root hujson.Value) []byte {
+func maskJSON(data []byte, root *syntax.Node) []byte {
 	var out bytes.Buffer
 	shown := 0
-	var walk func(within, key string, v hujson.Value)
-	walk = func(within, key string, v hujson.Value) {
-		switch inner := v.Value.(type) {
-		case *hujson.Object:
-			for _, m := range inner.Members {
-				walk(key, m.Name.Value.(hujson.Literal).String(), m.Value)
-			}
-		case *hujson.Array:
-			before := ""
-			for _, item := range inner.Elements {
-				walk(key, before, item)
-				before = ""
-				if l, ok := item.Value.(hujson.Literal); ok && l.Kind() == '"' {
-					before = secrets.Option(l.String())
-				}
-			}
-		case hujson.Literal:
-			if inner.Kind() != '"' {
-				return
-			}
-			if text := maskText(within, key, inner.String()); text != inner.String() {
-				out.Write(data[shown:v.StartOffset])
-				out.WriteString(syntax.Quote(text))
-				shown = v.EndOffset
-			}
+	Walk("", "", root, func(within, key string, n *syntax.Node) {
+		if n.Kind != syntax.Text || n.To == 0 { // a key has no place
+			return
 		}
-	}
-	walk("", "", root)
+		if text := maskText(within, key, n.Scalar); text != n.Scalar {
+			out.Write(data[shown:n.From])
+			out.WriteString(syntax.Quote(text))
+			shown = n.To
+		}
+	})
 	out.Write(data[shown:])
 	return out.Bytes()
 }

@@ -24,7 +24,7 @@ func parseJSON(src *Source) (*Node, error) {
 }
 
 func (c *cursor) node(v hujson.Value) *Node {
-	n := &Node{At: c.to(v.StartOffset)}
+	n := &Node{At: c.to(v.StartOffset), From: v.StartOffset, To: v.EndOffset}
 	switch v := v.Value.(type) {
 	case *hujson.Object:
 		n.Kind = Object

@@ -38,6 +38,8 @@ type Node struct {
 	Kind Kind
 	At   Pos
 
+	From, To int // of a value of JSON, in bytes of the text; 0 otherwise
+
 	Scalar  string   // a decoded string, a number as written, true or false
 	Items   []*Node  // of a list
 	Members []Member // of an object, in file order
