@@ -50,6 +50,17 @@ func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
 	return s
 }
 
+// SecretPlaces describes the places of secrets in the entry, each once.
+func (s Server) SecretPlaces() (places []string) {
+	s.ReplaceSecrets(func(found SecretUse) string {
+		if !slices.Contains(places, found.Where) {
+			places = append(places, found.Where)
+		}
+		return found.Value
+	})
+	return places
+}
+
 type replacer func(SecretUse) string
 
 // text returns a value with every secret in it replaced. within and key are those of

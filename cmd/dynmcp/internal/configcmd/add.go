@@ -270,10 +270,9 @@ func runAdd(ctx context.Context, out, errOut *terminal.Writer, flags addFlags) (
 		verb = "Replaced %q in %s\n"
 	}
 	out.Printf(verb, name, file.Name())
-	flags.server.ReplaceSecrets(func(found schema.SecretUse) string {
-		errOut.Printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
-		return found.Value
-	})
+	for _, place := range flags.server.SecretPlaces() {
+		errOut.Printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", place)
+	}
 	return cmp.Or(file.Link, file.Path), nil
 }
 

@@ -98,15 +98,10 @@ func (d *doctor) checkPlainSecrets() {
 			continue // it was loaded, so only the form of a host is unsupported here
 		}
 		for _, s := range servers {
-			noted := map[string]bool{}
-			s.ReplaceSecrets(func(found schema.SecretUse) string {
-				if !noted[found.Where] {
-					d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: found.Where + " may hold a secret in plain text",
-						Hint: fmt.Sprintf("dynmcp secret move %s -c %s moves it into %s", s.Name, shellescape.Quote(conf.Relative(file)), where)})
-				}
-				noted[found.Where] = true
-				return found.Value
-			})
+			for _, place := range s.SecretPlaces() {
+				d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: place + " may hold a secret in plain text",
+					Hint: fmt.Sprintf("dynmcp secret move %s -c %s moves it into %s", s.Name, shellescape.Quote(conf.Relative(file)), where)})
+			}
 		}
 	}
 }

@@ -4,14 +4,9 @@ import "github.com/dynmcp/dynmcp/schema"
 
 // NoteSecrets notes what may be a secret in the server.
 func (s *Server) NoteSecrets() {
-	noted := map[string]bool{}
-	s.ReplaceSecrets(func(found schema.SecretUse) string {
-		if !noted[found.Where] {
-			s.note("%s may hold a secret in plain text; --vars puts a variable in its place", found.Where)
-		}
-		noted[found.Where] = true
-		return found.Value
-	})
+	for _, place := range s.SecretPlaces() {
+		s.note("%s may hold a secret in plain text; --vars puts a variable in its place", place)
+	}
 }
 
 // MoveSecrets puts references in place of what may be secrets in the server. put takes a secret
