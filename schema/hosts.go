@@ -29,6 +29,12 @@ var hostKeys = map[string]string{
 	"sandboxEnabled": `dynmcp's own is switched on by "sandbox": true`,
 }
 
+// shownTools and hiddenTools are keys for the tools that hosts show, and do not.
+var (
+	shownTools  = []string{"includeTools", "enabled_tools"}
+	hiddenTools = []string{"excludeTools", "disabledTools", "disabled_tools"}
+)
+
 // plainHostKeys are other keys without an effect.
 var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
 
@@ -116,7 +122,7 @@ func (e hostEntry) respelled(m syntax.Member) bool {
 		e.add(m, "disabled", &syntax.Node{Kind: syntax.Boolean, At: v.At, Scalar: strconv.FormatBool(v.Scalar == "false")})
 	case m.Key == "timeout" && v.Kind == syntax.Number:
 		e.add(m, "timeout", e.hostTimeout(syntax.Below(e.path, m.Key), v))
-	case m.Key == "tools" && v.Kind == syntax.List, m.Key == "includeTools", m.Key == "excludeTools", m.Key == "disabledTools":
+	case m.Key == "tools" && v.Kind == syntax.List, slices.Contains(shownTools, m.Key), slices.Contains(hiddenTools, m.Key):
 		e.hostFilter(e.path, e.out, m)
 	case m.Key == "command" && v.Kind == syntax.Object:
 		e.zedCommand(v)
@@ -193,10 +199,12 @@ func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
 	}
 	for _, item := range m.Value.Items {
 		pattern := *item
-		if m.Key == "excludeTools" || m.Key == "disabledTools" {
+		if slices.Contains(hiddenTools, m.Key) {
 			pattern.Scalar = "!" + pattern.Scalar
 		}
-		filter.Items = append(filter.Items, &pattern)
+		if pattern.Scalar != "*" { // which is what no filter says
+			filter.Items = append(filter.Items, &pattern)
+		}
 	}
 	if i >= 0 {
 		n.Members[i].Value = filter

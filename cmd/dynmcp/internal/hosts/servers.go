@@ -158,8 +158,6 @@ func (r *rewriting) respell(h Host) {
 		r.notes = append(r.notes, "its login is not taken over")
 	}
 	r.drop("oauth")
-	r.filter("", "tools", "includeTools", "enabled_tools")
-	r.filter("!", "excludeTools", "disabled_tools", "disabledTools")
 	for name, value := range r.object("http_headers") {
 		r.header(name, fmt.Sprint(value))
 	}
@@ -204,23 +202,6 @@ func (r *rewriting) variables() {
 				env[name] = string(number)
 			}
 		}
-	}
-}
-
-// filter adds the tools of some keys to the tool_filter.
-func (r *rewriting) filter(prefix string, keys ...string) {
-	filter, _ := r.members["tool_filter"].([]any)
-	for _, key := range keys {
-		tools, _ := r.members[key].([]any)
-		r.drop(key)
-		for _, tool := range tools {
-			if tool != "*" {
-				filter = append(filter, fmt.Sprint(prefix, tool))
-			}
-		}
-	}
-	if len(filter) > 0 {
-		r.members["tool_filter"] = filter
 	}
 }
 
