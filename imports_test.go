@@ -190,7 +190,7 @@ var mayImport = map[string][]string{
 	"internal/recording":              {"internal/regular", "internal/tap", "internal/wire"},
 	"cmd/dynmcp/internal/inspect":     {"cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/runs", "cmd/dynmcp/internal/terminal", "internal/recording", "internal/wire"},
 	"cmd/dynmcp/internal/replay":      {"cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/hint", "internal/display", "internal/nearest", "internal/recording", "internal/redact", "internal/wire", "transports"},
-	"internal/monitor":                {"internal/activity", "aggregator", "lazy", "internal/tap"},
+	"internal/monitor":                {"internal/activity", "aggregator", "lazy", "internal/sandbox", "internal/tap"},
 	"internal/mcptest":                {"internal/mcptest/authserver"},
 	"internal/mcptest/authserver":     {},
 	"internal/mcptest/fakeauth":       {"internal/mcptest/authserver"},

@@ -13,6 +13,7 @@ import (
 	prom "github.com/VictoriaMetrics/metrics"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
@@ -323,15 +324,7 @@ type UpstreamState struct {
 	P50       float64          `json:"p50_ms"` // of the last calls, without the start of the upstream
 	P99       float64          `json:"p99_ms"`
 	Err       string           `json:"error,omitempty"`
-	Sandbox   *SandboxState    `json:"sandbox,omitempty"`
-}
-
-// A SandboxState is how the sandbox of an upstream is.
-type SandboxState struct {
-	Missing     []string `json:"missing,omitempty"` // what the system cannot limit
-	ProxyBytes  int64    `json:"proxy_bytes"`
-	Refused     int      `json:"refused"` // connections
-	LastRefused []string `json:"last_refused,omitempty"`
+	Sandbox   *sandbox.Status  `json:"sandbox,omitempty"`
 }
 
 // A FailureState is a failure whose cause a host was not told, by its reference.
@@ -369,7 +362,7 @@ func (m *Monitor) State() State {
 			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err),
 		}
 		if b := u.Process.Sandbox; b != nil {
-			s.Sandbox = &SandboxState{b.Missing, b.ProxyBytes, b.Refused, nil}
+			s.Sandbox = &sandbox.Status{Missing: b.Missing, ProxyBytes: b.ProxyBytes, Refused: b.Refused}
 			for _, why := range b.LastRefused {
 				s.Sandbox.LastRefused = append(s.Sandbox.LastRefused, m.opts.Redact(why))
 			}
