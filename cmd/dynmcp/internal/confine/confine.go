@@ -22,18 +22,14 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Missing returns the limits of a server's sandbox that this system cannot enforce, nil without
-// a sandbox.
-func Missing(s schema.Server) []string {
-	if !s.Sandbox.On || s.Transport != schema.Stdio {
-		return nil
-	}
-	return command.Confined(s).Policy().Missing()
-}
-
 // Warning returns a line about the limits of a server's sandbox that this system cannot enforce,
 // "" if there are none.
-func Warning(s schema.Server) string { return warning(Missing(s), s.Sandbox.BestEffort) }
+func Warning(s schema.Server) string {
+	if !s.Sandbox.On || s.Transport != schema.Stdio {
+		return ""
+	}
+	return warning(command.Confined(s).Policy().Missing(), s.Sandbox.BestEffort)
+}
 
 func warning(missing []string, bestEffort bool) string {
 	switch {
@@ -61,13 +57,9 @@ type Call struct {
 
 // Watch starts a server, lists its content, makes calls, and stops it. Its accesses are recorded
 // in trace, even if an error is returned.
-func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) error {
+func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) (err error) {
+	defer func() { err = errors.Join(trace.Err(), err) }()
 	s.Sandbox = boxed(s)
-	err := watch(ctx, s, trace, version, calls)
-	return errors.Join(trace.Err(), err)
-}
-
-func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls []Call) error {
 	c, err := upstream.Open(s, upstream.Options{
 		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler), Trace: trace,
 	})
