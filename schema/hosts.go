@@ -186,31 +186,33 @@ func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
 	return &syntax.Node{Kind: syntax.Text, At: n.At, Scalar: duration}
 }
 
-// hostFilter adds the tools that a host's entry names to the filter of n.
+// hostFilter adds the tools that a host's entry names to the filter of n: those that are shown
+// before those that are not.
 func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
 	if m.Value.Kind != syntax.List {
 		r.fail(m.Value.At, syntax.Below(path, m.Key), "this is "+m.Value.Kind.String(), "want a list")
 		return
 	}
-	filter := &syntax.Node{Kind: syntax.List, At: m.Value.At}
-	i := slices.IndexFunc(n.Members, func(o syntax.Member) bool { return o.Key == "tool_filter" })
-	if i >= 0 {
-		filter.Items = slices.Clone(n.Members[i].Value.Items)
-	}
+	var patterns []*syntax.Node
+	hides := slices.Contains(hiddenTools, m.Key)
 	for _, item := range m.Value.Items {
 		pattern := *item
-		if slices.Contains(hiddenTools, m.Key) {
+		if hides {
 			pattern.Scalar = "!" + pattern.Scalar
 		}
-		if pattern.Scalar != "*" { // which is what no filter says
-			filter.Items = append(filter.Items, &pattern)
+		if pattern.Scalar != "*" { // as without a filter
+			patterns = append(patterns, &pattern)
 		}
 	}
-	if i >= 0 {
-		n.Members[i].Value = filter
-		return
+	i := slices.IndexFunc(n.Members, func(o syntax.Member) bool { return o.Key == "tool_filter" })
+	if i < 0 {
+		i, n.Members = len(n.Members), append(n.Members, syntax.Member{Key: "tool_filter", Written: m.Key, At: m.At, Value: &syntax.Node{Kind: syntax.List, At: m.Value.At}})
 	}
-	n.Members = append(n.Members, syntax.Member{Key: "tool_filter", Written: m.Key, At: m.At, Value: filter})
+	filter := *n.Members[i].Value
+	if filter.Items = slices.Concat(patterns, filter.Items); hides {
+		filter.Items = slices.Concat(n.Members[i].Value.Items, patterns)
+	}
+	n.Members[i].Value = &filter
 }
 
 // cursorAuth returns Cursor's auth as ours.
