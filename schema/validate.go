@@ -50,7 +50,7 @@ func (r checks) checkSandbox(path string, n *syntax.Node) {
 		if !isKnownText(host) {
 			continue
 		}
-		if err := sandbox.CheckHosts([]string{host.Scalar}); err != nil {
+		if err := sandbox.CheckHost(host.Scalar); err != nil {
 			r.fail(host.At, syntax.Item(syntax.Below(path, "network"), i), "this is no host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443")
 		}
 	}

@@ -43,14 +43,10 @@ func parseRule(text string) (r rule, err error) {
 	return r, nil
 }
 
-// CheckHosts returns an error if a host of a policy is invalid.
-func CheckHosts(hosts []string) error {
-	for _, host := range hosts {
-		if _, err := parseRule(host); err != nil {
-			return err
-		}
-	}
-	return nil
+// CheckHost returns an error if a host of a policy is invalid.
+func CheckHost(host string) error {
+	_, err := parseRule(host)
+	return err
 }
 
 func (r rule) hasPort(port uint16) bool {

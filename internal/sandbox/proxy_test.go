@@ -54,7 +54,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"", "*", "*.", "http://example.com", "a b", "example.com:0", "example.com:x", "user@example.com", "ex*mple.com"} {
-		if err := CheckHosts([]string{host}); err == nil {
+		if err := CheckHost(host); err == nil {
 			t.Errorf("%q is taken for a host", host)
 		}
 	}
