@@ -61,7 +61,7 @@ func Summarize(lines []Line) *Stats {
 	}
 	for _, t := range by {
 		slices.Sort(t.times)
-		t.P50, t.P99 = quantile(t.times, .5), quantile(t.times, .99)
+		t.P50, t.P99 = Quantile(t.times, .5), Quantile(t.times, .99)
 		if t.Server == "" {
 			s.Own = append(s.Own, *t)
 		} else {
@@ -107,10 +107,10 @@ func (s *SearchStats) add(l *Line, searched map[string]bool) {
 	}
 }
 
-// quantile returns the value that a part of sorted values does not exceed, 0 if there are none.
-func quantile(sorted []float64, part float64) float64 {
-	if len(sorted) == 0 {
-		return 0
+// Quantile returns the value that a part of sorted values does not exceed, 0 if there are none.
+func Quantile[T cmp.Ordered](sorted []T, part float64) (at T) {
+	if len(sorted) > 0 {
+		at = sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 	}
-	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+	return at
 }

@@ -13,6 +13,7 @@ import (
 	prom "github.com/VictoriaMetrics/metrics"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
@@ -178,11 +179,10 @@ func (s *callStats) add(end aggregator.CallEnd) {
 // quantile returns the duration that the given fraction of the last calls did not exceed, at most
 // 1; 0 if there were none.
 func (s *callStats) quantile(part float64) time.Duration {
-	if s == nil || len(s.times) == 0 {
+	if s == nil {
 		return 0
 	}
-	times := slices.Sorted(slices.Values(s.times))
-	return times[min(int(part*float64(len(times))), len(times)-1)]
+	return activity.Quantile(slices.Sorted(slices.Values(s.times)), part)
 }
 
 func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {

@@ -115,10 +115,8 @@ func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*st
 	for _, t := range by {
 		slices.Sort(t.times)
 		slices.Sort(t.sent)
-		at := func(times []float64, part float64) float64 {
-			return times[min(int(part*float64(len(times))), len(times)-1)]
-		}
-		t.P50, t.P99, t.P50Sent, t.P99Sent = at(t.times, 0.5), at(t.times, 0.99), at(t.sent, 0.5), at(t.sent, 0.99)
+		t.P50, t.P99 = activity.Quantile(t.times, 0.5), activity.Quantile(t.times, 0.99)
+		t.P50Sent, t.P99Sent = activity.Quantile(t.sent, 0.5), activity.Quantile(t.sent, 0.99)
 	}
 	return by
 }
