@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,20 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return UnexpectedArgument(cmd, args[0])
 	}
 	return nil
+}
+
+// One accepts one argument. For a missing one the error is missing, and how the rest of a command line
+// that has it.
+func One(missing, how string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return hint.With(errors.New(missing), "%s %s", cmd.CommandPath(), how)
+		case len(args) > 1:
+			return UnexpectedArgument(cmd, args[1])
+		}
+		return nil
+	}
 }
 
 // UnexpectedArgument is the error for an argument that a verb does not take.

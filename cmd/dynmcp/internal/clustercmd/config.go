@@ -13,7 +13,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
@@ -45,7 +44,7 @@ and .env files are those of each replica: what is not set here is only a warning
 With --base the push is refused where a colleague has pushed since that version.`,
 	Example: `  dynmcp cluster push mcp.json
   dynmcp cluster push mcp.json --base 5`,
-	Args: oneArgument("a config file", "dynmcp cluster push mcp.json"),
+	Args: cli.One("no config file given", "mcp.json"),
 	New: func(cmd *cobra.Command) cli.Run {
 		var cluster replica.ClusterFlags
 		var from conf.Flags
@@ -154,17 +153,4 @@ pushed it, is on stderr.`,
 			})
 		}
 	},
-}
-
-// oneArgument accepts one argument; how is a hint for a missing one.
-func oneArgument(what, how string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return hint.With(fmt.Errorf("%s: %s is missing", cmd.CommandPath(), what), "%s", how)
-		case len(args) > 1:
-			return cli.UnexpectedArgument(cmd, args[1])
-		}
-		return nil
-	}
 }

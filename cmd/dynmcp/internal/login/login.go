@@ -4,7 +4,6 @@ package login
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -105,15 +104,7 @@ server's authorization server offers that.`,
 	},
 }
 
-func oneServer(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return hint.With(errors.New("no server name given"), "%s NAME; dynmcp ls lists the servers", cmd.CommandPath())
-	case len(args) > 1:
-		return cli.UnexpectedArgument(cmd, args[1])
-	}
-	return nil
-}
+var oneServer = cli.One("no server name given", "NAME; dynmcp ls lists the servers")
 
 // loginServer returns a server of the config that a person can log in to.
 func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server, error) {
