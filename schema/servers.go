@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -156,7 +157,7 @@ func (r *reading) limits(path string, n *syntax.Node, p *Server) {
 // transportOf returns the transport that an entry has or implies, "" if there is
 // none or it does not exist.
 func transportOf(n *syntax.Node) string {
-	if t := n.Get("transport"); t != nil && groupOf(t.Scalar) != "" {
+	if t := n.Get("transport"); t != nil && slices.Contains([]string{Stdio, StreamableHTTP, SSE}, t.Scalar) {
 		return t.Scalar
 	}
 	switch {
@@ -164,17 +165,6 @@ func transportOf(n *syntax.Node) string {
 		return Stdio
 	case n.Has("url"):
 		return StreamableHTTP
-	default:
-		return ""
-	}
-}
-
-func groupOf(transport string) string {
-	switch transport {
-	case Stdio:
-		return groupStdio
-	case StreamableHTTP, SSE:
-		return groupHTTP
 	default:
 		return ""
 	}
