@@ -14,6 +14,7 @@ type Progress struct {
 	out   *Writer
 	began time.Time
 	stop  chan struct{}
+	end   sync.Once
 	done  sync.WaitGroup
 
 	mu    sync.Mutex // also held while the line is written, so that nothing clears half of it
@@ -103,12 +104,6 @@ func (p *Progress) Say(text string) {
 
 // End removes the line; it may be called more than once.
 func (p *Progress) End() {
-	p.mu.Lock()
-	select {
-	case <-p.stop:
-	default:
-		close(p.stop)
-	}
-	p.mu.Unlock()
+	p.end.Do(func() { close(p.stop) })
 	p.done.Wait()
 }
