@@ -141,10 +141,7 @@ func namesOf(hosts []Host) (names []string) {
 
 // Installable returns the names of the hosts that dynmcp can be put into.
 func Installable() []string {
-	return slices.DeleteFunc(Names(), func(name string) bool {
-		h, _ := Named(name)
-		return !h.IsHost()
-	})
+	return namesOf(slices.DeleteFunc(slices.Clone(all), func(h Host) bool { return !h.IsHost() }))
 }
 
 // Named returns the host of a name.
