@@ -61,7 +61,7 @@ func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
 	}
-	h, err := selfhost.StartWith(ctx, cfg, aggregator.Options{Logger: log, IgnoreBrokenTools: flags.ignoreBroken})
+	h, err := selfhost.StartAs(ctx, cfg, aggregator.Options{Logger: log, IgnoreBrokenTools: flags.ignoreBroken}, selfhost.HostOptions(log))
 	if err != nil {
 		return err
 	}

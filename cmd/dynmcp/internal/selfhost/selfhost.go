@@ -48,15 +48,10 @@ const maxOwnMessage = 1 << 30
 // single-wrap mode the upstream is ready then; in config mode no lazy server has
 // been started. A nil log is silent.
 func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, error) {
-	return StartWith(ctx, cfg, aggregator.Options{Logger: log})
+	return StartAs(ctx, cfg, aggregator.Options{Logger: log}, HostOptions(log))
 }
 
-// StartWith is Start with other options, including the Logger.
-func StartWith(ctx context.Context, cfg *schema.Config, options aggregator.Options) (*Host, error) {
-	return StartAs(ctx, cfg, options, hostOptions(options.Logger))
-}
-
-// StartAs is StartWith for another host.
+// StartAs is Start with other options, including the Logger, and for another host.
 func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.Options) (*Host, error) {
 	if cfg.SingleWrap {
 		if err := checkCommand(cfg.Servers[0]); err != nil {
@@ -83,8 +78,8 @@ func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options
 	return h, nil
 }
 
-// hostOptions returns the options of the host, which logs notifications if there is a log.
-func hostOptions(log *slog.Logger) upstream.Options {
+// HostOptions returns the options of the usual host, which logs notifications if there is a log.
+func HostOptions(log *slog.Logger) upstream.Options {
 	options := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
 	if log != nil {
 		options.Peer = NotifyFunc(func(method string, params json.RawMessage) {
