@@ -157,10 +157,3 @@ func choose(all []Found, pid int, what string, has func(Found) bool) (Found, err
 	}
 	return Found{}, hint.With(fmt.Errorf("no run has %s", what), list)
 }
-
-// chooseServer returns the run that has a server.
-func chooseServer(all []Found, pid int, server string) (Found, error) {
-	return choose(all, pid, fmt.Sprintf("a server %q", server), func(f Found) bool {
-		return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == server })
-	})
-}

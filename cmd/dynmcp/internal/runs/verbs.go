@@ -150,7 +150,9 @@ func steers(act, short, done, long string) cli.Verb {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 			return func(cmd *cobra.Command, args []string) error {
 				return cli.Interruptibly(cmd, func(ctx context.Context) error {
-					run, err := chooseServer(Find(ctx), *pid, args[0])
+					run, err := choose(Find(ctx), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
+						return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
+					})
 					if err != nil {
 						return err
 					}
