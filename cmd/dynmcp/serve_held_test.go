@@ -109,7 +109,7 @@ func TestManyHostsHaveTheMemoryThatTheyNeed(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "good")})))
 	_, _, metrics := web.send("GET", "/metrics", "")
-	found := regexp.MustCompile(`(?m)^go_gc_gomemlimit_bytes (\S+)$`).FindStringSubmatch(metrics)
+	found := regexp.MustCompile(`(?m)^go_memlimit_bytes (\S+)$`).FindStringSubmatch(metrics)
 	if found == nil {
 		t.Fatalf("the metrics do not say the limit of memory:\n%s", metrics)
 	}
