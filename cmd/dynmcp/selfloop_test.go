@@ -92,6 +92,9 @@ func TestGatewayThatIsItsOwnServer(t *testing.T) {
 	address := freeAddress(t)
 	config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"mcp":{"alpha":%s,"self":{"url":"http://%s/mcp"}}}`, mcptest.Raw(fake(t, "alpha").fields), address))
 	run := serveHTTP(t, config, "--http", address)
+	mcptest.Soon(t, "it says so", func() bool {
+		return strings.Contains(run.dynmcp.Stderr(), `the config reaches itself: the server \"self\" of `+filepath.Base(config)+` leads back`)
+	})
 	host := mcptest.NewClient(t, run.url+"/mcp")
 	host.Initialize(handshake, nil)
 	began := time.Now()
@@ -103,7 +106,6 @@ func TestGatewayThatIsItsOwnServer(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("three lists took %v", took)
 	}
-	run.dynmcp.WaitStderr(`the config reaches itself: the server \"self\" of ` + filepath.Base(config) + ` leads back`)
 	began = time.Now()
 	run.dynmcp.Signal(syscall.SIGTERM)
 	run.dynmcp.Wait()
@@ -120,7 +122,7 @@ func TestGatewaysThatAreEachOthersServers(t *testing.T) {
 		config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"mcp":{%q:%s,"other":{"url":"http://%s/mcp"}}}`, name, mcptest.Raw(fake(t, name).fields), at[1-i]))
 		runs = append(runs, serveHTTP(t, config, "--http", at[i]))
 	}
-	mcptest.Eventually(t, "one of them says it", func() bool {
+	mcptest.Soon(t, "one of them says it", func() bool {
 		return strings.Contains(runs[0].dynmcp.Stderr()+runs[1].dynmcp.Stderr(), "the config reaches itself")
 	})
 	for _, run := range runs {
@@ -206,7 +208,8 @@ func TestConfigsThatNameEachOther(t *testing.T) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
-	host.WaitStderr("e: this server is dynmcp with one of more than 4 configs that name each other and is left out")
+	const leftOut = "e: this server is dynmcp with one of more than 4 configs that name each other and is left out"
+	mcptest.Soon(t, "it is said: "+leftOut, func() bool { return strings.Contains(host.Stderr(), leftOut) })
 	close(stop)
 	<-watched
 	// A run and a server of its own for each config, and a guard for each but the first run.

@@ -213,12 +213,16 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 		defer b.Close()
 		defer c.Close()
 		l := take(t, a, "git")
+		leaving := b.Leaving(a.ID())
 		for range 3 {
 			breakRecord(t, m.Connect(), memberKey(a.ID()))
 			time.Sleep(2 * HeartbeatInterval)
 			if isClosed(l.Lost()) || len(b.State().Broken) > 0 {
 				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), b.State().Broken)
 			}
+		}
+		if isClosed(leaving) {
+			t.Error("what a has is looked for elsewhere")
 		}
 		a.stop() // as if it were killed
 		breakRecord(t, m.Connect(), memberKey(a.ID()))

@@ -93,14 +93,16 @@ func TestPauseAfterALockThatIsHeld(t *testing.T) {
 	if _, err := session.renewOnce(short, ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := session.renewOnce(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "the next is due in") {
+	next, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := session.renewOnce(next, ""); err == nil || !strings.Contains(err.Error(), "the next is due in") {
 		t.Errorf("got %v", err)
 	}
 	unlock()
 	session.mu.Lock()
 	session.retryAt = time.Time{} // the pause is over
 	session.mu.Unlock()
-	if _, err := session.renewOnce(t.Context(), ""); err != nil || as.Count("refresh") != 1 {
+	if _, err := session.renewOnce(deadline(t), ""); err != nil || as.Count("refresh") != 1 {
 		t.Errorf("got %v, %d refreshes", err, as.Count("refresh"))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -51,6 +53,35 @@ func TestStatesAreSealed(t *testing.T) {
 	if owner, ok := ours.OwnerOf(state); owner != "b" || !ok {
 		t.Errorf("the offer of a login is of %q, %v", owner, ok)
 	}
+}
+
+// The state of an upstream is good once, and for ten minutes.
+func TestAStateIsGoodForTenMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		states := &States{Keys: seal.Random()}
+		issue := func() State {
+			t.Helper()
+			text, _ := wire.Text(wire.Get(states.SealOwn([]byte(`{"requestState":"its own"}`), State{Principal: "ann", Upstream: "up"}), "requestState"))
+			state, ours := states.Open(text)
+			if !ours {
+				t.Fatalf("got %s", text)
+			}
+			return state
+		}
+		used, unused := issue(), issue()
+		time.Sleep(10*time.Minute - time.Second)
+		if time.Now().Unix() > used.Expires || !states.Take(used) {
+			t.Error("it is not good for ten minutes")
+		}
+		if states.Take(used) {
+			t.Error("it is good twice")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if time.Now().Unix() <= unused.Expires || states.Take(unused) {
+			t.Error("it is good for more than ten minutes")
+		}
+	})
 }
 
 // A digest is that of what is wanted, not of how it is written.

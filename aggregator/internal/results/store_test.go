@@ -121,6 +121,35 @@ func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
 	}
 }
 
+// Of results that are too many bytes together, one of the user with the most goes.
+func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
+	var k Store
+	defer k.Close()
+	add := func(user string, size int64) (handle string) {
+		t.Helper()
+		handle, err := k.Add(user, "", 0, json.RawMessage(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.all[len(k.all)-1].size = size
+		return handle
+	}
+	few := add("few", 10)
+	most := add("most", maxUserBytes)
+	for i := range maxBytes/maxUserBytes - 1 {
+		add(fmt.Sprint("user", i), maxUserBytes-100)
+	}
+	last := add("last", 400)
+	add("few", 0) // finds that it is too much
+	kept := map[string]bool{}
+	for _, r := range k.all {
+		kept[r.handle] = true
+	}
+	if kept[most] || !kept[few] || !kept[last] {
+		t.Errorf("kept are that of who has the most: %t, and those of who has little: %t, %t", kept[most], kept[few], kept[last])
+	}
+}
+
 func TestKeptResultsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k Store
