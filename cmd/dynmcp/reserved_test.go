@@ -97,6 +97,7 @@ func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
 	contains(t, metrics, `dynmcp_upstream_state{state="failed",upstream="leak"} 1`,
 		`dynmcp_calls_total{kind="start_failed",method="tools/call",outcome="not_sent",upstream="leak"}`,
 		`dynmcp_upstream_start_failures_total{upstream="web"}`, `dynmcp_calls_waiting{upstream="web"} 0`)
+	lacks(t, metrics, `dynmcp_upstream_start_failures_total{upstream="leak"} 0`, `dynmcp_upstream_start_failures_total{upstream="web"} 0`)
 }
 
 // On loopback without a token nobody else is served: the user of this machine is told all.

@@ -11,14 +11,12 @@ import (
 // A record is broken if a bit of it was changed on a disk, or if no replica wrote it. doc.go
 // explains why nothing runs twice in spite of that.
 
-func isBroken(l *lease, _ *member) bool { return l.broken }
-
 // repair rewrites the leases of this replica whose records are broken. One member deletes the
 // broken leases without a holder. It reports whether all of that is done.
 func (r *Replica) repair() (done bool) {
 	valid, _ := r.leases.valid(r.clock())
 	first := valid && r.view.first()
-	broken := r.view.selectLeases(isBroken)
+	broken := r.view.selectLeases(func(l *lease, _ *member) bool { return l.broken })
 	return each(r, slices.Collect(maps.Keys(broken)), func(ctx context.Context, key string) bool {
 		h, epoch := r.leases.holder(key)
 		switch {
@@ -46,11 +44,6 @@ func (r *Replica) rewrite(ctx context.Context, h *held, at, epoch uint64) bool {
 // member reports that it has seen the revision, and would have repaired its own. It reads the
 // store, because the view may lack members.
 func (r *Replica) freeBroken(ctx context.Context, revision uint64) (bool, error) {
-	for _, m := range r.view.all() {
-		if m.broken || m.Seen < revision {
-			return false, nil
-		}
-	}
 	list, err := kv.List(ctx, r.bucket, memberPrefix)
 	if err != nil {
 		return false, err

@@ -163,8 +163,6 @@ func (r *Replica) free(ctx context.Context, l lease) (bool, error) {
 		return false, err
 	}
 	m, err := decodeMember(e.Key, e.Value)
-	if err != nil {
-		return false, nil // it will be rewritten, or expires
-	}
-	return m.Epoch > l.Epoch, nil // a smaller one is an answer from before the lease
+	// A broken record is rewritten, or expires. A smaller epoch is an answer from before the lease.
+	return err == nil && m.Epoch > l.Epoch, nil
 }

@@ -186,11 +186,9 @@ func (v *view) overwritten(key string, revision uint64) bool {
 func (v *view) brokenLeases() (seen uint64, broken map[string]uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	broken = map[string]uint64{}
 	for key, l := range v.leases {
 		if l.broken {
-			if broken == nil {
-				broken = map[string]uint64{}
-			}
 			broken[key] = l.Revision
 		}
 	}
