@@ -25,6 +25,9 @@ import (
 // .ci/windows read it here.
 const registryModule = "github.com/modelcontextprotocol/registry@v1.8.7"
 
+// started is the environment at the start: tests set HOME, where the go command has its modules.
+var started = os.Environ()
+
 // RegistryDocs returns docs/reference of the registry's module: api/openapi.yaml describes the
 // API, and server-json the servers. The go command fetches the module once. Where
 // MCPTEST_PROGRAMS names a directory, the documents are in its registry.
@@ -32,7 +35,9 @@ var RegistryDocs = sync.OnceValues(func() (fs.FS, error) {
 	if dir := os.Getenv("MCPTEST_PROGRAMS"); dir != "" {
 		return os.DirFS(filepath.Join(dir, "registry")), nil
 	}
-	out, err := exec.Command("go", "mod", "download", "-json", registryModule).Output()
+	download := exec.Command("go", "mod", "download", "-json", registryModule)
+	download.Env = started
+	out, err := download.Output()
 	var module struct{ Dir, Error string }
 	if json.Unmarshal(out, &module) != nil || module.Dir == "" {
 		return nil, fmt.Errorf("the documents of registries come with the module %s: %w", registryModule, errors.Join(err, errors.New(module.Error)))
