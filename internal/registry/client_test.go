@@ -190,7 +190,7 @@ func TestHostileRegistries(t *testing.T) {
 		}, "a byte 0"},
 		"many packages": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`))
-		}, "more than 64 packages"},
+		}, "a list of more than 64"},
 		"silence": {func(_ http.ResponseWriter, req *http.Request) { end(); <-req.Context().Done() }, "context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {

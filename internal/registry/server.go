@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -92,7 +91,7 @@ type KeyValue struct {
 // Limits of what one server may have.
 const (
 	maxServerBytes = 1 << 20
-	maxParts       = 64  // packages, arguments, variables of one kind
+	maxParts       = 64  // of a list or an object
 	maxText        = 8e3 // bytes of a text
 )
 
@@ -137,6 +136,14 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	if s == nil {
 		return nil, errors.New("it has no server")
 	}
+	var whole struct{ Server map[string]any }
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, err
+	}
+	delete(whole.Server, "_meta") // is not read
+	if err := bounded(whole.Server); err != nil {
+		return nil, err
+	}
 	s.Status = official.Status
 	if s.Status != Deprecated && s.Status != Deleted {
 		s.Status = Active
@@ -152,72 +159,39 @@ func (s *Server) check() error {
 		return errors.New("its name is not NAMESPACE/SERVER")
 	case !serverVersion().MatchString(s.Version):
 		return errors.New("its version is malformed")
-	case len(s.Packages) > maxParts || len(s.Remotes) > maxParts:
-		return fmt.Errorf("it has more than %d packages or remotes", maxParts)
 	}
 	s.Title, s.Description = line(s.Title, 100), line(s.Description, 500)
-	var errs []error
-	for _, p := range s.Packages {
-		errs = append(errs, p.check())
-	}
-	for _, r := range s.Remotes {
-		errs = append(errs, r.check())
-	}
-	return errors.Join(errs...)
-}
-
-func (p Package) check() error {
-	if len(p.RuntimeArguments) > maxParts || len(p.PackageArguments) > maxParts {
-		return fmt.Errorf("a package has more than %d arguments", maxParts)
-	}
-	for _, a := range slices.Concat(p.RuntimeArguments, p.PackageArguments) {
-		if err := a.check(a.Name, a.ValueHint); err != nil {
-			return err
-		}
-	}
-	return errors.Join(checkPairs(p.EnvironmentVariables), p.Transport.check(), short(p.Identifier, p.Version, p.RuntimeHint, p.RegistryBaseURL))
-}
-
-func (t Transport) check() error {
-	inputs := Template{Variables: t.Variables}
-	return errors.Join(checkPairs(t.Headers), inputs.check(t.URL))
-}
-
-func checkPairs(all []KeyValue) error {
-	if len(all) > maxParts {
-		return fmt.Errorf("it has more than %d headers or variables", maxParts)
-	}
-	for _, v := range all {
-		if err := v.check(v.Name); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-func (t Template) check(texts ...string) error {
-	if len(t.Variables) > maxParts || len(t.Choices) > maxParts {
-		return fmt.Errorf("it has more than %d variables or choices", maxParts)
-	}
-	texts = append(append(texts, t.Value, t.Default, t.Description, t.Placeholder), t.Choices...)
-	for name, v := range t.Variables {
-		if len(v.Choices) > maxParts {
-			return fmt.Errorf("it has more than %d choices", maxParts)
+// bounded refuses a JSON value with too many parts, or with a text that is long or has what no
+// word of a command, header or variable may have.
+func bounded(value any) error {
+	switch value := value.(type) {
+	case string:
+		if len(value) > maxText {
+			return fmt.Errorf("it has a text of %d bytes", len(value))
 		}
-		texts = append(append(texts, name, v.Value, v.Default, v.Description, v.Placeholder), v.Choices...)
-	}
-	return short(texts...)
-}
-
-// short refuses texts that are long, or that have what no word of a command, header or
-// variable may have.
-func short(texts ...string) error {
-	for _, text := range texts {
-		if len(text) > maxText {
-			return fmt.Errorf("it has a text of %d bytes", len(text))
-		}
-		if strings.ContainsRune(text, 0) {
+		if strings.ContainsRune(value, 0) {
 			return errors.New("it has a text with a byte 0")
+		}
+	case []any:
+		if len(value) > maxParts {
+			return fmt.Errorf("it has a list of more than %d", maxParts)
+		}
+		for _, item := range value {
+			if err := bounded(item); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		if len(value) > maxParts {
+			return fmt.Errorf("it has an object with more than %d members", maxParts)
+		}
+		for name, member := range value {
+			if err := errors.Join(bounded(name), bounded(member)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
