@@ -23,16 +23,7 @@ func NewestTag(ctx context.Context, ref string) (pinned, newest string, err erro
 	if !ok || strings.Contains(ref, "@") || !anyDigit().MatchString(pinned) {
 		return "", "", nil
 	}
-	host, path := "registry-1.docker.io", ref[:strings.LastIndexByte(ref, '/')+1]+name
-	switch {
-	case named(path):
-		host, path, _ = strings.Cut(path, "/")
-		if strings.HasSuffix(host, "docker.io") {
-			host = "registry-1.docker.io"
-		}
-	case !strings.Contains(path, "/"):
-		path = "library/" + path
-	}
+	host, path := imageAt(ref[:strings.LastIndexByte(ref, '/')+1] + name)
 	r := imageRegistry{base: &url.URL{Scheme: "https", Host: host}}
 	if name := r.base.Hostname(); name == "localhost" || name == "127.0.0.1" {
 		r.base.Scheme = "http" // as docker does it
@@ -49,6 +40,21 @@ func NewestTag(ctx context.Context, ref string) (pinned, newest string, err erro
 		}
 	}
 	return pinned, newest, nil
+}
+
+// imageAt returns the registry of an image, and its path there.
+func imageAt(image string) (host, path string) {
+	const hub = "registry-1.docker.io"
+	if !strings.Contains(image, "/") {
+		return hub, "library/" + image
+	}
+	if !named(image) {
+		return hub, image
+	}
+	if host, path, _ = strings.Cut(image, "/"); strings.HasSuffix(host, "docker.io") {
+		host = hub
+	}
+	return host, path
 }
 
 var (

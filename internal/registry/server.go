@@ -136,12 +136,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	if s == nil {
 		return nil, errors.New("it has no server")
 	}
-	var whole struct{ Server map[string]any }
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return nil, err
-	}
-	delete(whole.Server, "_meta") // is not read
-	if err := bounded(whole.Server); err != nil {
+	if err := boundedServer(raw); err != nil {
 		return nil, err
 	}
 	s.Status = official.Status
@@ -164,17 +159,22 @@ func (s *Server) check() error {
 	return nil
 }
 
+// boundedServer refuses an answer whose server has too much, but for what is not read of it.
+func boundedServer(raw json.RawMessage) error {
+	var answer struct{ Server map[string]any }
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return err
+	}
+	delete(answer.Server, "_meta")
+	return bounded(answer.Server)
+}
+
 // bounded refuses a JSON value with too many parts, or with a text that is long or has what no
 // word of a command, header or variable may have.
 func bounded(value any) error {
 	switch value := value.(type) {
 	case string:
-		if len(value) > maxText {
-			return fmt.Errorf("it has a text of %d bytes", len(value))
-		}
-		if strings.ContainsRune(value, 0) {
-			return errors.New("it has a text with a byte 0")
-		}
+		return short(value)
 	case []any:
 		if len(value) > maxParts {
 			return fmt.Errorf("it has a list of more than %d", maxParts)
@@ -189,10 +189,20 @@ func bounded(value any) error {
 			return fmt.Errorf("it has an object with more than %d members", maxParts)
 		}
 		for name, member := range value {
-			if err := errors.Join(bounded(name), bounded(member)); err != nil {
+			if err := errors.Join(short(name), bounded(member)); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+func short(text string) error {
+	switch {
+	case len(text) > maxText:
+		return fmt.Errorf("it has a text of %d bytes", len(text))
+	case strings.ContainsRune(text, 0):
+		return errors.New("it has a text with a byte 0")
 	}
 	return nil
 }

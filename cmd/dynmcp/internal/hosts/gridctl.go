@@ -28,7 +28,16 @@ func gridctl(r *rewriting) {
 	if transport == "sse" && r.members["url"] != nil {
 		r.members["type"] = transport
 	}
-	switch auth := r.object("auth"); auth["type"] {
+	r.authorize(r.object("auth"))
+	if r.members["pin_schemas"] == false {
+		r.note(`its pin_schemas is not taken over; "pins": "off" is the same`)
+	}
+	r.drop("name", "image", "ssh", "source", "openapi", "port", "pin_schemas", "ready_timeout", "ping_timeout", "network", "build_args")
+}
+
+// authorize takes over how an entry of gridctl logs in.
+func (r *rewriting) authorize(auth map[string]any) {
+	switch auth["type"] {
 	case "bearer":
 		r.header("Authorization", fmt.Sprint("Bearer ", auth["token"]))
 	case "header":
@@ -36,10 +45,6 @@ func gridctl(r *rewriting) {
 	case "oauth":
 		r.login(auth, "client_id", "client_secret", "scopes")
 	}
-	if r.members["pin_schemas"] == false {
-		r.note(`its pin_schemas is not taken over; "pins": "off" is the same`)
-	}
-	r.drop("name", "image", "ssh", "source", "openapi", "port", "pin_schemas", "ready_timeout", "ping_timeout", "network", "build_args")
 }
 
 // pypi makes the command of a package of PyPI, which is built into a container there.
