@@ -67,12 +67,15 @@ func (q Question) format(answer string) (string, error) {
 // A MissingError names the questions that need an answer.
 type MissingError struct{ Questions []Question }
 
-func (e *MissingError) Error() string {
+func (e *MissingError) Error() string { return "it needs " + Names(e.Questions) }
+
+// Names lists the names of questions.
+func Names(questions []Question) string {
 	var names []string
-	for _, q := range e.Questions {
+	for _, q := range questions {
 		names = append(names, q.Name)
 	}
-	return "it needs " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // A piece is a part of a text: a registry's, which means itself, or an answer, in which a

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	if err != nil {
 		return s, nil, hint.With(err, "dynmcp search WORDS finds names; they look like io.github.user/server")
 	}
-	a.As = cmp.Or(a.As, entryName(name))
+	a.As = cmp.Or(a.As, schema.ServerName(path.Base(name)))
 	file, err := a.check()
 	if err != nil {
 		return s, nil, err
@@ -165,12 +166,6 @@ func (a *Adding) check() (*editfile.File, error) {
 
 var validName = lazyregexp.New(schema.NamePattern)
 
-// entryName makes the name of an entry of the name of a server in a registry.
-func entryName(name string) string {
-	_, own, _ := strings.Cut(name, "/")
-	return schema.ServerName(own)
-}
-
 // find asks the registries one after the other for a server.
 func find(ctx context.Context, errOut *terminal.Writer, address, name, version string) (*registry.Server, error) {
 	all, err := clients(address)
@@ -191,8 +186,7 @@ func find(ctx context.Context, errOut *terminal.Writer, address, name, version s
 	}
 	err = fmt.Errorf("%s: %w", strings.TrimSuffix(name+"@"+version, "@"), errors.Join(errs...))
 	if errors.Is(err, registry.ErrNotFound) {
-		_, own, _ := strings.Cut(name, "/")
-		return nil, hint.With(err, "dynmcp search %s", shellescape.Quote(own))
+		return nil, hint.With(err, "dynmcp search %s", shellescape.Quote(path.Base(name)))
 	}
 	return nil, err
 }
@@ -282,7 +276,7 @@ func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Ans
 }
 
 func notAsked(name string, questions []registry.Question) error {
-	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(namesOf(questions), "nothing"))
+	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(registry.Names(questions), "nothing"))
 }
 
 // named returns the question of that name, or nil.
@@ -293,14 +287,6 @@ func named(questions []registry.Question, name string) *registry.Question {
 		}
 	}
 	return nil
-}
-
-func namesOf(questions []registry.Question) string {
-	var names []string
-	for _, q := range questions {
-		names = append(names, q.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // missing says how to answer what was not.
