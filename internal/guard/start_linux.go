@@ -48,14 +48,13 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		return nil, MarkResources(err)
 	}
 	defer theirEvents.Close()
+	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		orders.Close()
-		events.Close()
+		t.close()
 		return nil, MarkResources(err)
 	}
 	defer null.Close()
-	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
 	name := child.Name
 	files := []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents}
 	if fence != nil {
@@ -68,8 +67,7 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	if walls != nil && walls.Filter != nil {
 		var theirFilter *os.File
 		if theirFilter, filter, err = os.Pipe(); err != nil {
-			orders.Close()
-			events.Close()
+			t.close()
 			return nil, MarkResources(err)
 		}
 		defer theirFilter.Close()

@@ -99,7 +99,12 @@ func readFile(name string) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer syscall.Close(fd)
+	return readAll(fd)
+}
+
+// readAll reads a file to its end and closes it.
+func readAll(fd int) (text []byte, err error) {
+	defer func() { _ = syscall.Close(fd) }()
 	for {
 		if len(text) == cap(text) {
 			text = append(make([]byte, 0, 2*cap(text)+4096), text...)

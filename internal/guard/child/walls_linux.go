@@ -194,16 +194,3 @@ func closeAllOnExec() error {
 	}
 	return err
 }
-
-// readAll reads a file to its end and closes it.
-func readAll(fd int) (text []byte, err error) {
-	defer func() { _ = syscall.Close(fd) }()
-	buffer := make([]byte, 4096)
-	for {
-		n, err := again(func() (int, error) { return syscall.Read(fd, buffer) })
-		if n <= 0 || err != nil {
-			return text, err
-		}
-		text = append(text, buffer[:n]...)
-	}
-}
