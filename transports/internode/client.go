@@ -156,8 +156,11 @@ type clientStream struct {
 }
 
 // Read implements io.Reader.
-func (s *clientStream) Read(p []byte) (int, error) {
-	n, err := s.in.Read(p)
+func (s *clientStream) Read(p []byte) (int, error) { return readPeer(s.in, p) }
+
+// readPeer reads what another replica sends. An error other than io.EOF is ErrLost.
+func readPeer(r io.Reader, p []byte) (int, error) {
+	n, err := r.Read(p)
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
 	}

@@ -191,13 +191,7 @@ type serverStream struct {
 }
 
 // Read implements io.Reader.
-func (s *serverStream) Read(p []byte) (int, error) {
-	n, err := s.body.Read(p)
-	if err != nil && err != io.EOF {
-		err = fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	return n, err
-}
+func (s *serverStream) Read(p []byte) (int, error) { return readPeer(s.body, p) }
 
 // Write implements io.Writer. It returns when the data was sent.
 func (s *serverStream) Write(p []byte) (int, error) {

@@ -241,10 +241,13 @@ func (l *childLink) close() {
 	<-l.gone
 }
 
-func waitAtMost(what <-chan struct{}, atMost time.Duration) {
+// waitAtMost waits until what is closed, and reports false if that takes longer than atMost.
+func waitAtMost(what <-chan struct{}, atMost time.Duration) bool {
 	select {
 	case <-what:
+		return true
 	case <-time.After(atMost):
+		return false
 	}
 }
 

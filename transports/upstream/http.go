@@ -222,7 +222,7 @@ func (l *httpLink) do(ctx context.Context, method, address string, body []byte, 
 		return resp, err
 	}
 	l.conn.log.Debug("no connection, one more try", "err", err)
-	if !sleep(ctx, redialPause) {
+	if waitAtMost(ctx.Done(), redialPause) {
 		return nil, err
 	}
 	return l.try(ctx, method, address, body, call)

@@ -158,13 +158,3 @@ func (x *exchange) readFailure(err error) error {
 	}
 	return x.link.conn.newFailure(transports.CodeExited, transports.Unknown, fmt.Errorf("reading the answer: %w", err))
 }
-
-// sleep waits for d; it reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -87,7 +87,7 @@ func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
 		s.pause = first
 	}
 	s.useful = false
-	return sleep(ctx, max(s.pause, min(s.retry, reopenMost)))
+	return !waitAtMost(ctx.Done(), max(s.pause, min(s.retry, reopenMost)))
 }
 
 // read handles the messages of one response. own is the call that it belongs to, if any;
