@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,14 +145,7 @@ func (s *Set) All() []*Upstream {
 func (s *Set) Everything() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.owned) == 0 {
-		return s.order
-	}
-	all := append([]*Upstream{}, s.order...)
-	for _, u := range s.owned {
-		all = append(all, u)
-	}
-	return all
+	return slices.AppendSeq(slices.Clone(s.order), maps.Values(s.owned))
 }
 
 // Close closes all connections and returns when nothing of the set is left:
