@@ -96,8 +96,7 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	if err != nil {
-		c.err = err
+	if c.err = err; err != nil {
 		return nil, err
 	}
 	return resp, nil
