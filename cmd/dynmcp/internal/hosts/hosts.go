@@ -9,11 +9,14 @@ package hosts
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
@@ -152,6 +155,21 @@ func Named(name string) (Host, bool) {
 		}
 	}
 	return Host{}, false
+}
+
+// TwoLines lists names of hosts in two lines.
+func TwoLines(names []string) string {
+	half := (len(names) + 1) / 2
+	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
+}
+
+// Among returns the host that a user named, one of those.
+func Among(name string, among []string) (Host, error) {
+	h, _ := Named(name)
+	if !slices.Contains(among, name) {
+		return h, hint.With(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
+	}
+	return h, nil
 }
 
 // UserFile returns where the host keeps the servers of a user: the first of its
