@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -149,17 +150,8 @@ var (
 // ${workspaceFolder} and the like as the host would, if the working directory were its
 // project. note is called for each difference from the host.
 func ourReferences(text string, bare bool, note func(string)) string {
-	text = envReference().ReplaceAllStringFunc(text, func(reference string) string {
-		if strings.HasPrefix(reference, "$$") { // not one, by our rules
-			return reference
-		}
-		return "${" + envReference().FindStringSubmatch(reference)[1] + "}"
-	})
-	text = inputReference().ReplaceAllStringFunc(text, func(reference string) string {
-		if strings.HasPrefix(reference, "$$") {
-			return reference
-		}
-		id := inputReference().FindStringSubmatch(reference)[1]
+	text = replaceReferences(envReference(), text, func(name string) string { return "${" + name + "}" })
+	text = replaceReferences(inputReference(), text, func(id string) string {
 		name := VariableName(id)
 		note(fmt.Sprintf("the host asks for %s; dynmcp takes it from the variable %s", id, name))
 		return "${" + name + "}"
@@ -170,26 +162,34 @@ func ourReferences(text string, bare bool, note func(string)) string {
 	if bare {
 		text = bareReference().ReplaceAllString(text, "$${$1}")
 	}
-	return pathReference().ReplaceAllStringFunc(text, func(reference string) string {
-		if strings.HasPrefix(reference, "$$") {
-			return reference
-		}
-		path := hostPath(reference)
-		note(fmt.Sprintf("%s is only known to the host; here it is %s", reference, path))
+	return replaceReferences(pathReference(), text, func(name string) string {
+		path := hostPath(name)
+		note(fmt.Sprintf("${%s} is only known to the host; here it is %s", name, path))
 		return path
 	})
 }
 
-// hostPath returns the replacement of VS Code and Cursor for a reference.
-func hostPath(reference string) string {
+// replaceReferences replaces the references that a pattern matches by what is in them. Those with
+// $$ are none, by our rules.
+func replaceReferences(pattern *regexp.Regexp, text string, with func(name string) string) string {
+	return pattern.ReplaceAllStringFunc(text, func(reference string) string {
+		if strings.HasPrefix(reference, "$$") {
+			return reference
+		}
+		return with(pattern.FindStringSubmatch(reference)[1])
+	})
+}
+
+// hostPath returns the replacement of VS Code and Cursor for a name in a reference.
+func hostPath(name string) string {
 	dir, _ := os.Getwd()
-	switch reference {
-	case "${userHome}":
+	switch name {
+	case "userHome":
 		home, _ := os.UserHomeDir()
 		return home
-	case "${workspaceFolder}":
+	case "workspaceFolder":
 		return dir
-	case "${workspaceFolderBasename}":
+	case "workspaceFolderBasename":
 		return filepath.Base(dir)
 	default:
 		return string(filepath.Separator)
