@@ -39,7 +39,7 @@ func New(cfg *schema.Config, log *slog.Logger) (*Recorder, error) {
 }
 
 // Follow records as another config asks for. An error leaves it as it was.
-func (r *Recorder) Follow(cfg *schema.Config) error {
+func (r *Recorder) Follow(cfg *schema.Config) (err error) {
 	var next *activity.Log
 	var a schema.Activity
 	var dir string
@@ -58,7 +58,6 @@ func (r *Recorder) Follow(cfg *schema.Config) error {
 		return nil
 	}
 	if cfg.Activity != nil {
-		var err error
 		next, err = activity.Open(activity.Options{
 			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
 			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: redacted},
