@@ -80,7 +80,7 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := entryNode(s)
+	value := structNode(reflect.ValueOf(s))
 	path := []string{ServerLists[0], s.Name}
 	if i := slices.IndexFunc(ServerLists, root.Has); i >= 0 {
 		path[0] = ServerLists[i]
@@ -148,7 +148,7 @@ func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 // Check returns the first error that a config file with this server in it would
 // have, or nil. Strings that refer to variables are not checked.
 func (s Server) Check() error {
-	n := entryNode(s)
+	n := structNode(reflect.ValueOf(s))
 	markReferences(n)
 	r := &reading{report: report{src: &syntax.Source{}}, positions: map[string]syntax.Pos{}, template: Single("", nil).Defaults}
 	r.entry("", syntax.Member{Key: s.Name, Value: n}, false)

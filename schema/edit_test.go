@@ -117,7 +117,7 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%v in %s", failure, out)
 		}
 		got := root.Get("mcp").Get("new")
-		if want := entryNode(s); !bytes.Equal(got.Compact(), want.Compact()) {
+		if want := structNode(reflect.ValueOf(s)); !bytes.Equal(got.Compact(), want.Compact()) {
 			t.Errorf("got %s, want %s", got.Compact(), want.Compact())
 		}
 		if back, err := RemoveServer(name, out, "new"); err != nil || string(back) != text {

@@ -11,10 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// entryNode returns a server in the form of a file: its non-zero fields, in the order of the
+// structNode returns a struct in the form of a file: its non-zero fields, in the order of the
 // type.
-func entryNode(s Server) *syntax.Node { return structNode(reflect.ValueOf(s)) }
-
 func structNode(v reflect.Value) *syntax.Node {
 	n := &syntax.Node{Kind: syntax.Object}
 	for _, f := range fieldsOf(v.Type()) {
