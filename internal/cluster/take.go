@@ -72,13 +72,12 @@ func (r *Replica) look(key, name string, began time.Duration) (l *Lease, a, othe
 	s := r.leases
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	valid := s.validLocked(at)
 	switch h := s.held[key]; {
 	case s.closed:
 		return nil, nil, nil, ErrClosed
 	case s.draining:
 		return nil, nil, nil, ErrDraining
-	case h != nil && valid:
+	case h != nil && s.validLocked(at):
 		h.shares++
 		return &Lease{held: h}, nil, nil, nil
 	case s.taking[key] != nil:
@@ -87,7 +86,7 @@ func (r *Replica) look(key, name string, began time.Duration) (l *Lease, a, othe
 		return nil, nil, nil, &HeldError{owner.Member}
 	case degraded && at >= began+Reconnect:
 		return nil, nil, nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
-	case degraded, !valid, elsewhere:
+	case degraded, !s.validLocked(at), elsewhere:
 		return nil, nil, nil, nil
 	}
 	a = &attempt{key: key, name: name, epoch: s.epoch, before: seen, done: make(chan struct{})}
