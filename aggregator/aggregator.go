@@ -243,8 +243,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.openSession("")
-	s.Local, s.MayLogIn, s.Lasts, s.Shares = true, true, true, shares
+	s := a.openSession(Identity{Local: true, MayLogIn: true, Persistent: true, Shared: shares})
 	defer s.end()
 	conversation := s.converse(edge)
 	if a.config().SingleWrap || a.opts.Strict {
@@ -254,25 +253,18 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	return cmp.Or(a.Err(), err)
 }
 
-// A Guest is a host that Open begins the session of.
-type Guest struct {
-	User     string // who is told apart from others by this name
-	Holder   string // for whom its bytes are held
-	Server   string // the only one that is served, as it is by itself, or ProfilePrefix and a profile; "" is all
-	Tree     bool   // the API that the tree has over HTTP is served: meta_tree, meta_desc and meta_call, whatever the config exposes
-	Lasts    bool   // the session is not for one request alone
-	MayLogIn bool   // the user is who runs dynmcp, on this machine
-	Local    bool   // nobody but the user of this machine reads what the host is told
-}
+// An Identity says who the host of a session is, and what it is served. Its Server may also be
+// ProfilePrefix and the name of a profile.
+type Identity = sessions.Identity
 
 // Open begins the session of a host that edge reaches, one of many. end ends it, as
 // Session.End does. It is for edges that many hosts share; the others call Serve.
-func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
-	s := a.openSession(g.User)
-	s.Shares, s.Holder, s.Only, s.Tree, s.Lasts, s.MayLogIn, s.Local = true, g.Holder, g.Server, g.Tree, g.Lasts, g.MayLogIn, g.Local
-	if in, ok := strings.CutPrefix(g.Server, ProfilePrefix); ok {
-		s.Only, s.In = "", in
+func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Session, end func(context.Context)) {
+	id.Shared = true
+	if name, ok := strings.CutPrefix(id.Server, ProfilePrefix); ok {
+		id.Server, id.ProfileName = "", name
 	}
+	s := a.openSession(id)
 	conversation = s.converse(edge)
 	return conversation, func(ctx context.Context) {
 		defer s.end()

@@ -89,8 +89,8 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	if err != nil {
 		return nil, err
 	}
-	s := a.openSession(user)
-	s.Host, s.Local = nobody{}, true
+	s := a.openSession(Identity{User: user, Local: true})
+	s.Host = nobody{}
 	s.declare(json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 

@@ -28,7 +28,7 @@ func TestEndOfASessionEndsItsLogin(t *testing.T) {
 		}})
 		defer agg.Close()
 		s, peer := join(agg, "")
-		s.Lasts = true
+		s.Persistent = true
 		r := &host.Request{Method: "tools/call", Era: transports.Handshake}
 		if o, err := agg.offers.For(s.LoginOwner(), r, agg.config().Servers[0], "log in", peer); o == nil || err != nil {
 			t.Fatalf("got the offer %v, %v", o, err)
@@ -55,8 +55,8 @@ func (allowing) Request(context.Context, string, json.RawMessage) func() (json.R
 func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, _ := join(agg, "")
-	s.Lasts = true
-	q := &permit.Question{Of: s.LoginOwner(), Lasts: true, Server: "up", Tool: "pay", Rules: &policy.Rules{}, Arguments: json.RawMessage(`{}`)}
+	s.Persistent = true
+	q := &permit.Question{Of: s.LoginOwner(), Persistent: true, Server: "up", Tool: "pay", Rules: &policy.Rules{}, Arguments: json.RawMessage(`{}`)}
 	if err := q.Prepare(); err != nil {
 		t.Fatal(err)
 	}

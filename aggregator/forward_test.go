@@ -31,9 +31,9 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.openSession("")
+	session := agg.openSession(Identity{})
 	session.Join(&mine)
-	agg.openSession("").Join(&other)
+	agg.openSession(Identity{}).Join(&other)
 	p := agg.fleet.Of(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *forward.Call {
 		request := &host.Request{Method: "tools/call", Params: json.RawMessage(params), Meta: wire.Get([]byte(params), "_meta"), Peer: &mine, Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}

@@ -181,7 +181,7 @@ func (s session) broadcast(method string, params json.RawMessage, what string) {
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
-		if method == "notifications/roots/list_changed" && s.Shares && s.agg.fleet.Of(u).Record.Entry.AsksRoots.Load() && !fleet.Isolated(&u.Server) {
+		if method == "notifications/roots/list_changed" && s.Shared && s.agg.fleet.Of(u).Record.Entry.AsksRoots.Load() && !fleet.Isolated(&u.Server) {
 			continue // the next call goes to what there is for the new ones
 		}
 		if err := conn.Notify(method, params); err != nil {

@@ -41,7 +41,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{`,"expose":["auto"],"startup_wait":"3s"`, "claude-code", 3 * time.Second},
 	} {
 		agg := withConfig(t, tt.config)
-		old, modern := agg.openSession(""), agg.openSession("")
+		old, modern := agg.openSession(Identity{}), agg.openSession(Identity{})
 		old.Introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
 		request{modern, &host.Request{Meta: meta, Era: transports.Stateless}}.learn()
@@ -88,7 +88,7 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	claude := of(&sessions.Session{})
 	claude.Introduce(wire.Quote("claude-code"))
 	for range 2 {
-		if got := []string{first(of(&sessions.Session{Tree: true})), first(of(&sessions.Session{})), first(claude), first(of(&sessions.Session{Only: "a"}))}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
+		if got := []string{first(of(&sessions.Session{Identity: Identity{TreeOnly: true}})), first(of(&sessions.Session{})), first(claude), first(of(&sessions.Session{Identity: Identity{Server: "a"}}))}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 func TestSplitListsAreRenderedOnce(t *testing.T) {
 	agg := withConfig(t, `,"use_tool":"auto"`)
 	for client, tool := range map[string]string{"claude-code": "use_tool_readonly", "claude-ai": "use_tool_readonly", "Visual Studio Code": "use_tool_readonly", "codex-mcp-client": "use_tool", "": "use_tool"} {
-		one, two := agg.openSession(""), agg.openSession("")
+		one, two := agg.openSession(Identity{}), agg.openSession(Identity{})
 		one.Introduce(wire.Quote(client))
 		two.Introduce(wire.Quote(client))
 		now := one.Snapshot()
@@ -111,7 +111,7 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", client, name, tool)
 		}
 	}
-	code, desktop := agg.openSession(""), agg.openSession("")
+	code, desktop := agg.openSession(Identity{}), agg.openSession(Identity{})
 	code.Introduce(wire.Quote("visual studio code"))
 	desktop.Introduce(wire.Quote("claude-ai"))
 	if code.Snapshot() != desktop.Snapshot() {
@@ -137,7 +137,7 @@ func TestEveryHostReadsOfEveryServer(t *testing.T) {
 		{`,"catalog":{"stable":"on"}`, "", "use_tool"},
 		{`,"catalog":{"max_chars":0}`, "", "discover_tool"},
 	} {
-		s := withDocument(t, `{`+all+tt.config+`}`).openSession("")
+		s := withDocument(t, `{`+all+tt.config+`}`).openSession(Identity{})
 		s.Introduce(wire.Quote(tt.client))
 		instructions := string((&controlRequest{request: request{session: s}}).introduction())
 		texts, whole := map[string]string{}, instructions

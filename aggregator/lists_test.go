@@ -41,7 +41,7 @@ func newQuiet(t testing.TB, opts Options) *Aggregator {
 // join returns a session after the handshake, and what its host is sent.
 func join(agg *Aggregator, user string) (session, *listener) {
 	host := &listener{}
-	s := agg.openSession(user)
+	s := agg.openSession(Identity{User: user})
 	s.Recipient.Initialize()
 	s.Join(host)
 	return s, host

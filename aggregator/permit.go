@@ -38,7 +38,7 @@ func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 		return false
 	}
 	return c.asked(call, &permit.Question{
-		Of: c.LoginOwner(), Lasts: c.Lasts, Principal: call.Principal,
+		Of: c.LoginOwner(), Persistent: c.Persistent, Principal: call.Principal,
 		Rules: rules, Verdict: v, Server: server, Tool: shown, Arguments: call.Arguments,
 	})
 }
@@ -56,7 +56,7 @@ func (c *toolCall) judged(server, tool, class string) *policy.Call {
 // surfaceName returns how a tool is called.
 func (c *toolCall) surfaceName() string {
 	switch {
-	case c.Tree:
+	case c.TreeOnly:
 		return "api"
 	case c.by != nil:
 		return c.by.Surface

@@ -455,7 +455,7 @@ func TestEraOfTheReplicaThatAsks(t *testing.T) {
 		c.mu.Lock()
 		c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
 		c.mu.Unlock()
-		first := from.openSession("")
+		first := from.openSession(Identity{})
 		first.declare(json.RawMessage(`{}`), transports.Stateless)
 		c.echo(from, "", "up")
 		stateless := func(r *replica) bool {
@@ -500,7 +500,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		t.Fatalf("got %q, %v", text, err)
 	}
 	read := func(user, handle string) string {
-		s := c.replicas[1].openSession(user)
+		s := c.replicas[1].openSession(Identity{User: user})
 		answered := make(chan string, 1)
 		s.Host = nobody{}
 		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.Host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
@@ -570,11 +570,11 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	c := newCluster(t, 2, entry)
 	a, b := c.replicas[0], c.replicas[1]
 	u := a.set.Get("up")
-	alice, bob := a.openSession("alice"), b.openSession("bob")
+	alice, bob := a.openSession(Identity{User: "alice"}), b.openSession(Identity{User: "bob"})
 	a.fleet.Of(u).AddTask(alice.Session, json.RawMessage(`"task/1 \u00e9"`), nil)
 	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
 		_ = b.fleet.Of(b.set.Get("up")).LearnTask(t.Context(), "task/1 é")
-		return b.fleet.HasTask(b.openSession("alice").Session, b.set.Get("up"), "task/1 é")
+		return b.fleet.HasTask(b.openSession(Identity{User: "alice"}).Session, b.set.Get("up"), "task/1 é")
 	})
 	if bob.agg.fleet.HasTask(bob.Session, b.set.Get("up"), "task/1 é") {
 		t.Error("it is another user's as well")
@@ -594,9 +594,9 @@ func TestTaskWhileTheStateIsGone(t *testing.T) {
 	entry, _ := placedFake(t, "up", "")
 	c := newCluster(t, 2, entry)
 	a, b := c.replicas[0], c.replicas[1]
-	<-a.fleet.Of(a.set.Get("up")).AddTask(a.openSession("alice").Session, json.RawMessage(`"1"`), nil)
+	<-a.fleet.Of(a.set.Get("up")).AddTask(a.openSession(Identity{User: "alice"}).Session, json.RawMessage(`"1"`), nil)
 	get := func() error {
-		s := b.openSession("alice")
+		s := b.openSession(Identity{User: "alice"})
 		answered := make(chan error, 1)
 		s.Host = nobody{}
 		request{s, &host.Request{

@@ -19,8 +19,7 @@ import (
 // enter is join for one of many hosts, which is about a server, "" for all.
 func enter(agg *Aggregator, user string, only string) (session, *listener) {
 	sees := &listener{}
-	s := agg.openSession(user)
-	s.Shares, s.Lasts, s.Only = true, true, only
+	s := agg.openSession(Identity{User: user, Shared: true, Persistent: true, Server: only})
 	s.Recipient.Initialize()
 	s.Join(sees)
 	return s, sees

@@ -139,12 +139,10 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 // open returns the session of the link. Unless the server is a user's own, nobody else's
 // session has its principal: what it is told and asked goes by what it has in flight.
 func (l *replicaLink) open(server, user string) session {
-	s := l.agg.openSession("")
-	s.User = user
+	s := l.agg.openSession(Identity{User: user, Server: server, Replica: true, Shared: true, Persistent: true})
 	if l.peer.Upstream.Owner == "" {
 		s.User = "\x00" + s.ID
 	}
-	s.Only, s.Replica, s.Shares, s.Lasts = server, true, true, true
 	s.Recipient.Initialize()
 	s.Declare(json.RawMessage(fleet.AbleToAll), transports.Handshake)
 	return s

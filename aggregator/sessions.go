@@ -23,11 +23,10 @@ type session struct {
 // of returns a session as one of the aggregator.
 func (a *Aggregator) of(s *sessions.Session) session { return session{a.scopes.Of(s), a} }
 
-// openSession returns a new session of a user, which is not known before Join.
-func (a *Aggregator) openSession(user string) session {
-	s := a.of(sessions.Open(a.sessions, user))
-	s.Wrap = a.config().SingleWrap
-	return s
+// openSession returns a new session, which is not known before Join.
+func (a *Aggregator) openSession(id Identity) session {
+	id.SingleWrap = a.config().SingleWrap
+	return a.of(sessions.Open(a.sessions, id))
 }
 
 // declare keeps what a session's host said of itself, in the handshake or with a request.
@@ -73,7 +72,7 @@ func (s session) end() {
 	}
 	s.agg.offers.Drop(s.Session)
 	s.agg.permits.Drop(s.Session)
-	if s.Lasts { // else the request that takes it up has a session of its own
+	if s.Persistent { // else the request that takes it up has a session of its own
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
 		s.agg.scripts.Drop(s.Session, nil, nil)
 	}

@@ -149,7 +149,7 @@ func (c *toolCall) send() {
 
 // asText reports whether failures are text for a model.
 func (c *toolCall) asText() bool {
-	return !c.verbatim() && !c.Tree && !c.by.Program
+	return !c.verbatim() && !c.TreeOnly && !c.by.Program
 }
 
 // refuse answers a call that was not sent.
@@ -194,7 +194,7 @@ func (c *toolCall) rejectInput(t *catalog.Tool) bool {
 		return false
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
-	if c.Tree {
+	if c.TreeOnly {
 		c.r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 	} else {
 		c.r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)

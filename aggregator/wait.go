@@ -77,13 +77,13 @@ func (w wait) isPending() bool {
 // that is not known from an earlier run, nil if none goes on: nobody waits for one that is
 // known. A session that is about one server has waited for that.
 func (w wait) starting() <-chan struct{} {
-	if w.session.Only != "" {
+	if w.session.Server != "" {
 		return nil
 	}
 	view := w.session.Plain()
 	return w.session.agg.fleet.Startup.Pending(func(u *lazy.Upstream) bool {
 		info, known := view.Server(u.Server.Name)
-		return (known || w.session.In == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server)
+		return (known || w.session.ProfileName == "") && !info.Stored && (w.server == "" || u.Server.Name == w.server)
 	})
 }
 
@@ -126,7 +126,7 @@ func (q request) answer(about surface.Question, asText bool) {
 		case err == ctx.Err():
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 		case about.Failed == nil || !about.Failed(err):
-			q.failOrLogIn(nil, err, asText && !q.Tree, func() { q.answer(about, asText) })
+			q.failOrLogIn(nil, err, asText && !q.TreeOnly, func() { q.answer(about, asText) })
 		}
 	})
 }
@@ -173,5 +173,5 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 func (w wait) incomplete() bool {
 	s := w.session
 	complete := s.Plain().Complete()
-	return !complete && (s.Only != "" || w.starting() != nil)
+	return !complete && (s.Server != "" || w.starting() != nil)
 }

@@ -35,7 +35,7 @@ func (p *Peer) noteEra(conn *upstream.Conn) {
 // EraOwner returns the owner of a server's upstream for the era of a session's hosts, "" if all
 // share it.
 func (f *Fleet) EraOwner(s *sessions.Session, u *lazy.Upstream) string {
-	if !s.Shares || s.Replica {
+	if !s.Shared || s.Replica {
 		return ""
 	}
 	entry := f.Of(u).Record.Entry

@@ -70,19 +70,19 @@ func New(opts Options) *Fleet {
 
 // Views returns the catalogue for the scope of a session.
 func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
-	if s.Only != "" {
-		return f.Catalog.Single(s.Only)
+	if s.Server != "" {
+		return f.Catalog.Single(s.Server)
 	}
-	if s.In != "" {
-		return f.Catalog.Profile(s.In)
+	if s.ProfileName != "" {
+		return f.Catalog.Profile(s.ProfileName)
 	}
 	return f.Catalog.Views()
 }
 
 // Single returns the only upstream of a session, nil if there are many.
 func (f *Fleet) Single(s *sessions.Session) *lazy.Upstream {
-	if s.Only != "" {
-		return f.Set.Get(s.Only)
+	if s.Server != "" {
+		return f.Set.Get(s.Server)
 	}
 	return f.Wrapped()
 }
@@ -97,7 +97,7 @@ func (f *Fleet) Wrapped() *lazy.Upstream {
 
 // Includes reports whether a server is in the scope of a session.
 func (f *Fleet) Includes(s *sessions.Session, server string) bool {
-	return (s.Only == "" || s.Only == server) && (s.In == "" || f.InProfile(s.In, server))
+	return (s.Server == "" || s.Server == server) && (s.ProfileName == "" || f.InProfile(s.ProfileName, server))
 }
 
 // Get returns the entry of a server in the scope of a session, nil if there is none.

@@ -39,7 +39,7 @@ func (f *Fleet) owner(s *sessions.Session, u *lazy.Upstream) (owner string, idle
 	switch {
 	case !Isolated(server):
 		return cmp.Or(f.rootsOwner(s, u), f.EraOwner(s, u)), PrincipalIdle
-	case server.Isolation == schema.IsolateSession && s.Lasts:
+	case server.Isolation == schema.IsolateSession && s.Persistent:
 		return sessionOwner + s.ID, 0
 	}
 	return PrincipalOwner + s.User, PrincipalIdle
@@ -60,7 +60,7 @@ func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, erro
 	if err != nil {
 		return nil, notDedicated(u, err)
 	}
-	if s.Lasts && s.Recipient.Ended() { // an upstream created now would stay
+	if s.Persistent && s.Recipient.Ended() { // an upstream created now would stay
 		f.Disown(s)
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}

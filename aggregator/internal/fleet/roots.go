@@ -54,7 +54,7 @@ func (p *Peer) givenRoots(ctx context.Context, method string) func() (json.RawMe
 // rootsOwner returns the owner of a server's upstream for the roots of a session's host, "" if there
 // is none, or the roots are unknown.
 func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
-	if !s.Shares || s.Replica || !f.Of(u).Record.Entry.AsksRoots.Load() {
+	if !s.Shared || s.Replica || !f.Of(u).Record.Entry.AsksRoots.Load() {
 		return ""
 	}
 	owner, _ := s.Roots.Known()
@@ -65,7 +65,7 @@ func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
 // present ones, unless another host has the same.
 func (f *Fleet) DropRoots(s *sessions.Session, left bool) {
 	last := s.Roots.Dropped(left)
-	if last == "" || !s.Lasts {
+	if last == "" || !s.Persistent {
 		return
 	}
 	for _, other := range f.Sessions.All() {

@@ -44,14 +44,14 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 	all := p.Source().Sessions()
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *sessions.Session) bool {
 		d := s.Declaration()
-		return (!s.Shares || s.Lasts && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
+		return (!s.Shared || s.Persistent && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
 	}) { // the next call delivers it
 		q := ask.NewQuestion(method, params)
 		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
 			return func() (json.RawMessage, error) { return q.Wait(ctx) }
 		})
 	}
-	if len(calls) > 0 || len(all) != 1 || all[0].Shares && !all[0].Replica && !p.isPrivate() || ask.Lacks(all[0].Declaration().Capabilities, method, params) != "" {
+	if len(calls) > 0 || len(all) != 1 || all[0].Shared && !all[0].Replica && !p.isPrivate() || ask.Lacks(all[0].Declaration().Capabilities, method, params) != "" {
 		return ask.Refused("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
 	}
 	return p.askHost(ctx, all[0], all[0].Host, method, params)

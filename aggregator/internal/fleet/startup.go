@@ -95,7 +95,7 @@ func (s *Startup) Left(wait time.Duration) time.Duration {
 // the session's own ones if nothing is known about them.
 func (f *Fleet) Begin(s *sessions.Session) {
 	f.StartEager(true)
-	if s.Begun.Swap(true) {
+	if !s.Begin() {
 		return
 	}
 	for _, u := range f.Set.All() {

@@ -72,7 +72,7 @@ func (p *Peer) notifyHosts(method string, params json.RawMessage, wants func(*ca
 	calls, verbose := p.Calls.All(), p.Source().Verbose()
 	newest := map[*sessions.Session]*call.Flight{} // of a host of the handshake era, which reads it there
 	for _, c := range calls {
-		if c.Session.Shares && c.HostRequest().Era == transports.Handshake {
+		if c.Session.Shared && c.HostRequest().Era == transports.Handshake {
 			newest[c.Session] = c
 		}
 	}

@@ -33,7 +33,7 @@ func (c *Call) redirect(r *host.Request) bool {
 // of its host allow.
 func (c *Call) needsRoots(r *host.Request) bool {
 	u, s := c.Route.Upstream, c.Session
-	if u.Owner != "" || !s.Shares || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
+	if u.Owner != "" || !s.Shared || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
 		return false
 	}
 	capabilities := s.Declaration().Capabilities

@@ -23,14 +23,14 @@ import (
 
 // A Question is about one call.
 type Question struct {
-	Of        any    // owner of the answer: the session, or the user of a request without one
-	Lasts     bool   // Of is a session, for which an answer may be valid
-	Principal string // the user
-	Rules     *policy.Rules
-	Verdict   policy.Verdict
-	Server    string
-	Tool      string // for display
-	Arguments json.RawMessage
+	Of         any    // owner of the answer: the session, or the user of a request without one
+	Persistent bool   // Of is a session, for which an answer may be valid
+	Principal  string // the user
+	Rules      *policy.Rules
+	Verdict    policy.Verdict
+	Server     string
+	Tool       string // for display
+	Arguments  json.RawMessage
 
 	digest [sha256.Size]byte
 	shown  string // the arguments
@@ -105,7 +105,7 @@ func (ps *Permits) keepLocked(q *Question, a answer) error {
 	if !a.yes {
 		return errDeclined
 	}
-	if a.session && q.Lasts {
+	if a.session && q.Persistent {
 		if ps.lasts == nil {
 			ps.lasts = map[any]map[lasting]bool{}
 		}
@@ -205,7 +205,7 @@ const mostShown = 2000
 func (q *Question) elicitation() json.RawMessage {
 	text := fmt.Sprintf("Allow a call of %s? It would run with these arguments:\n%s", display.Cut(display.Fold(q.Tool), 200), q.visible())
 	choices, titles := `["once"]`, `["Once"]`
-	if q.Lasts {
+	if q.Persistent {
 		choices, titles = `["once","session"]`, `["Once","For this session, with any arguments"]`
 	}
 	return fmt.Appendf(nil, `{"message":%s,"requestedSchema":{"type":"object","properties":{"allow":{"type":"string","title":"Allow it","enum":%s,"enumNames":%s,"default":"once"}}}}`,

@@ -12,11 +12,11 @@ import (
 
 // A Waiting is an unanswered question to a host of the handshake era.
 type Waiting struct {
-	ID        string    `json:"id"`
-	Tool      string    `json:"tool"`
-	Arguments string    `json:"arguments"` // for display
-	Since     time.Time `json:"since"`
-	Lasts     bool      `json:"lasts"` // an answer may be valid for the session
+	ID         string    `json:"id"`
+	Tool       string    `json:"tool"`
+	Arguments  string    `json:"arguments"` // for display
+	Since      time.Time `json:"since"`
+	Persistent bool      `json:"lasts"` // an answer may be valid for the session
 }
 
 // A posed is a question that may be answered by somebody other than the host.
@@ -34,7 +34,7 @@ var errElsewhere = errors.New("the question was answered elsewhere")
 // elsewhere.
 func (ps *Permits) pose(ctx context.Context, q *Question) (*posed, context.Context) {
 	ctx, answered := context.WithCancelCause(ctx)
-	w := &posed{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Lasts}, answered, nil}
+	w := &posed{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Persistent}, answered, nil}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.waiting = append(ps.waiting, w)

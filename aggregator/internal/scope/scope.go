@@ -33,8 +33,8 @@ type Env struct {
 func (e *Env) Of(s *sessions.Session) Scope { return Scope{s, e} }
 
 // A Scope is a session together with its scope. A session may be limited to one server
-// (sessions.Session.Only), as if dynmcp wrapped that server alone, with its tools under their own
-// names. Or it is limited to a profile of the config (sessions.Session.In), with the profile's
+// (sessions.Identity.Server), as if dynmcp wrapped that server alone, with its tools under their own
+// names. Or it is limited to a profile of the config (sessions.Identity.ProfileName), with the profile's
 // servers and overrides. The start of a server and the way to call it are as in the config without
 // the profile.
 type Scope struct {
@@ -42,7 +42,7 @@ type Scope struct {
 	env *Env
 }
 
-func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.In) }
+func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.ProfileName) }
 
 // HostProfile returns the profile of the session's host: the one that the config names, or that of
 // the host's reported name, as far as known.
@@ -67,9 +67,9 @@ func (s Scope) StartupWait() time.Duration {
 func (s Scope) Surface() *surface.Surface {
 	set := s.set()
 	switch {
-	case s.Only != "":
+	case s.Server != "":
 		return &exposed.OneServer
-	case s.Tree:
+	case s.TreeOnly:
 		return set.Tree
 	}
 	return set.Surface(s.HostProfile())
@@ -122,7 +122,7 @@ func (s Scope) Instructions() string {
 
 // unloaded returns the catalogue in which no lazy server was loaded in this run.
 func (s Scope) unloaded(split bool) *catalog.Views {
-	return worded(s.env.Catalog.Unloaded(s.In), split)
+	return worded(s.env.Catalog.Unloaded(s.ProfileName), split)
 }
 
 // Offers reports whether a capability is declared to the host.

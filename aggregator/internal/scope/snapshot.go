@@ -12,16 +12,16 @@ import (
 
 // A kind holds everything besides the catalogue that determines a session's list of tools.
 type kind struct {
-	only, in string // see sessions.Session
-	tree     bool
-	searches bool // and that makes a difference
-	split    bool // use_tool
-	longest  int  // name of a tool
+	server, profile string // see sessions.Identity
+	treeOnly        bool
+	searches        bool // and that makes a difference
+	split           bool // use_tool
+	longest         int  // name of a tool
 }
 
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
-	k := kind{only: s.Only, in: s.In, tree: s.Tree, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect}
+	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}
@@ -65,7 +65,7 @@ func (s Scope) Reading(now *notify.Snapshot, settled bool) notify.Reading {
 		switch {
 		case which.Key != "tools" || !s.isStable():
 			return now.Content
-		case s.Lasts:
+		case s.Persistent:
 			return s.Pinned.At(now, settled)
 		}
 		return now.Pinned.At(now, settled)

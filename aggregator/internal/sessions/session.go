@@ -20,30 +20,36 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
+// An Identity says who a host is, and what it is served. It does not change after Session.Join.
+type Identity struct {
+	User        string // its principal: what comes of one user's calls is not for another's sessions. "" is the user of stdio
+	Holder      string // for whom its bytes are held: its user, or its address
+	Server      string // the only one that is served, as it is by itself; "" is all
+	ProfileName string // the profile of the config that is served, "" is the whole config
+	SingleWrap  bool   // the run is about one command
+	TreeOnly    bool   // it sees the tree surface alone, and what fails are errors with codes: no model reads them
+	Persistent  bool   // its session is not for one request alone, which has what its user has
+	Shared      bool   // it is one of many: an upstream's question that belongs to no call is not for it
+	Local       bool   // nobody but the user who runs dynmcp reads what it is told: that is all of a failure
+	MayLogIn    bool   // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
+	Replica     bool   // it is another replica, which has hosts of its own
+}
+
 // A Session is the state of one host, for as long as it is connected.
 type Session struct {
+	Identity
 	ID        string
-	User      string // whose it is: what comes of one user's calls is not for another's sessions. "" is the user of stdio
-	Holder    string // for whom its bytes are held: its user, or its address
-	Wrap      bool   // the run is about one command
-	Only      string // the server that it is about, "" is all of them
-	In        string // the profile whose servers it sees, "" is all of them
-	Lasts     bool   // it is not for one request alone, which has what its user has
-	MayLogIn  bool   // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
-	Local     bool   // its user is who runs dynmcp: he is told all of a failure
-	Tree      bool   // it sees the tree surface alone, and what fails are errors with codes: no model reads them
-	Replica   bool   // its host is another replica, which has hosts of its own
-	Shares    bool   // it is one of many: an upstream's question that belongs to no call is not for it
 	Host      transports.Peer
-	Begun     atomic.Bool // it has made a request
 	Recipient *notify.Recipient[*Session]
 	Pinned    notify.Pinned // the tools that its host is shown, if they stay
-	Shown     Shown         // to its model
+	Shown     Definitions   // to its model
 	Roots     ask.RootSet
 	Raising   struct {
 		sync.Mutex
 		Done <-chan struct{} // closed when upstreams were told the level; nil where they were
 	}
+
+	begun atomic.Bool
 
 	mu        sync.Mutex
 	client    string   // what the host calls itself, "" if it has not said it
@@ -61,8 +67,8 @@ type Declaration struct {
 }
 
 // Open returns a new session, which is not known before Join.
-func Open(all *notify.Registry[*Session], user string) *Session {
-	s := &Session{User: user, progress: map[string]func(params json.RawMessage){}}
+func Open(all *notify.Registry[*Session], id Identity) *Session {
+	s := &Session{Identity: id, progress: map[string]func(params json.RawMessage){}}
 	s.Recipient = all.New(s)
 	s.ID = s.Recipient.ID
 	return s
@@ -72,16 +78,19 @@ func Open(all *notify.Registry[*Session], user string) *Session {
 func (s *Session) Join(peer transports.Peer) {
 	s.Host = peer
 	to := s.Recipient
-	to.Server, to.User, to.Replica, to.Shared = s.Only, s.User, s.Replica, s.Shares
+	to.Server, to.User, to.Replica, to.Shared = s.Server, s.User, s.Replica, s.Shared
 	to.Join(peer)
 }
 
+// Begin reports whether this is the first request of the session.
+func (s *Session) Begin() bool { return !s.begun.Swap(true) }
+
 // IsAlone reports whether the session is about one server, which is shown as it is.
-func (s *Session) IsAlone() bool { return s.Wrap || s.Only != "" }
+func (s *Session) IsAlone() bool { return s.SingleWrap || s.Server != "" }
 
 // LoginOwner returns whom a login is offered to, in ask.Offers.
 func (s *Session) LoginOwner() any {
-	if !s.Lasts {
+	if !s.Persistent {
 		return s.User
 	}
 	return s
@@ -131,7 +140,7 @@ func (s *Session) Profile() *Profile {
 func (s *Session) Info() observe.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := observe.SessionInfo{ID: s.ID, User: s.User, Server: s.Only, Host: s.client, Replica: s.Replica}
+	info := observe.SessionInfo{ID: s.ID, User: s.User, Server: s.Server, Host: s.client, Replica: s.Replica}
 	if s.Replica {
 		info.User, info.Host = strings.TrimPrefix(info.User, "\x00"+s.ID), "another replica of dynmcp"
 	}

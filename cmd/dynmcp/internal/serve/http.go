@@ -207,10 +207,10 @@ func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway
 	// With several users, none of them counts as the user who runs dynmcp.
 	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0
 	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
-		return agg.Open(edge, aggregator.Guest{User: user, Holder: edge.Holder(), Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
+		return agg.Open(edge, aggregator.Identity{User: user, Holder: edge.Holder(), Server: server, Persistent: lasts, MayLogIn: mayLogIn, Local: local})
 	}
 	options.OpenTree = func(edge gateway.Edge, user string) (*host.Session, func(context.Context)) {
-		return agg.Open(edge, aggregator.Guest{User: user, Holder: edge.Holder(), Tree: true, Local: local})
+		return agg.Open(edge, aggregator.Identity{User: user, Holder: edge.Holder(), TreeOnly: true, Local: local})
 	}
 }
 
