@@ -57,7 +57,7 @@ func (q request) learn() {
 // handleTogether is handle for hosts of a gateway, whose requests come on goroutines of
 // their own: what comes at once leaves in one write to the upstream.
 func (s session) handleTogether(r *host.Request) {
-	s.agg.cork.Hold()
+	s.agg.cork.Delay()
 	defer s.agg.cork.Release(nil)
 	s.handle(r)
 	runtime.Gosched()

@@ -18,8 +18,8 @@ type (
 	Observer = observe.Observer
 	// A CallEnd is a call of a host that was for an upstream, and has ended.
 	CallEnd = observe.CallEnd
-	// An OwnEnd is a call that a tool of ours has answered by itself.
-	OwnEnd = observe.OwnEnd
+	// A BuiltinEnd is a call that a tool of ours has answered by itself.
+	BuiltinEnd = observe.BuiltinEnd
 	// A SessionInfo says whose session it is.
 	SessionInfo = observe.SessionInfo
 )
@@ -83,8 +83,8 @@ func (st Status) Upstreams() []UpstreamInfo {
 	a := st.agg
 	view := a.catalog.View()
 	inFlight := map[string]int{}
-	a.fleet.Peers.Range(func(_, value any) bool {
-		p := value.(*fleet.Peer)
+	a.fleet.Endpoints.Range(func(_, value any) bool {
+		p := value.(*fleet.Endpoint)
 		for _, c := range p.Calls.All() {
 			if !c.Session.Replica { // which is a call of a host there
 				inFlight[p.Upstream.Server.Name]++

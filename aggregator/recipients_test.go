@@ -48,7 +48,7 @@ func (s session) ask(level string, severity int) {
 }
 
 // calling is a host with a call in flight, that hears what the upstream says.
-func calling(agg *Aggregator) (p *fleet.Peer, c *forward.Call, sees *listener) {
+func calling(agg *Aggregator) (p *fleet.Endpoint, c *forward.Call, sees *listener) {
 	s, sees := enter(agg, "ann", "")
 	s.Recipient.SetSubscribed("x://mine", true)
 	p = agg.fleet.Of(agg.set.Get("up"))

@@ -35,7 +35,7 @@ import (
 type replicaLink struct {
 	agg        *Aggregator
 	session    session
-	peer       *fleet.Peer
+	endpoint   *fleet.Endpoint
 	link       forward.Link
 	edge       *host.Stdio
 	retired    atomic.Bool // it was told that the connection takes no more calls
@@ -91,7 +91,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	}
 	defer release()
 
-	l := &replicaLink{agg: a, peer: a.fleet.Of(u), edge: host.NewConn(stream, &a.cork)}
+	l := &replicaLink{agg: a, endpoint: a.fleet.Of(u), edge: host.NewConn(stream, &a.cork)}
 	l.link = forward.Link{Conn: conn, Answered: l.answered, End: l.end}
 	l.session = l.open(server, principal)
 	defer l.session.end()
@@ -140,7 +140,7 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 // session has its principal: what it is told and asked goes by what it has in flight.
 func (l *replicaLink) open(server, user string) session {
 	s := l.agg.openSession(Identity{User: user, Server: server, Replica: true, Shared: true, Persistent: true})
-	if l.peer.Upstream.Owner == "" {
+	if l.endpoint.Upstream.Owner == "" {
 		s.User = "\x00" + s.ID
 	}
 	s.Recipient.Initialize()
@@ -213,15 +213,15 @@ func (l *replicaLink) handle(r *host.Request) {
 	case "logging/setLevel":
 		if severity := notify.Severity(wire.Get(r.Params, "level")); severity >= 0 {
 			l.session.Recipient.SetLevel(notify.Level{Params: bytes.Clone(r.Params), Severity: severity})
-			r.Params = l.peer.Source().Verbose().Params
+			r.Params = l.endpoint.Source().Verbose().Params
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
 		subscribes := r.Method == "resources/subscribe"
 		l.session.Recipient.SetSubscribed(uri, subscribes)
 		if subscribes {
-			l.peer.SeenURIs.Add(uri) // so that the end of the subscription goes there too
-		} else if l.peer.IsSubscribed(uri) {
+			l.endpoint.SeenURIs.Add(uri) // so that the end of the subscription goes there too
+		} else if l.endpoint.IsSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
 			l.end()
 			return
@@ -260,7 +260,7 @@ func (l *replicaLink) introduce(r *host.Request) {
 func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	from, ours := remote.PageAt(r.Params)
 	which, _ := listing.Of(r.Method)
-	entries, ok := l.peer.Listing.Entries(l.link.Conn, which)
+	entries, ok := l.endpoint.Listing.Entries(l.link.Conn, which)
 	if !ours || !ok {
 		return nil
 	}
@@ -307,7 +307,7 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	}
 	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", fleet.AboutURI), Tasks: subscribe("taskIds", task.About)}
 	for uri := range listening.URIs {
-		l.peer.SeenURIs.Add(uri)
+		l.endpoint.SeenURIs.Add(uri)
 	}
 	s := l.session
 	s.Recipient.AddStream(listening)
@@ -339,7 +339,7 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 
 // send sends a request on to the server as it is, over the connection that the link is about.
 func (l *replicaLink) send(r *host.Request) {
-	to := forward.Route{Upstream: l.peer.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
+	to := forward.Route{Upstream: l.endpoint.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
 	if err := l.agg.calls.Pass(l.session.Session, r, to); err != nil {
 		r.Reply(nil, err)
 		l.end()
@@ -356,7 +356,7 @@ func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err erro
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {
-		l.peer.NoteURLsFirst(l.session.Session, err)
+		l.endpoint.NoteURLsFirst(l.session.Session, err)
 		r.Reply(result, err)
 		return
 	}

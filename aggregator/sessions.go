@@ -77,7 +77,7 @@ func (s session) end() {
 		s.agg.scripts.Drop(s.Session, nil, nil)
 	}
 	subscribed := s.Recipient.End()
-	s.agg.fleet.Disown(s.Session)
+	s.agg.fleet.RetireDedicated(s.Session)
 	of := fleet.LevelsOf(s.agg.fleet, verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
 	if len(of) > 0 {
 		s.agg.work.Go(func() { of.Send(s.agg.ctx, s.agg.fleet) })

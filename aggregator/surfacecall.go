@@ -20,8 +20,8 @@ import (
 // It implements surface.Session.
 type surfaceCall struct {
 	request
-	params   json.RawMessage  // of the host's call
-	observed *observe.OwnCall // nil where nobody observes, and of a part
+	params   json.RawMessage      // of the host's call
+	observed *observe.BuiltinCall // nil where nobody observes, and of a part
 }
 
 func (c surfaceCall) Show(t *catalog.Tool) {

@@ -79,7 +79,7 @@ func (c *toolCall) read() bool {
 func (c *toolCall) readSurfaceTool(t *surface.Tool) bool {
 	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
-		observed := c.agg.observation.BeginOwn(c.surfaceName(), t.Name, arguments)
+		observed := c.agg.observation.BeginBuiltin(c.surfaceName(), t.Name, arguments)
 		return &surface.Call{Session: surfaceCall{c.request, c.params.All, observed}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
@@ -89,7 +89,7 @@ func (c *toolCall) readSurfaceTool(t *surface.Tool) bool {
 	var err error
 	c.by = t.Target
 	if c.name, c.input, err = t.Read(arguments, c.r.Outline); err != nil {
-		call().Refuse(err)
+		call().InvalidArguments(err)
 	}
 	return err == nil
 }
@@ -176,10 +176,10 @@ func (c *toolCall) find() (t *catalog.Tool, server string) {
 // rejectTool refuses the call of a tool that is not called in this way, and reports whether
 // it did.
 func (c *toolCall) rejectTool(t *catalog.Tool) bool {
-	if c.by.Refuse == nil {
+	if c.by.Reject == nil {
 		return false
 	}
-	why := c.by.Refuse(t)
+	why := c.by.Reject(t)
 	if why != "" {
 		c.refuse(why)
 	}

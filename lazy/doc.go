@@ -8,11 +8,11 @@
 // connection is lost soon as well, the pauses grow.
 //
 // A server whose entry isolates sessions or principals is started separately for each owner:
-// [Set.Own] returns the owner's upstream. Their number is limited.
+// [Set.Dedicate] returns the owner's upstream. Their number is limited.
 //
 // [Options.Load] decides how a server is started and what is listed; the aggregator
 // decides what its state means to a host. The package starts goroutines only for loads and to
 // watch connections; Set.Close waits for all of them.
 //
-// Read state.go, upstream.go, retry.go and idle.go, then set.go and own.go.
+// Read state.go, upstream.go, retry.go and idle.go, then set.go and dedicated.go.
 package lazy

@@ -34,20 +34,20 @@ type Set struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // loads, watchers and connections being closed
 
-	mu     sync.Mutex
-	byName map[string]*Upstream
-	order  []*Upstream
-	owned  map[ownKey]*Upstream // upstreams of single sessions and principals
-	closed bool
+	mu        sync.Mutex
+	byName    map[string]*Upstream
+	order     []*Upstream
+	dedicated map[ownerKey]*Upstream // upstreams of single sessions and principals
+	closed    bool
 }
 
-// An ownKey identifies an owner's upstream for a server.
-type ownKey struct{ server, owner string }
+// An ownerKey identifies an owner's upstream for a server.
+type ownerKey struct{ server, owner string }
 
 // NewSet returns an empty set. Close must be called.
 func NewSet(opts Options) *Set {
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
-	s := &Set{opts: opts, byName: map[string]*Upstream{}, owned: map[ownKey]*Upstream{}}
+	s := &Set{opts: opts, byName: map[string]*Upstream{}, dedicated: map[ownerKey]*Upstream{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -81,9 +81,9 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 		s.order = append(s.order, u)
 	}
 	var own []*Upstream
-	for key, u := range s.owned {
+	for key, u := range s.dedicated {
 		if _, replaced := old[key.server]; replaced {
-			delete(s.owned, key)
+			delete(s.dedicated, key)
 			own = append(own, u)
 		} else {
 			u.readmit()
@@ -145,7 +145,7 @@ func (s *Set) All() []*Upstream {
 func (s *Set) Everything() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.AppendSeq(slices.Clone(s.order), maps.Values(s.owned))
+	return slices.AppendSeq(slices.Clone(s.order), maps.Values(s.dedicated))
 }
 
 // Close closes all connections and returns when nothing of the set is left:

@@ -31,7 +31,7 @@ var ErrClosed = errors.New("shutting down")
 // An Upstream is one configured server and, at times, a connection to it.
 type Upstream struct {
 	Server schema.Server
-	Owner  string // the only user of the upstream, "" if it is shared; see Set.Own
+	Owner  string // the only user of the upstream, "" if it is shared; see Set.Dedicate
 
 	set    *Set
 	loads  singleflight.Group // of one key: this upstream

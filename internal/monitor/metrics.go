@@ -76,8 +76,8 @@ func (m *Monitor) countCall(end aggregator.CallEnd) {
 	m.count(end.Answered, "dynmcp_call_bytes_total", "direction", "result", "upstream", end.Upstream)
 }
 
-// own counts an answer of one of dynmcp's own tools.
-func (m *Monitor) own(end aggregator.OwnEnd) {
+// builtin counts an answer of one of dynmcp's own tools.
+func (m *Monitor) builtin(end aggregator.BuiltinEnd) {
 	m.count(1, "dynmcp_own_calls_total", "tool", end.Tool)
 	m.count(activity.Tokens(end.Result), "dynmcp_own_tokens_total", "tool", end.Tool)
 	if end.Queries > 0 {

@@ -11,34 +11,34 @@ import (
 // pass between share one Cork. The zero value is ready to use; a nil *Cork holds
 // nothing back.
 type Cork struct {
-	held atomic.Int32 // Holds that are not released; decreases only under mu
+	delays atomic.Int32 // Delays that are not released; decreases only under mu
 
 	mu    sync.Mutex
 	dirty *Writer // the Writers that hold something back, linked by nextDirty
 }
 
-// Hold makes Writers keep small messages until Release. Holds may nest and
-// overlap. A goroutine that holds must not block, because the messages of others wait
-// for it too. Before it blocks it calls Release, and Hold again afterwards.
+// Delay makes Writers keep small messages until Release. Calls may nest and
+// overlap. A goroutine that delays must not block, because the messages of others wait
+// for it too. Before it blocks it calls Release, and Delay again afterwards.
 //
 // Readers with a Cork do all this by themselves; see Reader.Uncork.
-func (c *Cork) Hold() {
+func (c *Cork) Delay() {
 	if c != nil {
-		c.held.Add(1)
+		c.delays.Add(1)
 	}
 }
 
-// Release ends one Hold and writes everything that was held back by any Writer. If
-// others still hold, messages given to own, which may be nil, are left for them to write:
+// Release ends one Delay and writes everything that was held back by any Writer. If
+// others still delay, messages given to own, which may be nil, are left for them to write:
 // a Reader passes the Writer of its own connection. Messages to that connection come
-// from the other holders, and sending those collected so far would cost an extra write and
+// from the others, and sending those collected so far would cost an extra write and
 // wake the peer for half of them. Release does not wait for a peer that does not read.
 func (c *Cork) Release(own *Writer) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
-	others := c.held.Add(-1) > 0
+	others := c.delays.Add(-1) > 0
 	dirty := c.dirty
 	c.dirty = nil
 	if others && own != nil {
@@ -60,12 +60,12 @@ func (c *Cork) Release(own *Writer) {
 // add reports whether w may hold messages back; a later Release then writes them.
 // The caller holds w.mu; Release takes w.mu only without c.mu.
 func (c *Cork) add(w *Writer) bool {
-	if c == nil || c.held.Load() == 0 {
+	if c == nil || c.delays.Load() == 0 {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held.Load() == 0 {
+	if c.delays.Load() == 0 {
 		return false
 	}
 	w.nextDirty, c.dirty = c.dirty, w

@@ -53,7 +53,7 @@ func corked(t *testing.T) (c *Cork, w *Writer, r *os.File) {
 
 func TestCorkLetsOutInOneWrite(t *testing.T) {
 	c, w, r := corked(t)
-	c.Hold()
+	c.Delay()
 	for _, text := range []string{"one", "two"} {
 		if err := w.Send([]byte(text)); err != nil {
 			t.Fatal(err)
@@ -79,8 +79,8 @@ func TestReleaseWritesWhatOthersSent(t *testing.T) {
 	c, w1, r1 := corked(t)
 	_, w2, r2 := corked(t)
 	w2.Cork = c
-	c.Hold()
-	c.Hold()
+	c.Delay()
+	c.Delay()
 	w1.Send([]byte("one"))
 	w2.Send([]byte("two"))
 	c.Release(nil)
@@ -101,8 +101,8 @@ func TestReleaseLeavesItsOwnToOthers(t *testing.T) {
 	c, own, r1 := corked(t)
 	_, other, r2 := corked(t)
 	other.Cork = c
-	c.Hold()
-	c.Hold()
+	c.Delay()
+	c.Delay()
 	own.Send([]byte("one"))
 	other.Send([]byte("two"))
 	c.Release(own)
@@ -121,7 +121,7 @@ func TestNilCorkHoldsNothing(t *testing.T) {
 	w := NewWriter(dst, 0)
 	defer w.Close()
 	var c *Cork
-	c.Hold()
+	c.Delay()
 	w.Send([]byte("one"))
 	if got := readOnce(t, r); got != "one\n" {
 		t.Errorf("got %q", got)
@@ -131,7 +131,7 @@ func TestNilCorkHoldsNothing(t *testing.T) {
 
 func TestCorkDoesNotHoldMoreThanAPipeTakes(t *testing.T) {
 	c, w, r := corked(t)
-	c.Hold()
+	c.Delay()
 	defer c.Release(nil)
 	w.Send([]byte("one"))
 	w.Send(bytes.Repeat([]byte("x"), readChunk-1))
@@ -145,7 +145,7 @@ func TestCloseDoesNotWaitForRelease(t *testing.T) {
 	r, dst := pipe(t)
 	w := NewWriter(dst, 0)
 	w.Cork = &Cork{}
-	w.Cork.Hold()
+	w.Cork.Delay()
 	w.Send([]byte("one"))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestCorkLosesNothing(t *testing.T) {
 			for n := 0; n < messages; {
 				holds := s%2 == 0
 				if holds {
-					c.Hold()
+					c.Delay()
 				}
 				for range 1 + n%7 {
 					if n++; n > messages {
@@ -248,7 +248,7 @@ func TestReaderCorksWhatOneReadLeadsTo(t *testing.T) {
 	}), 1000)
 	in.Cork = c
 	in.Idle = func() {
-		if held := c.held.Load(); held != 0 {
+		if held := c.delays.Load(); held != 0 {
 			t.Errorf("%d holds while it is idle", held)
 		}
 	}
@@ -262,7 +262,7 @@ func TestReaderCorksWhatOneReadLeadsTo(t *testing.T) {
 	if diff := cmp.Diff([]string{"x\nx\n", "x\n", "x\n"}, writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if held := c.held.Load(); held != 0 {
+	if held := c.delays.Load(); held != 0 {
 		t.Errorf("%d holds are left", held)
 	}
 }
@@ -282,7 +282,7 @@ func TestUncorkEndsTheHoldOfAReader(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	}
-	if held := c.held.Load(); held != 0 {
+	if held := c.delays.Load(); held != 0 {
 		t.Errorf("%d holds are left", held)
 	}
 }

@@ -319,7 +319,7 @@ func (r *Reader) fill() error {
 				r.pipe.widen()
 			}
 			r.holding = true
-			r.Cork.Hold()
+			r.Cork.Delay()
 			return nil
 		case err != nil:
 			r.pipe.release()

@@ -21,7 +21,7 @@ import (
 const handshakeOwner = "handshake "
 
 // noteEra records the era in which an upstream was connected.
-func (p *Peer) noteEra(conn *upstream.Conn) {
+func (p *Endpoint) noteEra(conn *upstream.Conn) {
 	server := &p.Upstream.Server
 	switch {
 	case conn.Era() != transports.Stateless:

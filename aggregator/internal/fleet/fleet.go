@@ -50,13 +50,13 @@ type Options struct {
 // A Fleet is the upstreams of a run, with their listings and owners.
 type Fleet struct {
 	Options
-	Set      *lazy.Set
-	Listings *listing.Env // set before the first is loaded
-	Declared Declarations
-	Startup  Startup
-	placer   remote.Placer
-	Records  records
-	Peers    sync.Map // *lazy.Upstream to its *Peer
+	Set       *lazy.Set
+	Listings  *listing.Env // set before the first is loaded
+	Declared  Declarations
+	Startup   Startup
+	placer    remote.Placer
+	Records   records
+	Endpoints sync.Map // *lazy.Upstream to its *Endpoint
 }
 
 // New returns a fleet without upstreams, which are added to Set.

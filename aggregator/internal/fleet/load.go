@@ -81,7 +81,7 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 
 // introduceTo performs the handshake on a new connection, lists the upstream's content, and sends
 // it the levels and subscriptions of hosts.
-func (f *Fleet) introduceTo(ctx context.Context, p *Peer, conn *upstream.Conn) error {
+func (f *Fleet) introduceTo(ctx context.Context, p *Endpoint, conn *upstream.Conn) error {
 	capabilities, err := f.declarationTo(ctx, p, conn)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (f *Fleet) checkMounted(server string, l *catalog.Listing) error {
 // declarationTo returns the capabilities to declare to an upstream: those of the first host, or of
 // its owner. In single-wrap mode the child is started before the host's handshake, and may end
 // before it.
-func (f *Fleet) declarationTo(ctx context.Context, p *Peer, conn *upstream.Conn) (json.RawMessage, error) {
+func (f *Fleet) declarationTo(ctx context.Context, p *Endpoint, conn *upstream.Conn) (json.RawMessage, error) {
 	var late <-chan time.Time
 	if f.Strict && !f.SingleWrap {
 		late = time.After(firstWords)
@@ -151,7 +151,7 @@ func (f *Fleet) declarationTo(ctx context.Context, p *Peer, conn *upstream.Conn)
 
 // hostEra returns the era of the first host, or of the owner, false before there is one; for another
 // replica, that of the first host there.
-func (p *Peer) hostEra() (transports.Era, bool) {
+func (p *Endpoint) hostEra() (transports.Era, bool) {
 	if era := p.AskedEra.Load(); era != nil {
 		return *era, true
 	}

@@ -61,7 +61,7 @@ func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, erro
 		return nil, notDedicated(u, err)
 	}
 	if s.Persistent && s.Recipient.Ended() { // an upstream created now would stay
-		f.Disown(s)
+		f.RetireDedicated(s)
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
 	if of, roots := s.Roots.Known(); of == owner {
@@ -102,31 +102,31 @@ func (f *Fleet) ExistingFor(s *sessions.Session, u *lazy.Upstream) *lazy.Upstrea
 		return u
 	}
 	if owner, _ := f.owner(s, u); owner != "" {
-		return f.Set.Owned(u.Server.Name, owner)
+		return f.Set.Dedicated(u.Server.Name, owner)
 	}
 	return u
 }
 
-// Disown ends the upstreams of a session that has ended.
-func (f *Fleet) Disown(s *sessions.Session) {
+// RetireDedicated ends the upstreams of a session that has ended.
+func (f *Fleet) RetireDedicated(s *sessions.Session) {
 	f.disowned(sessionOwner + s.ID)
 	f.DropRoots(s, true)
 }
 
 // isPrivate reports whether an upstream belongs to one session or one user.
-func (p *Peer) isPrivate() bool {
+func (p *Endpoint) isPrivate() bool {
 	return strings.HasPrefix(p.Upstream.Owner, sessionOwner) || strings.HasPrefix(p.Upstream.Owner, PrincipalOwner)
 }
 
 // isOfFew reports whether an upstream is for a part of one user's hosts, and not for all hosts that
 // share its server.
-func (p *Peer) isOfFew() bool {
+func (p *Endpoint) isOfFew() bool {
 	return p.Upstream.Owner != "" && !strings.HasPrefix(p.Upstream.Owner, handshakeOwner)
 }
 
 // declaration returns the declaration for the upstream: that of the first host, or of its owner. ok
 // is false before there is one.
-func (p *Peer) declaration() (d sessions.Declaration, ok bool) {
+func (p *Endpoint) declaration() (d sessions.Declaration, ok bool) {
 	switch p.Upstream.Owner {
 	case "":
 		return p.fleet.Declared.Get()

@@ -19,7 +19,7 @@ import (
 const CodeURLFirst = -32042
 
 // Source returns the upstream as a source of notifications.
-func (p *Peer) Source() notify.Source[*sessions.Session] {
+func (p *Endpoint) Source() notify.Source[*sessions.Session] {
 	src := notify.Source[*sessions.Session]{
 		Registry: p.fleet.Sessions, Server: p.Upstream.Server.Name, Owned: p.isOfFew(),
 		Sees: func(s *sessions.Session) bool { return p.fleet.Sees(s, p.Upstream) },
@@ -38,7 +38,7 @@ func (p *Peer) Source() notify.Source[*sessions.Session] {
 // session or user notifies that one. A replica gets all messages if nobody else uses the server,
 // and those about tasks in any case. The completion of an elicitation goes to the sessions that
 // were asked; if they are unknown, to those that are calling.
-func (p *Peer) recipients(method string, params json.RawMessage, calls []*call.Flight) []*sessions.Session {
+func (p *Endpoint) recipients(method string, params json.RawMessage, calls []*call.Flight) []*sessions.Session {
 	src := p.Source()
 	var calling []*notify.Recipient[*sessions.Session]
 	for _, c := range calls {
@@ -67,14 +67,14 @@ func (p *Peer) recipients(method string, params json.RawMessage, calls []*call.F
 
 // noteElicitation records that a session's host is asked to visit a URL, if it is. Hosts of the
 // stateless era are not notified of the completion.
-func (p *Peer) noteElicitation(s *sessions.Session, params json.RawMessage) {
+func (p *Endpoint) noteElicitation(s *sessions.Session, params json.RawMessage) {
 	if id, ok := wire.Text(wire.Get(params, "elicitationId")); ok && s.Declaration().Era != transports.Stateless {
 		s.Recipient.Elicited(p.Upstream.Server.Name, id)
 	}
 }
 
 // NoteURLsFirst records the URLs that an error asks a session's host to visit.
-func (p *Peer) NoteURLsFirst(s *sessions.Session, err error) {
+func (p *Endpoint) NoteURLsFirst(s *sessions.Session, err error) {
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == CodeURLFirst {
 		for asked := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
 			p.noteElicitation(s, asked)

@@ -20,7 +20,7 @@ import (
 //	each call: there is no session that could remember
 
 // noteRootsAsked records that the upstream asks for the roots.
-func (p *Peer) noteRootsAsked() {
+func (p *Endpoint) noteRootsAsked() {
 	p.asksRoots.Store(true)
 	server := &p.Upstream.Server
 	if p.isDivisible() && !p.Record.Entry.AsksRoots.Swap(true) {
@@ -30,14 +30,14 @@ func (p *Peer) noteRootsAsked() {
 
 // isDivisible reports whether an upstream belongs to a shared entry whose hosts may have separate
 // upstreams besides it.
-func (p *Peer) isDivisible() bool {
+func (p *Endpoint) isDivisible() bool {
 	f := p.fleet
 	return !f.Sessions.HasExclusive() && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
 }
 
 // givenRoots returns the answer to an upstream's question for the roots if the upstream is for a set
 // of roots, nil for any other.
-func (p *Peer) givenRoots(ctx context.Context, method string) func() (json.RawMessage, error) {
+func (p *Endpoint) givenRoots(ctx context.Context, method string) func() (json.RawMessage, error) {
 	if method != "roots/list" {
 		return nil
 	}

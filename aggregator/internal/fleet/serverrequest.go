@@ -17,7 +17,7 @@ import (
 // flight here whose host can answer it, preferably one whose host is not being asked already, or
 // else to the only session. If calls of several users are in flight it is refused: it would
 // reveal one user's activity to another.
-func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	if ask.Capability(method) == "" && p.fleet.Wrapped() == nil {
 		return ask.Refused("method %q is not known", method)
 	}
@@ -59,7 +59,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 
 // RequestIn sends a request to the host of a call: in the stateless era in the result of its
 // request.
-func (p *Peer) RequestIn(ctx context.Context, c *call.Flight, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+func (p *Endpoint) RequestIn(ctx context.Context, c *call.Flight, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	r := c.HostRequest()
 	if answer := p.givenRoots(ctx, method); answer != nil {
 		return answer
@@ -87,7 +87,7 @@ func ofOneUser(calls []*call.Flight) bool {
 
 // askHost is requestHost for an upstream of the handshake era. Calls to it are held back while it
 // waits for the roots.
-func (p *Peer) askHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
+func (p *Endpoint) askHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	request := func(ctx context.Context) func() (json.RawMessage, error) {
 		return p.RequestHost(ctx, s, through, method, params)
 	}
@@ -102,7 +102,7 @@ func (p *Peer) askHost(ctx context.Context, s *sessions.Session, through transpo
 
 // RequestHost sends a server request to a session's host: through the request of its call, or else
 // through the session.
-func (p *Peer) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
+func (p *Endpoint) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	declared := s.Declaration()
 	if declared.Era == transports.Stateless {
 		return ask.Refused("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
@@ -123,7 +123,7 @@ func (p *Peer) RequestHost(ctx context.Context, s *sessions.Session, through tra
 // withProgress replaces the progress token of a server request with one of ours, because upstreams
 // may choose the same token. The host's progress is sent to the upstream under its own token
 // until done is called.
-func (p *Peer) withProgress(s *sessions.Session, params json.RawMessage) (_ json.RawMessage, done func()) {
+func (p *Endpoint) withProgress(s *sessions.Session, params json.RawMessage) (_ json.RawMessage, done func()) {
 	at := wire.Find(params, "_meta", "progressToken")
 	token := at.In(params)
 	conn := p.Upstream.Conn()

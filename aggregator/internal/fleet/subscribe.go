@@ -14,7 +14,7 @@ import (
 type Subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
 // IsSubscribed reports whether a host of the upstream is subscribed to a resource.
-func (p *Peer) IsSubscribed(uri string) bool {
+func (p *Endpoint) IsSubscribed(uri string) bool {
 	if p.Upstream.Owner == "" {
 		return p.fleet.Sessions.IsSubscribed(p.Upstream.Server.Name, uri)
 	}
@@ -24,7 +24,7 @@ func (p *Peer) IsSubscribed(uri string) bool {
 
 // resourceUpdated forwards that a resource changed: to the sessions that are subscribed to it, or to
 // a resource that contains it, and to no others.
-func (p *Peer) resourceUpdated(params json.RawMessage) {
+func (p *Endpoint) resourceUpdated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
 	for _, s := range p.Source().Subscribers(uri) {
 		s.Recipient.Notify("notifications/resources/updated", params, func(st notify.Stream) bool { return st.Covers(uri) })
@@ -44,7 +44,7 @@ func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 }
 
 // renewSubscriptions sends a new connection the subscriptions of the previous one.
-func (p *Peer) renewSubscriptions(conn *upstream.Conn) {
+func (p *Endpoint) renewSubscriptions(conn *upstream.Conn) {
 	f := p.fleet
 	for uri, s := range p.Source().Subscriptions() {
 		if f.ExistingFor(s, f.ResourceOwner(s, uri)) == p.Upstream {
@@ -55,7 +55,7 @@ func (p *Peer) renewSubscriptions(conn *upstream.Conn) {
 }
 
 // subscribeLater subscribes or unsubscribes in the background.
-func (p *Peer) subscribeLater(conn *upstream.Conn, params json.RawMessage, do Subscriber) {
+func (p *Endpoint) subscribeLater(conn *upstream.Conn, params json.RawMessage, do Subscriber) {
 	p.fleet.Work.Go(func() {
 		ctx, cancel := context.WithTimeout(p.fleet.Context, RequestTimeout)
 		defer cancel()

@@ -26,7 +26,7 @@ func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own
 
 // ShownID replaces the upstream's id of a task, at path in text, with the id for a session's
 // host.
-func (p *Peer) ShownID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
+func (p *Endpoint) ShownID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
 	if s.IsAlone() {
 		return text
 	}
@@ -34,7 +34,7 @@ func (p *Peer) ShownID(s *sessions.Session, text json.RawMessage, path ...string
 }
 
 // ShownRelation does the same for the task that a message refers to in its _meta.
-func (p *Peer) ShownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+func (p *Endpoint) ShownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
 	}
@@ -42,7 +42,7 @@ func (p *Peer) ShownRelation(s *sessions.Session, text json.RawMessage) json.Raw
 }
 
 // ownRelation reverses ShownRelation in a host's answer.
-func (p *Peer) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+func (p *Endpoint) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
 	}
@@ -103,7 +103,7 @@ func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids j
 
 // taskUpdated forwards the status of a task, under the host's id, to the streams that
 // name it.
-func (p *Peer) taskUpdated(params json.RawMessage) {
+func (p *Endpoint) taskUpdated(params json.RawMessage) {
 	own, _ := wire.Text(wire.Get(params, "taskId"))
 	for _, s := range p.Source().Subscribers(notify.TaskTopic(own), notify.TaskTopic(p.Upstream.Server.Name+"/"+own)) {
 		params := p.shown(s, "notifications/tasks", params)
@@ -125,7 +125,7 @@ func (f *Fleet) DropTasks(s *sessions.Session, ids map[string]bool) {
 }
 
 // renewTasks sends a new connection the task subscriptions of hosts.
-func (p *Peer) renewTasks(conn *upstream.Conn) {
+func (p *Endpoint) renewTasks(conn *upstream.Conn) {
 	f := p.fleet
 	for topic, s := range p.Source().Subscriptions() {
 		id, isTask := notify.TaskOf(topic)
@@ -139,13 +139,13 @@ func (p *Peer) renewTasks(conn *upstream.Conn) {
 }
 
 // MayLearnTask reports whether LearnTask may find the owner of a task.
-func (p *Peer) MayLearnTask(own string) bool {
+func (p *Endpoint) MayLearnTask(own string) bool {
 	return !Isolated(&p.Upstream.Server) && p.fleet.TaskOwners.MayLearn(p.Upstream.Server.Name, own)
 }
 
 // LearnTask finds the owner of a task that this replica does not know. It may block.
 // With an error the owner cannot be known now.
-func (p *Peer) LearnTask(ctx context.Context, own string) error {
+func (p *Endpoint) LearnTask(ctx context.Context, own string) error {
 	if p.MayLearnTask(own) && p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own) != nil {
 		return transports.Refusal(transports.CodeNotPlaced, "it is not known whose the task is: the state of the cluster cannot be reached now; call again", transports.NotSent)
 	}
@@ -154,7 +154,7 @@ func (p *Peer) LearnTask(ctx context.Context, own string) error {
 
 // AddTask records that a call of a session became a task, by the upstream's id, a JSON string, and
 // its lifetime. stored is closed when other replicas can find it; nil if there are none.
-func (p *Peer) AddTask(s *sessions.Session, id, ttl json.RawMessage) (stored <-chan struct{}) {
+func (p *Endpoint) AddTask(s *sessions.Session, id, ttl json.RawMessage) (stored <-chan struct{}) {
 	own, ok := wire.Text(id)
 	if !ok || Isolated(&p.Upstream.Server) || s.Replica {
 		return nil

@@ -17,7 +17,7 @@ import (
 const RequestTimeout = 30 * time.Second
 
 // Notify implements transports.Peer.
-func (p *Peer) Notify(method string, params json.RawMessage) {
+func (p *Endpoint) Notify(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		p.Listing.Invalidate(method)
@@ -44,7 +44,7 @@ func (p *Peer) Notify(method string, params json.RawMessage) {
 }
 
 // NotifyIn forwards a message on the own stream of a call.
-func (p *Peer) NotifyIn(c *call.Flight, method string, params json.RawMessage) {
+func (p *Endpoint) NotifyIn(c *call.Flight, method string, params json.RawMessage) {
 	if isAboutUpstream(method) {
 		p.Notify(method, params)
 		return
@@ -68,7 +68,7 @@ func isAboutUpstream(method string) bool {
 
 // notifyHosts forwards a notification to hosts of the handshake era, and to a host of the stateless
 // era while one of its requests that wants it is in flight here.
-func (p *Peer) notifyHosts(method string, params json.RawMessage, wants func(*call.Flight) bool) {
+func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func(*call.Flight) bool) {
 	calls, verbose := p.Calls.All(), p.Source().Verbose()
 	newest := map[*sessions.Session]*call.Flight{} // of a host of the handshake era, which reads it there
 	for _, c := range calls {
@@ -96,7 +96,7 @@ func (p *Peer) notifyHosts(method string, params json.RawMessage, wants func(*ca
 }
 
 // shown returns the params of a notification for a session's host.
-func (p *Peer) shown(s *sessions.Session, method string, params json.RawMessage) json.RawMessage {
+func (p *Endpoint) shown(s *sessions.Session, method string, params json.RawMessage) json.RawMessage {
 	params = p.ShownRelation(s, params)
 	switch method {
 	case "notifications/message":
@@ -109,7 +109,7 @@ func (p *Peer) shown(s *sessions.Session, method string, params json.RawMessage)
 
 // named prefixes a log message's logger with the upstream's name, for sessions that see other
 // upstreams too.
-func (p *Peer) named(s *sessions.Session, params json.RawMessage) json.RawMessage {
+func (p *Endpoint) named(s *sessions.Session, params json.RawMessage) json.RawMessage {
 	if s.IsAlone() {
 		return params
 	}

@@ -91,7 +91,7 @@ type Link struct {
 type Call struct {
 	call.Flight
 	Env        *Env
-	Server     *fleet.Peer
+	Server     *fleet.Endpoint
 	Route      Route
 	rootsAsked *ask.Question    // question to its host, for which the call waits
 	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil if it did not, or has no limit

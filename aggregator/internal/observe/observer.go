@@ -23,8 +23,8 @@ type Observer struct {
 	Session func(SessionInfo, bool)
 	// Dropped is called for a notification that was dropped because the host reads too slowly.
 	Dropped func(SessionInfo)
-	// Own is called for a call that one of dynmcp's own tools has answered. It may be nil.
-	Own func(OwnEnd)
+	// Builtin is called for a call that one of dynmcp's own tools has answered. It may be nil.
+	Builtin func(BuiltinEnd)
 	// Wants reports whether calls are to be reported at present, and whether they must keep a
 	// copy of their params until they have ended. Nil means calls without params.
 	Wants func() (calls, params bool)
@@ -44,8 +44,8 @@ func Join(a, b *Observer) *Observer {
 		Call:    func(end CallEnd) { a.Call(end); b.Call(end) },
 		Session: func(s SessionInfo, opened bool) { a.Session(s, opened); b.Session(s, opened) },
 		Dropped: func(s SessionInfo) { a.Dropped(s); b.Dropped(s) },
-		Own: both(a.Own, b.Own, func(one, two func(OwnEnd)) func(OwnEnd) {
-			return func(end OwnEnd) { one(end); two(end) }
+		Builtin: both(a.Builtin, b.Builtin, func(one, two func(BuiltinEnd)) func(BuiltinEnd) {
+			return func(end BuiltinEnd) { one(end); two(end) }
 		}),
 		Wants: func() (calls, params bool) {
 			calls, params = a.wants()
@@ -74,8 +74,8 @@ func both[F any](a, b F, join func(a, b F) F) F {
 	return join(a, b)
 }
 
-// An OwnEnd is the end of a call that one of dynmcp's own tools has answered.
-type OwnEnd struct {
+// A BuiltinEnd is the end of a call that one of dynmcp's own tools has answered.
+type BuiltinEnd struct {
 	From       SessionInfo
 	Surface    string
 	Tool       string
@@ -159,10 +159,10 @@ func (o Reporter) KeepsParams() bool {
 	return params
 }
 
-// TellsOwn reports whether the observer is notified of calls of dynmcp's own tools.
-func (o Reporter) TellsOwn() bool {
+// TellsBuiltin reports whether the observer is notified of calls of dynmcp's own tools.
+func (o Reporter) TellsBuiltin() bool {
 	calls, _ := o.wants()
-	return calls && o.Own != nil
+	return calls && o.Builtin != nil
 }
 
 // Ended reports a call.

@@ -84,7 +84,7 @@ func (run *Run) target() *surface.Target {
 	return &surface.Target{
 		Surface: schema.ExposeDiscover, // so that rules for use_tool apply
 		Find:    find,
-		Refuse: func(t *catalog.Tool) string {
+		Reject: func(t *catalog.Tool) string {
 			if run.allowed.Passes(t.Server+"/"+t.Upstream, t.Access) {
 				return ""
 			}

@@ -63,7 +63,7 @@ func (c *Call) readOn() {
 		in.Fail(`"offset" and "limit" must not be negative`)
 	}
 	if err := in.Err(); err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	c.Kept(handle, func(whole json.RawMessage, limit int, ok bool) {
@@ -72,13 +72,13 @@ func (c *Call) readOn() {
 			if strings.Contains(handle, "-") { // by another replica, whose answer may be missing only now
 				remedy = "The replica that keeps it may not answer now: ask once more before you call the tool again"
 			}
-			c.Refuse(fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. %s", Value(wire.Quote(handle)), results.MaxOfUser, remedy))
+			c.InvalidArguments(fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. %s", Value(wire.Quote(handle)), results.MaxOfUser, remedy))
 			return
 		}
 		q.Most = cmp.Or(limit, defaultRead)
 		answer, err := q.Read(whole)
 		if err != nil {
-			c.Refuse(err)
+			c.InvalidArguments(err)
 			return
 		}
 		c.Reply(answer, nil)

@@ -121,8 +121,8 @@ type Target struct {
 	Find func(v *catalog.View, name string) (t *catalog.Tool, server string)
 	// Unknown answers an unknown name; nil is as in discover.
 	Unknown func(v *catalog.View, name string) string
-	// Refuse returns why a tool is not called in this way, "" if it is; nil refuses none.
-	Refuse func(t *catalog.Tool) string
+	// Reject returns why a tool is not called in this way, "" if it is; nil rejects none.
+	Reject func(t *catalog.Tool) string
 	// ShowInput shows the input schema of a tool to a model whose input did not match it.
 	ShowInput func(t *catalog.Tool) string
 	// Check enables a check of the input before the call. It explains how to read the schema.
@@ -205,8 +205,8 @@ func (c *Call) Fail(text string) { c.Reply(results.Error(text), nil) }
 // On returns the call with another session, such as one for a part of it.
 func (c *Call) On(s Session) *Call { return &Call{Session: s, Tool: c.Tool, Arguments: c.Arguments} }
 
-// Refuse answers a call with invalid arguments. Nothing was forwarded.
-func (c *Call) Refuse(err error) {
+// InvalidArguments answers a call with invalid arguments. Nothing was forwarded.
+func (c *Call) InvalidArguments(err error) {
 	c.Fail(fmt.Sprintf("%s: %v (outcome not_sent: nothing was called)", c.Tool, err))
 }
 

@@ -62,14 +62,14 @@ func discover(c *surface.Call, maxBytes int) {
 		in.Fail(`"jsonpath" is missing, such as $.tools[*].name`)
 	}
 	if err := in.Err(); err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	c.Wait(surface.Question{Server: c.View().ServerFor(""), Answer: func() {
 		c.Go(func() {
 			answer, note, err := browse(c.View(), query, maxBytes, c.Show)
 			if err != nil {
-				c.Refuse(err)
+				c.InvalidArguments(err)
 				return
 			}
 			c.Text(string(answer), note)
@@ -90,7 +90,7 @@ var Target = &surface.Target{
 func call(c *surface.Call) {
 	method, params, err := ReadRequest(c.Arguments)
 	if err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	ofAll := strings.HasSuffix(method, "/list") && wire.Get(params, "server") == nil

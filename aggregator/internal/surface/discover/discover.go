@@ -92,7 +92,7 @@ func discover(c *surface.Call) {
 		in.Fail(`"offset" goes on with one query, not with %d`, len(q.words))
 	}
 	if err := in.Err(); err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	if c.View().Unread() {
@@ -163,7 +163,7 @@ func load(c *surface.Call) {
 	words, retry := in.Texts("query"), in.Flag("retry")
 	checkQueries(in, words)
 	if err := in.Err(); err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	if meant, ok := c.View().ServerMeant(name); ok {

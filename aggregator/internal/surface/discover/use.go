@@ -58,7 +58,7 @@ func useTool(name string, most catalog.Access, says, annotations string, cfg *sc
 		Target: &surface.Target{
 			Surface: schema.ExposeDiscover,
 			Find:    find,
-			Refuse: func(t *catalog.Tool) string {
+			Reject: func(t *catalog.Tool) string {
 				if t.Access >= most {
 					return ""
 				}

@@ -161,7 +161,7 @@ func readFilter(in *surface.Arguments) (f filter) {
 func answer(c *surface.Call, maxBytes int) {
 	o, err := readOperation(c.Arguments)
 	if err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	if o.action == "batch" {
@@ -229,7 +229,7 @@ func (o operation) answer(c *surface.Call, maxBytes int) {
 	if o.action == "list" {
 		result, err := list(view, o.kind, o.filter, o.limit, maxBytes, o.cursor)
 		if err != nil {
-			c.Refuse(err)
+			c.InvalidArguments(err)
 			return
 		}
 		c.Reply(result, nil)

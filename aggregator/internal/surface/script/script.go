@@ -134,7 +134,7 @@ func run(c *surface.Call) {
 		in.Fail(`"code" is missing: write the body of an async function in JavaScript`)
 	}
 	if err := in.Err(); err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	c.RunScript(source, args)

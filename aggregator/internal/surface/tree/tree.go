@@ -71,7 +71,7 @@ func (t *Tree) describe(c *surface.Call) {
 func (t *Tree) answer(c *surface.Call, otherwise string, ofTool func(where string, tool *catalog.Tool), ofNode func(*catalog.View, *Node) (text, note string)) {
 	where, err := pathArgument(c.Arguments, otherwise)
 	if err != nil {
-		c.Refuse(err)
+		c.InvalidArguments(err)
 		return
 	}
 	reply := func(missing string) {

@@ -87,7 +87,7 @@ func (r *Recorder) Close() { r.turnTo(nil, schema.Activity{}, "") }
 func (r *Recorder) Observer() *aggregator.Observer {
 	return &aggregator.Observer{
 		Call:    func(end aggregator.CallEnd) { r.add(func() activity.Entry { return entryOf(end) }) },
-		Own:     func(end aggregator.OwnEnd) { r.add(func() activity.Entry { return ownEntry(end) }) },
+		Builtin: func(end aggregator.BuiltinEnd) { r.add(func() activity.Entry { return builtinEntry(end) }) },
 		Session: func(aggregator.SessionInfo, bool) {},
 		Dropped: func(aggregator.SessionInfo) {},
 		Wants: func() (calls, params bool) {
@@ -132,8 +132,8 @@ func entryOf(end aggregator.CallEnd) activity.Entry {
 	return e
 }
 
-// ownEntry is a call of a tool of ours as it is recorded.
-func ownEntry(end aggregator.OwnEnd) activity.Entry {
+// builtinEntry is a call of a tool of ours as it is recorded.
+func builtinEntry(end aggregator.BuiltinEnd) activity.Entry {
 	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
 	if end.Failed {

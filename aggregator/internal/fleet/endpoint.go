@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Peer is the counterpart of an upstream, over all its connections.
-type Peer struct {
+// An Endpoint is our end of an upstream, over all its connections.
+type Endpoint struct {
 	fleet         *Fleet
 	Upstream      *lazy.Upstream
 	Record        *record
@@ -33,45 +33,45 @@ type Peer struct {
 	Listing       *listing.Cache
 }
 
-// Of returns the peer of an upstream.
-func (f *Fleet) Of(u *lazy.Upstream) *Peer {
-	if p, ok := f.Peers.Load(u); ok {
-		return p.(*Peer)
+// Of returns the endpoint of an upstream.
+func (f *Fleet) Of(u *lazy.Upstream) *Endpoint {
+	if p, ok := f.Endpoints.Load(u); ok {
+		return p.(*Endpoint)
 	}
-	p := &Peer{fleet: f, Upstream: u, Record: f.Records.Get(u.Server.Name, u.Owner)}
+	p := &Endpoint{fleet: f, Upstream: u, Record: f.Records.Get(u.Server.Name, u.Owner)}
 	p.Listing = listing.NewCache(f.Listings, u)
 	p.RootsAsked.Work, p.RootsAsked.Conn = f.Work, u.Conn
-	known, _ := f.Peers.LoadOrStore(u, p)
-	return known.(*Peer)
+	known, _ := f.Endpoints.LoadOrStore(u, p)
+	return known.(*Endpoint)
 }
 
 // Dedicated returns an owner's upstream of a server, in place of an unused one of another owner.
 func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
-	own, gone, err := f.Set.Own(u, owner, idle)
+	own, gone, err := f.Set.Dedicate(u, owner, idle)
 	if gone != nil {
-		f.Peers.Delete(gone)
+		f.Endpoints.Delete(gone)
 	}
 	return own, err
 }
 
 // disowned removes upstreams whose owner has ended.
 func (f *Fleet) disowned(owner string) {
-	for _, u := range f.Set.Disown(owner) {
-		f.Peers.Delete(u)
+	for _, u := range f.Set.RetireDedicated(owner) {
+		f.Endpoints.Delete(u)
 	}
 	f.Records.drop(owner)
 }
 
 // ForgetReplaced removes the upstreams that are no longer part of the set.
 func (f *Fleet) ForgetReplaced() {
-	f.Peers.Range(func(key, value any) bool {
+	f.Endpoints.Range(func(key, value any) bool {
 		if u := key.(*lazy.Upstream); !f.Set.Has(u) {
-			f.Peers.Delete(u)
-			value.(*Peer).Record.Slots.GiveBack(0) // it may have another max_calls now
+			f.Endpoints.Delete(u)
+			value.(*Endpoint).Record.Slots.GiveBack(0) // it may have another max_calls now
 		}
 		return true
 	})
-	f.Records.sweep(func(server, owner string) bool { return f.Set.Owned(server, owner) != nil })
+	f.Records.sweep(func(server, owner string) bool { return f.Set.Dedicated(server, owner) != nil })
 }
 
 // callsInFlight are the unanswered calls to an upstream, oldest first.

@@ -33,7 +33,7 @@ func TestOwnersShareNothing(t *testing.T) {
 			t.Error("two owners have one connection")
 		}
 		releaseA()
-		if gone := s.Disown("ann"); len(gone) != 1 || gone[0] != ann {
+		if gone := s.RetireDedicated("ann"); len(gone) != 1 || gone[0] != ann {
 			t.Errorf("ann had %v", gone)
 		}
 		synctest.Wait()
@@ -55,15 +55,15 @@ func TestOwnersAreBounded(t *testing.T) {
 		bob := own(t, s, u, "bob")
 		_, releaseB := use(t, bob)
 		var tooMany *TooManyError
-		if _, _, err := s.Own(u, "cy", 0); !errors.As(err, &tooMany) || tooMany.Most != 2 {
+		if _, _, err := s.Dedicate(u, "cy", 0); !errors.As(err, &tooMany) || tooMany.Most != 2 {
 			t.Fatalf("got %v, want that there are too many", err)
 		}
 		releaseB()
-		if _, _, err := s.Own(u, "cy", 0); !errors.As(err, &tooMany) {
+		if _, _, err := s.Dedicate(u, "cy", 0); !errors.As(err, &tooMany) {
 			t.Fatalf("got %v, want that bob's is his while it is connected", err)
 		}
 		time.Sleep(2 * time.Minute) // bob's is idle for longer than it may
-		cy, gone, err := s.Own(u, "cy", 0)
+		cy, gone, err := s.Dedicate(u, "cy", 0)
 		if err != nil || gone != bob {
 			t.Fatalf("got %v in the place of %v, want bob's", err, gone)
 		}
@@ -94,7 +94,7 @@ func TestNewEntryEndsWhatOwnersHave(t *testing.T) {
 		if conn.Err() == nil || s.Has(ann) {
 			t.Error("it is there still")
 		}
-		if _, _, err := s.Own(u, "ann", 0); !errors.Is(err, ErrClosed) {
+		if _, _, err := s.Dedicate(u, "ann", 0); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v from what was replaced", err)
 		}
 	})
@@ -102,7 +102,7 @@ func TestNewEntryEndsWhatOwnersHave(t *testing.T) {
 
 func own(t *testing.T, s *testSet, u *Upstream, owner string) *Upstream {
 	t.Helper()
-	own, gone, err := s.Own(u, owner, 0)
+	own, gone, err := s.Dedicate(u, owner, 0)
 	if err != nil || gone != nil {
 		t.Fatalf("own: %v, in the place of %v", err, gone)
 	}

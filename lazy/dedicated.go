@@ -16,11 +16,11 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%s: %d have it to themselves already", e.Upstream, e.Most)
 }
 
-// Own returns the upstream that runs the server of u for one owner alone, and creates it if
+// Dedicate returns the upstream that runs the server of u for one owner alone, and creates it if
 // necessary. If the maximum is reached, the new upstream replaces another owner's that is not
 // connected, which is returned as gone: an upstream never changes its owner. If the entry sets
 // no idle timeout, idle is used; 0 is never. The error is a *TooManyError, or ErrClosed.
-func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
+func (s *Set) Dedicate(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
 	defer func() {
 		if gone != nil { // s.mu is no longer held
 			s.retire(gone)
@@ -32,12 +32,12 @@ func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Ups
 	if s.closed || s.byName[name] != u {
 		return nil, nil, ErrClosed
 	}
-	key := ownKey{name, owner}
-	if own := s.owned[key]; own != nil {
+	key := ownerKey{name, owner}
+	if own := s.dedicated[key]; own != nil {
 		return own, nil, nil
 	}
 	others := 0
-	for key, other := range s.owned {
+	for key, other := range s.dedicated {
 		if key.server == name {
 			others++
 			if gone == nil && other.isAsleep() {
@@ -51,30 +51,30 @@ func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Ups
 	case gone == nil:
 		return nil, nil, &TooManyError{Upstream: name, Most: u.Server.MaxSessions}
 	default:
-		delete(s.owned, ownKey{name, gone.Owner})
+		delete(s.dedicated, ownerKey{name, gone.Owner})
 	}
 	server := u.Server
 	server.IdleTimeout = cmp.Or(server.IdleTimeout, idle)
 	own = newUpstream(s, server)
 	own.Owner = owner
-	s.owned[key] = own
+	s.dedicated[key] = own
 	return own, gone, nil
 }
 
-// Owned returns the existing upstream of an owner, or nil.
-func (s *Set) Owned(server, owner string) *Upstream {
+// Dedicated returns the existing upstream of an owner, or nil.
+func (s *Set) Dedicated(server, owner string) *Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owned[ownKey{server, owner}]
+	return s.dedicated[ownerKey{server, owner}]
 }
 
-// Disown removes and returns the upstreams of an owner. Each ends when its calls in flight
+// RetireDedicated removes and returns the upstreams of an owner. Each ends when its calls in flight
 // have ended.
-func (s *Set) Disown(owner string) (gone []*Upstream) {
+func (s *Set) RetireDedicated(owner string) (gone []*Upstream) {
 	s.mu.Lock()
-	for key, u := range s.owned {
+	for key, u := range s.dedicated {
 		if key.owner == owner {
-			delete(s.owned, key)
+			delete(s.dedicated, key)
 			gone = append(gone, u)
 		}
 	}
@@ -90,7 +90,7 @@ func (s *Set) Has(u *Upstream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u.Owner != "" {
-		return s.owned[ownKey{u.Server.Name, u.Owner}] == u
+		return s.dedicated[ownerKey{u.Server.Name, u.Owner}] == u
 	}
 	return s.byName[u.Server.Name] == u
 }
