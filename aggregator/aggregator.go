@@ -314,7 +314,7 @@ func (a *Aggregator) Close() {
 	a.work.Close()
 	a.scripts.Close()
 	a.results.Close()
-	if o := a.opts.Observe; o != nil && o.Close != nil {
+	if o := a.opts.Observe; o != nil {
 		o.Close()
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// ProfilePrefix begins the Server of a Guest that is a profile.
+// ProfilePrefix begins the Server of an Identity that is a profile.
 const ProfilePrefix = "@"
 
 // A Directory answers what edges ask about the names in requests of hosts.

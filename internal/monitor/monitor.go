@@ -132,7 +132,7 @@ func (m *Monitor) Close() {
 // Observer returns the monitor's callbacks for the aggregator.
 func (m *Monitor) Observer() *aggregator.Observer {
 	dropped := func(aggregator.SessionInfo) { m.count(1, "dynmcp_dropped_notifications_total") }
-	return &aggregator.Observer{Call: m.call, Builtin: m.builtin, Session: m.session, Dropped: dropped}
+	return &aggregator.Observer{Call: m.call, Builtin: m.builtin, Session: m.session, Dropped: dropped, Close: func() {}}
 }
 
 // Follow makes the monitor show the messages of hosts, which costs a copy of each.

@@ -62,7 +62,7 @@ type Set struct {
 	Config *schema.Config
 	Usual  Pair
 	Split  Pair             // for hosts for which use_tool is split
-	Tree   *surface.Surface // for guests of the tree
+	Tree   *surface.Surface // for hosts that see the tree alone
 }
 
 // A Pair has the surfaces for hosts with the same use_tool.

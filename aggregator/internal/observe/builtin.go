@@ -21,7 +21,7 @@ type BuiltinCall struct {
 // BeginBuiltin returns the call of one of dynmcp's own tools, to be reported when it is answered, nil if
 // nobody observes.
 func (o Reporter) BeginBuiltin(surface, tool string, arguments json.RawMessage) *BuiltinCall {
-	if !o.TellsBuiltin() {
+	if calls, _ := o.wants(); !calls {
 		return nil
 	}
 	c := &BuiltinCall{reporter: o, end: BuiltinEnd{Surface: surface, Tool: tool, Arguments: bytes.Clone(arguments), Began: time.Now()}}

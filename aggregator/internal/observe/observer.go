@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -23,12 +22,12 @@ type Observer struct {
 	Session func(SessionInfo, bool)
 	// Dropped is called for a notification that was dropped because the host reads too slowly.
 	Dropped func(SessionInfo)
-	// Builtin is called for a call that one of dynmcp's own tools has answered. It may be nil.
+	// Builtin is called for a call that one of dynmcp's own tools has answered.
 	Builtin func(BuiltinEnd)
 	// Wants reports whether calls are to be reported at present, and whether they must keep a
 	// copy of their params until they have ended. Nil means calls without params.
 	Wants func() (calls, params bool)
-	// Close is called after the last event. It may be nil.
+	// Close is called after the last event.
 	Close func()
 }
 
@@ -44,15 +43,13 @@ func Join(a, b *Observer) *Observer {
 		Call:    func(end CallEnd) { a.Call(end); b.Call(end) },
 		Session: func(s SessionInfo, opened bool) { a.Session(s, opened); b.Session(s, opened) },
 		Dropped: func(s SessionInfo) { a.Dropped(s); b.Dropped(s) },
-		Builtin: both(a.Builtin, b.Builtin, func(one, two func(BuiltinEnd)) func(BuiltinEnd) {
-			return func(end BuiltinEnd) { one(end); two(end) }
-		}),
+		Builtin: func(end BuiltinEnd) { a.Builtin(end); b.Builtin(end) },
 		Wants: func() (calls, params bool) {
 			calls, params = a.wants()
 			callsToo, paramsToo := b.wants()
 			return calls || callsToo, params || paramsToo
 		},
-		Close: both(a.Close, b.Close, func(one, two func()) func() { return func() { one(); two() } }),
+		Close: func() { a.Close(); b.Close() },
 	}
 }
 
@@ -61,17 +58,6 @@ func (o *Observer) wants() (calls, params bool) {
 		return o != nil, false
 	}
 	return o.Wants()
-}
-
-// both combines two functions, either of which may be nil.
-func both[F any](a, b F, join func(a, b F) F) F {
-	switch {
-	case reflect.ValueOf(a).IsNil():
-		return b
-	case reflect.ValueOf(b).IsNil():
-		return a
-	}
-	return join(a, b)
 }
 
 // A BuiltinEnd is the end of a call that one of dynmcp's own tools has answered.
@@ -157,12 +143,6 @@ func (o Reporter) Enabled() bool {
 func (o Reporter) KeepsParams() bool {
 	_, params := o.wants()
 	return params
-}
-
-// TellsBuiltin reports whether the observer is notified of calls of dynmcp's own tools.
-func (o Reporter) TellsBuiltin() bool {
-	calls, _ := o.wants()
-	return calls && o.Builtin != nil
 }
 
 // Ended reports a call.
