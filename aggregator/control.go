@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,9 +182,7 @@ func (q *controlRequest) introduction() []byte {
 					capabilities = q.WithTasks(capabilities)
 				}
 			}
-			if text == "" {
-				text = server.Instructions
-			}
+			text = cmp.Or(text, server.Instructions)
 		}
 	}
 	out := fmt.Appendf(nil, `"capabilities":%s,"serverInfo":%s`, capabilities, info)

@@ -33,11 +33,7 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 	}
 	r, late := q.r, o.IsOver()
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		select {
-		case <-o.Shown():
-		case <-o.Over():
-		case <-ctx.Done():
-		}
+		o.AwaitPage(ctx)
 		switch {
 		case r.Era == transports.Stateless && ctx.Err() == nil && !o.IsOver() && !o.IsAccepted():
 			r.Reply(q.agg.offers.Result(o, params), nil)

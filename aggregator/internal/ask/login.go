@@ -164,9 +164,14 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 // Server returns the name of the server that requires the login.
 func (o *Offer) Server() string { return o.server }
 
-// Shown is closed when there is a page to open, Over when the login has ended.
-func (o *Offer) Shown() <-chan struct{} { return o.shown }
-func (o *Offer) Over() <-chan struct{}  { return o.over }
+// AwaitPage returns when there is a page to open, the login has ended or ctx ends.
+func (o *Offer) AwaitPage(ctx context.Context) {
+	select {
+	case <-o.shown:
+	case <-o.over:
+	case <-ctx.Done():
+	}
+}
 
 // IsOver reports whether the login has ended.
 func (o *Offer) IsOver() bool {
@@ -294,7 +299,7 @@ func (of *Offers) Await(ctx context.Context, r *host.Request, o *Offer) error {
 		defer stop()
 	}
 	select {
-	case <-o.Over():
+	case <-o.over:
 		return o.Err()
 	case <-ctx.Done():
 		return ctx.Err()
