@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -160,7 +161,10 @@ func TestPublishedServers(t *testing.T) {
 				cmd.Dir = t.TempDir()
 				path := writeFile(t, cmd.Dir, "mcp.json", `{"mcp": {}}`)
 				cmd.Env = append(mcptest.Environ(t), "XDG_STATE_HOME="+state, "LOCALAPPDATA="+state, "DYNMCP_KEYRING=off", "PATH="+bin)
-				said, _ := cmd.CombinedOutput() // what it said is judged
+				said, err := cmd.CombinedOutput()
+				if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // what it said is judged
+					t.Fatal(err)
+				}
 				written, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)
