@@ -204,57 +204,33 @@ type references struct {
 // referencesBetweenFiles type-checks the packages of these directories, as they are built
 // here.
 func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
-	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "--"}
+	args := []string{"-deps", "-json=ImportPath,Dir,GoFiles,Imports", "--"}
 	for _, dir := range dirs {
 		args = append(args, "./"+dir)
 	}
-	out, err := exec.Command("go", args...).Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	exports, sources := map[string]string{}, map[string][]string{}
-	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
-		var pkg struct {
-			ImportPath, Dir, Export string
-			GoFiles                 []string
-		}
-		if err := dec.Decode(&pkg); err != nil {
-			t.Fatal(err)
-		}
-		exports[pkg.ImportPath] = pkg.Export
-		if dir, ours := strings.CutPrefix(pkg.ImportPath, module); ours {
-			for _, file := range pkg.GoFiles {
-				sources[dir] = append(sources[dir], filepath.Join(pkg.Dir, file))
-			}
-		}
-	}
+	// A package comes after those that it imports.
+	ours := slices.DeleteFunc(goList(t, args...), func(p listedPackage) bool { return !strings.HasPrefix(p.ImportPath, module) })
 	fset := token.NewFileSet()
-	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		if exports[path] == "" {
-			return nil, fmt.Errorf("no export data of %s", path)
-		}
-		return os.Open(exports[path])
-	})
+	imports := newOwnImporter(t, fset, ours)
 	found := map[string]references{}
-	for _, dir := range dirs {
-		if len(sources[dir]) == 0 {
-			continue
-		}
+	for _, pkg := range ours {
 		var files []*ast.File
-		for _, name := range sources[dir] {
-			f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		for _, name := range pkg.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)
 			}
 			files = append(files, f)
 		}
 		info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-		if _, err := (&types.Config{Importer: imports}).Check(module+dir, fset, files, &info); err != nil {
-			t.Fatalf("%s: %v", dir, err)
+		checked, err := (&types.Config{Importer: imports}).Check(pkg.ImportPath, fset, files, &info)
+		if err != nil {
+			t.Fatal(err)
 		}
+		imports.checked[pkg.ImportPath] = checked
 		edges := map[string]map[string]bool{}
 		for ident, object := range info.Uses {
-			if object.Pkg() == nil || object.Pkg().Path() != module+dir {
+			if object.Pkg() != checked {
 				continue
 			}
 			from, to := fset.Position(ident.Pos()).Filename, fset.Position(object.Pos()).Filename
@@ -266,9 +242,65 @@ func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
 			}
 			edges[from][to] = true
 		}
-		found[dir] = upward(edges)
+		found[strings.TrimPrefix(pkg.ImportPath, module)] = upward(edges)
 	}
 	return found
+}
+
+// A listedPackage is what go list says of a package.
+type listedPackage struct {
+	ImportPath, Dir, Export string
+	GoFiles, Imports        []string
+}
+
+func goList(t *testing.T, args ...string) (all []listedPackage) {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var pkg listedPackage
+		if err := dec.Decode(&pkg); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, pkg)
+	}
+	return all
+}
+
+// An ownImporter imports our packages as they were checked, and others from their export
+// data. With export data of ours too, go list would compile them while go test does.
+type ownImporter struct {
+	checked map[string]*types.Package
+	others  types.Importer
+}
+
+func newOwnImporter(t *testing.T, fset *token.FileSet, ours []listedPackage) *ownImporter {
+	others := map[string]bool{}
+	for _, pkg := range ours {
+		for _, path := range pkg.Imports {
+			others[path] = true
+		}
+	}
+	maps.DeleteFunc(others, func(path string, _ bool) bool { return strings.HasPrefix(path, module) })
+	exports := map[string]string{}
+	for _, pkg := range goList(t, append([]string{"-export", "-json=ImportPath,Export", "--"}, slices.Sorted(maps.Keys(others))...)...) {
+		exports[pkg.ImportPath] = pkg.Export
+	}
+	return &ownImporter{map[string]*types.Package{}, importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	})}
+}
+
+func (i *ownImporter) Import(path string) (*types.Package, error) {
+	if pkg := i.checked[path]; pkg != nil {
+		return pkg, nil
+	}
+	return i.others.Import(path)
 }
 
 // upward orders files so that few references lead from a lower one to a higher one, by
