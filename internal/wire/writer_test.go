@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -192,35 +193,32 @@ func TestWriterBreaksOnStalledPipe(t *testing.T) {
 
 // A reader that takes less than a part within the stall time is slow, not dead.
 func TestWriterKeepsSlowReader(t *testing.T) {
-	t.Parallel()
-	r, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	w := NewWriter(pipe, 500*time.Millisecond)
-	const size = 256 << 10
-	w.Send(bytes.Repeat([]byte("x"), size))
-	read := make(chan int)
-	go func() {
-		total, buf := 0, make([]byte, 8<<10)
-		for {
-			n, err := r.Read(buf)
-			total += n
-			if err != nil {
-				read <- total
-				return
+	synctest.Test(t, func(t *testing.T) {
+		r, pipe := net.Pipe()
+		w := NewWriter(pipe, 500*time.Millisecond)
+		const size = 256 << 10
+		w.Send(bytes.Repeat([]byte("x"), size))
+		read := make(chan int)
+		go func() {
+			total, buf := 0, make([]byte, 8<<10)
+			for {
+				n, err := r.Read(buf)
+				total += n
+				if err != nil {
+					read <- total
+					return
+				}
+				time.Sleep(75 * time.Millisecond) // a part of 64 KiB takes longer than the stall time
 			}
-			time.Sleep(75 * time.Millisecond) // a part of 64 KiB takes longer than the stall time
+		}()
+		if err := w.Close(); err != nil {
+			t.Error(err)
 		}
-	}()
-	if err := w.Close(); err != nil {
-		t.Error(err)
-	}
-	pipe.Close()
-	if got := <-read; got != size+1 {
-		t.Errorf("%d bytes came, want %d", got, size+1)
-	}
+		pipe.Close()
+		if got := <-read; got != size+1 {
+			t.Errorf("%d bytes came, want %d", got, size+1)
+		}
+	})
 }
 
 // Without deadlines the write stays where it is, but nobody waits for it.
