@@ -57,6 +57,7 @@ func reach(t *testing.T, identity *Identity, address string) error {
 }
 
 func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
+	t.Parallel()
 	older, newer := secret(1), secret(2)
 	for what, c := range map[string]struct {
 		here, there [][]byte
@@ -88,6 +89,7 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 
 // Without a certificate of the cluster nothing is reached, whatever the client believes.
 func TestOthersAreNotLetIn(t *testing.T) {
+	t.Parallel()
 	reached := make(chan string, 9)
 	opts := Options{Requests: func(w http.ResponseWriter, r *http.Request, _ string) { reached <- r.URL.Path }}
 	address := serve(t, keyed(t, keys(t, secret(1))), opts).Addr().String()

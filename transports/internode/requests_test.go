@@ -182,6 +182,7 @@ func TestACallGoesOnWhereItWaits(t *testing.T) {
 }
 
 func TestLargeBodiesAreAsTheyWere(t *testing.T) {
+	t.Parallel()
 	a, b, _ := three(t, func(_ *node, r *host.Request) { r.Reply(append([]byte(nil), r.Params...), nil) })
 	id := a.begin()
 	params := `{"name":"x","arguments":{"text":"` + strings.Repeat("0123456789abcdef", 10<<20/16) + `"}}`
@@ -197,6 +198,7 @@ func TestLargeBodiesAreAsTheyWere(t *testing.T) {
 // A replica that dies takes its sessions with it: what ran may have run, and what comes
 // after that is of no session.
 func TestTheOwnerIsGone(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 2)
 	a, b, c := three(t, func(_ *node, r *host.Request) {
 		if strings.Contains(string(r.Params), "stream") {

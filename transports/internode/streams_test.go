@@ -164,6 +164,7 @@ func TestAStreamIsLost(t *testing.T) {
 
 // One that is stopped answers no ping: all that is on its connection ends.
 func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
+	t.Parallel()
 	identity := keyed(t, seal.Random())
 	reached := make(chan struct{})
 	at := serve(t, identity, Options{
@@ -177,6 +178,8 @@ func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 	})
 	address, stop := between(t, at.Addr().String())
 	client := newClient(t, identity, "a")
+	client.transport.HTTP2.SendPingTimeout /= 10 // the test need not take that long
+	client.transport.HTTP2.PingTimeout /= 2
 	stream, err := client.Open(t.Context(), address, "x", "")
 	if err != nil {
 		t.Fatal(err)
