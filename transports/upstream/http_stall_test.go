@@ -238,6 +238,7 @@ func TestHTTPListenStalls(t *testing.T) {
 
 // A call's stream that stalls behind an event with an id is taken up there.
 func TestHTTPStalledStreamIsResumed(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Pointer[string]
 	s := &scripted{
 		call: func(w http.ResponseWriter, r *http.Request, id string) {
@@ -261,6 +262,7 @@ func TestHTTPStalledStreamIsResumed(t *testing.T) {
 
 // On the one stream of the older transport everything ends with it.
 func TestSSEStalls(t *testing.T) {
+	t.Parallel()
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
 		w.WriteHeader(http.StatusAccepted)
 		say("data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID))
@@ -294,6 +296,7 @@ func TestSSEStallsInStart(t *testing.T) {
 
 // A POST of the older transport whose answer stalls fails its call alone.
 func TestSSEPostStalls(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
 		if calls.Add(1) == 1 {

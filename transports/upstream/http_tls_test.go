@@ -334,6 +334,7 @@ func TestHTTP2SentOnce(t *testing.T) {
 // A connection of HTTP/2 that stops in the middle of a frame is found by a ping
 // that it does not answer.
 func TestHTTP2Stalls(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	s := &h2{}
 	s.call = func(conn net.Conn, stream uint32, id string) {

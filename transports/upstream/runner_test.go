@@ -58,8 +58,8 @@ func runner(t *testing.T, script string) (schema.Server, string) {
 // an install, and no npx of that package works from then on.
 func TestCloseLetsAnInstallFinish(t *testing.T) {
 	t.Parallel()
-	server, dir := runner(t, `i=0; while [ $((i+=1)) -le 60 ]; do sleep 0.05; done; : > "$1/package.json"`)
-	c, err := Open(server, Options{})
+	server, dir := runner(t, `i=0; while [ $((i+=1)) -le 20 ]; do sleep 0.05; done; : > "$1/package.json"`)
+	c, err := Open(server, Options{timing: timing{stopGrace: 200 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestInstallHint(t *testing.T) {
 // npx waits for a lock that nobody holds any more.
 func TestInstallThatHangs(t *testing.T) {
 	t.Parallel()
-	server, home := runner(t, "exec sleep 600")
+	server, home := runner(t, "exec cat >/dev/null") // until it is told to end
 	folder := filepath.Join(home, ".npm", "_npx", "a705c79b42eea4c8")
 	if err := os.MkdirAll(filepath.Join(folder, "concurrency.lock"), 0o700); err != nil {
 		t.Fatal(err)
