@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -65,25 +66,25 @@ func TestNoWayShowsOthersWhereThingsAre(t *testing.T) {
 		all.judge("POST", "/meta_tree", `{"path":"/"}`)
 	}
 	everything()
-	t.Run("servers", func(t *testing.T) {
-		for name := range leaky.entries {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				host := leaky.host(t, web)
-				for _, way := range waysToAServer {
-					host.ask(way.method, strings.ReplaceAll(way.params, "NAME", name))
-				}
-				for _, method := range []string{"tools/list", "tools/call", "initialize"} {
-					host.judge("POST", "/mcp/"+name+"/message", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":"echo","arguments":{},"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, method))
-				}
-				host.judge("POST", "/meta_call", `{"path":"/`+name+`/echo","arguments":{}}`)
-				host.judge("GET", "/health/"+name, "")
-				if host.referred == 0 && name != "unset" { // which is off
-					t.Error("no answer has a reference")
-				}
-			})
-		}
-	})
+	// Not as parallel subtests, which would wait until all other tests have begun.
+	var work sync.WaitGroup
+	for name := range leaky.entries {
+		work.Go(func() {
+			host := leaky.host(t, web)
+			for _, way := range waysToAServer {
+				host.ask(way.method, strings.ReplaceAll(way.params, "NAME", name))
+			}
+			for _, method := range []string{"tools/list", "tools/call", "initialize"} {
+				host.judge("POST", "/mcp/"+name+"/message", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{"name":"echo","arguments":{},"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, method))
+			}
+			host.judge("POST", "/meta_call", `{"path":"/`+name+`/echo","arguments":{}}`)
+			host.judge("GET", "/health/"+name, "")
+			if host.referred == 0 && name != "unset" { // which is off
+				t.Errorf("%s: no answer has a reference", name)
+			}
+		})
+	}
+	work.Wait()
 	everything()
 	for _, path := range []string{"/health", "/metrics", "/.well-known/oauth-protected-resource", "/debug", "/debug/state", "/nothing"} {
 		all.judge("GET", path, "")
@@ -149,7 +150,7 @@ func (l *leakyServers) npx(t *testing.T, dir string) string {
 	if err := os.MkdirAll(install, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{filepath.Join(install, "concurrency.lock"): "", path: "#!/bin/sh\necho '" + l.said + "' >&2\nexec sleep 600\n"} {
+	for file, text := range map[string]string{filepath.Join(install, "concurrency.lock"): "", path: "#!/bin/sh\necho '" + l.said + "' >&2\nexec cat >/dev/null\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
