@@ -87,16 +87,19 @@ func Replace(text []byte, edits ...Edit) []byte {
 	return append(out, text[from:]...)
 }
 
-// Replace returns a copy in which a part is replaced, which is outside the known value or all of it.
-func (o Object) Replace(part Span, with []byte) Object {
+// Replace returns a copy with edits made, of parts that are outside the known value or all of it.
+// See the function Replace.
+func (o Object) Replace(edits ...Edit) Object {
 	known := o.Known
-	switch {
-	case known.Off > part.Off:
-		known.Off += len(with) - part.Len
-	case known.Off == part.Off:
-		known = Span{part.Off, len(with)}
+	for _, e := range edits {
+		switch {
+		case e.Off < o.Known.Off:
+			known.Off += len(e.With) - e.Len
+		case e.Off == o.Known.Off:
+			known.Len = len(e.With)
+		}
 	}
-	return Object{Replace(o.Text, Edit{part, with}), known}
+	return Object{Replace(o.Text, edits...), known}
 }
 
 // Set returns a copy of obj in which the member name has the given value. An absent
@@ -109,7 +112,7 @@ func Set(obj []byte, name string, value []byte) []byte {
 // Set returns a copy with the member. See the function Set.
 func (o Object) Set(name string, value []byte) Object {
 	if old := o.Find(name); old.Len > 0 {
-		return o.Replace(old, value)
+		return o.Replace(Edit{old, value})
 	}
 	end := bytes.LastIndexByte(o.Text, '}')
 	if end < 0 || !IsObject(o.Text) {

@@ -19,7 +19,7 @@ func (p Params) Of(name string) wire.Object {
 	if wire.EqualString(p.Name.In(p.All), name) {
 		return same
 	}
-	return same.Replace(p.Name, wire.Quote(name))
+	return same.Replace(wire.Edit{Span: p.Name, With: wire.Quote(name)})
 }
 
 // With returns the params with another name and other arguments, which may be
@@ -35,8 +35,7 @@ func (p Params) With(name string, arguments json.RawMessage) wire.Object {
 	if p.Arguments.Len == 0 {
 		return p.Of(name).Set("arguments", arguments)
 	}
-	renamed := p.Of(name)
-	return renamed.Replace(renamed.Known, arguments)
+	return wire.Object{Text: p.All, Known: p.Arguments}.Replace(wire.Edit{Span: p.Name, With: wire.Quote(name)}, wire.Edit{Span: p.Arguments, With: arguments})
 }
 
 // inPlace is With for arguments that lie in those of before: what is around them is
