@@ -45,11 +45,10 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Objec
 
 // toHandshake returns params of the stateless era for an upstream of the handshake era.
 func toHandshake(params wire.Object) (wire.Object, error) {
-	state, answers, err := params.GetStrict("requestState", "inputResponses")
-	if err != nil || state != nil { // such an upstream issues none
+	if params.Get("requestState") != nil { // such an upstream issues none
 		return params, ask.Stale()
 	}
-	if answers != nil || params.Get("task") != nil {
+	if params.Get("inputResponses") != nil || params.Get("task") != nil {
 		params = params.Delete("inputResponses", "task") // the host knows no such task
 	}
 	return transports.WithoutMeta(params, transports.EraMeta...), nil
