@@ -15,7 +15,7 @@ func (v *View) Meant(name string) (*Tool, bool) {
 	return only(v.all().tools, func(t *Tool) bool { return t.Spelled(name) })
 }
 
-// only returns the element that fits; false if there is none, or several.
+// only returns the element that fits, and whether exactly one does.
 func only[T any](all []T, fits func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(all, fits)
 	if i < 0 || slices.ContainsFunc(all[i+1:], fits) {

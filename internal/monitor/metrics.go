@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	prom "github.com/VictoriaMetrics/metrics"
 
@@ -15,32 +16,37 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// help says what each metric counts. The library writes HELP lines that are empty.
-var help = strings.NewReplacer(slices.Concat(
-	about("dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."),
-	about("dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."),
-	about("dynmcp_call_bytes_total", "Bytes of the params of calls and of their results."),
-	about("dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly."),
-	about("dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered."),
-	about("dynmcp_own_tokens_total", "Tokens of those answers, estimated."),
-	about("dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition."),
-	about("dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session."),
-	about("dynmcp_upstream_state", "1 for the state that an upstream is in."),
-	about("dynmcp_upstream_starts_total", "How often an upstream was connected."),
-	about("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed."),
-	about("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer."),
-	about("dynmcp_calls_waiting", "Calls that wait because of max_calls."),
-	about("dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started."),
-	about("dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started."),
-	about("dynmcp_sessions", "Hosts that are connected."),
-	about("dynmcp_held_bytes", "Bytes held for hosts."),
-	about("dynmcp_held_bytes_limit", "The most bytes that may be held for hosts."),
-)...)
-
-func about(metric, text string) []string {
-	line := "# HELP " + metric
-	return []string{line + "\n", line + " " + text + "\n"}
+// help is what each metric counts.
+var help = [][2]string{
+	{"dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."},
+	{"dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."},
+	{"dynmcp_call_bytes_total", "Bytes of the params of calls and of their results."},
+	{"dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly."},
+	{"dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered."},
+	{"dynmcp_own_tokens_total", "Tokens of those answers, estimated."},
+	{"dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition."},
+	{"dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session."},
+	{"dynmcp_upstream_state", "1 for the state that an upstream is in."},
+	{"dynmcp_upstream_starts_total", "How often an upstream was connected."},
+	{"dynmcp_upstream_start_failures_total", "How often a start of an upstream failed."},
+	{"dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer."},
+	{"dynmcp_calls_waiting", "Calls that wait because of max_calls."},
+	{"dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started."},
+	{"dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started."},
+	{"dynmcp_sessions", "Hosts that are connected."},
+	{"dynmcp_held_bytes", "Bytes held for hosts."},
+	{"dynmcp_held_bytes_limit", "The most bytes that may be held for hosts."},
 }
+
+// withHelp completes the HELP lines, which the library leaves empty.
+var withHelp = sync.OnceValue(func() *strings.Replacer {
+	var pairs []string
+	for _, h := range help {
+		line := "# HELP " + h[0]
+		pairs = append(pairs, line+"\n", line+" "+h[1]+"\n")
+	}
+	return strings.NewReplacer(pairs...)
+})
 
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
@@ -144,7 +150,7 @@ func (m *Monitor) Metrics() http.Handler {
 		m.runMetrics().WritePrometheus(&text)
 		prom.WriteProcessMetrics(&text)
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, m.ofReplica(help.Replace(text.String())))
+		_, _ = io.WriteString(w, m.ofReplica(withHelp().Replace(text.String())))
 	})
 }
 
