@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Every verb that reads a file of the user refuses what is none, and says so at once: a named
-// pipe that nobody opens for writing, and a device that does not end.
+// Every verb that reads a file of the user refuses a named pipe without a writer and an endless
+// device, at once and by name.
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, document([]entry{fake(t, "some")}))

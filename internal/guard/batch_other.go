@@ -7,5 +7,5 @@ import "os/exec"
 // Batch does nothing: only Windows has batch files.
 func Batch(*exec.Cmd) error { return nil }
 
-// Outlive does nothing: what is not started by Start lives on elsewhere.
+// Outlive does nothing: on this system only commands of Start end with this process.
 func Outlive(*exec.Cmd) {}

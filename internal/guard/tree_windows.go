@@ -95,7 +95,7 @@ var join = sync.OnceFunc(func() {
 	joined.Store(true)
 })
 
-// Outlive has a command that is not started yet live on when this process ends.
+// Outlive lets a command, not yet started, live on when this process ends.
 func Outlive(cmd *exec.Cmd) {
 	if joined.Load() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_BREAKAWAY_FROM_JOB}

@@ -159,7 +159,7 @@ func (s *Server) check() error {
 	return nil
 }
 
-// boundedServer refuses an answer whose server has too much, but for what is not read of it.
+// boundedServer returns an error if the parts of an answer's server that are read exceed the limits.
 func boundedServer(raw json.RawMessage) error {
 	var answer struct{ Server map[string]any }
 	if err := json.Unmarshal(raw, &answer); err != nil {

@@ -146,7 +146,7 @@ func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
 		kept[r.handle] = true
 	}
 	if kept[most] || !kept[few] || !kept[last] {
-		t.Errorf("kept are that of who has the most: %t, and those of who has little: %t, %t", kept[most], kept[few], kept[last])
+		t.Errorf("kept: the result of the largest holder %t, those of the others %t, %t", kept[most], kept[few], kept[last])
 	}
 }
 
