@@ -76,6 +76,7 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 		return nil, err
 	}
 	dir, _ := os.Getwd()
+	chosen := h.choice(path, data)
 	var servers []Server
 	for _, l := range lists {
 		for _, m := range l.entries {
@@ -91,7 +92,7 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 				continue // an extension's, or it only switches another off
 			}
 			s := h.server(name, r)
-			if h.leavesOut(path, data, name) {
+			if chosen.leavesOut(name) {
 				s.Disabled = true
 				s.note("%s does not use it: its mcp says so", h.Title)
 			}
@@ -102,17 +103,23 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-// leavesOut reports whether Gemini CLI's mcp keeps a server from being used.
-func (h Host) leavesOut(path string, data []byte, name string) bool {
-	var choice struct{ Allowed, Excluded []string }
+// A choice is Gemini CLI's mcp: which of the servers it uses.
+type choice struct{ Allowed, Excluded []string }
+
+// choice returns what a file says in mcp, nothing for other hosts.
+func (h Host) choice(path string, data []byte) (c choice) {
 	if h.Name != "gemini" {
-		return false
+		return choice{}
 	}
 	raw, err := syntax.GetJSON(path, data, []string{"mcp"})
-	if err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
-		return false
+	if err != nil || raw == nil || json.Unmarshal(raw, &c) != nil {
+		return choice{}
 	}
-	return slices.Contains(choice.Excluded, name) || choice.Allowed != nil && !slices.Contains(choice.Allowed, name)
+	return c
+}
+
+func (c choice) leavesOut(name string) bool {
+	return slices.Contains(c.Excluded, name) || c.Allowed != nil && !slices.Contains(c.Allowed, name)
 }
 
 // written returns the servers of a config of dynmcp.
