@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/kvtest"
@@ -123,7 +122,7 @@ type proxied struct {
 }
 
 func TestNATS(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	t.Run("suite", func(t *testing.T) {
 		node := natstest.Start(t, "")
 		kvtest.Run(t, func(t *testing.T) kvtest.Connection {
@@ -163,6 +162,7 @@ func eventually(t *testing.T, what string, try func() error) {
 
 // The chunks of a value go with it, and those of a value that was not stored too.
 func TestChunksThatNobodyNeedsGo(t *testing.T) {
+	t.Parallel()
 	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +218,7 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 
 // What lists or watches the records of a prefix does not read the large values of others.
 func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
+	t.Parallel()
 	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
 	if err != nil {
 		t.Fatal(err)
@@ -245,6 +246,7 @@ func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 
 // What NATS refuses is no failure to reach it, and is said in its words.
 func TestWhatNATSRefuses(t *testing.T) {
+	t.Parallel()
 	node := natstest.Start(t, `authorization { users: [ { user: us, password: x, permissions: { publish: { allow: ">", deny: "$KV.dynmcp_denied.>" }, subscribe: ">" } } ] }`)
 	store, err := Open(Options{URLs: []string{strings.Replace(node.URL, "//", "//us:x@", 1)}, Logger: nil})
 	if err != nil {
