@@ -58,6 +58,7 @@ func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 // Nobody waits for a body whose token is known to be wrong: it is answered, and the
 // connection closed.
 func TestA401IsKnownBeforeTheBody(t *testing.T) {
+	t.Parallel()
 	tg := crowd(t, 64)
 	conn := tg.dial("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout / 2)) // tells it from the time that a body may take

@@ -35,6 +35,7 @@ func (tg *testGateway) dial(text string) net.Conn {
 // Bodies that are begun and not ended have a bound: the next one is refused before it is
 // read, and so is one of unknown length. With the first of them gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
+	t.Parallel()
 	const size = 64 << 10
 	tg := newTestGateway(t, Options{Held: held.New(16*size, nil)}, nil, func(g *Gateway) { g.body = 10 * time.Second })
 	var begun []net.Conn

@@ -19,6 +19,7 @@ import (
 )
 
 func TestWhatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 4<<10) + `"}]}`)
 	tg := newTestGateway(t, Options{MaxResponseBytes: 2 << 10}, func(r *host.Request) { r.Reply(large, nil) })
 	id := tg.begin("/mcp")
@@ -61,6 +62,7 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 
 // A connection on which a request does not arrive is closed.
 func TestSlowRequests(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.header, g.body = time.Second, time.Second })
 	var requests sync.WaitGroup
 	for what, text := range map[string]string{
@@ -88,6 +90,7 @@ func TestSlowRequests(t *testing.T) {
 }
 
 func TestAbandonedSessionsAreReclaimed(t *testing.T) {
+	t.Parallel()
 	count := 10_000
 	if mcptest.RaceEnabled {
 		count = 1_000
@@ -210,6 +213,7 @@ func TestDrain(t *testing.T) {
 
 // What does not end within its time is answered with an error, in a session or not.
 func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 2)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
 	tg.g.drain = 10 * time.Millisecond
@@ -230,6 +234,7 @@ func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 // A host that does not read loses what is for it and keeps nobody waiting: those who
 // write to it return at once, and in the end its session is over.
 func TestAHostThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	var slow, fast *host.Session
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
 	inner := tg.g.opts.Open

@@ -15,6 +15,7 @@ import (
 // One of several users may have all streams that only listen until others want them: then
 // the newest of who has the most ends, but none on which a call waits for its answer.
 func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	of := newIssuer(t)
 	tg := newTestGateway(t, Options{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, func(r *host.Request) { calls <- r })

@@ -354,6 +354,7 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 
 // A request that its host cancels on another connection ends without an answer.
 func TestACancelledRequestEndsItsResponse(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")

@@ -124,6 +124,7 @@ func newTestReplicas(t *testing.T) *testReplicas {
 // At the end of one of several replicas, what runs is answered, what begins begins
 // elsewhere, and sessions end when nothing of them is in flight.
 func TestDrainBesideOtherReplicas(t *testing.T) {
+	t.Parallel()
 	rs := newTestReplicas(t)
 	calls := make(chan *host.Request, 2)
 	a := rs.add("a", func(r *host.Request) { calls <- r })
@@ -204,6 +205,7 @@ func TestDrainOfTheLastReplica(t *testing.T) {
 // but /health, while hosts of both eras, which keep their connections, call all the time:
 // no call fails.
 func TestARollingRestartFailsNoCall(t *testing.T) {
+	t.Parallel()
 	rs := newTestReplicas(t)
 	var backends sync.Map // the addresses that the balancer knows, to nothing
 	start := func(id string) *testReplica {

@@ -24,6 +24,7 @@ func (tg *testGateway) endIdle(now time.Time) {
 // One user who opens all sessions that there may be keeps nobody out: those that never
 // called anything go first, and then the longest unused of who has the most.
 func TestOneUserCannotTakeAllSessions(t *testing.T) {
+	t.Parallel()
 	const most = 16
 	of := newIssuer(t)
 	tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
@@ -86,6 +87,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 
 // A session that takes long to end keeps the reaper from no other.
 func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
 	ending, release := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(release) })

@@ -37,6 +37,7 @@ func (b *lockedBuffer) String() string {
 // One host leaves all that it gets unread, the stream of its session and answers: its
 // session ends, which is said, and everybody else is answered.
 func TestASlowReaderShedsItsOwnSession(t *testing.T) {
+	t.Parallel()
 	var log lockedBuffer
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
