@@ -14,6 +14,7 @@ import (
 // names, mcp.example.com and one that has a port, and two origins allowed. The page has
 // the default names only.
 func TestHostAndOrigin(t *testing.T) {
+	t.Parallel()
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	page := httptest.NewServer(Local("", found))
 	defer page.Close()
@@ -128,6 +129,7 @@ func check(t *testing.T, route, headers, got string, want int) {
 }
 
 func TestCORS(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{AllowedOrigins: []string{"http://localhost:3000"}, Token: "secret"}, nil)
 	a := tg.do("OPTIONS", "/mcp/git", "", "Origin", "http://localhost:3000", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,mcp-param-region")
 	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), "POST") ||
@@ -141,6 +143,7 @@ func TestCORS(t *testing.T) {
 }
 
 func TestTokenIsWantedOnEveryRouteButHealth(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{Token: "secret"}, nil)
 	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"POST", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {
 		for _, given := range []string{"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"} {
@@ -160,6 +163,7 @@ func TestTokenIsWantedOnEveryRouteButHealth(t *testing.T) {
 
 // A session is for the principal that began it.
 func TestASessionIsForItsPrincipal(t *testing.T) {
+	t.Parallel()
 	asked := make(chan string, 10)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		asked <- string(r.ID)
@@ -182,6 +186,7 @@ func TestASessionIsForItsPrincipal(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		address           string
 		public, protected bool

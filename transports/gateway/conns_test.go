@@ -35,6 +35,7 @@ func (t *conns) counts() (strangers, proven int) {
 // Connections without a token, idle, with half a header, half a body or a wrong token,
 // keep nobody out who has one.
 func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
+	t.Parallel()
 	const most = 64
 	tg := crowd(t, most)
 	for i := range 3 * most {
@@ -71,6 +72,7 @@ func TestA401IsKnownBeforeTheBody(t *testing.T) {
 // Of users with a token, the one with the most makes room: an idle connection, or a busy
 // one where it is for another. A holder that has the most itself is told so.
 func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
+	t.Parallel()
 	table := newConns(16) // 14 proven
 	open := func(who string) *conn {
 		near, far := net.Pipe()
@@ -114,6 +116,7 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 
 // Sockets that say nothing are closed for others where no token is asked for, too.
 func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	tg.ln.conns.limit(8, 1)
 	id := tg.begin("/mcp")
@@ -132,6 +135,7 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 // Of connections without a good token the longest unchanged goes first, and never the one
 // that has just come: an attacker who makes new ones would keep out who makes one.
 func TestTheLongestIdleStrangerGoesFirst(t *testing.T) {
+	t.Parallel()
 	table := newConns(4)
 	var all []*conn
 	add := func() {

@@ -62,6 +62,7 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 // Answers that nobody reads have a bound, in sessions and without one, as text and as
 // events: connections whose hosts do not read are closed, and those who read get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
@@ -117,6 +118,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 
 // A call goes on when its host has lost the connection, and so does what it holds.
 func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
+	t.Parallel()
 	const size = 100 << 10
 	asked := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { asked <- r })

@@ -35,6 +35,7 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 }
 
 func TestEventStreamsAreLimitedByServer(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{MaxConnections: 2}, nil)
 	var open []*http.Response
 	for range 2 {
@@ -128,6 +129,7 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 }
 
 func TestAnIdleSessionEndsByItself(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{SessionIdle: 50 * time.Millisecond}, nil)
 	if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
 		t.Fatalf("got %+v", a)
@@ -138,6 +140,7 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 // Nor is one idle whose host has lost the connection in the middle of a call, and may
 // come back for the answer.
 func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{SessionIdle: time.Hour}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")
@@ -177,6 +180,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 
 // At the end what runs is finished, the rest answered, streams are closed.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 100)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")

@@ -23,6 +23,7 @@ func connect(t *testing.T, ln net.Listener, count int) {
 }
 
 func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
+	t.Parallel()
 	const limit, count = 8, 40
 	ln, err := Listen("127.0.0.1:0", false, false, limit)
 	if err != nil {
@@ -49,6 +50,7 @@ func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
 // Those who connect and say nothing keep nobody out: they are given up, and who waits
 // behind them has his turn.
 func TestConnectionsThatSayNothing(t *testing.T) {
+	t.Parallel()
 	ln, err := Listen("127.0.0.1:0", false, false, 8)
 	if err != nil {
 		t.Fatal(err)

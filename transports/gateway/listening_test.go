@@ -66,6 +66,7 @@ func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 // A host that lost the stream of a call comes back for the answer while all streams that
 // there may be listen.
 func TestTheAnswerToACallIsFetchedWhenAllStreamsListen(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{MaxConnections: 1}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))

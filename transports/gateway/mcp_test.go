@@ -13,6 +13,7 @@ import (
 )
 
 func TestAHandshakeBeginsASession(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	id := tg.begin("/mcp")
 	a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25")
@@ -64,6 +65,7 @@ func TestAHandshakeBeginsASession(t *testing.T) {
 }
 
 func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":7}`)
 	if a.status != 200 || !strings.Contains(a.body, `"error"`) {
@@ -75,6 +77,7 @@ func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
 }
 
 func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
 		go func() {
@@ -111,6 +114,7 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 // A host that ends its session while a call has an event stream, because it takes its
 // time, learns there what became of it.
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) {
 		g.late = time.Millisecond
 		open := g.opts.Open
@@ -139,6 +143,7 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 }
 
 func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		if strings.Contains(string(r.Params), "refuse") {
 			r.Reply(nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "no"})
@@ -179,6 +184,7 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 
 // A host that accepts anything accepts events.
 func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	for _, c := range []struct{ path, id string }{{"/mcp", tg.begin("/mcp")}, {"/mcp/git", tg.begin("/mcp/git")}, {"/mcp/git", ""}} {
 		headers := []string{"Accept", "*/*"}
@@ -194,6 +200,7 @@ func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
 }
 
 func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
@@ -229,6 +236,7 @@ func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
+	t.Parallel()
 	var talk *host.Session
 	tg := newTestGateway(t, Options{}, nil)
 	inner := tg.g.opts.Open
@@ -265,6 +273,7 @@ func modern(id int, method, params string) (string, []string) {
 }
 
 func TestAStatelessRequestNeedsNoSession(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
 	headers[5] = "x"
@@ -300,6 +309,7 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 // A host of the stateless era that closes its request wants it no more; one of the
 // handshake era says so, and may come back.
 func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
+	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	cancelled := make(chan string, 9)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
@@ -368,6 +378,7 @@ func TestACancelledRequestEndsItsResponse(t *testing.T) {
 }
 
 func TestABatchIsAnsweredInOne(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	a := tg.do("POST", "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 	id := a.header.Get("Mcp-Session-Id")
@@ -382,6 +393,7 @@ func TestABatchIsAnsweredInOne(t *testing.T) {
 
 // What a tool wants in headers says the same there as in the body.
 func TestArgumentsInHeaders(t *testing.T) {
+	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)
 	tg := newTestGateway(t, Options{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{"region":"eu","n":1,"in":{"deep":true}},`)

@@ -81,6 +81,7 @@ func (i *issuer) signAs(name string, alg jose.SignatureAlgorithm, key any, claim
 }
 
 func TestTokensOfAnIdentityProvider(t *testing.T) {
+	t.Parallel()
 	ours, other := newIssuer(t), newIssuer(t)
 	const audience = "https://mcp.example.com/mcp"
 	tg := newTestGateway(t, Options{Token: "secret", OAuth: &OAuth{Issuers: []string{ours.url}, Audience: audience, Scopes: []string{"mcp"}}}, nil)

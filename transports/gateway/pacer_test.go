@@ -15,6 +15,7 @@ import (
 // that fails, nor one that answers and has no such key, by requests that come at once or one
 // after the other.
 func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
+	t.Parallel()
 	const many = 50
 	of := newIssuer(t)
 	var requests, atOnce atomic.Int64

@@ -192,6 +192,7 @@ func TestDrainBesideOtherReplicas(t *testing.T) {
 
 // A replica that is the last serves on as long as it is a lame duck.
 func TestDrainOfTheLastReplica(t *testing.T) {
+	t.Parallel()
 	a := newTestReplicas(t).add("a", nil)
 	a.stop()
 	<-a.g.leaving
@@ -386,6 +387,7 @@ func (l lostConnection) RoundTrip(r *http.Request) (*http.Response, error) {
 // What was sent to another replica and not taken is sent again, and served here where
 // that fails.
 func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
+	t.Parallel()
 	lost := lostConnection{t, make(chan string, 2)}
 	keys := seal.Random()
 	begins := func(string) (http.RoundTripper, bool) { return lost, true }
@@ -417,6 +419,7 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 // An event stream that came from another replica ends when we do: of a session as it is, so
 // that its host comes back for the answer, else with an error that says what is known.
 func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, session := range []bool{true, false} {
 		p := newStatusProbe(t)
 		p.passing = roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -93,6 +93,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 
 // What waits for a host is counted over all its streams, as long as it can be read.
 func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
+	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	tg.g.unread = 1 << 20
 	tg.begin("/mcp")

@@ -205,6 +205,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 // Every row of the table in docs/gateway.md is what hosts get, and what is said not to have
 // been sent has reached no server.
 func TestStatusesAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, row := range statusRows(t) {
 		var probe func(*statusProbe) answer
@@ -293,6 +294,7 @@ var codeNames = map[string]int64{
 // The source of the gateway names no status, and no refusal a code with it, that the table
 // does not have.
 func TestTheTableHasAllStatuses(t *testing.T) {
+	t.Parallel()
 	rows := statusRows(t)
 	has := func(fits func(statusRow) bool) bool { return slices.ContainsFunc(rows, fits) }
 	statuses := map[string]string{}

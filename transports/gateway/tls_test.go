@@ -49,6 +49,7 @@ func servedAt(t *testing.T, c *certificate, at time.Time) int64 {
 }
 
 func TestACertificateIsReadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, key, 1)

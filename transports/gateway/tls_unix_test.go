@@ -17,6 +17,7 @@ import (
 // Hosts connect with the certificate that was read last, whatever stands in the place of
 // its file by now.
 func TestACertificateThatBecomesAPipe(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, key, 7)
