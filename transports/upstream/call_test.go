@@ -117,6 +117,7 @@ func TestCallEndsOnce(t *testing.T) {
 // A cancel that comes while the request is being sent must not reach the
 // upstream before it: the call would run for nobody.
 func TestCallCancelDoesNotOvertake(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
@@ -146,6 +147,7 @@ func (l *beforeSending) sendRequest(call *Call, id int64) error {
 }
 
 func TestCallCancel(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
@@ -166,6 +168,7 @@ func TestCallCancel(t *testing.T) {
 
 // initialize is the request that must not be cancelled.
 func TestCallCancelOfInitialize(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -181,6 +184,7 @@ func TestCallCancelOfInitialize(t *testing.T) {
 }
 
 func TestCallTimeout(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
 		began := time.Now()
@@ -198,6 +202,7 @@ func TestCallTimeout(t *testing.T) {
 
 // Progress shows that the upstream works: the time begins again.
 func TestCallProgressStartsTimeoutAnew(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
 		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
@@ -222,6 +227,7 @@ func TestCallProgressStartsTimeoutAnew(t *testing.T) {
 
 // The host's token is replaced where it stands, every other byte goes as it is.
 func TestCallKeepsParams(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, answerAll)
 		for params, want := range map[string]string{
@@ -244,6 +250,7 @@ func TestCallKeepsParams(t *testing.T) {
 
 // An upstream cannot put more questions to hosts at once than these can bear.
 func TestUpstreamAsksTooMuch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		answers := make(chan struct{})
@@ -273,6 +280,7 @@ func TestUpstreamAsksTooMuch(t *testing.T) {
 }
 
 func TestUpstreamAsksTwiceUnderOneID(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})
 		peer := &recorder{onRequest: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
@@ -292,6 +300,7 @@ func TestUpstreamAsksTwiceUnderOneID(t *testing.T) {
 }
 
 func TestUpstreamWithoutHost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, p := inMemory(t, schema.Server{}, Options{}, silent)
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
@@ -305,6 +314,7 @@ func TestUpstreamWithoutHost(t *testing.T) {
 
 // Who prints lines that are no message often prints many; our log stays short.
 func TestJunkIsCounted(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		_, p := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, silent)
@@ -321,6 +331,7 @@ func TestJunkIsCounted(t *testing.T) {
 
 // A panic in the code that takes an answer ends this connection and nothing else.
 func TestPanicEndsConnection(t *testing.T) {
+	t.Parallel()
 	for name, timeout := range map[string]time.Duration{"in the reader": 0, "in the timer": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -344,6 +355,7 @@ func TestPanicEndsConnection(t *testing.T) {
 
 // A panic of one call's Done keeps no other call from its end.
 func TestPanicAtTheEnd(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 10
 		c, _ := inMemory(t, schema.Server{}, Options{}, silent)
@@ -363,6 +375,7 @@ func TestPanicAtTheEnd(t *testing.T) {
 
 // An upstream that is busy and reads nothing is waited for, however long it takes.
 func TestBusyUpstreamIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
@@ -400,6 +413,7 @@ func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 // later may run, so the outcome is not known; the upstream hears of the cancel
 // behind the call.
 func TestQueuedCallTimesOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
@@ -425,6 +439,7 @@ func TestQueuedCallTimesOut(t *testing.T) {
 
 // What cannot be queued any more is refused; what was queued is not lost by it.
 func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
@@ -476,6 +491,7 @@ func (b *busy) Close() error {
 // Wherever a stream breaks off, the call ends: with its answer where that came
 // whole, with an error that does not claim to know otherwise.
 func TestStreamCutAnywhere(t *testing.T) {
+	t.Parallel()
 	answer := `{"result":{"text":"a\"}{é\\"},"jsonrpc":"2.0","id":1}` + "\n"
 	for cut := range len(answer) + 1 {
 		synctest.Test(t, func(t *testing.T) {
@@ -530,6 +546,7 @@ func (l *leaving) Close() error {
 // A replica that lets a server go says which calls it has not taken. That is heard also
 // where the next one is just being written.
 func TestCallWrittenToAReplicaThatLeavesMayBeSentAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := &leaving{failed: make(chan struct{}), said: strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/dynmcp/ended","dynmcp":{"last":0}}` + "\n")}
 		c := OpenReplica(schema.Server{Name: "up"}, stream, Options{})

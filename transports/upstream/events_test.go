@@ -14,6 +14,7 @@ import (
 )
 
 func TestReadEvents(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		in   string
 		want []string
@@ -44,6 +45,7 @@ func TestReadEvents(t *testing.T) {
 // Where a line ends does not depend on how it came: in one piece, in two, or byte
 // by byte.
 func TestReadEventsInPieces(t *testing.T) {
+	t.Parallel()
 	const stream = "\ufeff: hi\nevent: e\nid: 7\ndata: a\ndata:\ndata: b\n\ndata: c\n\n\ndata: 5\n"
 	const want = "[\"e|7|a\\n\\nb\" \"||c\" \"||5\"]"
 	for _, end := range []string{"\n", "\r\n", "\r"} {
@@ -65,6 +67,7 @@ func TestReadEventsInPieces(t *testing.T) {
 // An event is told when its empty line has come; what may follow is not waited
 // for, as the "\n" that may belong to a "\r".
 func TestReadEventsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"data: 1\n\n", "data: 1\r\r", "data: 1\r\n\r\n", "data: 1\n\r", "data: 1\r\n\r"} {
 		told := false
 		rest := readerFunc(func([]byte) (int, error) {
@@ -85,6 +88,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Lines and events longer than what is buffered at a time keep their bytes.
 func TestReadEventsLongLines(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		for size := 32<<10 - 10; size < 32<<10+10; size++ {
 			want := strings.Repeat("x", size-1) + "y"
@@ -108,6 +112,7 @@ func bodyFrom(r io.Reader) *answerBody {
 // The memory of a large event counts while it is read and handled, no longer; that of
 // an event that is cut off does not stay counted.
 func TestLargeEventsAreCounted(t *testing.T) {
+	t.Parallel()
 	before := wire.LargeInUse()
 	body := bodyOf("data: " + strings.Repeat("x", 1<<20) + "\n\ndata: z\n\ndata: " + strings.Repeat("y", 1<<20))
 	var counted []int64

@@ -17,6 +17,7 @@ import (
 // What we have no means to dial for is no fault of the upstream; what it refuses,
 // or what breaks later, is not our lack.
 func TestLackOfResourcesAtDialling(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("its errors have other numbers, of which package guard's tests are")
 	}

@@ -45,6 +45,7 @@ func timeOut(t *testing.T, c *Conn, calls int) {
 // An upstream that is silent to a call and to three pings is lost, however many
 // calls have timed out.
 func TestSilentUpstreamIsLost(t *testing.T) {
+	t.Parallel()
 	for _, era := range []struct {
 		stateless bool
 		ping      string
@@ -75,6 +76,7 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 // A ping that is refused at once has its time all the same: what is being
 // restarted may be there a moment later.
 func TestRefusedPingHasItsTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
 		c.link = &unreachable{c.link}
@@ -99,6 +101,7 @@ func (l *unreachable) sendRequest(call *Call, id int64) error {
 
 // Whatever comes shows that an upstream lives.
 func TestSignsOfLife(t *testing.T) {
+	t.Parallel()
 	for name, sign := range map[string]string{
 		"answer":       `{"jsonrpc":"2.0","id":ID,"result":{}}` + "\n",
 		"error":        `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}` + "\n",
@@ -132,6 +135,7 @@ func TestSignsOfLife(t *testing.T) {
 // Only a timeout of the config is a reason to ask: not that a call takes long,
 // nor that a host gives it up.
 func TestNoPingWithoutTimeout(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -148,6 +152,7 @@ func TestNoPingWithoutTimeout(t *testing.T) {
 
 // Before the handshake is over there is nothing to ask.
 func TestNoPingDuringHandshake(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{Timeout: time.Second}, Options{}, silent)
 		if err := c.Handshake(t.Context(), nil); err == nil {
@@ -161,6 +166,7 @@ func TestNoPingDuringHandshake(t *testing.T) {
 }
 
 func TestCloseEndsPings(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
 		c.link = &unkillable{c.link, t}

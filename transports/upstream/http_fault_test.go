@@ -182,6 +182,7 @@ func TestHTTPDialsTwice(t *testing.T) {
 
 // An upstream that ends before TLS is agreed on was told nothing.
 func TestHTTPEndsInTLS(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -289,6 +290,7 @@ func (letters) Read(p []byte) (int, error) {
 // What a status says of a call: only those that refuse the request as such say
 // that it did not run. Without a session 404 does not.
 func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
+	t.Parallel()
 	var status atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
@@ -315,6 +317,7 @@ func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
 // Where a login is missing, the session and the next call are none the worse.
 // What the upstream says is missing is said.
 func TestHTTPLoginNeeded(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		status    int
@@ -352,6 +355,7 @@ func TestHTTPLoginNeeded(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
 		"7": 7 * time.Second, "0": 0, "-3": 0, "60": time.Minute, "61": time.Minute, "99999999999": time.Minute, "99999999999999999999": 0,
@@ -370,6 +374,7 @@ func TestRetryAfter(t *testing.T) {
 
 // An upstream that is busy says when to come back; nobody sleeps here meanwhile.
 func TestHTTPBusy(t *testing.T) {
+	t.Parallel()
 	for status, outcome := range map[int]transports.Outcome{429: transports.NotSent, 503: transports.Unknown} {
 		s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Retry-After", "7")
@@ -387,6 +392,7 @@ func TestHTTPBusy(t *testing.T) {
 // Every request carries the headers of the config, those of the protocol, and no
 // others: nothing of the host, no cookie that an upstream set.
 func TestHTTPHeadersAreOurs(t *testing.T) {
+	t.Parallel()
 	allowed := []string{
 		"Accept", "Accept-Encoding", "Content-Length", "Content-Type", "User-Agent", "Last-Event-Id", "X-Key",
 		"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name",
@@ -469,6 +475,7 @@ func passOn(t *testing.T, w http.ResponseWriter, r *http.Request, target string,
 // A redirect within the origin is followed where it keeps the method; one that
 // does not, or leaves the origin, ends the request wherever it comes.
 func TestHTTPRedirectOfCall(t *testing.T) {
+	t.Parallel()
 	var strayed atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
 	defer elsewhere.Close()
@@ -518,6 +525,7 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 
 // The GET stream and the DELETE are not taken elsewhere either.
 func TestHTTPRedirectOfTheRest(t *testing.T) {
+	t.Parallel()
 	var strayed atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
 	defer elsewhere.Close()

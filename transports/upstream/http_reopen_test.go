@@ -76,6 +76,7 @@ const someMessage = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\
 // 30 seconds, and that the upstream can make longer but not shorter. Only a
 // message begins them again.
 func TestStreamIsNotHammered(t *testing.T) {
+	t.Parallel()
 	doubling := seconds(.5, 1, 2, 4, 8, 16, 30, 30)
 	for name, test := range map[string]struct {
 		answer func(n int) (int, string)
@@ -109,6 +110,7 @@ func TestStreamIsNotHammered(t *testing.T) {
 // The stream of a call is resumed with the same pauses, for as long as something
 // new comes.
 func TestResumesAreNotHammered(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		message string
 		want    []time.Duration

@@ -23,6 +23,7 @@ import (
 // A lost session: the call that was told so did not run, another that is under way
 // is answered; then the connection is over, and the session needs no end.
 func TestHTTPSessionLost(t *testing.T) {
+	t.Parallel()
 	came, goOn := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -135,6 +136,7 @@ func plain(w http.ResponseWriter, text string) {
 // Every request after the handshake names the session and the version, and the
 // session is ended.
 func TestHTTPHeaders(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 	}}
@@ -164,6 +166,7 @@ func TestHTTPHeaders(t *testing.T) {
 
 // An upstream may write its JSON over several lines; for us it is one.
 func TestHTTPFolds(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		plain(w, "{\r\n\"jsonrpc\": \"2.0\",\r\n\"id\": "+id+",\n\"result\": {\r\"a\":\n1.0}\r\n}\r\n")
 	}}
@@ -175,6 +178,7 @@ func TestHTTPFolds(t *testing.T) {
 
 // An error answer whose body never ends is an answer all the same.
 func TestHTTPEndlessErrorBody(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = io.WriteString(w, "oops")
@@ -188,6 +192,7 @@ func TestHTTPEndlessErrorBody(t *testing.T) {
 
 // A JSON-RPC error passes as it is, whatever the status it came with.
 func TestHTTPErrorWithStatus(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32042,"message":"no","data":1.0}}`)
@@ -202,6 +207,7 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 
 // The end of a connection that waits for its last calls is not put off by them.
 func TestHTTPSessionLostAndClosed(t *testing.T) {
+	t.Parallel()
 	came := make(chan struct{})
 	var calls atomic.Int32
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
@@ -228,6 +234,7 @@ func TestHTTPSessionLostAndClosed(t *testing.T) {
 // The TypeScript SDK's examples answer 400 for a session they do not know. The
 // session is over, but 400 may come from a call that ran.
 func TestHTTPSessionLostWith400(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
@@ -241,6 +248,7 @@ func TestHTTPSessionLostWith400(t *testing.T) {
 
 // The end of a call that was cancelled ends its POST, and the upstream is told.
 func TestHTTPCancel(t *testing.T) {
+	t.Parallel()
 	came, gone := make(chan struct{}), make(chan struct{})
 	s := &scripted{call: func(_ http.ResponseWriter, r *http.Request, _ string) {
 		close(came)
@@ -263,6 +271,7 @@ func TestHTTPCancel(t *testing.T) {
 // What is on its way when the connection is closed arrives, and before the end of the
 // session does.
 func TestHTTPCloseLetsCancelsArrive(t *testing.T) {
+	t.Parallel()
 	came := make(chan struct{})
 	s := &scripted{call: func(_ http.ResponseWriter, r *http.Request, _ string) {
 		close(came)

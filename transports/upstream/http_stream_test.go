@@ -15,6 +15,7 @@ import (
 
 // What comes on a call's stream besides its answer.
 func TestHTTPStreamOfCall(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, events string }{
 		{"an event over several lines", ": hello\n\nid: 1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\ndata:\"id\":ID,\r\ndata: \"result\":{}}\r\n\r\n"},
 		{"an event that is no message", "data: {\"broken\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n"},
@@ -57,6 +58,7 @@ func TestHTTPStreamOfCall(t *testing.T) {
 
 // A stream that stays open behind the answer is let go of.
 func TestHTTPStreamStaysOpen(t *testing.T) {
+	t.Parallel()
 	closed := make(chan struct{})
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
 		events(w, "data: {\"jsonrpc\":\"2.0\",\"id\":"+id+",\"result\":{}}\n\n")
@@ -75,6 +77,7 @@ func TestHTTPStreamStaysOpen(t *testing.T) {
 
 // A stream that ends before its answer is taken up behind its last event.
 func TestHTTPResume(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Pointer[string]
 	s := &scripted{
 		call: func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -103,6 +106,7 @@ func TestHTTPResume(t *testing.T) {
 }
 
 func TestHTTPResumeGivesUp(t *testing.T) {
+	t.Parallel()
 	s := &scripted{
 		call: func(w http.ResponseWriter, _ *http.Request, _ string) { events(w, "id: e1\nretry: 1\ndata: \n\n") },
 		get: func(w http.ResponseWriter, r *http.Request) {
@@ -121,6 +125,7 @@ func TestHTTPResumeGivesUp(t *testing.T) {
 // What the upstream says unasked comes on the GET stream, which is opened again
 // where it stopped. What changed meanwhile may have been announced to nobody.
 func TestHTTPListens(t *testing.T) {
+	t.Parallel()
 	s := &scripted{get: func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Last-Event-ID") {
 		case "":
@@ -144,6 +149,7 @@ func TestHTTPListens(t *testing.T) {
 // A session that the GET stream finds lost ends the connection, but only where
 // there was such a stream.
 func TestHTTPListenFindsSessionLost(t *testing.T) {
+	t.Parallel()
 	var opened atomic.Bool
 	s := &scripted{get: func(w http.ResponseWriter, _ *http.Request) {
 		if opened.CompareAndSwap(false, true) {
@@ -162,6 +168,7 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 // Wherever the response breaks off, the call ends with an error, unless all of
 // its answer came.
 func TestHTTPCutAnywhere(t *testing.T) {
+	t.Parallel()
 	var cut, abort atomic.Int32
 	const stream = ": hi\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":ID,\"result\":{\"x\":1}}\n\n"
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {

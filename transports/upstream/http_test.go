@@ -95,6 +95,7 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 }
 
 func TestHTTPNeedsLogin(t *testing.T) {
+	t.Parallel()
 	server := remote(t, "-bearer", "right")
 	_, err := tryDial(t, server, Options{})
 	wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent)
@@ -123,6 +124,7 @@ func TestHTTPUnreachable(t *testing.T) {
 
 // Nothing of ours is taken to another origin: no header, no body.
 func TestHTTPRedirect(t *testing.T) {
+	t.Parallel()
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			var delivered atomic.Int32
@@ -144,6 +146,7 @@ func TestHTTPRedirect(t *testing.T) {
 }
 
 func TestHTTPCloseEndsCalls(t *testing.T) {
+	t.Parallel()
 	c := dial(t, remote(t), Options{})
 	failed := make(chan error, 1)
 	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
@@ -155,6 +158,7 @@ func TestHTTPCloseEndsCalls(t *testing.T) {
 }
 
 func TestHTTPManyCalls(t *testing.T) {
+	t.Parallel()
 	c := dial(t, remote(t), Options{})
 	const calls = 300
 	failed := make(chan error, calls)

@@ -83,6 +83,7 @@ func (a *authority) sign(t *testing.T, change func(*x509.Certificate)) tls.Certi
 
 // Whom we cannot be sure to talk to is told nothing, and the reason is said.
 func TestHTTPDistrusts(t *testing.T) {
+	t.Parallel()
 	known, stranger := newAuthority(t), newAuthority(t)
 	for _, test := range []struct {
 		name, says string

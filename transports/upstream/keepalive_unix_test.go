@@ -11,6 +11,7 @@ import (
 
 // TCP itself finds a peer that vanished while a call waits without a deadline.
 func TestHTTPKeepsAlive(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

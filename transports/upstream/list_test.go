@@ -13,6 +13,7 @@ import (
 // A list is bounded in every way in which it can grow, also where it is one page
 // or its cursors are all different.
 func TestListIsBounded(t *testing.T) {
+	t.Parallel()
 	large := `"` + strings.Repeat("x", 8<<20) + `",`
 	for name, c := range map[string]struct {
 		entries string // of a page, each with a comma

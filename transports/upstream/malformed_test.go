@@ -72,6 +72,7 @@ func overEach(t *testing.T, answer string, check func(t *testing.T, result json.
 
 // A host that decodes strictly would lose all its servers by one byte of one.
 func TestInvalidUTF8IsReplaced(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ answer, want string }{
 		"a result":       {`{"jsonrpc":"2.0","id":ID,"result":{"caf` + "\xe9\":\"\xf0\x9f\xff\xffé" + `"}}`, "{\"caf\uFFFD\":\"\uFFFDé\"}"},
 		"an error":       {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"caf` + "\xe9" + `"}}`, "{\"code\":-1,\"message\":\"caf\uFFFD\"}"},
@@ -101,6 +102,7 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 
 // One line of the log a connection says so, and another how often it was.
 func TestInvalidUTF8IsCounted(t *testing.T) {
+	t.Parallel()
 	var log logBuffer
 	c, _ := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(p *puppet, m wire.Message) {
 		p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"x":"` + "\xff" + `"}}`)
@@ -121,6 +123,7 @@ func TestInvalidUTF8IsCounted(t *testing.T) {
 
 // An error status may come with an error of the upstream, which is what passes.
 func TestMalformedErrorsWithAStatus(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting)
 	for body, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"caf` + "\xe9" + `"}}`:     "{\"code\":-1,\"message\":\"caf\uFFFD\"}",
@@ -147,6 +150,7 @@ func TestMalformedErrorsWithAStatus(t *testing.T) {
 
 // What nests deeper than recursive readers can read fails the call it answers.
 func TestDeepAnswersFailTheirCall(t *testing.T) {
+	t.Parallel()
 	nest := func(levels int) string { return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat(`]}`, levels/2) }
 	for name, c := range map[string]struct {
 		answer string
@@ -193,6 +197,7 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 // Servers that keep ids as doubles answer 1 with 1.0, and give back progress tokens
 // so.
 func TestIDsAreComparedAsNumbers(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"ID", "ID.0", "ID.00", "IDe0", "IDE+0", "ID0e-1", `"ID"`} {
 		c, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
 			if !m.IsRequest() {
@@ -219,6 +224,7 @@ func TestIDsAreComparedAsNumbers(t *testing.T) {
 // An answer that breaks the rules but says whose it is ends that call; it would wait
 // for ever otherwise.
 func TestMalformedAnswersEndTheirCall(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]string{
 		"an id twice":            `{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}`,
 		"two ids, ours is last":  `{"jsonrpc":"2.0","id":999,"id":ID,"result":{}}`,
@@ -237,6 +243,7 @@ func TestMalformedAnswersEndTheirCall(t *testing.T) {
 }
 
 func TestErrorText(t *testing.T) {
+	t.Parallel()
 	overEach(t, `{"jsonrpc":"2.0","id":ID,"error":"it broke"}`, func(t *testing.T, _ json.RawMessage, err error, _ *recorder, _ string) {
 		if got, want := string(transports.WireError(err).JSON()), `{"code":-32603,"message":"it broke","data":"it broke"}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -245,6 +252,7 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
 	overEach(t, "\ufeff"+`{"jsonrpc":"2.0","id":ID,"result":{"x":1.0}}`, func(t *testing.T, result json.RawMessage, err error, _ *recorder, _ string) {
 		if err != nil || string(result) != `{"x":1.0}` {
 			t.Errorf("got %s, %v", result, err)

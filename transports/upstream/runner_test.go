@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatRunsPackages(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		command string
 		args    []string
@@ -86,6 +87,7 @@ func TestInstallThatWasCutShort(t *testing.T) {
 }
 
 func TestInstallHint(t *testing.T) {
+	t.Parallel()
 	for stderr, want := range map[string]string{
 		`npm error enoent Error: ENOENT: no such file or directory, open 'C:\Users\me\AppData\Local\npm-cache\_npx\0f\package.json'`: `C:\Users\me\AppData\Local\npm-cache\_npx\0f`,
 		"ENOENT: no such file or directory, open '/home/me/project/package.json'":                                                    "",

@@ -17,6 +17,7 @@ import (
 )
 
 func TestSSEUpstream(t *testing.T) {
+	t.Parallel()
 	server := remote(t, "-sse")
 	server.Transport = schema.SSE
 	peer := &recorder{}
@@ -38,6 +39,7 @@ func TestSSEUpstream(t *testing.T) {
 
 // An upstream that ends takes the stream with it.
 func TestSSEUpstreamEnds(t *testing.T) {
+	t.Parallel()
 	process := mcptest.ServeFake(t, "-sse")
 	c := dial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: process.URL}, Options{})
 	_, err := tool(t, c, "crash", "{}")
@@ -98,6 +100,7 @@ func (s *sse) serve(t *testing.T) schema.Server {
 
 // Headers may hold secrets: they are posted to the origin of the config only.
 func TestSSEEndpoint(t *testing.T) {
+	t.Parallel()
 	for endpoint, ok := range map[string]bool{
 		"event: endpoint\ndata: /messages?id=1\n\n":                                true,
 		": hi\n\nevent: ping\ndata: no json\n\nevent: endpoint\r\ndata: m\r\n\r\n": true,
@@ -115,6 +118,7 @@ func TestSSEEndpoint(t *testing.T) {
 }
 
 func TestSSERefusedCall(t *testing.T) {
+	t.Parallel()
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, _ wire.Message, _ func(string)) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}}
@@ -125,6 +129,7 @@ func TestSSERefusedCall(t *testing.T) {
 
 // The answer counts, whether it comes before the POST is accepted or after.
 func TestSSEAnswersBeforeAccepting(t *testing.T) {
+	t.Parallel()
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
 		say("event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":" + string(m.ID) + ",\"result\":{\"n\":1.0}}\n\n")
 		w.WriteHeader(http.StatusInternalServerError) // too late to matter

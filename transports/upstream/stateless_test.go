@@ -24,6 +24,7 @@ func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger 
 }
 
 func TestStatelessHandshake(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
 		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
@@ -38,6 +39,7 @@ func TestStatelessHandshake(t *testing.T) {
 
 // An upstream may refuse the version of the first request and name it as spoken.
 func TestStatelessVersionRetried(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{})
 		if c.Era() != transports.Stateless || ledger.Count("server/discover") != 2 {
@@ -49,6 +51,7 @@ func TestStatelessVersionRetried(t *testing.T) {
 
 // Every request says what we speak; what a host said of itself stays.
 func TestStatelessRequests(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, _ mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
 		result, err := c.Call(t.Context(), "tools/call", json.RawMessage(
@@ -84,6 +87,7 @@ func receivedCall(t *testing.T, result json.RawMessage) string {
 
 // Names that may not stand in a header are encoded.
 func TestStatelessNames(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"é", "=?base64?x", " a", "a\tb", "日本"} {
 		server := remote(t, "-era", "new", "-tool", fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, wire.Quote(name)))
 		c := dial(t, server, Options{})
@@ -95,6 +99,7 @@ func TestStatelessNames(t *testing.T) {
 
 // Arguments that a tool's schema names go into headers, from any depth.
 func TestStatelessArgumentHeaders(t *testing.T) {
+	t.Parallel()
 	server := remote(t, "-era", "new", "-tool", `{"name":"headers","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"bad":{"x-mcp-header":"a b"}}}}`)
 	c := dial(t, server, Options{})
 	if _, err := c.List(t.Context(), "tools/list", "tools"); err != nil {

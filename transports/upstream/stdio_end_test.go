@@ -85,6 +85,7 @@ func TestStdioStopsReading(t *testing.T) {
 // A child that works on one call and reads nothing meanwhile is given all that
 // waited for it.
 func TestStdioBusy(t *testing.T) {
+	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
 	c, err := Open(serialServer(t), Options{})
 	if err != nil {
@@ -242,6 +243,7 @@ func TestStdioGrandchildHoldsPipes(t *testing.T) {
 }
 
 func TestStdioCloseEndsCalls(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t), Options{})
 	failed := make(chan error, 1)
 	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
@@ -257,6 +259,7 @@ func TestStdioCloseEndsCalls(t *testing.T) {
 }
 
 func TestStdioStderrTail(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), Options{})
 	if _, err := tool(t, c, "stderr", `{"text":"the \u001b[31mlast\u0007 words"}`); err != nil {
 		t.Fatal(err)

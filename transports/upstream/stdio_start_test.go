@@ -48,6 +48,7 @@ func TestStdioFailsToStart(t *testing.T) {
 }
 
 func TestStdioCommandMissing(t *testing.T) {
+	t.Parallel()
 	for _, server := range []schema.Server{
 		{Name: "up", Transport: schema.Stdio, Command: "there-is-no-such-command"},
 		{Name: "up", Transport: schema.Stdio, Command: t.TempDir()},

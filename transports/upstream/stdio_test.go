@@ -63,6 +63,7 @@ func TestStdioBrokenAnswer(t *testing.T) {
 }
 
 func TestStdioErrorWinsOverResult(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t, "-fault", "both", "-fault-tool", "pid"), Options{})
 	_, err := tool(t, c, "pid", "{}")
 	var rpc *wire.Error
@@ -73,6 +74,7 @@ func TestStdioErrorWinsOverResult(t *testing.T) {
 }
 
 func TestStdioPassesErrors(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t), Options{})
 	const sent = `{"code":-32042,"message":"no","data":{"n":9007199254740993}}`
 	_, err := tool(t, c, "fail", sent)
@@ -116,6 +118,7 @@ func TestStdioTimeoutTellsUpstream(t *testing.T) {
 // Progress reaches the call under the host's token, before the result, and
 // restarts the timeout.
 func TestStdioProgress(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t, "-fault", "late-progress"), Options{})
 	for _, token := range []string{`"a-token"`, `7`, `"1"`} {
 		peer := &recorder{}
@@ -152,6 +155,7 @@ func TestStdioProgress(t *testing.T) {
 // Requests and notifications of the upstream reach the peer and its answers
 // go back as they are.
 func TestStdioUpstreamAsks(t *testing.T) {
+	t.Parallel()
 	peer := &recorder{onRequest: func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		if method == "roots/list" {
 			return json.RawMessage(`{"roots":[],"n":1.0}`), nil
@@ -180,6 +184,7 @@ func TestStdioUpstreamAsks(t *testing.T) {
 }
 
 func TestStdioUpstreamWithdrawsItsQuestion(t *testing.T) {
+	t.Parallel()
 	asked, withdrawn := make(chan struct{}), make(chan struct{})
 	peer := &recorder{onRequest: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
 		close(asked)
@@ -229,6 +234,7 @@ func TestStdioTooMuchWaits(t *testing.T) {
 }
 
 func TestStdioRequestTooLarge(t *testing.T) {
+	t.Parallel()
 	server := fake(t)
 	server.MaxMessageBytes = 1 << 20
 	c := dial(t, server, Options{})

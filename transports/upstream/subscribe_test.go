@@ -120,6 +120,7 @@ func (l *listener) wantStream(t *testing.T, uris ...string) {
 // However many subscribe at once, one stream is open in the end and names all that
 // they subscribed to.
 func TestConcurrentSubscriptions(t *testing.T) {
+	t.Parallel()
 	const rounds, subscribers = 50, 20
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,6 +173,7 @@ func TestConcurrentSubscriptions(t *testing.T) {
 
 // The old stream is open until the new one is.
 func TestSubscriptionLeavesNoGap(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
 		l := &listener{}
@@ -197,6 +199,7 @@ func TestSubscriptionLeavesNoGap(t *testing.T) {
 
 // The caller is told what the upstream does not grant; others are subscribed.
 func TestSubscriptionNotGranted(t *testing.T) {
+	t.Parallel()
 	for name, refuse := range map[string]func(l *listener, id string, wants json.RawMessage){
 		"left out": func(l *listener, id string, wants json.RawMessage) {
 			l.say(ackOf(id, strings.NewReplacer(`"x://bad",`, "", `"x://bad"`, "").Replace(string(wants))))
@@ -238,6 +241,7 @@ func TestSubscriptionNotGranted(t *testing.T) {
 // An upstream that acknowledges nothing is taken at its silence; whatever it says
 // on a stream is an acknowledgement.
 func TestSubscriptionUnacknowledged(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
 		l := &listener{onListen: func(string, json.RawMessage) {}}
@@ -266,6 +270,7 @@ func TestSubscriptionUnacknowledged(t *testing.T) {
 
 // A caller that gives up, and the end of the connection, end a subscription's wait.
 func TestSubscriptionWaitEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{}
 		c := l.connect(t, nil)
@@ -281,6 +286,7 @@ func TestSubscriptionWaitEnds(t *testing.T) {
 // What changed while no stream was open was announced to nobody: the peer is told
 // of every list when the next stream is open, and of none before.
 func TestListsAfterGap(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
 		l := &listener{}
@@ -312,6 +318,7 @@ func TestListsAfterGap(t *testing.T) {
 // If the first stream is acknowledged only after lists may have been asked for, a
 // change of those that are announced may have come in between.
 func TestListsBeforeFirstAcknowledgement(t *testing.T) {
+	t.Parallel()
 	for _, after := range []time.Duration{0, ackGrace / 2, 2 * ackGrace, 2 * ackTimeout} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -340,6 +347,7 @@ func TestListsBeforeFirstAcknowledgement(t *testing.T) {
 // A stream on which nothing is granted, or that is refused, is not asked for again
 // until there is something to ask for.
 func TestUselessStreamIsNotReopened(t *testing.T) {
+	t.Parallel()
 	for name, onListen := range map[string]func(l *listener, id string){
 		"granted nothing": func(l *listener, id string) {
 			l.say(ackOf(id, `{"toolsListChanged":false,"resourceSubscriptions":[]}`))

@@ -15,6 +15,7 @@ import (
 // What was read before is handled, but nothing more is read of an upstream that
 // is throttled.
 func TestThrottledUpstreamIsNotRead(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{}, 1)
 		open <- struct{}{}
@@ -37,6 +38,7 @@ func TestThrottledUpstreamIsNotRead(t *testing.T) {
 }
 
 func TestThrottleComesBeforeWhatHTTPBrings(t *testing.T) {
+	t.Parallel()
 	const answer = `{"jsonrpc":"2.0","id":%s,"result":{}}`
 	for name, call := range map[string]func(w http.ResponseWriter, id string){
 		"body":   func(w http.ResponseWriter, id string) { plain(w, fmt.Sprintf(answer, id)) },
