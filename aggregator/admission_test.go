@@ -21,6 +21,7 @@ import (
 // that come when it is there again while others wait. A call that is cancelled meanwhile
 // does not reach it.
 func TestWaitingCallsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	for _, call := range callsOfEcho {
 		testWaitingCalls(t, call)
 	}
@@ -78,6 +79,7 @@ func testWaitingCalls(t *testing.T, call string) {
 // Calls of tools that are not known before their server has started keep their order, too,
 // whether a request is a call or has one in its arguments.
 func TestFirstCallsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	for _, call := range callsOfEcho {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, txtar.Parse([]byte(`
@@ -195,6 +197,7 @@ func (b *bounded) expect(waiting int, want ...string) {
 // Calls over max_calls come in their order, whose session they are of, or whose replica. One
 // that is cancelled while it waits does not come.
 func TestMaxCallsKeepsTheOrder(t *testing.T) {
+	t.Parallel()
 	for _, apart := range []bool{false, true} {
 		testBounded(t, apart, func(b *bounded) {
 			b.call(8, "slow")
@@ -220,6 +223,7 @@ func TestMaxCallsKeepsTheOrder(t *testing.T) {
 // A call waits as long as its timeout, from when it came, also if the config is read again
 // meanwhile.
 func TestMaxCallsEndsWithTheTimeout(t *testing.T) {
+	t.Parallel()
 	testBounded(t, false, func(b *bounded) {
 		b.call(2, "slow")
 		b.call(1, "echo")
@@ -252,6 +256,7 @@ func (b *bounded) reload(change func(*schema.Server)) {
 }
 
 func TestMaxCallsKeepsTheOrderAfterAReload(t *testing.T) {
+	t.Parallel()
 	testBounded(t, false, func(b *bounded) {
 		b.call(5, "slow")
 		b.expect(3, "1", "2")
@@ -272,6 +277,7 @@ func TestMaxCallsKeepsTheOrderAfterAReload(t *testing.T) {
 }
 
 func TestMaxCallsKeepsTheOrderAfterARestart(t *testing.T) {
+	t.Parallel()
 	testBounded(t, false, func(b *bounded) {
 		b.call(6, "slow")
 		b.expect(4, "1", "2")

@@ -14,6 +14,7 @@ import (
 // The completion of an elicitation by URL goes to the session that was asked, by a request
 // or an error. One that nobody was asked for goes to sessions with a call in flight there.
 func TestCompletionIsForWhoWasAsked(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	p, _, calls := calling(agg)
 	var sessions []session

@@ -17,6 +17,7 @@ import (
 // A login that was offered to a session ends with the session, whose user can no longer be
 // told of it.
 func TestEndOfASessionEndsItsLogin(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var ended time.Time
@@ -53,6 +54,7 @@ func (allowing) Request(context.Context, string, json.RawMessage) func() (json.R
 
 // What a person allowed for a session is forgotten with it: a run has many.
 func TestEndOfASessionEndsItsPermits(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	s, _ := join(agg, "")
 	s.Persistent = true

@@ -25,6 +25,7 @@ import (
 // What comes on a call's own stream, which HTTP has, is for the host that made
 // the call: another host must not read its log.
 func TestOwnStreamIsForItsHost(t *testing.T) {
+	t.Parallel()
 	agg, err := New(schema.Single("up", nil), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +63,7 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 // Whatever overtakes what (cancels, answers, the end of the connection), a request
 // gets one answer, or none if it was cancelled, and nothing stays behind.
 func TestEveryCallEndsOnce(t *testing.T) {
+	t.Parallel()
 	for round := range 30 {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, txtar.Parse([]byte(catalogued)))
@@ -125,6 +127,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 // A cancel that comes before the connection knows the call takes effect when it
 // does.
 func TestCancelOvertakesSending(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()
@@ -161,6 +164,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 }
 
 // While the answers under way fill the memory they may take, nothing more is asked for.
+// Not in parallel: large messages are counted for the process.
 func TestResultsInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
@@ -194,6 +198,7 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 // A call whose arguments do not fit beside those in flight is refused; one that
 // does is not, and what has ended takes no room.
 func TestArgumentsInFlightAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()

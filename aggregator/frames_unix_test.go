@@ -29,6 +29,7 @@ import (
 
 // The two drawings of a call in doc.go are the frames that it crosses.
 func TestFramesAreAsDrawn(t *testing.T) {
+	t.Parallel()
 	source, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 // A reference that some upstream may read differently than we do is not routed by
 // what we read.
 func TestAmbiguousReferenceIsRefused(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(`-- setup --
 host 2025-11-25 {}
@@ -56,6 +57,7 @@ upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
 
 // The bytes of a host's requests are not kept for what it said of itself in them.
 func TestDeclarationIsACopy(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	s, _ := join(agg, "")
 	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)

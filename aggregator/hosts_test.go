@@ -18,6 +18,7 @@ import (
 )
 
 func TestStartupWaitDependsOnTheHost(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		config, client string
 		want           time.Duration
@@ -75,6 +76,7 @@ func withDocument(t *testing.T, document string) *Aggregator {
 
 // What one session sees is no other's: not the tree of a request of the tree's API.
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
+	t.Parallel()
 	agg := withConfig(t, `,"expose":["auto"]`)
 	first := func(s session) string {
 		now := s.Snapshot()
@@ -97,6 +99,7 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 // Where it depends on the host whether use_tool is split, lists are rendered once for those
 // for which it is and once for all others, whatever the number of sessions.
 func TestSplitListsAreRenderedOnce(t *testing.T) {
+	t.Parallel()
 	agg := withConfig(t, `,"use_tool":"auto"`)
 	for client, tool := range map[string]string{"claude-code": "use_tool_readonly", "claude-ai": "use_tool_readonly", "Visual Studio Code": "use_tool_readonly", "codex-mcp-client": "use_tool", "": "use_tool"} {
 		one, two := agg.openSession(Identity{}), agg.openSession(Identity{})
@@ -122,6 +125,7 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 // Servers of which the description of discover_tool has no words are in that of the first tool
 // that calls tools, for every host, and nowhere twice.
 func TestEveryHostReadsOfEveryServer(t *testing.T) {
+	t.Parallel()
 	var servers []string
 	for i := range 100 {
 		servers = append(servers, fmt.Sprintf(`"server-%02d":{"command":"none","description":"Number %d of many."}`, i, i))

@@ -42,6 +42,7 @@ func settle(a *actor) (received []wire.Message) {
 // Twenty calls that wait for the host's answers are in nobody's way: others pass, and
 // each gets its own answer.
 func TestParkedCallsBlockNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(bridged)))
 		defer st.close()
@@ -93,6 +94,7 @@ func TestParkedCallsBlockNobody(t *testing.T) {
 // Calls that their host never continues leave nothing: the oldest make room for new
 // ones, the last end by their deadline.
 func TestAbandonedCallsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(bridged)))
 		defer st.close()
@@ -134,6 +136,7 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 // The params of calls that wait for their host are held for it, within the bound of all that
 // is: for one more the oldest is given up.
 func TestParkedCallsAreAccountedFor(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(bridged)))
 		defer st.close()
@@ -182,6 +185,7 @@ func nothingParked(t *testing.T, st *stage) {
 
 // What an upstream says of a parked call is kept within bounds, and the rest counted.
 func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(bridged)))
 		defer st.close()

@@ -13,6 +13,7 @@ import (
 // What one replica lists of a server is known to the others, which have not started it,
 // and to their hosts: also what is listed while one of them is cut off.
 func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
+	t.Parallel()
 	memory := memkv.New()
 	replica := func() (*Aggregator, *memkv.Connection) {
 		c := memory.Connect()

@@ -51,6 +51,7 @@ var promptsList = listing.Lists[slices.IndexFunc(listing.Lists, func(l listing.L
 
 // A list that the host has just read is not older news to it.
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	s, host := join(agg, "")
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
@@ -90,6 +91,7 @@ func (st *state) show(t surface.Tool) {
 // A surface that cannot be shown costs its list, not the process and not the
 // others.
 func TestPanicDoesNotEndAnnouncing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()
@@ -114,6 +116,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 // The digests of lists are made once for each change, whatever the number of
 // sessions.
 func TestDigestsAreShared(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.served.state.Load()
@@ -132,6 +135,7 @@ func TestDigestsAreShared(t *testing.T) {
 
 // A panic in one of the goroutines that list is why the load failed.
 func TestPanicWhileListingFailsTheLoad(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		archive := txtar.Parse([]byte("-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n"))
 		st := newStage(t, archive)
@@ -179,6 +183,7 @@ func (p *panicking) Handle(_ context.Context, r slog.Record) error {
 
 // A panic of who is told that an upstream starts costs that it is told.
 func TestPanicInAStartReport(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()

@@ -26,6 +26,7 @@ import (
 // A call reads no long value of its arguments or of its result after the message was
 // checked, whatever the tool's schema: what is read does not grow with them.
 func TestCallsReadNoLongValues(t *testing.T) {
+	t.Parallel()
 	for surface, call := range map[string]string{
 		"discover": `{"_meta":{"progressToken":1%s},"name":"use_tool","arguments":{"tool_name":"up/%s","tool_input":%s}}`,
 		"direct":   `{"_meta":{"progressToken":1%s},"name":"up__%s","arguments":%s}`,

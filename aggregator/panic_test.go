@@ -19,6 +19,7 @@ import (
 // A panic while a request is worked on, on a goroutine of its own or where its
 // answer arrives, is its answer, and the log says where it was.
 func TestPanicIsTheAnswer(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	agg, err := New(schema.Single("up", nil), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {

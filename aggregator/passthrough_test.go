@@ -38,6 +38,7 @@ upstream 2025-11-25 {"tools":{}}
 `
 
 func TestAnyResultPasses(t *testing.T) {
+	t.Parallel()
 	passes(t, wrapped, func(t *rapid.T, talk *talk) {
 		params := anyObject(t, "params", `"name":"echo"`)
 		result := anyValue.Draw(t, "result")
@@ -47,6 +48,7 @@ func TestAnyResultPasses(t *testing.T) {
 }
 
 func TestAnyErrorPasses(t *testing.T) {
+	t.Parallel()
 	passes(t, wrapped, func(t *rapid.T, talk *talk) {
 		method := rapid.SampledFrom([]string{"tools/call", "resources/read", "prompts/get", "x-unknown/do"}).Draw(t, "method")
 		params := anyObject(t, "params", `"name":"echo"`, `"uri":"x://1"`)
@@ -57,6 +59,7 @@ func TestAnyErrorPasses(t *testing.T) {
 }
 
 func TestAnyInputPasses(t *testing.T) {
+	t.Parallel()
 	passes(t, catalogued, func(t *rapid.T, talk *talk) {
 		input := anyObject(t, "input")
 		meta := anyObject(t, "meta")
@@ -73,6 +76,7 @@ func TestAnyInputPasses(t *testing.T) {
 }
 
 func TestAnyEntryPasses(t *testing.T) {
+	t.Parallel()
 	passes(t, wrapped, func(t *rapid.T, talk *talk) {
 		one, two := anyObject(t, "one", `"name":"one"`), anyObject(t, "two", `"name":"two"`)
 		talk.upstream.send(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)

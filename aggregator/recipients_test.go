@@ -60,6 +60,7 @@ func calling(agg *Aggregator) (p *fleet.Endpoint, c *forward.Call, sees *listene
 // What an upstream says costs nothing in the sessions that do not hear it: they and their
 // table are locked meanwhile.
 func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	others := crowd(agg, 1000)
 	p, c, sees := calling(agg)
@@ -96,6 +97,7 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 // What an upstream says costs as much beside 5,000 sessions that do not hear it as beside ten,
 // also where sessions come and go.
 func TestWhatAnUpstreamSaysCostsNoMoreBesideManySessions(t *testing.T) {
+	t.Parallel()
 	for method, params := range map[string]string{"message": `{"level":"error","data":1}`, "resources/updated": `{"uri":"x://mine/part"}`, "x-vendor": `{}`} {
 		cost := func(others int) (least time.Duration) {
 			agg := newQuiet(t, Options{})
@@ -123,6 +125,7 @@ func TestWhatAnUpstreamSaysCostsNoMoreBesideManySessions(t *testing.T) {
 // What is kept of the audience is what a walk over all sessions finds, when sessions come, go,
 // subscribes or asks for a level.
 func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	p := agg.fleet.Of(agg.set.Get("up"))
 	random := rand.New(rand.NewSource(1))

@@ -30,6 +30,7 @@ func receivedBy(who string, transcript []byte) (lines []string) {
 // A session of real processes is recorded and becomes a transcript. Played as one of testdata,
 // it has host and upstream receive what they did.
 func TestRecordedSession(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "session.jsonl")
 	host := mcptest.StartDynmcp(t, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
 	host.Initialize("2025-11-25", `{}`)

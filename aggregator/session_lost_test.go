@@ -160,6 +160,7 @@ const useEcho = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name"
 // A session that is forgotten costs no call: those under way are answered, and
 // those that are refused run once on one new session.
 func TestForgottenSessionCostsNoCall(t *testing.T) {
+	t.Parallel()
 	const calls = 20
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprint("busy ", busy), func(t *testing.T) {

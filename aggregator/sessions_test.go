@@ -14,6 +14,7 @@ import (
 // of one principal, and of several to those with a call in flight there. An update goes to
 // those that subscribed to it.
 func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
+	t.Parallel()
 	const (
 		log     = `notifications/message {"data":1.0,"logger":"up"}`
 		unknown = `notifications/x-unknown {}`
@@ -65,6 +66,7 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 // What becomes of a task of the handshake era is told to those whose call it was, and to
 // no other who has a call there, in flight or not; one of an earlier run to the user of stdio.
 func TestTasksAreTheirUsers(t *testing.T) {
+	t.Parallel()
 	agg := newQuiet(t, Options{})
 	p := agg.fleet.Of(agg.set.Get("up"))
 	hosts := map[string]*listener{}

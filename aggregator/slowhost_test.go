@@ -18,6 +18,7 @@ import (
 // A host that does not read, with answers and announcements waiting for it, delays
 // no other: no time passes while those are served.
 func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()

@@ -57,6 +57,7 @@ func (s *moody) run(nonce, session string) (status int, text string) {
 // Whatever status a call is answered with, it runs once at most, and not at all
 // where it is said not to have been sent.
 func TestNoStatusMakesACallRunTwice(t *testing.T) {
+	t.Parallel()
 	const calls, atOnce = 2000, 20
 	s := &moody{ran: map[string]int{}}
 	send, answers := talkTo(t, s)

@@ -44,6 +44,7 @@ func (st *stormed) answer(version int) {
 // A burst of changes costs two fetches, however many they are, and what it ends
 // with is seen. Of changes that never stop something is seen now and then.
 func TestStormOfChanges(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		every time.Duration
 		most  int
@@ -86,6 +87,7 @@ func TestStormOfChanges(t *testing.T) {
 
 // Nor do changes cost more that come just when the first fetch of a burst ends.
 func TestChangesWhileAFetchEnds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStormed(t)
 		defer st.close()

@@ -49,6 +49,7 @@ import (
 var update = flag.Bool("update", false, "write what was received into the transcripts")
 
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	if *recorded != "" && *update {
 		transcribe(t, *recorded)
 	}
@@ -95,6 +96,7 @@ var elsewhereSooner = []string{"testdata/pins_flip_before_call_block.txtar", "te
 // A server that another replica runs is to a host, and the host to the server, as one that
 // runs here: the transcripts stay as they are.
 func TestTranscriptsOfServersElsewhere(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)

@@ -39,6 +39,7 @@ expose direct
 // A connection whose stream of notifications was interrupted announces every list.
 // They are fetched once and put into the catalogue together.
 func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()
@@ -71,6 +72,7 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 // What changes while a connection is gone, or the next one lists, is fetched over the
 // next one.
 func TestChangeDuringReconnectionIsFetched(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()
@@ -100,6 +102,7 @@ func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 
 // While a listing is put into the catalogue, calls go on.
 func TestCallsDoNotWaitForAListing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()
@@ -137,6 +140,7 @@ func (gate) Unlock() {}
 
 // A panic over what was fetched does not end the fetching of lists.
 func TestPanicDoesNotEndFetching(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(everyList)))
 		defer st.close()

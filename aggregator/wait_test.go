@@ -45,6 +45,7 @@ time passes | 200ms
 
 // It is answered when the last server has started, with what that has.
 func TestWhatAsksWaitsForTheSlow(t *testing.T) {
+	t.Parallel()
 	for _, asks := range asking {
 		t.Run(asks.request, func(t *testing.T) {
 			lists := "" // all at once, in whatever order they were asked for
@@ -64,6 +65,7 @@ upstream slow sends | {"id":1,"result":{"protocolVersion":"2025-11-25","capabili
 
 // A server that does not come in time is named, and what is asked later does not wait.
 func TestWhatAsksWaitsNoLongerThanTheHost(t *testing.T) {
+	t.Parallel()
 	for _, asks := range asking {
 		t.Run(asks.request, func(t *testing.T) {
 			before, after := answered(t, asks.request, "# the time is over\ntime passes | 2s\n", "# the time is over")
@@ -80,6 +82,7 @@ func TestWhatAsksWaitsNoLongerThanTheHost(t *testing.T) {
 
 // A server that could not be started is named as well, where an answer has room for that.
 func TestWhatAsksNamesTheFailed(t *testing.T) {
+	t.Parallel()
 	for _, asks := range asking {
 		if !strings.HasPrefix(asks.request, `"tools/call"`) {
 			continue
