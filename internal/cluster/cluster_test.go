@@ -50,6 +50,7 @@ func take(t *testing.T, r *Replica, name string) *Lease {
 }
 
 func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -90,6 +91,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 }
 
 func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
@@ -135,6 +137,7 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 }
 
 func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -190,6 +193,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 }
 
 func TestCloseWaitsForWhatIsLost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -210,6 +214,7 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 }
 
 func TestAReplicaCutOffFromTheStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -259,6 +264,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 }
 
 func TestNamesAreAnyBytes(t *testing.T) {
+	t.Parallel()
 	names := []string{"", "git", "Git", "a.b", "a/b", "a=b", "a=3Db", "=s", "\x00\xff", "日本", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "https://id.example/ü|17\n"}
 	seen := map[string]string{}
 	for _, name := range names {
@@ -274,6 +280,7 @@ func TestNamesAreAnyBytes(t *testing.T) {
 }
 
 func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
+	t.Parallel()
 	var members []Member
 	for i := range 10 {
 		members = append(members, Member{ID: fmt.Sprint("id", i), Name: fmt.Sprint("replica-", i)})
@@ -315,6 +322,7 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 }
 
 func TestReadWithoutBeingAMember(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
@@ -335,6 +343,7 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 }
 
 func TestJoinGivesUpWithItsContext(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cable := memkv.New().Connect()
 		if _, err := cable.Bucket(t.Context(), Bucket); err != nil {
@@ -351,6 +360,7 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 
 // An answer of the store from before the lease proves nothing.
 func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		r := join(t, m.Connect(), "a")
@@ -378,6 +388,7 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 
 // A store that has lost everything starts its revisions again.
 func TestRevisionsThatBeginAnew(t *testing.T) {
+	t.Parallel()
 	v := newView("self", slog.New(slog.DiscardHandler))
 	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)
 	v.list([]kv.Entry{{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 2}), Revision: 7}}, 2)
