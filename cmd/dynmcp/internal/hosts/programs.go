@@ -216,8 +216,14 @@ func mcpProxy(r *rewriting) {
 			r.members["disabled"] = value
 		case "toolfilter":
 			filter, _ := value.(map[string]any)
-			as := map[any]string{"allow": "enabled_tools", "block": "disabled_tools"}[filter["mode"]]
-			r.members[as] = filter["list"]
+			switch filter["mode"] {
+			case "allow":
+				r.members["enabled_tools"] = filter["list"]
+			case "block":
+				r.members["disabled_tools"] = filter["list"]
+			default:
+				r.note("its toolFilter is not taken over: its mode is neither allow nor block")
+			}
 		case "authtokens":
 			r.note("its authTokens are not taken over; dynmcp serve has tokens for all servers")
 		}
