@@ -35,7 +35,7 @@ A response is shown with the method of its request, and with the time that it to
   dynmcp inspect --server files --method 'tools/*' --pretty
   dynmcp inspect --errors run.jsonl
   dynmcp inspect --json > run.jsonl`,
-	Args: cobra.MaximumNArgs(1),
+	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		i := &inspector{asked: map[string]message{}}
 		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
@@ -129,15 +129,15 @@ func (i *inspector) begin(header recording.Header) {
 
 // show shows the selected messages of a line.
 func (i *inspector) show(l recording.Line) {
-	if l.Lost > 0 {
+	switch {
+	case l.Lost > 0 && i.json:
+		i.out.Printf("%s", l.Append(nil))
+	case l.Lost > 0:
 		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", cli.Count(int(l.Lost), "message")))
-		return
-	}
-	if i.server != "" && l.Server != i.server {
-		return
-	}
-	for m := range l.Messages() {
-		i.message(l, m)
+	case i.server == "" || i.server == l.Server:
+		for m := range l.Messages() {
+			i.message(l, m)
+		}
 	}
 }
 
@@ -179,7 +179,8 @@ func (i *inspector) write(m message) {
 		return
 	}
 	if i.json {
-		_, _ = i.out.W.Write(m.line.Append(nil)) // for programs
+		m.line.Message = m.Raw // of a batch, what is selected
+		i.out.Printf("%s", m.line.Append(nil))
 		return
 	}
 	head := m.head(i.began)
