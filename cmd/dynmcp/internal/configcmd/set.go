@@ -34,7 +34,7 @@ Comments, layout and all other entries of the file stay as they are, and the old
 file is kept with the suffix .bak. Runs of dynmcp that serve the config follow it.`,
 	Example: `  dynmcp set git --description "Read and search git history."
   dynmcp set git --disabled --dry-run`,
-	Args: cobra.ExactArgs(1),
+	Args: cli.One("no server given", "NAME; dynmcp ls lists them"),
 	New: func(cmd *cobra.Command) cli.Run {
 		c := change{from: conf.Flags{AsWritten: true}}
 		c.from.Add(cmd)
@@ -45,7 +45,10 @@ file is kept with the suffix .bak. Runs of dynmcp that serve the config follow i
 		cmd.ValidArgsFunction = conf.CompleteServers(&c.from, "")
 		return func(cmd *cobra.Command, args []string) error {
 			c.describes = cmd.Flags().Changed("description")
-			if c.enable && c.disable || !c.enable && !c.disable && !c.describes {
+			switch {
+			case c.enable && c.disable:
+				return hint.With(errors.New("--enabled and --disabled exclude each other"), "leave out one of them")
+			case !c.enable && !c.disable && !c.describes:
 				return hint.With(errors.New("nothing to change was given"), "--enabled or --disabled, and --description TEXT")
 			}
 			path, err := c.fileOf(cmd, args[0])
@@ -78,6 +81,9 @@ func (c *change) write(out *terminal.Writer, path, name string) error {
 	text, err := file.Old, error(nil)
 	if c.describes {
 		text, err = schema.SetKey(file.Path, text, name, "description", strings.TrimSpace(c.description))
+	}
+	if err == nil && (c.enable || c.disable) {
+		text, err = schema.SetKey(file.Path, text, name, "enabled", false) // as some hosts say it
 	}
 	if err == nil && (c.enable || c.disable) {
 		text, err = schema.SetKey(file.Path, text, name, "disabled", c.disable)
