@@ -11,13 +11,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// checkWords finds errors in key=value arguments that do not depend on the tool's schema.
-func checkWords(words []string) error {
+// checkWords finds errors in key=value arguments that do not depend on the tool's schema. how is
+// the hint for a word that is none.
+func checkWords(words []string, how string) error {
 	seen := map[string]bool{}
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" || key == ":" {
-			return hint.With(fmt.Errorf("%q is not an argument", word), "write key=value, key:=json, --json '{…}', or - to read JSON from stdin")
+			return hint.With(fmt.Errorf("%q is not an argument", word), "%s", how)
 		}
 		name, isJSON := strings.CutSuffix(key, ":")
 		if isJSON && !json.Valid([]byte(value)) {

@@ -23,11 +23,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// callFlags select the source of arguments and the format of the result.
-type callFlags struct {
-	json          string
-	raw, indented bool
-}
+// callFlags select the format of a result.
+type callFlags struct{ raw, indented bool }
 
 // Call calls a tool.
 var Call = cli.Verb{
@@ -52,7 +49,7 @@ status is 1 if the tool reports an error or cannot be called.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfTools}
 		var flags callFlags
-		cmd.Flags().StringVar(&flags.json, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
+		cmd.Flags().String("json", "", "the arguments as a JSON `object`; - reads it from stdin")
 		cmd.Flags().BoolVar(&flags.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
 		cmd.Flags().BoolVar(&flags.indented, "json-output", false, "print the result as JSON over several lines")
 		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
@@ -70,7 +67,7 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	}
 	// Errors in the arguments are reported before anything is started.
 	name, words := args[0], args[1:]
-	input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
+	input, err := readObject(cmd, "json", words)
 	if err != nil {
 		return err
 	}
@@ -138,20 +135,22 @@ func fraction(progress, total float64) string {
 	return fmt.Sprintf("%g", progress)
 }
 
-// readObject returns arguments that are given as one object, nil if they are given as words.
-func (f *callFlags) readObject(given bool, stdin io.Reader, words []string) (json.RawMessage, error) {
-	text, from := f.json, "--json"
+// readObject returns arguments that are given as one object, by a flag or on stdin, nil if they
+// are given as words.
+func readObject(cmd *cobra.Command, flag string, words []string) (json.RawMessage, error) {
+	given := cmd.Flags().Lookup(flag)
+	text, from := given.Value.String(), "--"+flag
 	switch {
-	case given && len(words) > 0:
-		return nil, hint.With(fmt.Errorf("--json and %q: the arguments are given twice", words[0]), "use --json or key=value")
-	case given:
+	case given.Changed && len(words) > 0:
+		return nil, hint.With(fmt.Errorf("%s and %q: the arguments are given twice", from, words[0]), "use %s or key=value", from)
+	case given.Changed:
 	case len(words) == 1 && words[0] == "-":
 		text = "-"
 	default:
-		return nil, checkWords(words)
+		return nil, checkWords(words, "write key=value, key:=json, "+from+" '{…}', or - to read JSON from stdin")
 	}
 	if text == "-" {
-		all, err := io.ReadAll(stdin)
+		all, err := io.ReadAll(cmd.InOrStdin())
 		if err != nil {
 			return nil, fmt.Errorf("read the arguments from stdin: %w", err)
 		}

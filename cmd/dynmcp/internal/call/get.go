@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,11 +77,22 @@ All servers are started for it, or the one that --server names.`,
 	Args:     cobra.ArbitraryArgs,
 	Complete: cobra.NoFileCompletions,
 	New: (&getter{
-		list: listPrompts, check: checkWords, method: "prompts/get", print: printPrompt, lists: "dynmcp prompt lists the prompts and their arguments",
-		params: func(args []string) []byte { // arguments are always strings
+		list: listPrompts, check: checkTexts, method: "prompts/get", print: printPrompt, lists: "dynmcp prompt lists the prompts and their arguments",
+		params: func(args []string) []byte {
 			return fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
 		},
 	}).verb,
+}
+
+// checkTexts finds errors in the arguments of a prompt, which are always strings.
+func checkTexts(words []string) error {
+	const how = "the arguments of prompts are texts: write key=value"
+	for _, word := range words {
+		if key, _, _ := strings.Cut(word, "="); strings.HasSuffix(key, ":") {
+			return hint.With(fmt.Errorf("%q is not an argument", word), how)
+		}
+	}
+	return checkWords(words, how)
 }
 
 func printPrompt(out *terminal.Writer, result json.RawMessage) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
@@ -40,11 +41,10 @@ Arguments are written as those of dynmcp call.`,
   dynmcp policy test db/query 'sql=drop table users' --principal ci`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
-		on := selfhost.Target{Stored: true}
+		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
 		var call policy.Call
-		var flags callFlags
 		var asJSON bool
-		cmd.Flags().StringVar(&flags.json, "arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
+		cmd.Flags().String("arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
 		cmd.Flags().StringVar(&call.Principal, "principal", "", "the `user` whose call it is")
 		cmd.Flags().StringVar(&call.Host, "host", "", "the `name` that the host gives itself")
 		cmd.Flags().StringVar(&call.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
@@ -54,7 +54,7 @@ Arguments are written as those of dynmcp call.`,
 			if len(args) == 0 {
 				return hint.With(errors.New("no tool given"), "dynmcp policy test <server/tool> [key=value…]; dynmcp find WORDS finds tools")
 			}
-			input, err := flags.readObject(cmd.Flags().Changed("arguments"), cmd.InOrStdin(), args[1:])
+			input, err := readObject(cmd, "arguments", args[1:])
 			if err != nil {
 				return err
 			}
