@@ -25,7 +25,7 @@ its tools are about. Nothing is started: what counts is what is stored.`,
 	Args:     cli.AtMost(0),
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
-		var on selfhost.Target
+		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
 		var asJSON bool
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 		return on.Run(cmd, func(ctx context.Context, _ []string) error { return describeServers(ctx, &on, asJSON) })
@@ -33,7 +33,7 @@ its tools are about. Nothing is started: what counts is what is stored.`,
 }
 
 func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error {
-	h, err := selfhost.Start(ctx, t.Cfg, t.Log)
+	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(conf.Enabled(t.Cfg))...), t.Log)
 	if err != nil {
 		return err
 	}

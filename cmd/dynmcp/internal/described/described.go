@@ -32,7 +32,8 @@ type Found struct {
 const start = 28
 
 // Judge rates the servers of a view. packaged returns the description of a server's package.
-func Judge(v *catalog.View, packaged func(server string) string) (all []Server) {
+func Judge(v *catalog.View, packaged func(server string) string) []Server {
+	all := []Server{}
 	texts := map[string]string{}
 	for _, info := range v.Servers() {
 		texts[info.Name] = info.Intro

@@ -4,6 +4,7 @@ package historycmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
@@ -68,7 +70,7 @@ ended, how long it took, and for whom. The last ones are at the end.`,
   dynmcp log -f --server github
   dynmcp log -n 0 --json`,
 	New: func(cmd *cobra.Command) cli.Run {
-		var from conf.Flags
+		from := conf.Flags{AsWritten: true}
 		var view history.View
 		from.Add(cmd)
 		addFilter(cmd, &view.Filter)
@@ -76,6 +78,9 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 		cmd.Flags().BoolVarP(&view.Follow, "follow", "f", false, "show calls as they end, until interrupted")
 		cmd.Flags().BoolVar(&view.JSON, "json", false, "print the lines as they were recorded")
 		return func(cmd *cobra.Command, _ []string) error {
+			if view.Most < 0 {
+				return hint.With(fmt.Errorf("--lines %d: want a number from 0 on", view.Most), "0 shows all calls")
+			}
 			cfg, err := from.Load(cmd.Context())
 			if err != nil {
 				return err
@@ -103,7 +108,7 @@ started.`,
   dynmcp stats --json | jq .never_used`,
 	Args: cli.AtMost(0),
 	New: func(cmd *cobra.Command) cli.Run {
-		on := selfhost.Target{Stored: true}
+		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
 		var f activity.Filter
 		var asJSON bool
 		addFilter(cmd, &f)

@@ -24,7 +24,9 @@ func CompleteTools(on *Target) cobra.CompletionFunc {
 			return servers(cmd, args, word)
 		}
 		const nothing = cobra.ShellCompDirectiveNoFileComp
-		cfg, err := on.Flags.Load(cmd.Context())
+		from := on.Flags
+		from.AsWritten = false // the server may be started, for a verb that starts nothing too
+		cfg, err := from.Load(cmd.Context())
 		if err != nil {
 			return nil, nothing
 		}
