@@ -16,7 +16,6 @@ var versionVerb = cli.Verb{
 	Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
 	Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,
-	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		var asJSON bool
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")

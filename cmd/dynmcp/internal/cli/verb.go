@@ -10,7 +10,7 @@ type Verb struct {
 	Use, Short, Long, Example string
 
 	Aliases  []string
-	Args     cobra.PositionalArgs // nil if unset
+	Args     cobra.PositionalArgs // nil for a verb without arguments
 	Words    []string             // that arguments are completed with
 	Complete cobra.CompletionFunc // completes arguments; with neither, files are offered
 	Verbs    []Verb               // that follow its name
@@ -30,6 +30,7 @@ func (v Verb) Command() *cobra.Command {
 	}
 	if cmd.Args == nil {
 		cmd.Args = NoArguments
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	cmd.RunE = v.New(cmd)
 	for _, below := range v.Verbs {

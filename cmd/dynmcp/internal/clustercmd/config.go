@@ -136,7 +136,6 @@ var clusterPullVerb = cli.Verb{
 pushed it, is on stderr.`,
 	Example: `  dynmcp cluster pull > mcp.json
   dynmcp cluster pull | diff - mcp.json`,
-	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		var cluster replica.ClusterFlags
 		cluster.Add(cmd, &cli.Secrets)

@@ -23,7 +23,6 @@ to read the file.`,
 	Example: `  (umask 077; dynmcp cluster key > cluster.key)
   dynmcp serve --http 127.0.0.1:8080 \
     --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
-	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		return func(cmd *cobra.Command, _ []string) error {
 			key := make([]byte, seal.MinSecret)

@@ -43,7 +43,6 @@ is kept with the suffix .bak.`,
 	Example: `  dynmcp init
   dynmcp init --yaml
   dynmcp init --path ~/.config/dynmcp/config.json`,
-	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags initFlags
 		cmd.Flags().StringVar(&flags.path, "path", "", "the `file` to write (default mcp.json, or mcp.yaml with --yaml)")

@@ -29,7 +29,6 @@ connected to. Secrets and values of variables are not shown. The protocol versio
 the one that a server spoke when it was last started.`,
 	Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
-	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		from := conf.Flags{AsWritten: true}
 		var asJSON, effective bool
