@@ -43,34 +43,17 @@ func Logger(w io.Writer, level string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(Secrets.Writer(w), &slog.HandlerOptions{Level: l})), nil
 }
 
-// Milliseconds is the value of --timeout: a duration that may be written as a plain number.
-type Milliseconds time.Duration
-
-// Add adds --timeout to a command that starts servers.
-func (m *Milliseconds) Add(cmd *cobra.Command) {
-	cmd.Flags().Var(m, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
-}
-
-// Type implements pflag.Value.
-func (m *Milliseconds) Type() string { return "duration" }
-
-// String implements pflag.Value.
-func (m *Milliseconds) String() string {
-	if *m == 0 {
-		return ""
-	}
-	return time.Duration(*m).String()
-}
-
-// Set implements pflag.Value.
-func (m *Milliseconds) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if n, plain := strconv.Atoi(text); plain == nil {
-		d, err = time.Duration(n)*time.Millisecond, nil
-	}
-	if err != nil || d <= 0 {
-		return errors.New("want a time like 10s or 500ms, or a number of milliseconds")
-	}
-	*m = Milliseconds(d)
-	return nil
+// AddTimeout adds --timeout, which may be a plain number; what says what it limits.
+func AddTimeout(cmd *cobra.Command, timeout *time.Duration, what, byDefault string) {
+	cmd.Flags().Func("timeout", "how long "+what+" may take, like 10s or in `milliseconds` ("+byDefault+")", func(text string) error {
+		d, err := time.ParseDuration(text)
+		if n, plain := strconv.Atoi(text); plain == nil {
+			d, err = time.Duration(n)*time.Millisecond, nil
+		}
+		if err != nil || d <= 0 {
+			return errors.New("want a time like 10s or 500ms, or a number of milliseconds")
+		}
+		*timeout = d
+		return nil
+	})
 }

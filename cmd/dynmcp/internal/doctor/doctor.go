@@ -37,13 +37,12 @@ problems; warnings and notes do not count.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		var on selfhost.Target
 		var asJSON, noStart bool
-		var timeout cli.Milliseconds
+		d := doctor{Target: &on}
 		on.Add(cmd)
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
 		cmd.Flags().BoolVar(&noStart, "no-start", false, "start no server; of addresses, check only that something answers")
-		timeout.Add(cmd)
+		cli.AddTimeout(cmd, &d.timeout, "a server", "default: its load_timeout")
 		return func(cmd *cobra.Command, args []string) error {
-			d := doctor{Target: &on, timeout: time.Duration(timeout)}
 			return cli.Interruptibly(cmd, func(ctx context.Context) error {
 				on.AsWritten = noStart
 				// A config that cannot be loaded is a finding like any other.

@@ -45,12 +45,12 @@ The exit status is 1 if a server failed.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
 		var asJSON bool
-		var timeout cli.Milliseconds
+		var timeout time.Duration
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-		timeout.Add(cmd)
+		cli.AddTimeout(cmd, &timeout, "a server", "default: its load_timeout")
 		cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
-			t := tester{Target: &on, timeout: time.Duration(timeout)}
+			t := tester{Target: &on, timeout: timeout}
 			switch {
 			case len(args) == 0 && !on.Cfg.SingleWrap:
 				servers := conf.Wanted(on.Cfg)

@@ -35,12 +35,12 @@ The exit status is 1 if a server failed. What is known of that one stays.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{About: selfhost.OfServers}
 		var asJSON bool
-		var timeout cli.Milliseconds
+		var timeout time.Duration
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
-		timeout.Add(cmd)
+		cli.AddTimeout(cmd, &timeout, "a server", "default: its load_timeout")
 		cmd.ValidArgsFunction = conf.CompleteServers(&on.Flags, "")
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
-			return WarmNamed(ctx, &on, args, time.Duration(timeout), asJSON)
+			return WarmNamed(ctx, &on, args, timeout, asJSON)
 		})
 	},
 }

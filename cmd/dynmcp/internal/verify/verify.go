@@ -44,16 +44,14 @@ is 1 if something differs, or a server could not be started.`,
   dynmcp verify --call -- npx -y @modelcontextprotocol/server-everything stdio`,
 	Args: cobra.ArbitraryArgs,
 	New: func(cmd *cobra.Command) cli.Run {
-		v := &verifier{}
+		v := &verifier{wait: 10 * time.Second}
 		var asJSON bool
-		timeout := cli.Milliseconds(10 * time.Second)
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cmd.Flags().BoolVar(&v.call, "call", false, "call tools that do not say that they only read, too")
-		cmd.Flags().Var(&timeout, "timeout", "how long an answer may take, like 10s or in `milliseconds`")
+		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
 		cmd.Flags().StringSliceVar(&v.surfaces, "surface", schema.Surfaces[:5], "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
 		return v.Run(cmd, func(ctx context.Context, args []string) error {
-			v.wait = time.Duration(timeout)
 			return v.run(ctx, args, asJSON)
 		})
 	},
