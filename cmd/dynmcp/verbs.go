@@ -8,6 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/clustercmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/configcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/described"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/doctor"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/historycmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/importcmd"
@@ -39,7 +40,7 @@ var verbs = []cli.Verb{
 	call.Call,
 	call.Find,
 	call.Describe,
-	call.DescribeServers,
+	described.Verb,
 	call.Read,
 	call.Prompt,
 	script.Run,

@@ -1,15 +1,62 @@
-// Package described rates the descriptions of servers: how well they distinguish their servers from the
-// others.
+// Package described has the verb describe-servers, which rates the descriptions of servers: how well
+// they distinguish their servers from the others.
 package described
 
 import (
+	"context"
 	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/packages"
 )
+
+// Verb judges the descriptions of servers.
+var Verb = cli.Verb{
+	Use:   "describe-servers [flags]",
+	Short: "Judge the descriptions of servers, and propose others",
+	Long: `Show what a model reads of each server, for how many of its tools a search over
+the descriptions has it among the first three, and a description made of what
+its tools are about. Nothing is started: what counts is what is stored.`,
+	Example: `  dynmcp describe-servers
+  dynmcp describe-servers --json | jq '.[].proposal'`,
+	Args:     cli.AtMost(0),
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
+		var asJSON bool
+		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+		return on.Run(cmd, func(ctx context.Context, _ []string) error { return describeServers(ctx, &on, asJSON) })
+	},
+}
+
+func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error {
+	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(conf.Enabled(t.Cfg))...), t.Log)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	all := judge(h.View(), func(server string) string {
+		s, err := conf.ServerNamed(t.Cfg, server)
+		if err != nil {
+			return ""
+		}
+		return packages.Description(ctx, s.Command, s.Args)
+	})
+	if asJSON {
+		return terminal.WriteJSON(t.Out, all)
+	}
+	write(t.Out, all)
+	return t.Out.Err
+}
 
 // A Server is the rating of one description.
 type Server struct {
@@ -31,8 +78,8 @@ type Found struct {
 // start is the part of a description that is read if there are about 38 servers, in UTF-16 units.
 const start = 28
 
-// Judge rates the servers of a view. packaged returns the description of a server's package.
-func Judge(v *catalog.View, packaged func(server string) string) []Server {
+// judge rates the servers of a view. packaged returns the description of a server's package.
+func judge(v *catalog.View, packaged func(server string) string) []Server {
 	all := []Server{}
 	texts := map[string]string{}
 	for _, info := range v.Servers() {
@@ -62,10 +109,8 @@ func found(v *catalog.View, texts map[string]string, server string) (f Found) {
 			search.Words(name+" "+display.Cut(texts[name], width), func(w string) { counts[w]++ })
 			return counts
 		})
-		for _, name := range best[:min(len(best), 3)] {
-			if name == server {
-				return 1
-			}
+		if slices.Contains(best[:min(len(best), 3)], server) {
+			return 1
 		}
 		return 0
 	}
@@ -77,8 +122,8 @@ func found(v *catalog.View, texts map[string]string, server string) (f Found) {
 	return f
 }
 
-// Write prints the ratings.
-func Write(out *terminal.Writer, all []Server) {
+// write prints the ratings.
+func write(out *terminal.Writer, all []Server) {
 	for _, s := range all {
 		out.Printf("%s: %s\n", s.Name, s.Description)
 		if s.Found.Tools == 0 {

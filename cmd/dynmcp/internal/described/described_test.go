@@ -23,9 +23,9 @@ func TestJudge(t *testing.T) {
 		listing.Tools = append(listing.Tools, json.RawMessage(tool))
 	}
 	c.Put("forge", c.Index("forge", listing))
-	all := Judge(c.View(), func(string) string { return "" })
+	all := judge(c.View(), func(string) string { return "" })
 	var out bytes.Buffer
-	Write(terminal.New(&out), all[:2])
+	write(terminal.New(&out), all[:2])
 	want := `forge: The best server that there is. Use for all of it, issues too.
   among the first three for 0 of its 2 tools, by its first 28 characters for 0
   proposal: Create issues. Merge branches. Issues, merge branches: create
