@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 
@@ -30,7 +29,7 @@ type stdioFlags struct {
 	create bool
 }
 
-// stdioCommand serves one host on stdin and stdout: what dynmcp does without a
+// stdioVerb serves one host on stdin and stdout: what dynmcp does without a
 // verb.
 var stdioVerb = cli.Verb{
 	Use:   "dynmcp [flags] [-- command args…]",
@@ -84,7 +83,17 @@ func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *tap.Tap) e
 	if f.Tree.Dump {
 		return run.DumpTree(cfg, f.Tree, log)
 	}
-	return serveStdio(cfg, &f.from, f.Flags, log, messages)
+	ctx, stop := run.UntilSignal(cfg.SingleWrap)
+	defer stop()
+	return run.Serve(cfg, &f.from, f.Flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
+		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
+			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
+				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
+		}
+		in, out, restore := host.Std()
+		defer restore()
+		return agg.Serve(ctx, in, out)
+	})
 }
 
 // unknownVerb is the error for a word that is not a verb: a typo, or the command
@@ -96,18 +105,4 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 		return hint.With(err, "did you mean dynmcp %s? To wrap a server, write: dynmcp -- %s", strings.Join(near, " or "), word)
 	}
 	return hint.With(err, "to wrap a server, write: dynmcp -- %s", word)
-}
-
-func serveStdio(cfg *schema.Config, from *conf.Flags, flags run.Flags, log *slog.Logger, messages *tap.Tap) error {
-	ctx, stop := run.UntilSignal(cfg.SingleWrap)
-	defer stop()
-	return run.Serve(cfg, from, flags, aggregator.Options{Logger: log, Tap: messages}, func(agg *aggregator.Aggregator) error {
-		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
-			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
-				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
-		}
-		in, out, restore := host.Std()
-		defer restore()
-		return agg.Serve(ctx, in, out)
-	})
 }
