@@ -13,15 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
-// connectFlags say which run a host shares.
-type connectFlags struct {
-	conf.Flags
-	socket string
-	idle   time.Duration
-	level  string
-}
-
-// connectCommand serves one host from a run that others share.
+// connectVerb serves one host from a run that others share.
 var connectVerb = cli.Verb{
 	Use:   "connect [--socket PATH]",
 	Short: "Serve a host from a run that others share",
@@ -35,28 +27,24 @@ variables that it names. The run works in the directory of the config.`,
 	Example: `  dynmcp connect -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock`,
 	New: func(cmd *cobra.Command) cli.Run {
-		var flags connectFlags
+		var flags conf.Flags
+		client := sharing.Client{Version: cli.Version}
 		flags.Add(cmd)
-		cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
-		cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
-		cli.AddLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
+		cmd.Flags().StringVar(&client.Socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
+		cmd.Flags().DurationVar(&client.Idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
+		cli.AddLogLevel(cmd, &client.Level, "what to log, and what a run that is started for this logs beside its socket")
 		return func(cmd *cobra.Command, _ []string) error {
-			log, err := cli.Logger(os.Stderr, flags.level)
-			if err != nil {
+			var err error
+			if client.Log, err = cli.Logger(os.Stderr, client.Level); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), cli.EndSignals(os.Interrupt)...)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends us at once
-			profile, err := flags.Chosen(ctx)
-			if err != nil {
+			if client.Profile, err = flags.Chosen(ctx); err != nil {
 				return err
 			}
-			client := sharing.Client{
-				Socket: flags.socket, Idle: flags.idle, Level: flags.level, Profile: profile,
-				EnvFile: flags.EnvFile, Files: flags.Files, Load: flags.Load,
-				Version: cli.Version, Log: log,
-			}
+			client.EnvFile, client.Files, client.Load = flags.EnvFile, flags.Files, flags.Load
 			return client.Run(ctx, os.Stdin, os.Stdout)
 		}
 	},
