@@ -1,8 +1,6 @@
 package main
 
 import (
-	"slices"
-
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/call"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/clustercmd"
@@ -67,7 +65,7 @@ var verbs = []cli.Verb{
 	install.Verb,
 	login.Login,
 	login.Logout,
-	secretVerb(),
+	secret.Verb,
 	serve.Verb,
 	connectVerb,
 	ui.Verb,
@@ -78,11 +76,4 @@ var verbs = []cli.Verb{
 	runs.Restart,
 	runs.Use,
 	clustercmd.Verb,
-}
-
-// secretVerb returns the verb secret with one that needs more than the keyring.
-func secretVerb() cli.Verb {
-	v := secret.Verb
-	v.Verbs = append(slices.Clone(v.Verbs), importcmd.Move)
-	return v
 }

@@ -1,4 +1,4 @@
-package importcmd
+package secret
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/secrets"
@@ -21,8 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Move is the verb "secret move".
-var Move = cli.Verb{
+// moveVerb is the verb "secret move".
+var moveVerb = cli.Verb{
 	Use:   "move [flags] [server]",
 	Short: "Move secrets out of a config",
 	Long: `Move what may be a secret in the entry of a server, or in all entries, out of the config:
@@ -39,13 +38,13 @@ asked, unless --yes is given. No copy of the old file is kept.`,
 		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 		cmd.Flags().StringVar(&place, "secrets", "", "where they go: keyring, or env for the .env beside the config")
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
-		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
+		cli.CompleteValues(cmd, map[string][]string{"secrets": {InKeyring, InEnv}})
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"", secret.InKeyring, secret.InEnv}, place) {
+			if !slices.Contains([]string{"", InKeyring, InEnv}, place) {
 				return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
 			}
-			inKeyring := place == secret.InKeyring || place == "" && keyring.Offered() == nil
+			inKeyring := place == InKeyring || place == "" && keyring.Offered() == nil
 			return moveSecrets(cmd, from.Config, inKeyring, yes, strings.Join(args, ""))
 		}
 	},
@@ -58,7 +57,7 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		return err
 	}
 	defer unlock()
-	to, err := secret.Open(file, inKeyring)
+	to, err := Open(file, inKeyring)
 	if err == nil {
 		err = to.Writable(file)
 	}
@@ -93,7 +92,7 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
 
 // moved returns a config with references in the place of secrets.
-func moved(file *editfile.File, to *secret.Destination, server string) ([]byte, error) {
+func moved(file *editfile.File, to *Destination, server string) ([]byte, error) {
 	root, err := (&syntax.Source{Name: file.Path, Data: file.Old}).Parse()
 	if err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func moved(file *editfile.File, to *secret.Destination, server string) ([]byte, 
 }
 
 // moveOut adds the texts of an entry that have secrets in them, as they are without.
-func moveOut(entry syntax.Member, to *secret.Destination, texts map[*syntax.Node]string) {
+func moveOut(entry syntax.Member, to *Destination, texts map[*syntax.Node]string) {
 	for _, m := range entry.Value.Members {
 		if !slices.Contains(movable, m.Key) {
 			continue
