@@ -27,21 +27,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// installFlags are the flags of install.
-type installFlags struct {
-	config    string
-	envFile   string
-	name      string
-	path      string // of the host's file, "" for its usual location
-	project   bool
-	takeOver  bool
-	share     bool
-	direct    bool
-	uninstall bool
-	warm      bool
-	yes       bool
-}
-
 // Verb adds dynmcp to a host.
 var Verb = cli.Verb{
 	Use:   "install HOST",
@@ -78,41 +63,49 @@ back, to the byte if nothing else has changed it since.`,
 	},
 	Words: hosts.Installable(),
 	New: func(cmd *cobra.Command) cli.Run {
-		var flags installFlags
+		var i installer
 		f := cmd.Flags()
-		f.StringVarP(&flags.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
-		f.StringVarP(&flags.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
-		f.StringVar(&flags.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
-		f.StringVar(&flags.path, "file", "", "the host's `file`, if it is not where it usually is")
-		f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
-		f.BoolVar(&flags.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
-		f.BoolVar(&flags.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
-		f.BoolVar(&flags.direct, "direct", false, "show the host every tool as itself (--expose direct)")
-		f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
-		testcmd.AddWarmFlag(cmd, &flags.warm)
-		f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
-		return func(cmd *cobra.Command, args []string) error {
-			h, err := hosts.Among(args[0], hosts.Installable())
-			if err != nil {
-				return err
-			}
-			i := installer{installFlags: flags, host: h, cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
-			return i.run()
-		}
+		f.StringVarP(&i.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
+		f.StringVarP(&i.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
+		f.StringVar(&i.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
+		f.StringVar(&i.path, "file", "", "the host's `file`, if it is not where it usually is")
+		f.BoolVar(&i.project, "project", false, "write the host's file of this project, not the user's")
+		f.BoolVar(&i.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
+		f.BoolVar(&i.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
+		f.BoolVar(&i.direct, "direct", false, "show the host every tool as itself (--expose direct)")
+		f.BoolVar(&i.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
+		testcmd.AddWarmFlag(cmd, &i.warm)
+		f.BoolVarP(&i.yes, "yes", "y", false, "write without asking")
+		return i.run
 	},
 }
 
 // An installer adds dynmcp to the config of a host, or removes it.
 type installer struct {
-	installFlags
-	host        hosts.Host
+	config    string
+	envFile   string
+	name      string
+	path      string // of the host's file, "" for its usual location
+	project   bool
+	takeOver  bool
+	share     bool
+	direct    bool
+	uninstall bool
+	warm      bool
+	yes       bool
+
+	// Set by run.
 	cmd         *cobra.Command
 	out, errOut *terminal.Writer
-
-	file *editfile.File // of the host, set by run
+	host        hosts.Host
+	file        *editfile.File // of the host
 }
 
-func (i *installer) run() error {
+func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
+	i.cmd, i.out, i.errOut = cmd, cli.Stdout(cmd), cli.Stderr(cmd)
+	if i.host, err = hosts.Among(args[0], hosts.Installable()); err != nil {
+		return err
+	}
 	path, err := i.hostFile()
 	if err != nil {
 		return err
@@ -154,6 +147,8 @@ func (i *installer) run() error {
 // hostFile returns the file of the host that is edited.
 func (i *installer) hostFile() (string, error) {
 	switch {
+	case i.path != "" && i.project:
+		return "", hint.With(errors.New("--file and --project exclude each other"), "leave out one of them")
 	case i.path != "":
 		return i.path, nil
 	case i.project && i.host.Project == "":
