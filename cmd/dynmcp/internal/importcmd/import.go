@@ -27,20 +27,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
-// importFlags are the flags of import.
-type importFlags struct {
-	config  string
-	from    string
-	servers []string
-	write   bool
-	force   bool
-	vars    bool
-	secrets string // where they go: keyring, env, or "" for nowhere
-	lazy    bool
-	sandbox bool
-	warm    bool
-}
-
 // Verb imports the servers of hosts.
 var Verb = cli.Verb{
 	Use:   "import [HOST…]",
@@ -68,45 +54,55 @@ only if -c names it.`,
 	Args:  cobra.ArbitraryArgs,
 	Words: slices.Concat(hosts.Names(), hosts.Programs()),
 	New: func(cmd *cobra.Command) cli.Run {
-		var flags importFlags
+		var m importer
 		f := cmd.Flags()
-		f.StringVarP(&flags.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
-		f.StringVar(&flags.from, "from", "", "read this `file` of a host")
-		f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
-		f.BoolVar(&flags.sandbox, "sandbox", false, "limit programs to what every sandbox allows (dynmcp sandbox NAME says what)")
-		f.BoolVar(&flags.lazy, "lazy", false, "start each server once, and propose a description of what its tools are about")
-		f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
-		f.StringVar(&flags.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
+		f.StringVarP(&m.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
+		f.StringVar(&m.from, "from", "", "read this `file` of a host")
+		f.StringArrayVar(&m.servers, "server", nil, "take only the server of this `name`; may be repeated")
+		f.BoolVar(&m.sandbox, "sandbox", false, "limit programs to what every sandbox allows (dynmcp sandbox NAME says what)")
+		f.BoolVar(&m.lazy, "lazy", false, "start each server once, and propose a description of what its tools are about")
+		f.BoolVar(&m.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
+		f.StringVar(&m.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
 		cli.CompleteValues(cmd, map[string][]string{"secrets": {secret.InKeyring, secret.InEnv}})
-		f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
-		f.BoolVar(&flags.write, "write", false, "write the config")
-		testcmd.AddWarmFlag(cmd, &flags.warm)
+		f.BoolVar(&m.force, "force", false, "replace servers that the config already has")
+		f.BoolVar(&m.write, "write", false, "write the config")
+		testcmd.AddWarmFlag(cmd, &m.warm)
 		return func(cmd *cobra.Command, args []string) error {
 			var config string
 			var added []string
 			err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
-				switch flags.secrets {
+				m.out, m.errOut = cli.Stdout(cmd), cli.Stderr(cmd)
+				switch m.secrets {
 				case "":
 				case secret.InEnv, secret.InKeyring:
-					flags.vars = true
+					m.vars = true
 				default:
-					return hint.With(fmt.Errorf("--secrets: unknown place %q", flags.secrets), "there are keyring and env")
+					return hint.With(fmt.Errorf("--secrets: unknown place %q", m.secrets), "there are keyring and env")
 				}
-				m := importer{importFlags: flags, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
 				config, added, err = m.run(ctx, args)
 				return err
 			})
-			if err != nil || len(added) == 0 || !flags.warm && !cli.Stderr(cmd).Interactive {
+			if err != nil || len(added) == 0 || !m.warm && !cli.Stderr(cmd).Interactive {
 				return err
 			}
-			return testcmd.OfferWarm(cmd, conf.Flags{Config: config}, flags.warm, added...)
+			return testcmd.OfferWarm(cmd, conf.Flags{Config: config}, m.warm, added...)
 		}
 	},
 }
 
 // An importer adds servers of hosts to a config.
 type importer struct {
-	importFlags
+	config  string
+	from    string
+	servers []string
+	write   bool
+	force   bool
+	vars    bool
+	secrets string // where they go: keyring, env, or "" for nowhere
+	lazy    bool
+	sandbox bool
+	warm    bool
+
 	out, errOut *terminal.Writer
 
 	// Set by open.
@@ -139,7 +135,10 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 	}
 	added = m.show(text, imported)
 	if !m.write {
-		m.reportUnwritten()
+		if m.to != nil {
+			m.to.Announce(m.errOut)
+		}
+		m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 		return "", nil, nil
 	}
 	if err := m.replace(text); err != nil {
@@ -163,14 +162,6 @@ func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 		added = append(added, s.Name)
 	}
 	return added
-}
-
-// reportUnwritten says what --write would do.
-func (m *importer) reportUnwritten() {
-	if m.to != nil {
-		m.to.Announce(m.errOut)
-	}
-	m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 }
 
 // open opens the config to add to, and the variables beside it.
