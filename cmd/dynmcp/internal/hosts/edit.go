@@ -31,26 +31,18 @@ func (h Host) Set(path string, text []byte, name, command string, args []string)
 
 // entry returns a program as the host writes it.
 func (h Host) entry(command string, args []string) any {
-	switch h.form {
-	case opencode:
-		return struct {
-			Type    string   `json:"type"`
-			Command []string `json:"command"`
-		}{"local", append([]string{command}, args...)}
-	case copilot:
-		return struct {
-			Type    string   `json:"type"`
-			Command string   `json:"command"`
-			Args    []string `json:"args"`
-			Tools   []string `json:"tools"`
-		}{"local", command, args, []string{"*"}}
-	}
 	entry := struct {
 		Type    string   `json:"type,omitempty"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
+		Command any      `json:"command"`
+		Args    []string `json:"args,omitempty"`
+		Tools   []string `json:"tools,omitempty"`
 	}{Command: command, Args: args}
-	if h.form == typed {
+	switch h.form {
+	case opencode:
+		entry.Type, entry.Command, entry.Args = "local", append([]string{command}, args...), nil
+	case copilot:
+		entry.Type, entry.Tools = "local", []string{"*"}
+	case typed:
 		entry.Type = "stdio"
 	}
 	return entry

@@ -271,13 +271,12 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 
 // translate returns the server of an entry of a file in dir.
 func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
-	r, err := rewritten(raw, func(r *rewriting) {
-		r.dir = dir
-		h.rewrite(r)
-	})
+	r, err := rewritingOf(raw)
 	if err != nil {
 		return s, err
 	}
+	r.dir = dir
+	h.rewrite(r)
 	s = h.server(name, r)
 	for _, m := range keyringReference().FindAllSubmatch(raw, -1) {
 		s.note("it takes %s from the keyring; %s has it under a name of its own: dynmcp secret set %s", m[0], h.Title, m[1])
@@ -285,13 +284,12 @@ func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
 	return s, nil
 }
 
-// rewritten returns an entry as it is rewritten.
-func rewritten(raw []byte, rewrite func(*rewriting)) (*rewriting, error) {
+// rewritingOf reads an entry to rewrite it.
+func rewritingOf(raw []byte) (*rewriting, error) {
 	r := &rewriting{}
 	if err := json.Unmarshal(raw, &r.members); err != nil || r.members == nil {
 		return nil, errors.New("it is no object")
 	}
-	rewrite(r)
 	return r, nil
 }
 

@@ -81,7 +81,7 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	for _, l := range lists {
 		for _, m := range l.entries {
 			name := m.Key
-			r, err := rewritten(m.Value.Compact(), func(*rewriting) {})
+			r, err := rewritingOf(m.Value.Compact())
 			if err != nil {
 				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
 					continue // of a project that nobody asked for
