@@ -217,14 +217,9 @@ const minNode = 18
 
 // checkNode checks the version of Node.js if a server needs it.
 func (d *doctor) checkNode(ctx context.Context) {
-	needed := ""
-	for _, s := range conf.Enabled(d.Cfg) {
-		if program := programOf(s); program == "npx" || program == "node" {
-			needed = s.Name
-			break
-		}
-	}
-	if needed == "" {
+	servers := conf.Enabled(d.Cfg)
+	i := slices.IndexFunc(servers, func(s schema.Server) bool { return programOf(s) == "npx" || programOf(s) == "node" })
+	if i < 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -235,7 +230,7 @@ func (d *doctor) checkNode(ctx context.Context) {
 	major, _, _ := strings.Cut(strings.TrimPrefix(text, "v"), ".")
 	switch n, bad := strconv.Atoi(major); {
 	case errors.Is(err, exec.ErrNotFound):
-		d.add(finding{Check: aboutNode, Level: problem, Text: needed + " needs Node.js, but there is no node on the PATH", Hint: install})
+		d.add(finding{Check: aboutNode, Level: problem, Text: servers[i].Name + " needs Node.js, but there is no node on the PATH", Hint: install})
 	case err != nil || bad != nil:
 		d.add(finding{Check: aboutNode, Level: warning, Text: fmt.Sprintf("node --version printed %q (%v)", text, err), Hint: install})
 	case n < minNode:
