@@ -131,10 +131,8 @@ func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func
 	if len(command) > 0 || s.Transport != "" || s.Command != "" || s.URL != "" || len(s.Args) > 0 || s.Cwd != "" {
 		return nil, hint.With(errors.New("a command, --url, --transport, --args and --cwd do not go with a server of a registry"), "the registry says how it is run; --via chooses")
 	}
-	for _, step := range []func() error{f.parseEnv, f.parseHeaders} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(f.parseEnv(), f.parseHeaders()); err != nil {
+		return nil, err
 	}
 	r := &f.registry
 	r.Config, r.Description, r.Env, r.Headers, r.Sandbox, r.Force = f.config, s.Description, s.Env, s.Headers, s.Sandbox.On, f.force
@@ -161,10 +159,8 @@ func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 		}
 		s.Command, s.Args = command[0], command[1:]
 	}
-	for _, step := range []func() error{f.checkTransport, f.parseEnv, f.parseHeaders} {
-		if err := step(); err != nil {
-			return err
-		}
+	if err := cmp.Or(f.checkTransport(), f.parseEnv(), f.parseHeaders()); err != nil {
+		return err
 	}
 	s.Sandbox = schema.Boxed(s.Sandbox.On)
 	return s.Check()
@@ -273,7 +269,7 @@ func runAdd(ctx context.Context, out, errOut *terminal.Writer, flags addFlags) (
 	for _, place := range flags.server.SecretPlaces() {
 		errOut.Printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", place)
 	}
-	return cmp.Or(file.Link, file.Path), nil
+	return cmp.Or(file.Link, file.Path), out.Err
 }
 
 // describe returns a description of a server by what its tools are about.

@@ -57,12 +57,9 @@ is kept with the suffix .bak.`,
 }
 
 func runInit(out *terminal.Writer, flags initFlags) error {
-	path := flags.path
-	switch {
-	case path == "" && flags.yaml:
+	path := cmp.Or(flags.path, "mcp.json")
+	if flags.path == "" && flags.yaml {
 		path = "mcp.yaml"
-	case path == "":
-		path = "mcp.json"
 	}
 	if flags.offline && flags.schema != "" {
 		return hint.With(errors.New("--offline and --schema exclude each other"), "leave out one of them")
@@ -92,7 +89,7 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 		out.Printf("Wrote %s\n", filepath.Join(filepath.Dir(file.Path), schemaFile))
 	}
 	out.Printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
-	return nil
+	return out.Err
 }
 
 // Create creates a config, if there is none, for users without another way to one, such as

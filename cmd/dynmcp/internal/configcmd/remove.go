@@ -75,5 +75,5 @@ func runRemove(out *terminal.Writer, config string, names []string) error {
 	for _, name := range names {
 		out.Printf("Removed %q from %s\n", name, file.Name())
 	}
-	return nil
+	return out.Err
 }

@@ -149,7 +149,7 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		m.to.Report(m.errOut)
 	}
 	m.printNextSteps(imported)
-	return cmp.Or(m.file.Link, m.file.Path), added, nil
+	return cmp.Or(m.file.Link, m.file.Path), added, m.out.Err
 }
 
 // show shows what the config would become, and returns the names of what is added.

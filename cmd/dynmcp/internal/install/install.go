@@ -138,8 +138,8 @@ func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	i.report()
-	if i.uninstall {
-		return nil
+	if i.uninstall || i.out.Err != nil {
+		return i.out.Err
 	}
 	return testcmd.OfferWarm(i.cmd, conf.Flags{Config: i.config, EnvFile: i.envFile}, i.warm)
 }
