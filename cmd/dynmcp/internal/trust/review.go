@@ -5,6 +5,7 @@ package trust
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
@@ -102,7 +103,11 @@ func (r *Review) compare() (all []comparison, err error) {
 				c.add(r.Tool, difference{s, tools[i].Name, v, tools[i], approved.Tools[tools[i].Name]})
 			}
 		}
-		for _, name := range guard.Gone(tools) {
+		gone := guard.Gone(tools)
+		if r.Tool != "" && !slices.Contains(gone, r.Tool) && !slices.ContainsFunc(tools, func(t pins.Tool) bool { return t.Name == r.Tool }) {
+			return nil, hint.With(fmt.Errorf("%s has no tool %q, nor had one that was approved", s.Name, r.Tool), "dynmcp test %s lists its tools", s.Name)
+		}
+		for _, name := range gone {
 			c.add(r.Tool, difference{s, name, pins.Verdict{Kind: pins.Gone}, pins.Tool{Name: name}, approved.Tools[name]})
 		}
 		all = append(all, c)
