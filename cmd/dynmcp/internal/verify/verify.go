@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/policy"
@@ -49,7 +51,7 @@ is 1 if something differs, or a server could not be started.`,
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 		cmd.Flags().BoolVar(&v.call, "call", false, "call tools that do not say that they only read, too")
 		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
-		cmd.Flags().StringSliceVar(&v.surfaces, "surface", schema.Surfaces[:5], "the `surfaces` to compare")
+		cmd.Flags().StringSliceVar(&v.surfaces, "surface", compared, "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
 		return v.Run(cmd, func(ctx context.Context, args []string) error {
 			return v.run(ctx, args, asJSON)
@@ -67,8 +69,19 @@ type verifier struct {
 	between  func(schema.Server) schema.Server // what dynmcp starts in the place of a server; nil is the server
 }
 
+// compared are the surfaces that can be compared: those with a tool for each tool, or one that calls any.
+var compared = schema.Surfaces[:5]
+
 // run compares the servers of these names, or all.
 func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
+	for _, surface := range v.surfaces {
+		if !slices.Contains(compared, surface) {
+			return hint.With(fmt.Errorf("--surface: %q cannot be compared", surface), "use %s", strings.Join(compared, ", "))
+		}
+	}
+	if len(v.surfaces) == 0 {
+		return hint.With(errors.New("--surface names no surface"), "use %s", strings.Join(compared, ", "))
+	}
 	servers, err := conf.Named(v.Cfg, names)
 	if err != nil {
 		return err
