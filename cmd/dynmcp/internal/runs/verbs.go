@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,8 +73,16 @@ var Answer = cli.Verb{
 	Long: `Answer a call that the policy of a config has a person asked about, in the place of the
 host that was asked: allow it once, allow its tool for the session of the host, or
 refuse it. dynmcp ps shows what is asked.`,
-	Example:  "  dynmcp answer 4KQ7ZP2M once",
-	Args:     cobra.ExactArgs(2),
+	Example: "  dynmcp answer 4KQ7ZP2M once",
+	Args: func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return hint.With(errors.New("no answer given"), "%s ID once, session or no; dynmcp ps shows what is asked", cmd.CommandPath())
+		case len(args) > 2:
+			return cli.UnexpectedArgument(cmd, args[2])
+		}
+		return nil
+	},
 	Complete: cobra.NoFileCompletions,
 	New: func(*cobra.Command) cli.Run {
 		return func(cmd *cobra.Command, args []string) error {
@@ -110,7 +119,7 @@ another; "all" is every server. All hosts of the run see the change. What is in 
 profiles stays as it is. Without --run it is the run of the config that is found here.`,
 	Example: `  dynmcp use home
   dynmcp use all --run 4711`,
-	Args: cobra.ExactArgs(1),
+	Args: cli.One("no profile given", "PROFILE; all is every server"),
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
 		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
@@ -145,7 +154,7 @@ func steers(act, short, done, long string) cli.Verb {
 		Use: act + " [flags] SERVER", Short: short,
 		Long:    long + "\n\nIf several runs have a server of that name, --run says which one is meant.",
 		Example: "  dynmcp " + act + " files\n  dynmcp " + act + " files --run 4711",
-		Args:    cobra.ExactArgs(1), Complete: cobra.NoFileCompletions,
+		Args:    cli.One("no server name given", "SERVER; dynmcp ps lists the servers of runs"), Complete: cobra.NoFileCompletions,
 		New: func(cmd *cobra.Command) cli.Run {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 			return func(cmd *cobra.Command, args []string) error {
