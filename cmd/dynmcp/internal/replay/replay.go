@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/recording"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -35,11 +36,14 @@ Answers come at once, or with --speed 1 after the recorded time.`,
 	Example: `  dynmcp replay files.jsonl
   dynmcp replay run.jsonl --server files --speed 10
   dynmcp call -- dynmcp replay files.jsonl`,
-	Args: cobra.ExactArgs(1),
+	Args: cli.One("no recording given", "FILE.jsonl"),
 	New: func(cmd *cobra.Command) cli.Run {
 		server := cmd.Flags().String("server", "", "the `server` to stand in for, where several were recorded")
 		speed := cmd.Flags().Float64("speed", 0, "answer `N` times as fast as the server did; 0 is at once")
 		return func(cmd *cobra.Command, args []string) error {
+			if !(*speed >= 0) {
+				return hint.With(fmt.Errorf("--speed %v is not possible", *speed), "1 is as fast as the server was, 0 is at once")
+			}
 			_, lines, err := recording.Read(cmd.Context(), args[0])
 			if err != nil {
 				return err
