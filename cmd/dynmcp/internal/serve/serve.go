@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -171,6 +172,8 @@ func (s *server) open(ctx context.Context) error {
 		web.address = s.cfg.Gateway.Listen
 	}
 	switch {
+	case s.flags.idle < 0 || s.flags.idle > 0 && s.flags.socket == "":
+		return hint.With(fmt.Errorf("--idle %v ends no run", s.flags.idle), "it is a time like 10m, and goes with --socket; 0 is never")
 	case web.address != "":
 	case s.replica != nil:
 		return hint.With(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", s.flags.replica.Servers())
