@@ -49,18 +49,20 @@ func (c *Client) Open() error {
 	return nil
 }
 
+// MaxWords is how many words are searched for.
+const MaxWords = 5
+
 const (
 	pageSize      = 100
 	searchedPages = 5 // of each word
-	searchedWords = 5
 )
 
 // Search returns the servers whose names or descriptions have the words: those with all of
 // them, or else those with the most. Deleted ones are left out.
 func (c *Client) Search(ctx context.Context, words []string) ([]Server, error) {
 	words = slices.Compact(slices.Sorted(slices.Values(strings.Fields(strings.ToLower(strings.Join(words, " "))))))
-	if len(words) > searchedWords {
-		return nil, fmt.Errorf("there are %d words, at most %d are searched for", len(words), searchedWords)
+	if len(words) > MaxWords {
+		return nil, fmt.Errorf("there are %d words, at most %d are searched for", len(words), MaxWords)
 	}
 	found := map[string]Server{}
 	for _, word := range words {

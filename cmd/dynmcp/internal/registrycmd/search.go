@@ -38,8 +38,11 @@ be reached.`,
 	Example: `  dynmcp search weather
   dynmcp search issue tracker --registry https://registry.example.com --json`,
 	Args: func(_ *cobra.Command, args []string) error {
-		if len(strings.Fields(strings.Join(args, " "))) == 0 {
+		switch n := len(strings.Fields(strings.Join(args, " "))); {
+		case n == 0:
 			return hint.With(errors.New("no words given"), "dynmcp search weather")
+		case n > registry.MaxWords:
+			return hint.With(fmt.Errorf("there are %d words", n), "at most %d are searched for", registry.MaxWords)
 		}
 		return nil
 	},
