@@ -130,11 +130,16 @@ func (r *Review) listed(s schema.Server) ([]pins.Tool, error) {
 	if stored == nil {
 		return nil, hint.With(fmt.Errorf("%s was never listed", s.Name), "--start starts it for that")
 	}
+	return ToolsOf(s.Name, stored), nil
+}
+
+// ToolsOf returns the tools of a stored listing.
+func ToolsOf(server string, stored *catalog.Stored) []pins.Tool {
 	c := catalog.New()
-	c.Declare([]catalog.Server{{Name: s.Name, Lazy: true}})
-	c.Remember(map[string]*catalog.Stored{s.Name: stored})
-	tools, _ := c.Pinned(s.Name)
-	return tools, nil
+	c.Declare([]catalog.Server{{Name: server, Lazy: true}})
+	c.Remember(map[string]*catalog.Stored{server: stored})
+	tools, _ := c.Pinned(server)
+	return tools
 }
 
 // Diff shows the differences. It is an error if there are some.

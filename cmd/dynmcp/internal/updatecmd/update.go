@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
@@ -148,11 +147,7 @@ func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pi
 			return nil, errors.Join(errors.New("nothing is kept of what it lists"), err)
 		}
 	}
-	c := catalog.New()
-	c.Declare([]catalog.Server{{Name: s.Name, Lazy: true}})
-	c.Remember(map[string]*catalog.Stored{s.Name: stored})
-	tools, _ := c.Pinned(s.Name)
-	return tools, nil
+	return trust.ToolsOf(s.Name, stored), nil
 }
 
 // write writes the newest version into the entry. All else of the file stays as it is.
