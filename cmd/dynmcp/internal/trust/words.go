@@ -1,68 +1,59 @@
 package trust
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-)
 
-// mostWords limits the texts that are compared word by word, because the time grows with their product.
-const mostWords = 4000
+	"github.com/rogpeppe/go-internal/diff"
+)
 
 // around is how many words are shown before and after a change.
 const around = 8
 
-// compareWords marks [-removed-] and {+added+} words in a text, by the longest common subsequence.
+// compareWords marks [-removed-] and {+added+} words in a text.
 func compareWords(before, now string) string {
 	a, b := strings.Fields(before), strings.Fields(now)
-	switch {
-	case len(a)*len(b) > mostWords*mostWords:
-		return "[-" + before + "-] {+" + now + "+}"
-	case slices.Equal(a, b):
+	if slices.Equal(a, b) {
 		return "[white space alone]"
 	}
-	longest := commonWords(a, b)
-	var out []string
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		from, begin := i, j
-		for i < len(a) && j < len(b) && a[i] == b[j] {
-			i, j = i+1, j+1
+	var kinds []byte // as in a unified diff
+	var runs [][]string
+	add := func(kind byte, words ...string) {
+		if n := len(kinds); n > 0 && kinds[n-1] == kind {
+			runs[n-1] = append(runs[n-1], words...)
+		} else if len(words) > 0 {
+			kinds, runs = append(kinds, kind), append(runs, slices.Clone(words))
 		}
-		if i > from {
-			out = append(out, nextToChange(a[from:i], from > 0 || begin > 0, i < len(a) || j < len(b)))
+	}
+	asLines := func(words []string) []byte { return []byte(strings.Join(append(words, ""), "\n")) }
+	_, hunks, _ := strings.Cut(string(diff.Diff("", asLines(a), "", asLines(b))), "+++ \n")
+	at := 0 // in a
+	for line := range strings.Lines(hunks) {
+		if line[0] == '@' {
+			var from int
+			_, _ = fmt.Sscanf(line, "@@ -%d", &from) // every hunk has it
+			add(' ', a[at:max(at, from-1)]...)
+			at = max(at, from-1)
 			continue
 		}
-		for i < len(a) && (j == len(b) || a[i] != b[j] && longest[i+1][j] >= longest[i][j+1]) {
-			i++
+		if add(line[0], strings.TrimSuffix(line[1:], "\n")); line[0] != '+' {
+			at++
 		}
-		if i > from {
-			out = append(out, "[-"+strings.Join(a[from:i], " ")+"-]")
-		}
-		for j < len(b) && (i == len(a) || a[i] != b[j] && longest[i+1][j] < longest[i][j+1]) {
-			j++
-		}
-		if j > begin {
-			out = append(out, "{+"+strings.Join(b[begin:j], " ")+"+}")
+	}
+	add(' ', a[at:]...)
+	out := make([]string, len(runs))
+	for i, words := range runs {
+		switch text := strings.Join(words, " "); kinds[i] {
+		case '-':
+			out[i] = "[-" + text + "-]"
+		case '+':
+			out[i] = "{+" + text + "+}"
+		default:
+			out[i] = nextToChange(words, i > 0, i < len(runs)-1)
 		}
 	}
 	return strings.Join(out, " ")
-}
-
-// commonWords returns the length of the longest common subsequence of a[i:] and b[j:], by i and j.
-func commonWords(a, b []string) [][]uint16 {
-	longest := make([][]uint16, len(a)+1)
-	for i := range longest {
-		longest[i] = make([]uint16, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				longest[i][j] = longest[i+1][j+1] + 1
-			} else {
-				longest[i][j] = max(longest[i+1][j], longest[i][j+1])
-			}
-		}
-	}
-	return longest
 }
 
 // nextToChange shortens unchanged words to those next to a change.
