@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -19,10 +20,7 @@ const LineWidth = 120
 func Units[T ~string | ~[]byte](s T) int {
 	n := 0
 	for _, r := range string(s) {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
+		n += utf16.RuneLen(r)
 	}
 	return n
 }
@@ -47,11 +45,7 @@ func Cut(s string, max int) string {
 func Prefix(s string, max int) string {
 	n := 0
 	for i, r := range s {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-		if n > max {
+		if n += utf16.RuneLen(r); n > max {
 			return s[:i]
 		}
 	}
@@ -103,6 +97,25 @@ func Invisible(r rune) bool {
 		r == 0x2800 || r == 0x3164 || r == 0xFFA0 ||
 		r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF ||
 		r >= 0xE0000 && r <= 0xE0FFF
+}
+
+// Visible replaces the characters that are hidden with \u{…}, and bytes that are no UTF-8 with \x….
+func Visible(s string, hidden func(rune) bool) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || hidden(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case hidden(r):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -225,8 +238,8 @@ func JSON(raw json.RawMessage) string {
 		case r < ' ' || !Invisible(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}

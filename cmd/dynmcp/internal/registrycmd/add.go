@@ -363,13 +363,5 @@ func show(out *terminal.Writer, found *registry.Server, o *registry.Option, s sc
 
 // exact shows every character of a text on one line: what runs is what is seen.
 func exact(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r == ' ' || unicode.IsGraphic(r) && !display.Invisible(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
-	}
-	return b.String()
+	return display.Visible(text, func(r rune) bool { return !unicode.IsGraphic(r) || display.Invisible(r) })
 }

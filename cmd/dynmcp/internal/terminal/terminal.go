@@ -20,9 +20,10 @@ import (
 	"os"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // A Writer is stdout or stderr, possibly a terminal, with the rules above.
@@ -90,26 +91,10 @@ func (t *Writer) Paint(c Colour, text string) {
 
 // visible replaces characters that control a terminal, or are invisible, with \u{…}. Line breaks
 // and tabs stay.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, invisible) {
-		return text
-	}
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case invisible(r):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func visible(text string) string { return display.Visible(text, invisible) }
 
 func invisible(r rune) bool {
-	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == utf8.RuneError ||
+	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == unicode.ReplacementChar ||
 		r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Variation_Selector, r)
 }
 

@@ -3,7 +3,6 @@ package trust
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -17,15 +16,7 @@ import (
 // visible replaces invisible characters, and those that reorder text, with \u{…}: a person
 // decides by what is shown.
 func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if display.Invisible(r) && r != '\n' && r != '\t' {
-			fmt.Fprintf(&b, `\u{%X}`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return display.Visible(s, func(r rune) bool { return display.Invisible(r) && r != '\n' && r != '\t' })
 }
 
 // show shows a difference: the changes, or the whole of a new definition.

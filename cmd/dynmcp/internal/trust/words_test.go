@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,31 @@ func TestTextsAreComparedWordByWord(t *testing.T) {
 	} {
 		if got := compareWords(c[0], c[1]); got != c[2] {
 			t.Errorf("%q and %q: got %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// What is not marked as removed is in both texts, and nothing is left out next to a change.
+func TestMarkedTextsAreWhole(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func() string {
+		words := make([]string, random.IntN(12))
+		for i := range words {
+			words[i] = string(rune('a' + random.IntN(4)))
+		}
+		return strings.Join(words, " ")
+	}
+	for range 2000 {
+		before, now := text(), text()
+		if before == now {
+			continue
+		}
+		got := compareWords(before, now)
+		for _, side := range []struct{ want, removed, kept string }{{before, `\{\+[^+]*\+\}`, `\[-|-\]`}, {now, `\[-[^-]*-\]`, `\{\+|\+\}`}} {
+			rest := regexp.MustCompile(side.kept).ReplaceAllString(regexp.MustCompile(side.removed).ReplaceAllString(got, ""), "")
+			if rest = strings.Join(strings.Fields(rest), " "); rest != side.want && !strings.Contains(got, "…") {
+				t.Fatalf("%q and %q: %s", before, now, got)
+			}
 		}
 	}
 }
@@ -40,7 +67,7 @@ func TestSchemasAreComparedMemberByMember(t *testing.T) {
 }
 
 func TestInvisibleCharactersAreShown(t *testing.T) {
-	if got := visible("a\u200bb\u202ec\U000e0041\nd"); got != `a\u{200B}b\u{202E}c\u{E0041}`+"\nd" {
+	if got := visible("a\u200bb\u202ec\U000e0041\nd"); got != `a\u{200b}b\u{202e}c\u{e0041}`+"\nd" {
 		t.Errorf("got %s", got)
 	}
 }
