@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
@@ -26,11 +25,6 @@ const maxFromRun = 1 << 30
 
 // errAbsent means that no run serves a socket any more.
 var errAbsent = errors.New("no dynmcp serves there")
-
-// isAbsent reports whether a run must be started, or waited for.
-func isAbsent(err error) bool {
-	return errors.Is(err, errAbsent) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
-}
 
 // Connect connects to a socket of a run of the same user.
 func Connect(ctx context.Context, path string) (*net.UnixConn, error) {

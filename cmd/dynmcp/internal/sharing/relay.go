@@ -72,19 +72,12 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 			return nil
 		}
 		replay = r.session.replay(r.unsent)
-		losses++
-		pauseAfter(ctx, losses)
-	}
-}
-
-// pauseAfter waits after the second loss in a row, and longer after each further one.
-func pauseAfter(ctx context.Context, losses int) {
-	if losses < 2 {
-		return
-	}
-	select {
-	case <-time.After(lossPause << (losses - 2)):
-	case <-ctx.Done():
+		if losses++; losses > 1 {
+			select {
+			case <-time.After(lossPause << (losses - 2)):
+			case <-ctx.Done():
+			}
+		}
 	}
 }
 
@@ -135,7 +128,7 @@ func (r *relay) read(in io.Reader, done <-chan struct{}) {
 		n, err := in.Read(chunk)
 		text := chunk[:n]
 		if len(begun) > maxLine {
-			text = text[restOfLine(text):]
+			text = bytes.TrimLeftFunc(text, func(r rune) bool { return r != '\n' })
 		}
 		end := bytes.LastIndexByte(text, '\n') + 1
 		if err != nil {
@@ -153,14 +146,6 @@ func (r *relay) read(in io.Reader, done <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// restOfLine returns the length of the text before its first newline.
-func restOfLine(text []byte) int {
-	if end := bytes.IndexByte(text, '\n'); end >= 0 {
-		return end
-	}
-	return len(text)
 }
 
 // send sends the host's lines to a run, and reports whether that was all. Unsent ones are kept.

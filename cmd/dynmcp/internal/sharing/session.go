@@ -151,7 +151,11 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	raw := m.Raw
 	switch {
 	case isBatch(m.Raw):
-		s.batchAnsweredLocked(m.Raw)
+		for element := range wire.Elements(m.Raw) {
+			if m, err := wire.Parse(element); err == nil && m.Method == "" {
+				delete(s.pending, string(m.ID))
+			}
+		}
 	case m.IsRequest():
 		id := s.hostIDLocked(m.ID)
 		s.asked[string(id)] = bytes.Clone(m.ID)
@@ -178,15 +182,6 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 		delete(s.pending, string(m.ID))
 	}
 	return append(append(lines, raw...), '\n'), nil
-}
-
-// batchAnsweredLocked records the requests that a batch answers.
-func (s *session) batchAnsweredLocked(batch []byte) {
-	for element := range wire.Elements(batch) {
-		if m, err := wire.Parse(element); err == nil && m.Method == "" {
-			delete(s.pending, string(m.ID))
-		}
-	}
 }
 
 // hostIDLocked returns the host's id for a request of the run, because different runs use the same ids.

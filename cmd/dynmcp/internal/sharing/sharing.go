@@ -11,11 +11,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/schema"
 )
+
+// A Client connects one host to a shared run.
+type Client struct {
+	Socket string        // "" derives it from the config and the environment
+	Idle   time.Duration // idle time of a run that it starts
+	Level  string        // log level of such a run
+
+	Profile string                                            // "" is left to the config
+	EnvFile string                                            // "" if unset
+	Files   func() ([]string, error)                          // the config files that are read
+	Load    func(ctx context.Context) (*schema.Config, error) // loads them
+
+	Version string // of this program
+	Log     *slog.Logger
+}
 
 // Time limits for connecting.
 const (
@@ -68,7 +88,8 @@ func (c *Client) connect(ctx context.Context, path string, patience time.Duratio
 			}
 			return l, nil
 		}
-		if !isAbsent(err) {
+		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} // a run must be started, or waited for
+		if !slices.ContainsFunc(absent, func(one error) bool { return errors.Is(err, one) }) {
 			return nil, err
 		}
 		if time.Since(began) >= patience {
