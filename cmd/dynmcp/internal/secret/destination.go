@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,8 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/dotenv"
+)
+
+// Places of --secrets.
+const (
+	InKeyring = "keyring"
+	InEnv     = "env"
 )
 
 // A Destination is where the secrets of a config go, and the names that they get.
@@ -61,6 +70,20 @@ func Open(config *editfile.File, inKeyring bool, texts ...string) (d *Destinatio
 		d.env, d.set, err = beside(config)
 	}
 	return d, err
+}
+
+// beside opens the .env beside a config, and returns its variables.
+func beside(config *editfile.File) (*editfile.File, map[string]string, error) {
+	path := config.Path
+	if config.Link != "" {
+		path = config.Link // that is where it is looked for
+	}
+	file, err := editfile.Open(filepath.Join(filepath.Dir(path), ".env"))
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := dotenv.Parse(file.Path, file.Old)
+	return file, set, err
 }
 
 // Writable is an error if the secrets of the config come from the environment alone.
@@ -136,12 +159,30 @@ func (d *Destination) Names() string {
 	return strings.Join(slices.Sorted(maps.Keys(d.Values)), ", ")
 }
 
-// Write puts the secrets where they go.
+// Write puts the secrets where they go: into the keyring, or at the end of the .env, which then
+// only its owner can read. There is no backup of that: a copy might not be ignored by git.
 func (d *Destination) Write() error {
-	if len(d.Values) == 0 || !d.keyring && d.env == nil {
+	switch {
+	case len(d.Values) == 0 || !d.keyring && d.env == nil:
+		return nil
+	case d.keyring:
+		for _, name := range slices.Sorted(maps.Keys(d.Values)) {
+			if err := Set(name, d.Values[name]); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	return keep(d.env, d.Values)
+	unlock, err := d.env.Lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text, err := dotenv.Add(d.env.Path, d.env.Old, d.Values)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(d.env.Path, text, 0o600)
 }
 
 // Report says where the secrets are, or what is left to do about them.
