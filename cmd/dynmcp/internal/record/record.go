@@ -45,11 +45,9 @@ func (r *Recorder) Follow(cfg *schema.Config) (err error) {
 	var dir string
 	if cfg.Activity != nil {
 		a = *cfg.Activity
-		state, err := conf.StateDir()
-		if err != nil && a.Dir == "" {
-			return hint.With(fmt.Errorf("activity: there is no directory for the record of calls: %w", err), `name one: "activity": {"dir": "…"}`)
+		if dir, err = Dir(cfg); err != nil {
+			return err
 		}
-		dir = cfg.ActivityDir(state)
 	}
 	r.mu.RLock()
 	same := a == r.cfg && dir == r.dir
@@ -161,7 +159,7 @@ func Dir(cfg *schema.Config) (string, error) {
 	}
 	state, err := conf.StateDir()
 	if err != nil && cfg.Activity.Dir == "" {
-		return "", err
+		return "", hint.With(fmt.Errorf("activity: there is no directory for the record of calls: %w", err), `name one: "activity": {"dir": "…"}`)
 	}
 	return cfg.ActivityDir(state), nil
 }
