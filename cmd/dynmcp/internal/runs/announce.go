@@ -160,7 +160,7 @@ func (c Control) handler() http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		if err := act(r.Context(), c.Aggregator.Status(), name); err != nil {
+		if err := act(c.Aggregator.Status(), r.Context(), name); err != nil {
 			refuse(w, err)
 		}
 	})
@@ -243,10 +243,10 @@ func questionsOf(st aggregator.Status) []aggregator.Question {
 var answers = map[string]struct{ yes, session bool }{"once": {yes: true}, "session": {yes: true, session: true}, "no": {}}
 
 // acts are the actions on a server of a run.
-var acts = map[string]func(context.Context, aggregator.Status, string) error{
-	"start": func(ctx context.Context, st aggregator.Status, server string) error { return st.Start(ctx, server) },
-	"stop":  func(_ context.Context, st aggregator.Status, server string) error { return st.Stop(server) },
-	"restart": func(ctx context.Context, st aggregator.Status, server string) error {
+var acts = map[string]func(aggregator.Status, context.Context, string) error{
+	"start": aggregator.Status.Start,
+	"stop":  func(st aggregator.Status, _ context.Context, server string) error { return st.Stop(server) },
+	"restart": func(st aggregator.Status, ctx context.Context, server string) error {
 		if err := st.Stop(server); err != nil {
 			return err
 		}

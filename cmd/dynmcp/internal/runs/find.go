@@ -68,7 +68,12 @@ func Find(ctx context.Context) []Found {
 func ask(ctx context.Context, socket string) (run Run, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = request(ctx, socket, http.MethodGet, "/run", &run)
+	body, err := open(ctx, socket, http.MethodGet, "/run")
+	if err != nil {
+		return run, err
+	}
+	defer body.Close()
+	err = json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(&run)
 	return run, err
 }
 
@@ -84,7 +89,11 @@ func (f Found) post(ctx context.Context, path ...string) error {
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
 	}
-	return request(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"), nil)
+	body, err := open(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"))
+	if err != nil {
+		return err
+	}
+	return body.Close()
 }
 
 // Messages returns a recording of new messages of the run, until it is closed or the run ends.
@@ -95,19 +104,6 @@ func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
 // Answer answers a question of the run with one of answers.
 func (f Found) Answer(ctx context.Context, id, answer string) error {
 	return f.post(ctx, "questions", id, answer)
-}
-
-// request makes a request of the run at a socket.
-func request(ctx context.Context, socket, method, path string, answer any) error {
-	body, err := open(ctx, socket, method, path)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if answer == nil {
-		return nil
-	}
-	return json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(answer)
 }
 
 // open makes a request, and returns the body of a successful answer.
