@@ -105,14 +105,14 @@ func readFile(ctx context.Context, path string) (Header, []Line, error) {
 	}
 	var all []Line
 	for {
-		line, err := r.Next()
-		if err == io.EOF {
+		switch line, err := r.Next(); {
+		case err == io.EOF:
 			return r.Header, all, nil
-		}
-		if err != nil {
+		case err != nil:
 			return r.Header, all, fmt.Errorf("%s: %w", path, err)
+		default:
+			all = append(all, line)
 		}
-		all = append(all, line)
 	}
 }
 
@@ -140,7 +140,10 @@ func NewReader(r io.Reader) (*Reader, error) {
 
 // Next returns the next line. A truncated one, such as the last line of a run that was killed,
 // is ignored.
-func (r *Reader) Next() (line Line, err error) { return line, r.read(&line) }
+func (r *Reader) Next() (line Line, err error) {
+	err = r.read(&line)
+	return line, err
+}
 
 func (r *Reader) read(value any) error {
 	text, err := r.lines.ReadBytes('\n')
