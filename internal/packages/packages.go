@@ -33,15 +33,11 @@ func Description(ctx context.Context, command string, args []string) string {
 
 // npxDir returns the directory of npx's installed packages.
 func npxDir(env map[string]string) string {
-	dir := cmp.Or(env["npm_config_cache"], env["NPM_CONFIG_CACHE"], os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"))
-	switch {
-	case dir != "":
-	case runtime.GOOS == "windows":
-		dir = filepath.Join(os.Getenv("LocalAppData"), "npm-cache")
-	default:
-		dir = filepath.Join(home(), ".npm")
+	usual := filepath.Join(home(), ".npm")
+	if runtime.GOOS == "windows" {
+		usual = filepath.Join(os.Getenv("LocalAppData"), "npm-cache")
 	}
-	return filepath.Join(dir, "_npx")
+	return filepath.Join(cmp.Or(env["npm_config_cache"], env["NPM_CONFIG_CACHE"], os.Getenv("npm_config_cache"), os.Getenv("NPM_CONFIG_CACHE"), usual), "_npx")
 }
 
 // A npmManifest is the part of a package.json that is used.
@@ -58,15 +54,11 @@ func newestWheel(ctx context.Context, name string, env map[string]string) []byte
 		name = name[:end]
 	}
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
-	dir := cmp.Or(env["UV_CACHE_DIR"], os.Getenv("UV_CACHE_DIR"))
-	switch {
-	case dir != "":
-	case runtime.GOOS == "windows":
-		dir = filepath.Join(os.Getenv("LocalAppData"), "uv", "cache")
-	default:
-		dir = filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home(), ".cache")), "uv")
+	usual := filepath.Join(cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home(), ".cache")), "uv")
+	if runtime.GOOS == "windows" {
+		usual = filepath.Join(os.Getenv("LocalAppData"), "uv", "cache")
 	}
-	return newest(ctx, name, filepath.Join(dir, "archive-v0", "*", name+"-*.dist-info", "METADATA"))
+	return newest(ctx, name, filepath.Join(cmp.Or(env["UV_CACHE_DIR"], os.Getenv("UV_CACHE_DIR"), usual), "archive-v0", "*", name+"-*.dist-info", "METADATA"))
 }
 
 // metadata returns a field of METADATA.
@@ -99,18 +91,12 @@ func newest(ctx context.Context, name, pattern string) []byte {
 	if newest == "" {
 		return nil
 	}
-	text, err := regular.Read(ctx, newest, most)
-	if err != nil {
-		return nil
-	}
+	text, _ := regular.Read(ctx, newest, most) // nil after an error
 	return text
 }
 
 // home is the user's home directory, or "".
 func home() string {
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
+	dir, _ := os.UserHomeDir() // "" after an error
 	return dir
 }

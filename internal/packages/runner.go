@@ -110,9 +110,11 @@ func Running(ctx context.Context, command string, args []string, env map[string]
 	case p.Kind == "oci" && !strings.Contains(p.Spec, "@sha256:"):
 		version = p.digest(ctx, env)
 	case p.Kind == "npm" && !exactVersion().MatchString(version):
-		version = cmp.Or(installedByNpx(ctx, p.Spec, name, env), version)
+		folder := sha512.Sum512([]byte(p.Spec)) // npx has an install for each set of requested packages
+		file := filepath.Join(npxDir(env), hex.EncodeToString(folder[:8]), "node_modules", filepath.FromSlash(name), "package.json")
+		version = cmp.Or(manifest(newest(ctx, name, file)).Version, version)
 	case p.Kind == "pypi" && version == "":
-		version = installedByUvx(ctx, name, env)
+		version = metadata(newestWheel(ctx, name, env), "Version")
 	}
 	if version != "" {
 		version = "@" + version
@@ -129,18 +131,6 @@ func (p Package) Cut() (name, version string) {
 		return p.Spec[:at], p.Spec[at+1:]
 	}
 	return p.Spec, ""
-}
-
-// installedByNpx returns the version that npx runs for a package: it has an install for each set of
-// requested packages, in a directory named by their hash.
-func installedByNpx(ctx context.Context, spec, name string, env map[string]string) string {
-	sum := sha512.Sum512([]byte(spec))
-	return manifest(newest(ctx, name, filepath.Join(npxDir(env), hex.EncodeToString(sum[:8]), "node_modules", filepath.FromSlash(name), "package.json"))).Version
-}
-
-// installedByUvx returns the version of uvx's newest copy of a package.
-func installedByUvx(ctx context.Context, name string, env map[string]string) string {
-	return metadata(newestWheel(ctx, name, env), "Version")
 }
 
 // digest returns the digest of a container engine's image of a name, "" if there is none or the
