@@ -117,8 +117,8 @@ func CutVersion(text string) (name, version string, err error) {
 	return name, version, nil
 }
 
-// parseServer reads a server as the API answers it, with the registry's own words about it.
-// One that is malformed is an error: it is left out of lists.
+// parseServer reads a server as the API answers it, with the registry's own words about it. Its
+// texts are fit to be shown. One that is malformed is an error: it is left out of lists.
 func parseServer(raw json.RawMessage) (*Server, error) {
 	if len(raw) > maxServerBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxServerBytes)
@@ -136,37 +136,26 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	if s == nil {
 		return nil, errors.New("it has no server")
 	}
-	if err := boundedServer(raw); err != nil {
+	var parts struct{ Server map[string]any }
+	if err := json.Unmarshal(raw, &parts); err != nil {
 		return nil, err
+	}
+	delete(parts.Server, "_meta") // is not read
+	if err := bounded(parts.Server); err != nil {
+		return nil, err
+	}
+	switch {
+	case !IsName(s.Name):
+		return nil, errors.New("its name is not NAMESPACE/SERVER")
+	case !serverVersion().MatchString(s.Version):
+		return nil, errors.New("its version is malformed")
 	}
 	s.Status = official.Status
 	if s.Status != Deprecated && s.Status != Deleted {
 		s.Status = Active
 	}
-	s.Message = line(official.StatusMessage, 200)
-	return s, s.check()
-}
-
-// check refuses what no registry may say, and makes the texts fit to be shown.
-func (s *Server) check() error {
-	switch {
-	case !IsName(s.Name):
-		return errors.New("its name is not NAMESPACE/SERVER")
-	case !serverVersion().MatchString(s.Version):
-		return errors.New("its version is malformed")
-	}
-	s.Title, s.Description = line(s.Title, 100), line(s.Description, 500)
-	return nil
-}
-
-// boundedServer returns an error if the parts of an answer's server that are read exceed the limits.
-func boundedServer(raw json.RawMessage) error {
-	var answer struct{ Server map[string]any }
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return err
-	}
-	delete(answer.Server, "_meta")
-	return bounded(answer.Server)
+	s.Title, s.Description, s.Message = line(s.Title, 100), line(s.Description, 500), line(official.StatusMessage, 200)
+	return s, nil
 }
 
 // bounded refuses a JSON value with too many parts, or with a text that is long or has what no
