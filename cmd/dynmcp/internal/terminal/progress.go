@@ -54,7 +54,7 @@ func (p *Progress) run() {
 	for {
 		select {
 		case <-p.stop:
-			p.clear()
+			p.Above(func() {})
 			return
 		case <-ticker.C:
 			if time.Since(p.began) >= progressDelay {
@@ -74,14 +74,6 @@ func (p *Progress) draw() {
 	}
 	p.drawn = true
 	fmt.Fprintf(p.out.W, "\r\x1b[K%s%s", text, elapsed)
-}
-
-func (p *Progress) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.drawn {
-		p.out.ClearLine()
-	}
 }
 
 // Above prints lines in place of the progress line, which then continues below.
