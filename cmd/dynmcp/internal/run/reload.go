@@ -119,7 +119,11 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 	var events <-chan fsnotify.Event
 	var errs <-chan error
 	var check <-chan time.Time
-	if watch && r.openWatcher() {
+	var err error
+	if !watch {
+	} else if r.watcher, err = fsnotify.NewWatcher(); err != nil {
+		r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
+	} else {
 		defer r.watcher.Close()
 		ticker := time.NewTicker(watchInterval)
 		defer ticker.Stop()
@@ -167,17 +171,6 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			r.reload(ctx, false)
 		}
 	}
-}
-
-// openWatcher opens the watcher, or logs why that failed.
-func (r *reloader) openWatcher() bool {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
-		return false
-	}
-	r.watcher = watcher
-	return true
 }
 
 // watch watches the directories of the config's files, because editors replace the file itself.
