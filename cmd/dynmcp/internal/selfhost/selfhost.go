@@ -22,13 +22,6 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// recoverInto, deferred at the root of a goroutine, converts its panic to an error.
-func recoverInto(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
-	}
-}
-
 // A Host is dynmcp together with a host that is connected in memory: a verb shows what any host
 // would get.
 type Host struct {
@@ -93,7 +86,11 @@ func HostOptions(log *slog.Logger) upstream.Options {
 func (h *Host) serve(ctx context.Context, far net.Conn) {
 	defer close(h.served)
 	defer far.Close()
-	defer recoverInto(&h.serveErr)
+	defer func() {
+		if p := recover(); p != nil {
+			h.serveErr = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
+		}
+	}()
 	h.serveErr = h.agg.Serve(ctx, far, far)
 }
 
