@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -26,10 +25,6 @@ type access struct {
 
 	mu   sync.Mutex
 	used bool
-}
-
-func newAccess(address string) *access {
-	return &access{address: address, code: rand.Text(), token: rand.Text() + rand.Text(), until: time.Now().Add(codeLife)}
 }
 
 // redeem returns the token for the code.

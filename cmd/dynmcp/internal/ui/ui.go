@@ -8,6 +8,7 @@ package ui
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"html"
@@ -60,7 +61,8 @@ ends with the command.`,
 // serve serves the page until ctx ends.
 func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.Flags, open bool) error {
 	s := newServer()
-	s.from, s.access = from, newAccess(ln.Addr().String())
+	s.from = from
+	s.access = &access{address: ln.Addr().String(), code: rand.Text(), token: rand.Text() + rand.Text(), until: time.Now().Add(codeLife)}
 	web := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
