@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +116,7 @@ func outline(value []byte) string {
 	}
 	switch kind := wire.TypeName(value); {
 	case value[0] == '"' || wire.IsObject(value) || isArray(value):
-		return fmt.Sprintf("%s, %d bytes, %08x", kind, len(value), digest(value))
+		return fmt.Sprintf("%s, %d bytes, %08x", kind, len(value), crc32.ChecksumIEEE(value))
 	case len(value) > most:
 		return string(value[:most]) + "…"
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,13 +44,6 @@ type finding struct {
 
 func (r *report) failed() bool {
 	return r.Error != "" || slices.ContainsFunc(r.Rows, func(r row) bool { return r.Different > 0 })
-}
-
-// digest tells texts apart that are not shown.
-func digest(text []byte) uint32 {
-	h := fnv.New32a()
-	h.Write(text)
-	return h.Sum32()
 }
 
 // variations are the places at which answers of the server itself differ.

@@ -131,7 +131,9 @@ func (r *run) follow(ctx context.Context, p *plan) {
 	if p.cancel.method == "" {
 		return
 	}
-	r.withdraw(ctx, p.cancel)
+	withdrawn, cancel := context.WithCancel(ctx)
+	cancel()
+	r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
 	r.see(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.see(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
 }
@@ -290,10 +292,4 @@ func promptArguments(entry []byte) []byte {
 func textOf(value []byte) string {
 	text, _ := wire.Text(value)
 	return text
-}
-
-// only keeps the calls of tools among the requests of a plan.
-func (p *plan) only() *plan {
-	calls := slices.DeleteFunc(slices.Clone(p.requests), func(q request) bool { return q.what != tools && q.what != bigNumber })
-	return &plan{requests: calls}
 }

@@ -220,10 +220,3 @@ func (n *callNotes) Notify(method string, params json.RawMessage) {
 	}
 	n.all.Notify(method, params)
 }
-
-// withdraw starts a call and cancels it.
-func (r *run) withdraw(ctx context.Context, q request) {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	r.ask(ctx, q.method, r.params(q), nil)
-}

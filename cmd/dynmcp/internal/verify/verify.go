@@ -134,7 +134,7 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 		}
 	}
 	slices.Sort(out.LeftOut)
-	may := v.mayCall(s, v.rules)
+	may := v.mayCall(s)
 	s.ToolFilter, s.PathAliases, s.ToolOverrides, s.MaxOutputChars, s.Pins = nil, nil, nil, 0, schema.PinsOff
 	var first error
 	for _, e := range eras {
@@ -224,7 +224,7 @@ func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface s
 	if surface == schema.ExposeDirect {
 		r.introduce(ctx)
 	} else {
-		p = p.only()
+		p = &plan{requests: slices.DeleteFunc(slices.Clone(p.requests), func(q request) bool { return q.what != tools && q.what != bigNumber })}
 	}
 	if p == nil {
 		p = planOf(r, may)
@@ -237,7 +237,7 @@ func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface s
 type mayCall func(tool, arguments []byte) bool
 
 // mayCall lets no tool be called that the config hides or refuses, on either side.
-func (v *verifier) mayCall(s schema.Server, rules *policy.Rules) mayCall {
+func (v *verifier) mayCall(s schema.Server) mayCall {
 	filter := catalog.NewFilter(s.ToolFilter)
 	return func(tool, arguments []byte) bool {
 		access, name := catalog.AccessOf(wire.Get(tool, "annotations")), textOf(wire.Get(tool, "name"))
@@ -245,6 +245,6 @@ func (v *verifier) mayCall(s schema.Server, rules *policy.Rules) mayCall {
 			return false
 		}
 		call := policy.Call{Server: s.Name, Tool: name, Class: toolglob.Classes[access], Surface: schema.ExposeDirect, Arguments: arguments}
-		return rules.Judge(&call).Do == schema.PolicyAllow
+		return v.rules.Judge(&call).Do == schema.PolicyAllow
 	}
 }

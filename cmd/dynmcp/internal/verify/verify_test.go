@@ -94,7 +94,7 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 	v, s := subject(t)
 	const era = transports.Handshake
-	before, p, err := v.direct(t.Context(), s, era, nil, v.mayCall(s, nil))
+	before, p, err := v.direct(t.Context(), s, era, nil, v.mayCall(s))
 	if err != nil {
 		t.Fatal(err)
 	}
