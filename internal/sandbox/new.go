@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -73,7 +74,11 @@ func (b *Sandbox) build(s Server) error {
 	if err := os.Mkdir(b.Temp, 0o700); err != nil || b.learns {
 		return err
 	}
-	s.install()
+	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) { // access to a missing one cannot be granted
+		if filepath.IsAbs(dir) {
+			_ = os.MkdirAll(dir, 0o755) // the runner reports why it cannot use it
+		}
+	}
 	policy := s.Policy()
 	policy.asked = s.Trace != nil
 	policy.Write = append(policy.Write, b.Temp)

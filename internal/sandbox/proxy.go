@@ -211,7 +211,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 		if refusal, ok := errors.AsType[*refusedError](err); ok {
 			p.refused(refusal.why)
 			if p.trace != nil {
-				p.trace.noteRefused(refusal.host)
+				p.trace.noteIn(&p.trace.refused, refusal.host)
 			}
 		}
 		return nil, err
@@ -242,7 +242,7 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	port, host = uint16(n), strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 	named := net.JoinHostPort(host, portText)
 	if p.trace != nil {
-		p.trace.noteHost(named)
+		p.trace.noteIn(&p.trace.hosts, named)
 		if p.trace.Learn {
 			all, err = p.resolver.LookupNetIP(ctx, "ip", host)
 			return all, port, err

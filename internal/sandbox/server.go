@@ -192,13 +192,3 @@ func (s Server) installsInto(stores map[string][]string) []string {
 	npm, folder := dirs[0], sha512.Sum512([]byte(s.Package)) // as npm names it
 	return append([]string{npm + "/_cacache", npm + "/_logs", npm + "/_npx/" + hex.EncodeToString(folder[:8])}, dirs[1:]...)
 }
-
-// install creates the directories that the runner of a server may write to, because access to
-// missing directories cannot be granted.
-func (s Server) install() {
-	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) {
-		if filepath.IsAbs(dir) {
-			_ = os.MkdirAll(dir, 0o755) // the runner reports why it cannot use it
-		}
-	}
-}

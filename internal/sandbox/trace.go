@@ -125,10 +125,6 @@ func (t *Trace) note(path string, need Need) {
 	}
 }
 
-func (t *Trace) noteHost(host string)       { t.noteIn(&t.hosts, host) }
-func (t *Trace) noteRefused(host string)    { t.noteIn(&t.refused, host) }
-func (t *Trace) noteAddress(address string) { t.noteIn(&t.addresses, address) }
-
 func (t *Trace) noteIn(all *map[string]bool, one string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -123,7 +123,7 @@ func flagsOf(memory *os.File, n *notice, call tracedCall) uint64 {
 func (t *Trace) connection(memory *os.File, n *notice) {
 	raw := sockaddr(memory, n)
 	if address := inet(raw); address.IsValid() {
-		t.noteAddress(address.String())
+		t.noteIn(&t.addresses, address.String())
 	} else if real, err := filepath.EvalSymlinks(socketPath(raw)); err == nil {
 		t.note(real, ToChange)
 	}
