@@ -20,7 +20,7 @@ type Pool struct {
 
 	children sync.WaitGroup // and the timer that ends one
 	begin    sync.Once
-	free     chan struct{} // holds a token for each running script
+	running  chan struct{} // holds a token for each running script
 
 	mu     sync.Mutex
 	closed bool
@@ -34,17 +34,12 @@ const maxScripts = 16
 // Run runs a script. The Result is never nil. The error is a *[Failure] if the script is at fault,
 // otherwise that of the context, or of starting a child.
 func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, error) {
-	p.begin.Do(func() {
-		p.free = make(chan struct{}, maxScripts)
-		for range maxScripts {
-			p.free <- struct{}{}
-		}
-	})
+	p.begin.Do(func() { p.running = make(chan struct{}, maxScripts) })
 	select {
 	case <-ctx.Done():
 		return &Result{}, context.Cause(ctx)
-	case <-p.free:
-		defer func() { p.free <- struct{}{} }()
+	case p.running <- struct{}{}:
+		defer func() { <-p.running }()
 	}
 	if ctx.Err() != nil {
 		return &Result{}, context.Cause(ctx)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,10 +182,8 @@ func (e *encoder) object(o *goja.Object) {
 	if len(e.parents) >= maxDepth {
 		e.throw("the value nests deeper than %d", maxDepth)
 	}
-	for _, parent := range e.parents {
-		if parent == o {
-			e.throw("the value contains itself")
-		}
+	if slices.Contains(e.parents, o) {
+		e.throw("the value contains itself")
 	}
 	if o.ExportType() == typeOfPromise {
 		e.promise(o.Export().(*goja.Promise))
