@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -187,13 +186,16 @@ func (r *resolver) headers(all []KeyValue) map[string]string {
 	return headers
 }
 
-var braces = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+var (
+	braces     = lazyregexp.New(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+	references = lazyregexp.New(`\$\{[^}]*\}`)
+)
 
 // address returns the address of a remote. A variable that nothing describes is asked for as
 // well: with its braces there is no such address.
 func (r *resolver) address(t Transport) string {
 	described := map[string]Input{}
-	for _, found := range braces.FindAllStringSubmatch(t.URL, -1) {
+	for _, found := range braces().FindAllStringSubmatch(t.URL, -1) {
 		input := t.Variables[found[1]]
 		input.IsRequired = true
 		described[found[1]] = input
@@ -202,7 +204,7 @@ func (r *resolver) address(t Transport) string {
 	if len(all) == 0 || r.answers == nil {
 		return ""
 	}
-	plain := regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllString(all[0], "x")
+	plain := references().ReplaceAllString(all[0], "x")
 	u, err := url.Parse(plain)
 	if err == nil {
 		err = allowed(u, isPrivate(u.Hostname()))

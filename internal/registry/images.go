@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -58,14 +57,14 @@ func imageAt(image string) (host, path string) {
 }
 
 var (
-	digits   = regexp.MustCompile(`\d+`)
+	digits   = lazyregexp.New(`\d+`)
 	anyDigit = lazyregexp.New(`\d`)
 	nextPage = lazyregexp.New(`<([^>]+)>;\s*rel="?next"?`)
 	quoted   = lazyregexp.New(`(realm|service|scope)="([^"]*)"`)
 )
 
 // shape is a tag without its numbers.
-func shape(tag string) string { return digits.ReplaceAllString(tag, "0") }
+func shape(tag string) string { return digits().ReplaceAllString(tag, "0") }
 
 // An imageRegistry is asked by the API of OCI's distribution specification.
 type imageRegistry struct {

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-var versionParts = regexp.MustCompile(`\d+|[a-z]+`)
+var versionParts = lazyregexp.New(`\d+|[a-z]+`)
 
 // early are words in versions that come before the release itself, in their order.
 var early = []string{"dev", "a", "alpha", "b", "beta", "pre", "preview", "c", "rc"}
@@ -36,7 +37,7 @@ func Compare(a, b string) int {
 
 func parts(version string) []string {
 	version, _, _ = strings.Cut(strings.TrimPrefix(strings.ToLower(version), "v"), "+")
-	return versionParts.FindAllString(version, -1)
+	return versionParts().FindAllString(version, -1)
 }
 
 // weight orders the parts of versions: early words, nothing or 0, other words, numbers.

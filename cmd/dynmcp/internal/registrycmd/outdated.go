@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -160,7 +159,7 @@ const askTime = time.Minute
 // release matches a version that is one release.
 var release = lazyregexp.New(`^\d+(\.\d+)+([-+.]?[0-9A-Za-z]+)*$`)
 
-var printed = regexp.MustCompile(`^\S+ \(([^()\s]+)\)`)
+var printed = lazyregexp.New(`^\S+ \(([^()\s]+)\)`)
 
 // published asks npm or pip for the newest release of a package, as they are set up here.
 func published(ctx context.Context, kind, name string) (string, error) {
@@ -180,7 +179,7 @@ func published(ctx context.Context, kind, name string) (string, error) {
 		return "", fmt.Errorf("%s does not say the newest version of %s: %w", words[0], name, err)
 	}
 	if kind == registry.PyPI {
-		if m := printed.FindSubmatch(out); m != nil {
+		if m := printed().FindSubmatch(out); m != nil {
 			return string(m[1]), nil
 		}
 		return "", fmt.Errorf("pip does not say the newest version of %s", name)
