@@ -33,7 +33,11 @@ func valueNode(v reflect.Value) *syntax.Node {
 	case reflect.Struct:
 		return structNode(v)
 	case reflect.Slice:
-		return listNode(v)
+		n := &syntax.Node{Kind: syntax.List}
+		for i := range v.Len() {
+			n.Items = append(n.Items, valueNode(v.Index(i)))
+		}
+		return n
 	case reflect.Map:
 		return mapNode(v)
 	case reflect.Bool:
@@ -78,14 +82,6 @@ func asWritten(v reflect.Value) reflect.Value {
 		return reflect.ValueOf(p.Hosts)
 	}
 	return v
-}
-
-func listNode(v reflect.Value) *syntax.Node {
-	n := &syntax.Node{Kind: syntax.List}
-	for i := range v.Len() {
-		n.Items = append(n.Items, valueNode(v.Index(i)))
-	}
-	return n
 }
 
 // mapNode returns a map with its keys in order.

@@ -17,8 +17,6 @@ type SecretUse struct {
 	Name string
 	// Value is the secret.
 	Value string
-	// Inside is set if the text contains more than the secret.
-	Inside bool
 }
 
 // ReplaceSecrets returns the entry with every secret in it replaced. A value of env
@@ -70,10 +68,10 @@ func (replace replacer) text(within, key, value, where string) string {
 	shown := 0
 	for _, found := range secrets.Find(within, key, value) {
 		if within == "env" {
-			return replace(SecretUse{where, key, value, false})
+			return replace(SecretUse{where, key, value})
 		}
 		b.WriteString(value[shown:found.From])
-		b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To], found.To-found.From < len(value)}))
+		b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To]}))
 		shown = found.To
 	}
 	return b.String() + value[shown:]
