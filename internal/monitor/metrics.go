@@ -90,7 +90,9 @@ func (m *Monitor) builtin(end aggregator.BuiltinEnd) {
 		m.count(end.Queries, "dynmcp_search_queries_total", "found", strconv.FormatBool(end.Shown > 0))
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.searched[end.From.ID] = true
+		if m.counts[end.From.ID] != nil { // else it has ended
+			m.searched[end.From.ID] = true
+		}
 	}
 }
 

@@ -190,7 +190,7 @@ func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if opened {
-		c.Event = "connected"
+		c.Event, m.counts[s.ID] = "connected", &counts{}
 	} else {
 		delete(m.counts, s.ID)
 		delete(m.searched, s.ID)
@@ -209,14 +209,11 @@ func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
 		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)
 	}
 	m.mu.Lock()
-	c := m.counts[peer.Session]
-	if c == nil {
-		c = &counts{}
-		m.counts[peer.Session] = c
-	}
-	if in {
+	switch c := m.counts[peer.Session]; { // nil after its end
+	case c == nil:
+	case in:
 		c.In++
-	} else {
+	default:
 		c.Out++
 	}
 	m.mu.Unlock()

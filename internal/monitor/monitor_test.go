@@ -328,3 +328,18 @@ func TestTracesFromEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// What comes after the end of a session leaves nothing of it.
+func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
+	m := New(Options{Version: "test"})
+	defer m.Close()
+	o, messages, info := m.Observer(), &tap.Tap{}, aggregator.SessionInfo{ID: "one"}
+	m.Follow(messages)
+	o.Session(info, true)
+	o.Session(info, false)
+	messages.Show(tap.Peer{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	o.Builtin(aggregator.BuiltinEnd{From: info, Tool: "discover_tool", Queries: 1})
+	if len(m.counts) > 0 || len(m.searched) > 0 {
+		t.Errorf("kept: %v, %v", m.counts, m.searched)
+	}
+}
