@@ -35,22 +35,12 @@ func LargeInUse() int64 { return largeInUse.Load() }
 type Held struct{ size atomic.Int64 }
 
 // Set records that the message now takes size bytes; 0 means that it was handled.
-func (h *Held) Set(size int) { recount(h.size.Swap(int64(size)), int64(size)) }
-
-// Add records that the message takes n bytes more.
-func (h *Held) Add(n int) {
-	after := h.size.Add(int64(n))
-	recount(after-int64(n), after)
-}
-
-func recount(before, after int64) {
-	if before <= readChunk {
-		before = 0
+func (h *Held) Set(size int) {
+	if size <= readChunk {
+		size = 0
 	}
-	if after <= readChunk {
-		after = 0
-	}
-	if before != after {
+	after := int64(size)
+	if before := h.size.Swap(after); before != after {
 		largeInUse.Add(after - before)
 	}
 }
