@@ -59,7 +59,7 @@ func TestMembersThatOthersTakeForAnother(t *testing.T) {
 		`{"skin":1,"key":2,"s\u006bin":3}`: false,
 		`[]`:                               false,
 	} {
-		if _, _, err := FindStrict([]byte(text), "key", "skin"); (err == nil) != ok {
+		if _, _, err := GetStrict([]byte(text), "key", "skin"); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -132,11 +132,6 @@ func GetStrict(obj []byte, first, second string) (a, b []byte, err error) {
 }
 
 // FindStrict returns the positions of the values that GetStrict returns.
-func FindStrict(obj []byte, first, second string) (a, b Span, err error) {
-	return (*Outline)(nil).FindStrict(obj, first, second)
-}
-
-// FindStrict returns the positions of two members of obj. See the function FindStrict.
 func (o *Outline) FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 	f := strictFind{first: first, second: second, err: notObject(obj)}
 	for name, value := range o.Spans(obj) {

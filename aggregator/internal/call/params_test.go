@@ -28,7 +28,7 @@ func TestParamsInPlace(t *testing.T) {
 		all := line[len("before") : len("before")+len(test.params)]
 		p := Params{All: all}
 		var err error
-		if p.Name, p.Arguments, err = wire.FindStrict(all, "name", "arguments"); err != nil {
+		if p.Name, p.Arguments, err = (*wire.Outline)(nil).FindStrict(all, "name", "arguments"); err != nil {
 			t.Fatal(err)
 		}
 		input := wire.Get(p.Arguments.In(all), "tool_input")
