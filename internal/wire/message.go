@@ -222,17 +222,14 @@ func Request(id int64, method string, params ...[]byte) [][]byte {
 // Notification returns the pieces of a notification. method is in quotes; params
 // may be left out.
 func Notification(method []byte, params ...[]byte) [][]byte {
-	return closeParams(append(make([][]byte, 0, 4+len(params)), noticeHead, method), params)
-}
-
-func hasParams(pieces [][]byte) bool { return len(pieces) > 0 && len(pieces[0]) > 0 }
-
-func closeParams(parts, params [][]byte) [][]byte {
+	parts := append(make([][]byte, 0, 4+len(params)), noticeHead, method)
 	if hasParams(params) {
 		parts = append(append(parts, paramsHead), params...)
 	}
 	return append(parts, messageClose)
 }
+
+func hasParams(pieces [][]byte) bool { return len(pieces) > 0 && len(pieces[0]) > 0 }
 
 // Result returns the pieces of a successful response.
 func Result(id, result []byte) [][]byte {

@@ -60,9 +60,6 @@ func (o Object) GetStrict(first, second string) (a, b []byte, err error) {
 	return at.In(o.Text), bt.In(o.Text), err
 }
 
-// Find returns the position of the value at the end of a path of names: the first names
-// a member of obj, the next a member of that member's value. It returns the zero Span if
-// there is no such value.
 // An Edit replaces a part of a text.
 type Edit struct {
 	Span

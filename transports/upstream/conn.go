@@ -37,7 +37,7 @@ func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilitie
 
 // announces reports whether the upstream sends notifications of changes in a list.
 func (i *ServerInfo) announces(capability string) bool {
-	return string(wire.Get(wire.Get(i.Capabilities, capability), "listChanged")) == "true"
+	return string(wire.Get(i.Capabilities, capability, "listChanged")) == "true"
 }
 
 // A Conn is a connection to one upstream. Its methods may be called from many
@@ -84,7 +84,6 @@ type Conn struct {
 func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
 
 // Era returns the era of the upstream, once Handshake has returned.
-// over.
 func (c *Conn) Era() transports.Era {
 	if c.stateless.Load() {
 		return transports.Stateless
