@@ -41,7 +41,7 @@ func (s *Session) End(ctx context.Context) {
 	s.awaitAnswers(shutdownGrace, func() bool { return false })
 	s.abandon(func(*Request) bool { return true })
 	s.writing.Wait()
-	s.latest.close(s.sendLast)
+	s.latest.close()
 
 	s.control.end()
 	s.mu.Lock()

@@ -45,8 +45,10 @@ func subjectOf(method string, params json.RawMessage) string {
 	return method + " " + string(wire.Get(params, member)) + " " + string(wire.Get(params, "_meta", transports.MetaSubscriptionID))
 }
 
-// latest holds the merged notifications of a session. The zero value is ready to use.
+// latest holds the merged notifications of a session.
 type latest struct {
+	send func(latestMessage, Class) error // set before use
+
 	mu      sync.Mutex
 	sent    map[string]bool // the subjects of notifications sent since timer was set
 	waiting map[string]latestMessage
@@ -63,9 +65,9 @@ type latestMessage struct {
 	params json.RawMessage
 }
 
-// put sends a notification with send, or stores it in place of the one that waits for its
-// subject. It returns false if there was no room.
-func (l *latest) put(subject string, m latestMessage, send func(latestMessage) error) bool {
+// put sends a notification, or stores it in place of the one that waits for its subject. It
+// returns false if there was no room.
+func (l *latest) put(subject string, m latestMessage) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -73,8 +75,8 @@ func (l *latest) put(subject string, m latestMessage, send func(latestMessage) e
 	}
 	old, waits := l.waiting[subject]
 	if !waits && !l.sent[subject] && len(l.sent) < maxAtOnce && len(l.order) == 0 {
-		if err := send(m); !errors.Is(err, wire.ErrFull) {
-			l.noteLocked(subject, send)
+		if err := l.send(m, Latest); !errors.Is(err, wire.ErrFull) {
+			l.noteLocked(subject)
 			return true
 		}
 	}
@@ -91,27 +93,27 @@ func (l *latest) put(subject string, m latestMessage, send func(latestMessage) e
 	m.params = slices.Clone(m.params) // they are not valid after put returns
 	l.waiting[subject] = m
 	l.size += size
-	l.armLocked(mergeFor, send)
+	l.armLocked(mergeFor)
 	return true
 }
 
-func (l *latest) noteLocked(subject string, send func(latestMessage) error) {
+func (l *latest) noteLocked(subject string) {
 	if l.sent == nil {
 		l.sent = map[string]bool{}
 	}
 	l.sent[subject] = true
-	l.armLocked(mergeFor, send)
+	l.armLocked(mergeFor)
 }
 
-func (l *latest) armLocked(pause time.Duration, send func(latestMessage) error) {
+func (l *latest) armLocked(pause time.Duration) {
 	if l.timer == nil {
 		l.pause = pause
-		l.timer = time.AfterFunc(pause, func() { l.flush(send) })
+		l.timer = time.AfterFunc(pause, l.flush)
 	}
 }
 
 // flush sends as many waiting notifications as the host has room for.
-func (l *latest) flush(send func(latestMessage) error) {
+func (l *latest) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -119,35 +121,32 @@ func (l *latest) flush(send func(latestMessage) error) {
 	}
 	last := l.pause
 	l.timer, l.sent = nil, nil
-	if len(l.order) == 0 {
-		return
-	}
-	if !l.sendLocked(min(len(l.order), maxAtOnce), send) {
-		l.armLocked(min(2*last, mergePause), send)
+	if len(l.order) > 0 && !l.sendLocked(min(len(l.order), maxAtOnce), Latest) {
+		l.armLocked(min(2*last, mergePause))
 	}
 }
 
 // sendLocked sends the first n in the queue, and reports whether there was room for any.
-func (l *latest) sendLocked(n int, send func(latestMessage) error) (sent bool) {
+func (l *latest) sendLocked(n int, class Class) (sent bool) {
 	for _, subject := range l.order[:n] {
 		m := l.waiting[subject]
-		if errors.Is(send(m), wire.ErrFull) {
+		if errors.Is(l.send(m, class), wire.ErrFull) {
 			return sent
 		}
 		sent = true
 		l.order = l.order[1:]
 		l.size -= len(m.params)
 		delete(l.waiting, subject)
-		l.noteLocked(subject, send)
+		l.noteLocked(subject)
 	}
 	return sent
 }
 
 // close sends everything that waits, and stops merging.
-func (l *latest) close(send func(latestMessage) error) {
+func (l *latest) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sendLocked(len(l.order), send)
+	l.sendLocked(len(l.order), Ordinary)
 	if l.closed = true; l.timer != nil {
 		l.timer.Stop()
 	}

@@ -73,7 +73,7 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	})
 }
 
-// A latestHost keeps what it is sent, while it has room. The lock of latest guards it: send is
+// A latestHost keeps what it is sent, while it has room. The lock of latest guards it: take is
 // called under that.
 type latestHost struct {
 	latest
@@ -82,7 +82,13 @@ type latestHost struct {
 	got   []string
 }
 
-func (h *latestHost) send(m latestMessage) error {
+func newLatestHost(full bool) *latestHost {
+	h := &latestHost{full: full}
+	h.send = h.take
+	return h
+}
+
+func (h *latestHost) take(m latestMessage, _ Class) error {
 	h.tries++
 	if h.full {
 		return wire.ErrFull
@@ -92,7 +98,7 @@ func (h *latestHost) send(m latestMessage) error {
 }
 
 func (h *latestHost) say(subject, params string) bool {
-	return h.put(subject, latestMessage{params: json.RawMessage(params)}, h.send)
+	return h.put(subject, latestMessage{params: json.RawMessage(params)})
 }
 
 func (h *latestHost) hasRoom(room bool) {
@@ -123,7 +129,7 @@ func (h *latestHost) heard() string {
 // new does not overtake what waits.
 func TestFirstAtOnceThenTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &latestHost{}
+		h := newLatestHost(false)
 		for n, params := range []string{"a1", "a2", "a3"} {
 			h.say("a", params)
 			if got := h.heard(); (got == "a1") != (n == 0) {
@@ -145,7 +151,7 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 		}
 		h.say("a", "a5")
 		h.say("c", "c1")
-		h.close(h.send)
+		h.close()
 		if got := h.heard(); got != "a5 c1" {
 			t.Errorf("at the end came %q", got)
 		}
@@ -158,7 +164,7 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 // Of subjects that never came before so many are sent at once, and as many after each pause.
 func TestSoManySubjectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &latestHost{}
+		h := newLatestHost(false)
 		for n := range 2*maxAtOnce + 1 {
 			h.say(fmt.Sprint(n), "x")
 		}
@@ -168,7 +174,7 @@ func TestSoManySubjectsAtOnce(t *testing.T) {
 			}
 			time.Sleep(mergeFor)
 		}
-		h.close(h.send)
+		h.close()
 	})
 }
 
@@ -176,7 +182,7 @@ func TestSoManySubjectsAtOnce(t *testing.T) {
 // bytes waiting: what replaces another counts once, what was sent does not count any more.
 func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &latestHost{full: true}
+		h := newLatestHost(true)
 		for n := range maxMerged {
 			if !h.say(fmt.Sprint(n), "x") {
 				t.Fatalf("there is no room for subject %d", n)
@@ -186,9 +192,9 @@ func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 			t.Error("want no room for one subject more, and room for another word on one that waits")
 		}
 		h.hasRoom(true)
-		h.close(h.send)
+		h.close()
 
-		h = &latestHost{full: true}
+		h = newLatestHost(true)
 		most := strings.Repeat("x", maxMergedBytes)
 		first, again := h.say("large", most), h.say("large", most)
 		if !first || !again || h.say("small", "x") {
@@ -207,13 +213,13 @@ func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 			t.Error("what was sent counts still")
 		}
 		h.hasRoom(true)
-		h.close(h.send)
+		h.close()
 	})
 }
 
 func TestPausesOfAHostWithoutRoomGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &latestHost{full: true}
+		h := newLatestHost(true)
 		h.say("a", "x")
 		for pause, total := mergeFor, time.Duration(0); total < 4*mergePause; pause = min(2*pause, mergePause) {
 			tries := h.tried()
@@ -230,6 +236,6 @@ func TestPausesOfAHostWithoutRoomGrow(t *testing.T) {
 		if got := h.heard(); got != "x" {
 			t.Errorf("%q came", got)
 		}
-		h.close(h.send)
+		h.close()
 	})
 }

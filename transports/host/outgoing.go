@@ -89,7 +89,7 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 		return
 	}
 	if subject := subjectOf(method, params); subject != "" {
-		if !s.latest.put(subject, latestMessage{about, method, params}, s.sendLatest) {
+		if !s.latest.put(subject, latestMessage{about, method, params}) {
 			s.noteDropped(method)
 		}
 		return
@@ -110,13 +110,8 @@ func classOf(method string) Class {
 	return Expendable
 }
 
-// sendLatest sends a merged notification: about its request, or about none once that
-// is answered.
-func (s *Session) sendLatest(m latestMessage) error { return s.sendMerged(m, Latest) }
-
-// sendLast sends a notification that cannot wait any longer.
-func (s *Session) sendLast(m latestMessage) error { return s.sendMerged(m, Ordinary) }
-
+// sendMerged sends a merged notification: about its request, or about none once that is
+// answered.
 func (s *Session) sendMerged(m latestMessage, class Class) error {
 	text := wire.Notification(wire.Quote(m.method), m.params)
 	err := s.write(m.about, class, text)

@@ -95,6 +95,7 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	s.room.L = &s.mu
 	s.control = newControlConn(s)
 	s.respond = s.answer
+	s.latest.send = s.sendMerged
 	return s
 }
 
