@@ -43,7 +43,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 		// The session is gone; the next use connects again.
 		l.conn.retire(ErrSessionLost)
 		return false
-	case resp.StatusCode >= 500:
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
 		return true
 	case resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream":
 		return false

@@ -88,6 +88,7 @@ func TestStreamIsNotHammered(t *testing.T) {
 		"a long retry":             {func(int) (int, string) { return 200, "retry: 3000\n\n" }, seconds(3, 3, 3, 4, 8, 16, 30, 30)},
 		"a retry that is too long": {func(int) (int, string) { return 200, "retry: 3600000\n\n" }, seconds(30, 30, 30)},
 		"an error":                 {func(int) (int, string) { return 502, "" }, doubling},
+		"too many requests":        {func(int) (int, string) { return 429, "" }, doubling},
 		"messages":                 {func(int) (int, string) { return 200, "retry: 1\n" + someMessage }, seconds(.5, .5, .5, .5, .5)},
 		"a message in between": {func(n int) (int, string) {
 			if n == 3 {
