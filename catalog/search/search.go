@@ -108,7 +108,7 @@ type searching struct {
 var queries = sync.Pool{New: func() any { return &searching{} }}
 
 func (q *searching) done() {
-	clear(q.fit) // which keeps no tools
+	clear(q.fit[:cap(q.fit)]) // which keeps no tools, those that were taken out neither
 	queries.Put(q)
 }
 

@@ -1,0 +1,29 @@
+package search
+
+import "testing"
+
+// What a search leaves for the next one refers to no tool: it would keep the listings of
+// servers that are gone.
+func TestSearchKeepsNoTools(t *testing.T) {
+	tools := []*Tool{}
+	for _, name := range []string{"open_page", "close_page", "read_page"} {
+		tools = append(tools, &Tool{Name: "s/" + name, Server: "s", Leaf: name, Upstream: name, Terms: Terms(name)})
+	}
+	index := NewIndex(len(tools), func(i int) Doc { return Doc{Name: tools[i].Leaf} })
+	c := NewCorpus([]Server{{Name: "s", Index: func() *Index { return index }, Tools: tools}}, func(string) bool { return false })
+
+	q := &searching{}
+	if !q.ask(c, "page") {
+		t.Fatal("no tool has the word")
+	}
+	q.score(c.servers[0], q.spans)
+	if found, _ := q.fit.best(2); len(found) != 2 {
+		t.Fatalf("found %d tools, want 2", len(found))
+	}
+	q.done()
+	for _, r := range q.fit[:cap(q.fit)] {
+		if r.tool != nil {
+			t.Errorf("%s is kept", r.tool.Name)
+		}
+	}
+}
