@@ -4,6 +4,7 @@ package secretref
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,7 @@ type Resolver struct {
 	TimeLimit time.Duration    // of a command; 0 is 30 s
 
 	flights singleflight.Group
-	mu      sync.Mutex
-	kept    map[string]string // by reference
+	kept    sync.Map // values by reference
 }
 
 // An Error explains why a reference has no value.
@@ -60,18 +60,15 @@ func (e *Error) Error() string { return e.What + "; " + e.Hint }
 
 // Resolve returns the value of a reference, or an *Error.
 func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error) {
-	if kept, ok := r.known(reference); ok {
-		return kept, nil
-	}
 	value, err, _ := r.flights.Do(reference, func() (any, error) {
-		if kept, ok := r.known(reference); ok {
+		if kept, ok := r.kept.Load(reference); ok {
 			return kept, nil
 		}
 		kind, rest, _ := strings.Cut(reference, ":")
 		value, err := r.find(ctx, kind, rest)
 		r.Hide.Add(value)
 		if err == nil && kind != "file" {
-			r.keep(reference, value)
+			r.kept.Store(reference, value)
 		}
 		return value, err
 	})
@@ -79,27 +76,7 @@ func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error
 }
 
 // Forget drops the results of commands and the keyring.
-func (r *Resolver) Forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = nil
-}
-
-func (r *Resolver) known(reference string) (string, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	value, ok := r.kept[reference]
-	return value, ok
-}
-
-func (r *Resolver) keep(reference, value string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.kept == nil {
-		r.kept = map[string]string{}
-	}
-	r.kept[reference] = value
-}
+func (r *Resolver) Forget() { r.kept.Clear() }
 
 func (r *Resolver) find(ctx context.Context, kind, rest string) (string, error) {
 	switch kind {
@@ -158,22 +135,19 @@ func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error)
 	if err != nil {
 		return "", &Error{"a ${cmd:…} failed", err.Error()}
 	}
-	limit := commandTime
-	if r.TimeLimit > 0 {
-		limit = r.TimeLimit
-	}
+	limit := cmp.Or(r.TimeLimit, commandTime)
+	what := fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0]))
 	running, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(running, words[0], words[1:]...)
 	if err := guard.Batch(cmd); err != nil {
-		return "", &Error{fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0])), err.Error()}
+		return "", &Error{what, err.Error()}
 	}
 	cmd.WaitDelay = time.Second // for its children, which may hold its pipes
 	stdout, stderr := &head{}, &tail{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err = cmd.Run()
 	value := TrimNewline(string(stdout.text))
-	what := fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0]))
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", &Error{what, fmt.Sprintf("there is no %q on the PATH", words[0])}

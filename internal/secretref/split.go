@@ -5,8 +5,6 @@ import (
 	"strings"
 )
 
-var errUnclosed = errors.New("a quote is not closed")
-
 // Split returns the words of a command line as a POSIX shell would split them, with quotes and
 // backslashes. Other characters have no special meaning.
 func Split(line string) ([]string, error) {
@@ -41,7 +39,7 @@ func Split(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, errUnclosed
+		return nil, errors.New("a quote is not closed")
 	}
 	if begun {
 		words = append(words, word.String())
