@@ -4,6 +4,7 @@
 package arguments
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,13 +99,7 @@ func alternatives(of *jsonschema.Schema) []*jsonschema.Schema {
 // Fits reports whether the arguments of a call, raw JSON, satisfy the schema; no arguments are
 // an empty object. The error says why they are ambiguous.
 func (s *Schema) Fits(input json.RawMessage) (bool, error) {
-	if len(input) == 0 || string(input) == "null" {
-		input = json.RawMessage(`{}`)
-	}
-	if !wire.IsObject(input) || !wire.Valid(input) {
-		return false, fmt.Errorf("they are %s, not an object", wire.TypeName(input))
-	}
-	value, err := plain(input)
+	value, err := read(input)
 	if err != nil {
 		return false, err
 	}
@@ -149,7 +144,7 @@ func (s *Schema) converted(at string, of *jsonschema.Schema, value any, depth in
 		return nil
 	}
 	if becomes := conversion(wanted(of), value); becomes != "" {
-		return fmt.Errorf("%s can be taken for %s", named(at), becomes)
+		return fmt.Errorf("%s can be taken for %s", cmp.Or(at, "the value"), becomes)
 	}
 	for _, other := range alternatives(of) {
 		if err := s.converted(at, other, value, depth+1); err != nil {
@@ -180,13 +175,6 @@ func (s *Schema) converted(at string, of *jsonschema.Schema, value any, depth in
 		}
 	}
 	return nil
-}
-
-func named(at string) string {
-	if at == "" {
-		return "the value"
-	}
-	return at
 }
 
 // target returns the schema of a reference, from those in $defs or the root.

@@ -16,6 +16,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
+// read returns the arguments of a call in the form of the schema library; no arguments are an
+// empty object.
+func read(input json.RawMessage) (any, error) {
+	if len(input) == 0 || string(input) == "null" {
+		return map[string]any{}, nil
+	}
+	if !wire.IsObject(input) || !wire.Valid(input) {
+		return nil, fmt.Errorf("they are %s, not an object", wire.TypeName(input))
+	}
+	return plain(input)
+}
+
 // plain returns a value in the form of the schema library. It is an error if readers may
 // interpret it differently: a duplicate member, a number that some round, a string that is not
 // valid Unicode.
@@ -185,13 +197,7 @@ func conversion(types []string, value any) string {
 // Canonical returns the arguments of a call in canonical form, so that equal arguments are equal
 // texts. It is an error if readers may interpret them differently.
 func Canonical(input json.RawMessage) ([]byte, error) {
-	if len(input) == 0 || string(input) == "null" {
-		return []byte("{}"), nil
-	}
-	if !wire.IsObject(input) || !wire.Valid(input) {
-		return nil, fmt.Errorf("they are %s, not an object", wire.TypeName(input))
-	}
-	value, err := plain(input)
+	value, err := read(input)
 	if err != nil {
 		return nil, err
 	}
