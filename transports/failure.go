@@ -182,7 +182,7 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 		Hint:     "call again when dynmcp runs again",
 	}
 	if outcome != NotSent {
-		f.Hint = "check whether it took effect before retrying"
+		f.Hint = LookFirst
 	}
 	return f
 }
