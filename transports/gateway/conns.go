@@ -152,7 +152,6 @@ func changed(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// Close implements net.Conn.
 func (c *conn) Close() error {
 	c.in.mu.Lock()
 	c.in.removeLocked(c)

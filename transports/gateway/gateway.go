@@ -108,7 +108,6 @@ func New(opts Options) *Gateway {
 	return g
 }
 
-// ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.answerPanic(w, nil)
 	select {

@@ -47,7 +47,6 @@ type listener struct {
 	conns *conns
 }
 
-// Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {

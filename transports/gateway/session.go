@@ -52,7 +52,6 @@ type edge struct {
 	gone   chan struct{} // closed when nobody waits for what is in flight
 }
 
-// Write implements host.Edge.
 func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) error {
 	st := e.alone
 	if of := streamOf(about); of != nil {
@@ -61,7 +60,6 @@ func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) err
 	return st.put(about, class, parts)
 }
 
-// Write implements host.Edge.
 func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) error {
 	err := s.edge.Write(about, class, parts...)
 	if streamOf(about) != nil {
@@ -85,7 +83,6 @@ func streamOf(about *host.Request) *stream {
 	return st
 }
 
-// Drop implements host.Edge.
 func (e *edge) Drop(about *host.Request) {
 	if st := streamOf(about); st != nil {
 		st.finish()
@@ -96,10 +93,8 @@ func (e *edge) Drop(about *host.Request) {
 // and in the end its session, and keeps nobody waiting.
 func (e *edge) AwaitRoom() {}
 
-// Holder implements Edge.
 func (e *edge) Holder() string { return e.holder }
 
-// Gone implements host.Edge.
 func (e *edge) Gone() <-chan struct{} { return e.gone }
 
 // receive hands the session a message of its host. What it answers goes to via, nil

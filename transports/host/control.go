@@ -74,19 +74,15 @@ func newControlConn(s *Session) *controlConn {
 	}
 }
 
-// Connect implements mcp.Transport.
 func (c *controlConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// SessionID implements mcp.Connection.
 func (c *controlConn) SessionID() string { return c.session.id }
 
-// Close implements mcp.Connection.
 func (c *controlConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
 	return nil
 }
 
-// Read implements mcp.Connection.
 func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		c.mu.Lock()
@@ -112,7 +108,6 @@ func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write implements mcp.Connection.
 func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 	switch m := message.(type) {
 	case *jsonrpc.Response:

@@ -56,7 +56,6 @@ func NewConn(conn io.ReadWriteCloser, cork *wire.Cork) *Stdio {
 	return e
 }
 
-// Write implements Edge.
 func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 	limit := 0
 	if e.conn != nil {
@@ -81,14 +80,12 @@ func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 // Drop implements Edge: on a stream nothing waits for an answer.
 func (e *Stdio) Drop(*Request) {}
 
-// AwaitRoom implements Edge.
 func (e *Stdio) AwaitRoom() {
 	if e.conn == nil {
 		e.out.WaitBelow(stdioMaxUnread)
 	}
 }
 
-// Gone implements Edge.
 func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
 
 // Serve runs the session, which must be on this edge, until the host closes its end or stops

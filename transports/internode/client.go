@@ -86,7 +86,6 @@ type requestTransport struct {
 	address, principal string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (p requestTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := *r // RoundTrip must not change r
 	out.Header = r.Header.Clone()
@@ -155,7 +154,6 @@ type clientStream struct {
 	written chan struct{} // closed when everything written was sent
 }
 
-// Read implements io.Reader.
 func (s *clientStream) Read(p []byte) (int, error) { return readPeer(s.in, p) }
 
 // readPeer reads what another replica sends. An error other than io.EOF is ErrLost.
@@ -167,7 +165,6 @@ func readPeer(r io.Reader, p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements io.Writer.
 func (s *clientStream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 // Close implements io.Closer. It waits up to a second for data that was written before.
@@ -191,7 +188,6 @@ type requestBody struct {
 	over func() // called when all was read, and after that
 }
 
-// Read implements io.Reader.
 func (e *requestBody) Read(p []byte) (int, error) {
 	n, err := e.PipeReader.Read(p)
 	if err != nil {
@@ -200,7 +196,6 @@ func (e *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
 func (e *requestBody) Close() error {
 	defer e.over()
 	return e.PipeReader.Close()

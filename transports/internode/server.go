@@ -190,7 +190,6 @@ type serverStream struct {
 	ended bool
 }
 
-// Read implements io.Reader.
 func (s *serverStream) Read(p []byte) (int, error) { return readPeer(s.body, p) }
 
 // Write implements io.Writer. It returns when the data was sent.

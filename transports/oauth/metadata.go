@@ -70,7 +70,6 @@ func (c *resourceCheck) wantsProofs() bool { return c.proofs }
 // name returns the resource for which tokens are requested.
 func (c *resourceCheck) name() string { return cmp.Or(c.resource, c.guard.server.String()) }
 
-// RoundTrip implements http.RoundTripper.
 func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.err != nil {
 		return nil, c.err

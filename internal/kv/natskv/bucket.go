@@ -112,7 +112,6 @@ func (b *bucket) bind(ctx context.Context) error {
 	return err
 }
 
-// Get implements kv.Bucket.
 func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 	if err := kv.Check(key, nil); err != nil {
 		return kv.Entry{}, err
@@ -140,21 +139,18 @@ type writer struct {
 // WithTTL implements kv.Bucket. The shortest time to live of NATS is a second.
 func (w writer) WithTTL(ttl time.Duration) kv.Bucket { return writer{w.bucket, max(ttl, time.Second)} }
 
-// Create implements kv.Bucket.
 func (w writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
 	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
 		return w.keyValue.Create(ctx, key, data, jetstream.KeyTTL(w.ttl))
 	})
 }
 
-// Put implements kv.Bucket.
 func (w writer) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
 		return w.publish(ctx, w.subject(key), data, w.ttl)
 	})
 }
 
-// Update implements kv.Bucket.
 func (w writer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 {
 		return 0, kv.ErrConflict // revision 0 would create the record
@@ -197,7 +193,6 @@ func (b *bucket) publish(ctx context.Context, subject string, data []byte, ttl t
 	return ack.Sequence, nil
 }
 
-// Delete implements kv.Bucket.
 func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error {
 	if err := kv.Check(key, nil); err != nil {
 		return err

@@ -162,7 +162,6 @@ func (s *Store) linked(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel() }
 }
 
-// OnConnected implements kv.Store.
 func (s *Store) OnConnected(f func(connected bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

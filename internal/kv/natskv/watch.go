@@ -52,7 +52,6 @@ const (
 	catchUp = 15 * time.Second
 )
 
-// Watch implements kv.Bucket.
 func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
 	if ready == nil {
 		ready = func() {}
