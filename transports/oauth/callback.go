@@ -96,26 +96,26 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	w.Header().Set("Cache-Control", "no-store")
+	answer := func(status int, title, text string) {
+		w.WriteHeader(status)
+		fmt.Fprintf(w, page, title, text)
+	}
 	switch {
 	case r.URL.Path != "/callback":
-		w.WriteHeader(http.StatusNotFound)
-		fmt.Fprintf(w, page, "Not found", "There is nothing here.")
+		answer(http.StatusNotFound, "Not found", "There is nothing here.")
 		return
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		fmt.Fprintf(w, page, "Not allowed", "Only a browser comes here.")
+		answer(http.StatusMethodNotAllowed, "Not allowed", "Only a browser comes here.")
 		return
 	}
 	switch err := c.accept(r.URL.Query()); {
 	case errors.Is(err, errNobodyWaits):
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, page, "Nobody waits for this", "This login is over, or it began elsewhere.")
+		answer(http.StatusBadRequest, "Nobody waits for this", "This login is over, or it began elsewhere.")
 	case err != nil:
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, page, "Authorization failed", "Where you asked for this login, dynmcp says why. You can close this window.")
+		answer(http.StatusBadRequest, "Authorization failed", "Where you asked for this login, dynmcp says why. You can close this window.")
 	default:
-		fmt.Fprintf(w, page, "Authorization complete", "You can close this window and go back to where you came from.")
+		answer(http.StatusOK, "Authorization complete", "You can close this window and go back to where you came from.")
 	}
 }
 

@@ -36,9 +36,7 @@ func (p *proofs) send(next http.RoundTripper, req *http.Request, key *ecdsa.Priv
 		p.mu.Unlock()
 		text, err := proof(req, key, token, nonce)
 		if err != nil {
-			if req.Body != nil {
-				req.Body.Close()
-			}
+			closeBody(req)
 			return nil, err
 		}
 		proved := req.Clone(req.Context())
@@ -133,7 +131,7 @@ func (p *tokenProver) RoundTrip(req *http.Request) (*http.Response, error) {
 		key, err = p.login.newProofKey()
 	}
 	if err != nil {
-		req.Body.Close()
+		closeBody(req)
 		return nil, err
 	}
 	return p.send(p.next, req, key, "")

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
-
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // grantFrom exchanges an ID token at the company's identity provider for a grant at the
@@ -33,7 +31,7 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 		Scope:              strings.Fields(scope),
 		SubjectToken:       idToken,
 		SubjectTokenType:   oauthex.TokenTypeIDToken,
-	}, idpCredentials(a), client)
+	}, credentialsOf(a.IDPClientID, a.IDPClientSecret), client)
 	if err != nil {
 		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), tokenError(err))
 	}
@@ -43,11 +41,11 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 	return token.AccessToken, nil
 }
 
-// idpCredentials returns the credentials of dynmcp at the identity provider.
-func idpCredentials(a *schema.Auth) *oauthex.ClientCredentials {
-	credentials := &oauthex.ClientCredentials{ClientID: a.IDPClientID}
-	if a.IDPClientSecret != "" {
-		credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.IDPClientSecret}
+// credentialsOf returns the credentials of a client; the secret may be empty.
+func credentialsOf(id, secret string) *oauthex.ClientCredentials {
+	credentials := &oauthex.ClientCredentials{ClientID: id}
+	if secret != "" {
+		credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: secret}
 	}
 	return credentials
 }

@@ -35,9 +35,7 @@ type Flow struct {
 
 // Run logs in and stores the login. It ends with ctx.
 func (f *Flow) Run(ctx context.Context) (*Login, error) {
-	if f.Hide == nil {
-		f.Hide = func(string, ...string) {}
-	}
+	f.complete()
 	key := KeyOf(f.Server)
 	before, err := f.Store.Load(key)
 	if err != nil {
@@ -125,10 +123,7 @@ func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before 
 	case a != nil && strings.HasPrefix(a.ClientID, "https://"):
 		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: a.ClientID}
 	case a != nil && a.ClientID != "":
-		credentials := &oauthex.ClientCredentials{ClientID: a.ClientID}
-		if a.ClientSecret != "" {
-			credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.ClientSecret}
-		}
+		credentials := credentialsOf(a.ClientID, a.ClientSecret)
 		if before != nil {
 			credentials.Issuer = before.Issuer
 		}
@@ -291,11 +286,10 @@ type witness struct {
 }
 
 type authorizationServer struct {
-	Issuer        string   `json:"issuer"`
-	Authorization string   `json:"authorization_endpoint"`
-	Token         string   `json:"token_endpoint"`
-	Revocation    string   `json:"revocation_endpoint"`
-	Challenges    []string `json:"code_challenge_methods_supported"`
+	Issuer     string   `json:"issuer"`
+	Token      string   `json:"token_endpoint"`
+	Revocation string   `json:"revocation_endpoint"`
+	Challenges []string `json:"code_challenge_methods_supported"`
 }
 
 func (w *witness) note(req *http.Request, body []byte) {

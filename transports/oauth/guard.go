@@ -177,9 +177,7 @@ type guarded struct {
 
 func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.guard.check(req.URL); err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
+		closeBody(req)
 		return nil, err
 	}
 	resp, err := t.base.RoundTrip(req)

@@ -19,9 +19,7 @@ import (
 // for the login is deleted (RFC 7592); the error reports failures of these. The login is
 // forgotten in any case.
 func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
-	if o.Hide == nil {
-		o.Hide = func(string, ...string) {}
-	}
+	o.complete()
 	key := KeyOf(server)
 	_, unlock, err := o.Store.Lock(ctx, key)
 	if err != nil {
@@ -85,7 +83,7 @@ func revoke(ctx context.Context, client *http.Client, l *Login, secret, hint, to
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Content-Type", formType)
 	if form.Get("client_id") == "" {
 		req.SetBasicAuth(url.QueryEscape(l.ClientID), url.QueryEscape(secret)) // RFC 6749, 2.3.1
 	}

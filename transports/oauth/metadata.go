@@ -72,6 +72,7 @@ func (c *resourceCheck) name() string { return cmp.Or(c.resource, c.guard.server
 
 func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.err != nil {
+		closeBody(req)
 		return nil, c.err
 	}
 	resp, err := c.next.RoundTrip(req)

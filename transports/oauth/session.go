@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"errors"
@@ -40,14 +41,17 @@ type Sessions struct {
 	byKey map[Key]*Session
 }
 
+// complete replaces what is nil.
+func (o *Options) complete() {
+	if o.Hide == nil {
+		o.Hide = func(string, ...string) {}
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+}
+
 // NewSessions returns the sessions of a store. Nothing is read before a request needs it.
 func NewSessions(opts Options) *Sessions {
-	if opts.Hide == nil {
-		opts.Hide = func(string, ...string) {}
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.complete()
 	return &Sessions{opts: opts, byKey: map[Key]*Session{}}
 }
 
@@ -122,9 +126,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	token, err := t.session.token(ctx)
 	if err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
+		closeBody(req)
 		return nil, err
 	}
 	resp, err := t.session.send(t.base, req, token)
@@ -174,6 +176,13 @@ func rewound(req *http.Request) *http.Request {
 	return again
 }
 
+// closeBody closes the body of a request that is not sent.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
 // drain reads the rest of an answer so that its connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
@@ -193,9 +202,7 @@ func (s *Session) send(base http.RoundTripper, req *http.Request, token string) 
 	if l != nil {
 		var err error
 		if key, err = l.proofKey(); err != nil {
-			if req.Body != nil {
-				req.Body.Close()
-			}
+			closeBody(req)
 			return nil, s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
 		}
 	}
