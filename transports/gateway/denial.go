@@ -22,13 +22,17 @@ type denial struct {
 	outcome transports.Outcome // "" is transports.NotSent
 }
 
+// error returns the error of JSON-RPC, and says in the header when to come back.
+func (d denial) error(h http.Header) *wire.Error {
+	if d.code == transports.CodeOverloaded {
+		h.Set("Retry-After", "5")
+	}
+	return transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
+}
+
 // deny answers a request with an error, as JSON-RPC has them.
 func deny(w http.ResponseWriter, d denial) {
-	failure := transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
-	if d.code == transports.CodeOverloaded {
-		w.Header().Set("Retry-After", "5")
-	}
-	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, failure), nil))
+	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, d.error(w.Header())), nil))
 }
 
 // keptOfBody is how much of either end is kept: what wire.Fault looks at.
@@ -46,11 +50,7 @@ func askedBy(head, tail []byte) []byte {
 
 // unknown is the denial of a namespace that there is not.
 func (g *Gateway) unknown(namespace string) denial {
-	text := "unknown MCP server: " + namespace
-	if g.opts.Unknown != nil {
-		text = g.opts.Unknown(namespace)
-	}
-	return denial{status: http.StatusNotFound, text: text}
+	return denial{status: http.StatusNotFound, text: g.opts.Unknown(namespace)}
 }
 
 // refuse is deny for a request whose body is not read, after which its connection is

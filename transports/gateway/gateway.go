@@ -100,6 +100,12 @@ type Gateway struct {
 // New returns a gateway.
 func New(opts Options) *Gateway {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	if opts.Named == nil {
+		opts.Named = func(key string) string { return key }
+	}
+	if opts.Unknown == nil {
+		opts.Unknown = func(namespace string) string { return "unknown MCP server: " + namespace }
+	}
 	g := &Gateway{opts: opts, log: opts.Logger, access: newAccess(opts), leaving: make(chan struct{}), ending: make(chan struct{}), evicted: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
 	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
@@ -155,7 +161,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 		}
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
-		namespace = g.named(namespace)
+		namespace = g.opts.Named(namespace)
 		if _, known := g.opts.Health(namespace); !known {
 			g.denyUnread(w, r, g.unknown(namespace))
 			return
@@ -190,14 +196,6 @@ func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace str
 		g.denyUnread(w, r, denial{status: http.StatusLoopDetected, text: err.Error()})
 	}
 	return err != nil
-}
-
-// named returns the name of the server that a path names.
-func (g *Gateway) named(key string) string {
-	if g.opts.Named == nil {
-		return key
-	}
-	return g.opts.Named(key)
 }
 
 // Limits of connections (faults.md, C12).

@@ -32,7 +32,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.redirect.Name)))
 		return
 	}
-	h, known := g.opts.Health(g.named(namespace))
+	h, known := g.opts.Health(g.opts.Named(namespace))
 	if !known {
 		deny(w, g.unknown(namespace))
 		return

@@ -157,6 +157,18 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body, err
 }
 
+// unreadable is the denial of a request whose body readBody could not read.
+func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) denial {
+	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit)}
+	}
+	if errors.Is(err, errNoRoom) {
+		hangUp(w, r, g.access.linger)
+		return overload(nil, err.Error())
+	}
+	return denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole"}
+}
+
 // read reads the message of a request. It answers an invalid one itself.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -164,16 +176,10 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 		return m, false
 	}
 	body, err := g.readBody(w, r)
-	var tooBig *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooBig):
-		deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
-		return m, false
-	case errors.Is(err, errNoRoom):
-		refuse(w, r, g.access.linger, overload(askedBy(body, nil), err.Error()))
-		return m, false
-	case err != nil:
-		deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})
+	if err != nil {
+		d := g.unreadable(w, r, err)
+		d.id = askedBy(body, nil)
+		deny(w, d)
 		return m, false
 	}
 	body = wire.JoinLines(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))

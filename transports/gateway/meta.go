@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -26,18 +25,9 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	body, err := g.readBody(w, r)
-	var tooBig *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooBig):
-		metaRefusal(w, http.StatusRequestEntityTooLarge, transports.CodeTooLarge, "the request has more than gateway.max_request_bytes")
-		return
-	case errors.Is(err, errNoRoom):
-		hangUp(w, r, g.access.linger)
-		w.Header().Set("Retry-After", "5")
-		metaRefusal(w, http.StatusServiceUnavailable, transports.CodeOverloaded, err.Error())
-		return
-	case err != nil:
-		metaRefusal(w, http.StatusRequestTimeout, wire.CodeInvalidRequest, "the request did not arrive whole")
+	if err != nil {
+		d := g.unreadable(w, r, err)
+		metaError(w, d.status, d.error(w.Header()))
 		return
 	}
 	if body = wire.JoinLines(bytes.TrimSpace(body)); !json.Valid(body) || !wire.IsObject(body) {

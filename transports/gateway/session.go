@@ -239,13 +239,10 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		used:      time.Now(),
 	}
 	s.called = sync.OnceFunc(func() { g.sessions.hasCalled(s) })
-	var once sync.Once
-	s.slow = func() {
-		once.Do(func() {
-			g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
-			g.evicted <- s // has room for all
-		})
-	}
+	s.slow = sync.OnceFunc(func() {
+		g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
+		g.evicted <- s // has room for all
+	})
 	alone.unread, alone.overflow = s.unread, s.slow
 	alone.hold = g.held.Hold(s.holder, alone.shed)
 	if !g.sessions.makeRoom(s.holder) {
