@@ -1,6 +1,9 @@
 package guard
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
 // NoFilter is returned by Filter on a system without seccomp. The other limits still apply.
 var NoFilter = []byte{0}
@@ -16,3 +19,6 @@ type Walls struct {
 	// of the command; may be nil.
 	Listener *os.File
 }
+
+// ErrFenced means that the deadline of a tree's [Fence] has passed.
+var ErrFenced = errors.New("it was killed: its replica lost the lease")

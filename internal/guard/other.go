@@ -1,0 +1,45 @@
+//go:build !linux
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// describe returns an error that describes how a command ended.
+func describe(state *os.ProcessState, err error) error {
+	switch {
+	case state == nil:
+		return fmt.Errorf("it ended: %w", err)
+	case state.Success():
+		return errors.New("it exited with status 0")
+	}
+	return fmt.Errorf("it ended: %v", state)
+}
+
+// A Fence does nothing here: there is no guard process that could enforce it while this one is
+// stopped. The caller must end its tree at the deadline.
+type Fence struct{}
+
+// NewFence returns a fence.
+func NewFence() (*Fence, error) { return &Fence{}, nil }
+
+// Extend does nothing.
+func (f *Fence) Extend(time.Time) {}
+
+// Close does nothing.
+func (f *Fence) Close() {}
+
+// InstallLimit is how long a tree that installs may continue after it was asked to end,
+// whether it works or not.
+const InstallLimit = 15 * time.Second
+
+// Installing does nothing: after a SIGKILL of this process nobody can wait, and otherwise the
+// caller does.
+func (t *Tree) Installing(bool) {}
+
+// End does nothing: the caller waits for InstallLimit, and then ends the tree.
+func (t *Tree) End() {}
