@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Tool is one tool as a host may name it.
@@ -336,4 +337,30 @@ func (p *serverView) overriddenEntries() []*entry {
 
 func (p *serverView) warnf(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
+}
+
+// Override changes what the tool shows of itself, and its limits.
+func (t *Tool) Override(o schema.ToolOverride) {
+	if o.Description != "" {
+		t.Description, t.overridden = o.Description, true
+	}
+	if line := display.FirstLine(o.Summary, o.Description); line != "" {
+		t.Summary = line
+	}
+	if o.ExampleArgs != nil {
+		t.ExampleArgs = o.ExampleArgs
+	}
+	if o.MaxOutputChars != nil {
+		t.MaxOutputChars = *o.MaxOutputChars
+	}
+	if o.Timeout != nil {
+		t.Timeout = o.Timeout
+	}
+	t.RenderMode = cmp.Or(o.RenderMode, t.RenderMode)
+}
+
+// Shaped reports whether results of the tool may reach hosts otherwise than the server
+// sent them.
+func (t *Tool) Shaped() bool {
+	return t.RenderMode != schema.RenderRaw && (t.MaxOutputChars > 0 || t.RenderMode == schema.RenderText)
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // View is an immutable picture of the catalogue: what a host may see, with
@@ -192,4 +194,92 @@ func (v *content) sort() {
 	slices.SortStableFunc(v.loaded, func(a, b *serverView) int {
 		return strings.Compare(a.server.Name+"/", b.server.Name+"/")
 	})
+}
+
+const useTool = "use_tool"
+
+// UseTools are the tools that use_tool is split into, by what the tools may do that each
+// calls. It calls those that may do less, too.
+var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
+
+// Split returns the views with the texts for hosts that see [UseTools]. They are the same
+// views for each call.
+func (vs *Views) Split() *Views { return vs[NoTasks].worded() }
+
+// splitOf returns a function that makes these views, once.
+func splitOf(views *Views) func() *Views {
+	return sync.OnceValue(func() *Views {
+		var split Views
+		for i, v := range views {
+			if i > 0 && v == views[NoTasks] {
+				split[i] = split[NoTasks]
+				continue
+			}
+			split[i] = &View{content: v.content, split: true}
+		}
+		return &split
+	})
+}
+
+// useTools has a text that says use_tool name the tools that there are.
+func (v Texts) useTools(text string) string {
+	if !v.split {
+		return text
+	}
+	return strings.ReplaceAll(text, useTool, "use_tool_*")
+}
+
+// UseTool returns the name of the tool of ours through which discover calls what may do so much.
+func (v *View) UseTool(may Access) string {
+	if !v.split {
+		return useTool
+	}
+	return UseTools[may]
+}
+
+// Capabilities returns the server capabilities to advertise: what any known
+// upstream has. With unknown, some upstream is yet to be listed and everything
+// that dynmcp passes on is advertised. The tools list can always change.
+func (v *View) Capabilities(unknown bool) json.RawMessage {
+	has := func(path ...string) bool { return unknown || v.anyCapability(path) }
+	members := []string{`"tools":{"listChanged":true}`}
+	if has("resources") {
+		members = append(members, `"resources":`+flags(has, "resources", "subscribe", "listChanged"))
+	}
+	if has("prompts") {
+		members = append(members, `"prompts":`+flags(has, "prompts", "listChanged"))
+	}
+	for _, name := range []string{"completions", "logging"} {
+		if has(name) {
+			members = append(members, `"`+name+`":{}`)
+		}
+	}
+	return json.RawMessage("{" + strings.Join(members, ",") + "}")
+}
+
+// flags returns an object of those named flags that some upstream sets.
+func flags(has func(...string) bool, capability string, names ...string) string {
+	var set []string
+	for _, name := range names {
+		if has(capability, name) {
+			set = append(set, `"`+name+`":true`)
+		}
+	}
+	return "{" + strings.Join(set, ",") + "}"
+}
+
+// anyCapability tells whether some upstream has the member at path, neither
+// null nor false.
+func (v *View) anyCapability(path []string) bool {
+	for _, p := range v.parts {
+		if p.index == nil {
+			continue
+		}
+		switch string(wire.Get(p.index.listing.Capabilities, path...)) {
+		case "", "null", "false":
+		default:
+			return true
+		}
+	}
+	return false
 }
