@@ -64,12 +64,7 @@ func (s *schema) set(name, value string) {
 }
 
 // list returns the elements of an array, nil for other values.
-func list(raw json.RawMessage) (all []json.RawMessage) {
-	for value := range wire.Elements(raw) {
-		all = append(all, value)
-	}
-	return all
-}
+func list(raw json.RawMessage) []json.RawMessage { return slices.Collect(wire.Elements(raw)) }
 
 // longestInline is the most characters of an object on one line.
 const longestInline = 60

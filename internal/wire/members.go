@@ -71,8 +71,8 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 }
 
 // Elements yields the elements of the array arr, as Members does for an object.
-func Elements(arr []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+func Elements(arr []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
 		i := space(arr, 0)
 		if i >= len(arr) || arr[i] != '[' {
 			return

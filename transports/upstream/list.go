@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -34,9 +35,7 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		if len(page) == 0 || page[0] != '[' {
 			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
 		}
-		for entry := range wire.Elements(page) {
-			entries = append(entries, entry)
-		}
+		entries = slices.AppendSeq(entries, wire.Elements(page))
 		if size += len(result); size > maxListBytes || len(entries) > maxEntries {
 			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d bytes or %d entries", method, maxListBytes, maxEntries))
 		}

@@ -334,7 +334,7 @@ func (s *shortening) value(raw json.RawMessage) {
 		}
 		s.write(raw)
 	case wire.IsObject(raw):
-		var keys, values [][]byte
+		var keys, values []json.RawMessage
 		for key, value := range wire.Members(raw) {
 			keys, values = append(keys, key), append(values, value)
 		}
@@ -352,7 +352,7 @@ func (s *shortening) value(raw json.RawMessage) {
 
 // list writes the elements of an array or the members of an object. If there are too many, it
 // writes the first and the last ones, with the number of the omitted ones between them.
-func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byte, left func(n int) string) {
+func (s *shortening) list(open, end byte, values []json.RawMessage, key func(n int) []byte, left func(n int) string) {
 	s.write([]byte{open})
 	head, tail := len(values), len(values)
 	if len(values) > s.longestList+1 {
