@@ -87,15 +87,16 @@ func (f *Fleet) SubscribeToTasks(s *sessions.Session, ctx context.Context, ids j
 			continue // it has no tasks of the session's
 		}
 		conn, release, err := u.Acquire(ctx)
-		if err == nil && conn.Era() == transports.Stateless {
-			if err = conn.Subscribe(ctx, task.About(own)); err == nil {
-				granted[id] = true
+		if err == nil {
+			if conn.Era() == transports.Stateless {
+				if err = conn.Subscribe(ctx, task.About(own)); err == nil {
+					granted[id] = true
+				}
 			}
+			release()
 		}
 		if err != nil {
 			f.Log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
-		} else {
-			release()
 		}
 	}
 	return granted
