@@ -3,9 +3,13 @@ package aggregator
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/internal/policy"
@@ -72,4 +76,39 @@ func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	if _, ok := agg.permits.Answered(q); ok {
 		t.Error("the answer is kept after the end of its session")
 	}
+}
+
+// A host that ends its session while its call waits for the roots of another one is told that,
+// and not that dynmcp ends.
+func TestEndOfASessionWhileRootsAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(`
+-- setup --
+host here 2025-11-25 {"roots":{}}
+upstream 2025-11-25 {"tools":{}}
+-- upstream tools/list --
+{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
+`)))
+		defer st.close()
+		ctx, end := context.WithCancelCause(t.Context())
+		ours, theirs := net.Pipe()
+		h := newActor([]string{"host", "2025-11-25", `{}`})
+		h.enter(theirs)
+		st.running.Go(func() { h.listen(theirs) })
+		st.running.Go(func() { _ = st.agg.ServeConn(ctx, ours) })
+		h.introduce()
+		settle(h)
+		call := h.message(`{"id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
+		st.hosts[0].send(call)
+		settle(st.upstreams[0])
+		st.upstreams[0].send(`{"jsonrpc":"2.0","id":0,"method":"roots/list"}`)
+		settle(st.hosts[0])
+		h.send(call)
+		settle(h)
+		end(host.ErrEndedByHost)
+		time.Sleep(3 * time.Second)
+		if got := settle(h); !strings.Contains(string(got[0].Result), host.ErrEndedByHost.Error()) {
+			t.Errorf("the call was answered with %s", got[0].Result)
+		}
+	})
 }

@@ -46,7 +46,7 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
-			q.fail(transports.CutOff(o.Server(), transports.NotSent), asText)
+			q.fail(r.CutOff(o.Server(), transports.NotSent), asText)
 		default:
 			q.fail(ask.WithLogin(err, cause), asText)
 		}

@@ -164,7 +164,7 @@ func (c *Call) awaitTurn(r *host.Request, t *fleet.Ticket) bool {
 	select {
 	case <-t.Next:
 	case <-ctx.Done():
-		c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+		c.cutOffUnsent(r)
 		return false
 	}
 	return !c.followReload(r)
@@ -201,7 +201,7 @@ func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
 	for {
 		select {
 		case <-ctx.Done():
-			c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+			c.cutOffUnsent(r)
 			return
 		case <-c.expired:
 			c.failUnsent(r, noSlot(&c.Route.Upstream.Server, within))

@@ -102,6 +102,12 @@ func (c *Call) failUnsent(r *host.Request, err error) {
 	c.fail(r, err)
 }
 
+// cutOffUnsent is failUnsent for a request that its host, or the end of its session, interrupts.
+func (c *Call) cutOffUnsent(r *host.Request) {
+	c.EndUnsent()
+	c.CutOff(r, transports.NotSent)
+}
+
 // CutOff implements call.Owner.
 func (c *Call) CutOff(r *host.Request, outcome transports.Outcome) {
 	c.fail(r, r.CutOff(c.Route.Upstream.Server.Name, outcome))

@@ -92,7 +92,7 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 	})
 	switch {
 	case ctx.Err() != nil:
-		c.failUnsent(r, r.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+		c.cutOffUnsent(r)
 	case err != nil:
 		c.failUnsent(r, c.rootless(err))
 	default:
@@ -133,7 +133,7 @@ func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
 	select {
 	case <-gate.Over():
 	case <-ctx.Done():
-		c.failUnsent(r, transports.CutOff(c.Route.Upstream.Server.Name, transports.NotSent))
+		c.cutOffUnsent(r)
 		return false
 	}
 	err := gate.Err()
