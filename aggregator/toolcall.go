@@ -28,8 +28,9 @@ type toolCall struct {
 	name   string          // as by has it
 	input  json.RawMessage // the tool's arguments; part of params, mostly
 
-	permitted bool // by a person
-	waited    bool // for what it may need; its params are a copy
+	changed   []string // what made the input fit
+	permitted bool     // by a person
+	waited    bool     // for what it may need; its params are a copy
 }
 
 // verbatim reports whether the params are the tool's but for the name: there is no input.
@@ -122,7 +123,10 @@ func (c *toolCall) send() {
 			return
 		}
 		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
-			c.input, to.Changed = t.Input.FitNumbers(c.input, r.Outline)
+			if !c.permitted { // then it fits
+				c.input, c.changed = t.Input.FitNumbers(c.input, r.Outline)
+			}
+			to.Changed = c.changed
 		}
 		if c.by.Check != nil && c.rejectInput(t) {
 			return
