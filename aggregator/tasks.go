@@ -87,35 +87,27 @@ func (q request) listTasks() {
 			})
 		}
 		asking.Wait()
-		out, answered := []byte(`{"tasks":[`), len(listing) == 0
+		answered := len(listing) == 0
+		var all []json.RawMessage
 		for i, u := range listing {
 			if errs[i] != nil {
 				q.agg.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
 				continue
 			}
-			answered = true
-			for _, one := range of[i] {
-				if out[len(out)-1] != '[' {
-					out = append(out, ',')
-				}
-				out = append(out, one...)
-			}
+			answered, all = true, append(all, of[i]...)
 		}
 		if !answered {
 			q.fail(errs[0], false)
 			return
 		}
-		r.Reply(append(out, "]}"...), nil)
+		r.Reply(fmt.Appendf(nil, `{"tasks":%s}`, wire.Array(all)), nil)
 	})
 }
 
 func quoted(texts []string) json.RawMessage {
-	out := []byte{'['}
-	for i, text := range texts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = wire.AppendQuote(out, text)
+	var all []json.RawMessage
+	for _, text := range texts {
+		all = append(all, wire.Quote(text))
 	}
-	return append(out, ']')
+	return wire.Array(all)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Content is the lists that views of the catalogue show to one kind of hosts.
@@ -29,19 +30,7 @@ type digestKey struct {
 // Result returns the list for a host with these kinds of tasks: {key: [entries…]}, every entry
 // unchanged.
 func (c *Content) Result(list listing.List, tasks catalog.Tasks) json.RawMessage {
-	entries := c.Entries(list, c.Views[tasks])
-	size := len(list.Key) + 8
-	for _, e := range entries {
-		size += len(e) + 1
-	}
-	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, list.Key)
-	for i, e := range entries {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, e...)
-	}
-	return append(out, "]}"...)
+	return fmt.Appendf(nil, `{%q:%s}`, list.Key, wire.Array(c.Entries(list, c.Views[tasks])))
 }
 
 func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]byte {

@@ -176,17 +176,14 @@ func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	}
 	found := query.Find(unfolded(result))
 	if len(found) > 0 && isData(found[0].Raw) {
-		out := []byte(`{"content":[`)
-		for i, item := range found {
+		var items []json.RawMessage
+		for _, item := range found {
 			if !isData(item.Raw) {
 				return nil, errors.New("images and such cannot be among other values: select them alone")
 			}
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, item.Raw...)
+			items = append(items, item.Raw)
 		}
-		return append(out, "]}"...), nil
+		return Of(items), nil
 	}
 	answer, _, note, err := query.Within(found, q.Most)
 	if err != nil {
@@ -201,11 +198,10 @@ func unfolded(result json.RawMessage) json.RawMessage {
 	for item := range wire.Elements(wire.Get(result, "content")) {
 		for _, path := range [][]string{{"text"}, {"resource", "text"}} {
 			at := wire.Find(item, path...)
-			text, ok := wire.Text(at.In(item))
-			text = strings.TrimSpace(text)
-			if ok && text != "" && strings.IndexByte("{[", text[0]) >= 0 && wire.Valid([]byte(text)) {
+			text, _ := wire.Text(at.In(item))
+			if value := structureOf(text); value != nil {
 				at.Off += wire.Locate(result, item).Off
-				edits = append(edits, wire.Edit{Span: at, With: []byte(text)})
+				edits = append(edits, wire.Edit{Span: at, With: value})
 			}
 		}
 	}

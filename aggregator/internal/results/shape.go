@@ -116,14 +116,14 @@ func (o *output) chars() int {
 // {"result": "…"}.
 func (o *output) repeats() bool {
 	says := []json.RawMessage{o.structured}
-	if wire.IsObject(o.structured) {
-		var values [][]byte
-		for _, value := range wire.Members(o.structured) {
-			values = append(values, value)
+	n := 0
+	for _, value := range wire.Members(o.structured) {
+		if n++; n == 1 {
+			says = append(says, value)
 		}
-		if len(values) == 1 {
-			says = append(says, values[0])
-		}
+	}
+	if n > 1 {
+		says = says[:1]
 	}
 	var texts []string
 	for _, i := range o.items {
@@ -138,23 +138,11 @@ func (o *output) repeats() bool {
 		if slices.ContainsFunc(o.items, func(i item) bool { return i.text != "" && i.value != nil && sameJSON(i.value, said) }) {
 			return true
 		}
-		if list := said; len(texts) > 0 && len(list) > 0 && list[0] == '[' && sameTexts(list, texts) {
+		if len(texts) > 0 && slices.EqualFunc(slices.Collect(wire.Elements(said)), texts, wire.EqualString) {
 			return true
 		}
 	}
 	return false
-}
-
-// sameTexts reports whether an array has these texts and nothing else.
-func sameTexts(list json.RawMessage, texts []string) bool {
-	n := 0
-	for element := range wire.Elements(list) {
-		if n == len(texts) || !wire.EqualString(element, texts[n]) {
-			return false
-		}
-		n++
-	}
-	return n == len(texts)
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -185,7 +173,7 @@ func (o *output) joinTexts() bool {
 		return false
 	}
 	joined := strings.Join(texts, "\n")
-	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: display.Units(joined)}}, rest...), nil
+	o.items, o.structured = append([]item{{raw: TextItem(joined), text: joined, chars: display.Units(joined)}}, rest...), nil
 	return true
 }
 
@@ -204,7 +192,7 @@ func (o *output) shorten() {
 		}
 		gone := o.items[largest]
 		note := fmt.Sprintf("[%s is left out: its %d characters are too many for max_output_chars, %d]", gone.data, gone.chars, o.most)
-		o.items[largest] = item{raw: textItem(note)}
+		o.items[largest] = item{raw: TextItem(note)}
 	}
 	if o.chars() <= o.limit {
 		return
@@ -233,27 +221,20 @@ func (o *output) shorten() {
 	}
 	whole := values[0]
 	if len(values) > 1 {
-		whole = []byte{'['}
-		for _, v := range values {
-			whole = append(append(whole, v...), ',')
-		}
-		whole[len(whole)-1] = ']'
+		whole = wire.Array(values)
 	}
 	const wrapper = len(`{"truncated":true,"original_chars":,"returned_chars":,"result":}`) + 2*8
 	short := shortenJSON(whole, max(room-wrapper, 32))
 	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, display.Units(short), short)
-	o.items = append([]item{{raw: textItem(text)}}, rest...)
+	o.items = append([]item{{raw: TextItem(text)}}, rest...)
 }
 
 func (o *output) content() json.RawMessage {
-	out := []byte{'['}
-	for n, i := range o.items {
-		if n > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, i.raw...)
+	var all []json.RawMessage
+	for _, i := range o.items {
+		all = append(all, i.raw)
 	}
-	return append(out, ']')
+	return wire.Array(all)
 }
 
 // Bounds below which a string or a list is not made shorter.

@@ -40,7 +40,7 @@ func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
 }
 
 func withText(text string) json.RawMessage {
-	return fmt.Appendf(nil, `{"content":[%s],"isError":false,"_meta":{"x":1.0}}`, textItem(text))
+	return fmt.Appendf(nil, `{"content":[%s],"isError":false,"_meta":{"x":1.0}}`, TextItem(text))
 }
 
 func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
@@ -62,11 +62,11 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 		{"then long lists", catalog.Tool{MaxOutputChars: 300}, string(withText(`{"all":[` + strings.Join(numbers, ",") + `],"last":true}`)),
 			[]string{`\"result\":{\"all\":[0,1,2`, `elements are left out …\",`, `,198,199],\"last\":true}`}, nil},
 		{"a plain text", catalog.Tool{MaxOutputChars: 200}, string(withText(long)), []string{`\"original_chars\":500,`, `\"result\":\"word word`, "more characters)"}, nil},
-		{"two texts", catalog.Tool{MaxOutputChars: 300}, `{"content":[` + string(textItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","text":"` + long + `"}}]}`,
+		{"two texts", catalog.Tool{MaxOutputChars: 300}, `{"content":[` + string(TextItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","text":"` + long + `"}}]}`,
 			[]string{`\"result\":[\"word`, `{\"uri\":\"x://y\",\"text\":\"word`}, nil},
 		{"an image is dropped whole", catalog.Tool{MaxOutputChars: 300}, `{"content":[{"type":"text","text":"See:"},{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("A", 400) + `"},{"type":"resource_link","uri":"x://y","name":"y"}]}`,
 			[]string{`{"type":"text","text":"See:"}`, `[image image/png is left out: its 400 characters are too many for max_output_chars, 300]`, `"x://y"`}, []string{"AAAA", "truncated"}},
-		{"a small image stays when the text is shortened", catalog.Tool{MaxOutputChars: 400}, `{"content":[` + string(textItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","blob":"` + strings.Repeat("A", 450) + `"}}]}`,
+		{"a small image stays when the text is shortened", catalog.Tool{MaxOutputChars: 400}, `{"content":[` + string(TextItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","blob":"` + strings.Repeat("A", 450) + `"}}]}`,
 			[]string{`\"truncated\":true`, "[resource x://y is left out: its 450 characters"}, []string{"AAAA"}},
 		{"what is structured is no text twice", catalog.Tool{MaxOutputChars: 120}, `{"content":[{"type":"text","text":"{\"b\": [1, 2], \"a\": \"` + strings.Repeat("x", 80) + `\"}"}],"structuredContent":{"a":"` + strings.Repeat("x", 80) + `","b":[1,2]}}`,
 			[]string{`"structuredContent"`}, []string{"truncated"}},
@@ -76,7 +76,7 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 			[]string{`\"result\":[\"done\",{\"a\":\"xxx`}, []string{`"structuredContent"`}},
 		{"text joins", catalog.Tool{RenderMode: schema.RenderText}, `{"content":[{"type":"text","text":"a"},{"type":"image","data":"AA","mimeType":"image/png"},{"type":"text","text":"b"}],"structuredContent":{}}`,
 			[]string{`[{"type":"text","text":"a\nb"},{"type":"image","data":"AA","mimeType":"image/png"}]`}, []string{`"structuredContent"`}},
-		{"text that is too long", catalog.Tool{RenderMode: schema.RenderText, MaxOutputChars: 200}, `{"content":[` + string(textItem(`{"a":1}`)) + "," + string(textItem(long)) + `]}`,
+		{"text that is too long", catalog.Tool{RenderMode: schema.RenderText, MaxOutputChars: 200}, `{"content":[` + string(TextItem(`{"a":1}`)) + "," + string(TextItem(long)) + `]}`,
 			[]string{`\"result\":\"{\\\"a\\\":1}\\nword`}, nil},
 		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(withText(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
 	} {

@@ -6,6 +6,7 @@ package results
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -14,17 +15,18 @@ import (
 
 // Text returns a tool result with these texts, without empty ones.
 func Text(texts ...string) json.RawMessage {
-	out := []byte(`{"content":[`)
+	var items []json.RawMessage
 	for _, text := range texts {
-		if text == "" && len(texts) > 1 {
-			continue
+		if text != "" || len(texts) == 1 {
+			items = append(items, TextItem(text))
 		}
-		if out[len(out)-1] != '[' {
-			out = append(out, ',')
-		}
-		out = append(out, textItem(text)...)
 	}
-	return append(out, "]}"...)
+	return Of(items)
+}
+
+// Of returns a tool result with these contents.
+func Of[E ~[]byte](contents []E) json.RawMessage {
+	return fmt.Appendf(nil, `{"content":%s}`, wire.Array(contents))
 }
 
 // Error returns a result that reports an error to the model.
@@ -32,7 +34,8 @@ func Error(text string) json.RawMessage {
 	return wire.Set(Text(text), "isError", []byte("true"))
 }
 
-func textItem(text string) json.RawMessage {
+// TextItem returns a content that is a text.
+func TextItem(text string) json.RawMessage {
 	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
 }
 
@@ -43,7 +46,7 @@ func Append(result json.RawMessage, text string) json.RawMessage {
 	if len(list) < 2 || list[0] != '[' {
 		return result
 	}
-	item := append(textItem(text), ']')
+	item := append(TextItem(text), ']')
 	for range wire.Elements(list) {
 		item = append([]byte{','}, item...)
 		break
@@ -84,24 +87,18 @@ const NoteRoom = 320
 
 // OfTexts returns a result with its texts replaced by change. Other content follows them.
 func OfTexts(result json.RawMessage, change func(texts json.RawMessage) json.RawMessage) json.RawMessage {
-	texts, rest := []byte{'['}, []byte{'['}
+	var texts, rest [][]byte
 	for item := range wire.Elements(wire.Get(result, "content")) {
-		to := &rest
 		if wire.EqualString(wire.Get(item, "type"), "text") {
-			to = &texts
+			texts = append(texts, item)
+		} else {
+			rest = append(rest, item)
 		}
-		if len(*to) > 1 {
-			*to = append(*to, ',')
-		}
-		*to = append(*to, item...)
 	}
-	changed := change(wire.Set(result, "content", append(texts, ']')))
-	if len(rest) == 1 {
+	changed := change(wire.Set(result, "content", wire.Array(texts)))
+	if rest == nil {
 		return changed
 	}
-	all := append([]byte{}, wire.Get(changed, "content")...)
-	if all = all[:len(all)-1]; len(all) > 1 {
-		all = append(all, ',')
-	}
-	return wire.Set(changed, "content", append(append(all, rest[1:]...), ']'))
+	all := slices.Collect(wire.Elements(wire.Get(changed, "content")))
+	return wire.Set(changed, "content", wire.Array(append(all, rest...)))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -30,31 +31,24 @@ func render(r *script.Result, err error, notes []string) json.RawMessage {
 	blocks = append(blocks, r.Content...)
 	switch {
 	case err != nil:
-		blocks = append(blocks, textBlock(fmt.Sprintf("The script failed. %v\n%s", err, r.Ran())))
+		blocks = append(blocks, results.TextItem(fmt.Sprintf("The script failed. %v\n%s", err, r.Ran())))
 	case len(blocks) == 0:
-		blocks = append(blocks, textBlock("The script returned nothing."))
+		blocks = append(blocks, results.TextItem("The script returned nothing."))
 	}
 	if cut := r.Cut(); err == nil && cut != "" {
-		blocks = append(blocks, textBlock(cut))
+		blocks = append(blocks, results.TextItem(cut))
 	}
 	for _, note := range notes {
-		blocks = append(blocks, textBlock(note))
+		blocks = append(blocks, results.TextItem(note))
 	}
-	result := []byte(`{"content":[`)
-	for i, b := range blocks {
-		if i > 0 {
-			result = append(result, ',')
-		}
-		result = append(result, b...)
-	}
-	result = append(result, ']')
+	result := results.Of(blocks)
 	if err != nil {
-		result = append(result, `,"isError":true`...)
+		result = wire.Set(result, "isError", []byte("true"))
 	}
 	if calls := callsOf(r); calls != nil {
-		result = fmt.Appendf(result, `,"_meta":{"%s":%s}`, MetaCalls, calls)
+		result = wire.Set(result, "_meta", fmt.Appendf(nil, `{"%s":%s}`, MetaCalls, calls))
 	}
-	return append(result, '}')
+	return result
 }
 
 // callsOf returns the calls of a script for programs; nil if there are none.
@@ -74,10 +68,6 @@ func callsOf(r *script.Result) json.RawMessage {
 	}
 	out, _ := json.Marshal(all) // texts and numbers always marshal
 	return out
-}
-
-func textBlock(text string) json.RawMessage {
-	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
 }
 
 func progress(token json.RawMessage, calls int, name string) json.RawMessage {

@@ -86,26 +86,17 @@ func find(v *catalog.View, query string) (*jsonquery.Query, []jsonquery.Match, e
 
 // document is the JSON text that queries run over.
 func document(v *catalog.View) json.RawMessage {
-	names := map[string][]byte{} // of the tools of each server
-	out := []byte(`{"tools":[`)
-	for i, t := range v.Tools() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, t.Definition()...)
-		if names[t.Server] != nil {
-			names[t.Server] = append(names[t.Server], ',')
-		}
-		names[t.Server] = wire.AppendQuote(names[t.Server], t.Name)
+	names := map[string][][]byte{} // of the tools of each server
+	var tools, servers []json.RawMessage
+	for _, t := range v.Tools() {
+		tools = append(tools, t.Definition())
+		names[t.Server] = append(names[t.Server], wire.Quote(t.Name))
 	}
-	out = append(out, `],"servers":[`...)
-	for i, s := range v.Servers() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = fmt.Appendf(out, `{"name":%s,"description":%s,"state":%s,"tools":[%s]}`, wire.Quote(s.Name), wire.Quote(s.Description), wire.Quote(state(s)), names[s.Name])
+	for _, s := range v.Servers() {
+		servers = append(servers, fmt.Appendf(nil, `{"name":%s,"description":%s,"state":%s,"tools":%s}`,
+			wire.Quote(s.Name), wire.Quote(s.Description), wire.Quote(state(s)), wire.Array(names[s.Name])))
 	}
-	return append(out, "]}"...)
+	return fmt.Appendf(nil, `{"tools":%s,"servers":%s}`, wire.Array(tools), wire.Array(servers))
 }
 
 func state(s catalog.ServerInfo) string {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -67,15 +68,15 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	}
 	text = append(text, ']')
 	dataType := map[string]string{kindTool: "Tool", kindResource: "Resource|ResourceTemplate", kindPrompt: "Prompt"}[kind]
-	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))...)
+	out := [][]byte{embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))}
 	note := v.Texts().Unlisted()
 	if to < len(all) {
 		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
 	}
 	if note != "" {
-		out = fmt.Appendf(out, `,{"type":"text","text":%s}`, wire.Quote(note))
+		out = append(out, results.TextItem(note))
 	}
-	return append(out, "]}"...), nil
+	return results.Of(out), nil
 }
 
 // info answers with the definition of one entry, as a tool's result; false if there is none. A URI that
@@ -95,7 +96,7 @@ func info(v *catalog.View, kind, path string) (json.RawMessage, bool) {
 		return nil, false
 	}
 	info := embedded("proxy:info/"+kind+"/"+uriPath(path), string(all[i].raw), notes("info", kind, path, all[i].dataType, false))
-	return slices.Concat([]byte(`{"content":[`), info, []byte("]}")), true
+	return results.Of([][]byte{info}), true
 }
 
 // unknown answers an unknown path of a kind.
@@ -118,9 +119,7 @@ func called(kind, path string, result json.RawMessage) json.RawMessage {
 	case kindResource:
 		return readResource(path, result)
 	case kindPrompt:
-		text := bytes.Clone(result)
-		item := embedded("proxy:call/prompt/"+uriPath(path), string(text), notes("call", kind, path, "GetPromptResult", false))
-		return slices.Concat([]byte(`{"content":[`), item, []byte("]}"))
+		return results.Of([][]byte{embedded("proxy:call/prompt/"+uriPath(path), string(result), notes("call", kind, path, "GetPromptResult", false))})
 	}
 	at := wire.Find(result, "content")
 	if at.Len == 0 {
@@ -145,7 +144,8 @@ type part struct {
 // names the operation and its outcome. Other members of the results are in _meta, in order. It is
 // an error if all results are.
 func batched(parts []part) json.RawMessage {
-	out, rest, failed := []byte(`{"content":[`), []byte(`[`), 0
+	var contents, rest [][]byte
+	failed := 0
 	for i, p := range parts {
 		said := fmt.Sprintf("%d. %s", i+1, p.what)
 		if string(wire.Get(p.result, "isError")) == "true" {
@@ -153,20 +153,17 @@ func batched(parts []part) json.RawMessage {
 			said += ": error"
 		}
 		notes := fmt.Appendf(nil, `{"proxyAction":"batch","proxyIndex":%d}`, i)
-		if i > 0 {
-			out, rest = append(out, ','), append(rest, ',')
-		}
-		out = fmt.Appendf(out, `{"type":"text","text":%s,"annotations":%s}`, wire.Quote(said), notes)
+		contents = append(contents, fmt.Appendf(nil, `{"type":"text","text":%s,"annotations":%s}`, wire.Quote(said), notes))
 		for item := range wire.Elements(wire.Get(p.result, "content")) {
-			out = append(append(out, ','), annotated(item, fmt.Appendf(nil, `{"proxyIndex":%d}`, i))...)
+			contents = append(contents, annotated(item, fmt.Appendf(nil, `{"proxyIndex":%d}`, i)))
 		}
-		rest = append(rest, wire.Delete(p.result, "content")...)
+		rest = append(rest, wire.Delete(p.result, "content"))
 	}
-	out = fmt.Appendf(out, `],"_meta":{"dynmcp/results":%s]}`, rest)
+	result := fmt.Appendf(nil, `{"content":%s,"_meta":{"dynmcp/results":%s}}`, wire.Array(contents), wire.Array(rest))
 	if failed == len(parts) {
-		out = append(out, `,"isError":true`...)
+		result = wire.Set(result, "isError", []byte("true"))
 	}
-	return append(out, '}')
+	return result
 }
 
 // describe returns the description of the tool. It has at most maxChars
@@ -181,7 +178,7 @@ func describe(v *catalog.View, maxChars int) string {
 // readResource converts the result of resources/read to a tool's result. Text that is JSON is embedded
 // as JSON, and keeps its own type as contentType (section 3.2.2).
 func readResource(path string, result json.RawMessage) json.RawMessage {
-	out := []byte(`[`)
+	var contents [][]byte
 	for part := range wire.Elements(wire.Get(result, "contents")) {
 		if !wire.IsObject(part) {
 			continue
@@ -196,12 +193,9 @@ func readResource(path string, result json.RawMessage) json.RawMessage {
 				}
 			}
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = fmt.Appendf(out, `{"type":"resource","resource":%s,"annotations":%s}`, part, notes("call", kindResource, path, "", false))
+		contents = append(contents, fmt.Appendf(nil, `{"type":"resource","resource":%s,"annotations":%s}`, part, notes("call", kindResource, path, "", false)))
 	}
-	return wire.Set(wire.Delete(result, "contents"), "content", append(out, ']'))
+	return wire.Set(wire.Delete(result, "contents"), "content", wire.Array(contents))
 }
 
 // notes returns the annotations of a content.
