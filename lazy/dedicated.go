@@ -2,24 +2,17 @@ package lazy
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"time"
 )
 
-// A TooManyError means that a server already has its maximum of owners.
-type TooManyError struct {
-	Upstream string
-	Most     int // Server.MaxSessions
-}
-
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("%s: %d have it to themselves already", e.Upstream, e.Most)
-}
+// ErrTooMany means that a server already has its maximum of owners, Server.MaxSessions.
+var ErrTooMany = errors.New("it has its maximum of owners already")
 
 // Dedicate returns the upstream that runs the server of u for one owner alone, and creates it if
 // necessary. If the maximum is reached, the new upstream replaces another owner's that is not
 // connected, which is returned as gone: an upstream never changes its owner. If the entry sets
-// no idle timeout, idle is used; 0 is never. The error is a *TooManyError, or ErrClosed.
+// no idle timeout, idle is used; 0 is never. The error is ErrTooMany or ErrClosed.
 func (s *Set) Dedicate(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
 	defer func() {
 		if gone != nil { // s.mu is no longer held
@@ -49,7 +42,7 @@ func (s *Set) Dedicate(u *Upstream, owner string, idle time.Duration) (own, gone
 	case others < u.Server.MaxSessions:
 		gone = nil
 	case gone == nil:
-		return nil, nil, &TooManyError{Upstream: name, Most: u.Server.MaxSessions}
+		return nil, nil, ErrTooMany
 	default:
 		delete(s.dedicated, ownerKey{name, gone.Owner})
 	}

@@ -54,12 +54,11 @@ func TestOwnersAreBounded(t *testing.T) {
 		_, releaseA := use(t, own(t, s, u, "ann"))
 		bob := own(t, s, u, "bob")
 		_, releaseB := use(t, bob)
-		var tooMany *TooManyError
-		if _, _, err := s.Dedicate(u, "cy", 0); !errors.As(err, &tooMany) || tooMany.Most != 2 {
+		if _, _, err := s.Dedicate(u, "cy", 0); !errors.Is(err, ErrTooMany) {
 			t.Fatalf("got %v, want that there are too many", err)
 		}
 		releaseB()
-		if _, _, err := s.Dedicate(u, "cy", 0); !errors.As(err, &tooMany) {
+		if _, _, err := s.Dedicate(u, "cy", 0); !errors.Is(err, ErrTooMany) {
 			t.Fatalf("got %v, want that bob's is his while it is connected", err)
 		}
 		time.Sleep(2 * time.Minute) // bob's is idle for longer than it may

@@ -14,5 +14,5 @@
 // decides what its state means to a host. The package starts goroutines only for loads and to
 // watch connections; Set.Close waits for all of them.
 //
-// Read state.go, upstream.go, retry.go and idle.go, then set.go and dedicated.go.
+// Read state.go, upstream.go and retry.go, then set.go and dedicated.go.
 package lazy

@@ -66,9 +66,9 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		}
 		select {
 		case loaded := <-u.loads.DoChan("", u.load):
-			switch {
-			case loaded.Err == nil, force && isBackingOff(loaded.Err): // refused before the pause was ended
-			default:
+			failure, ok := errors.AsType[*transports.Failure](loaded.Err)
+			early := force && ok && failure.Code == transports.CodeBackingOff // refused before the pause was ended
+			if loaded.Err != nil && !early {
 				return nil, nil, loaded.Err
 			}
 		case <-ctx.Done():
@@ -305,11 +305,6 @@ func (u *Upstream) waitOutPause() {
 	u.mu.Lock()
 	u.retry.pause = nil
 	u.mu.Unlock()
-}
-
-func isBackingOff(err error) bool {
-	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Code == transports.CodeBackingOff
 }
 
 // StartRetrying starts the upstream and, while that fails, tries again after every

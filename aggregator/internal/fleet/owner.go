@@ -73,8 +73,7 @@ func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, erro
 
 // notDedicated explains why an owner has no upstream of its own.
 func notDedicated(u *lazy.Upstream, err error) error {
-	var tooMany *lazy.TooManyError
-	if !errors.As(err, &tooMany) {
+	if !errors.Is(err, lazy.ErrTooMany) {
 		return replaced(u.Server.Name)
 	}
 	what := u.Server.Isolation
@@ -82,8 +81,8 @@ func notDedicated(u *lazy.Upstream, err error) error {
 		what = "set of roots"
 	}
 	return &transports.Failure{
-		Upstream: tooMany.Upstream, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-		Cause: fmt.Errorf("each %s has a server of its own, and there are %d, the most that there may be", what, tooMany.Most),
+		Upstream: u.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+		Cause: fmt.Errorf("each %s has a server of its own, and there are %d, the most that there may be", what, u.Server.MaxSessions),
 		Hint:  `close another that uses it, or raise its "max_sessions"`,
 	}
 }
