@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
@@ -20,7 +21,7 @@ func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own
 	if u := f.Single(s); u != nil {
 		return u, id
 	}
-	server, own := task.Split(id)
+	server, own, _ := strings.Cut(id, "/")
 	return f.Get(s, server), own
 }
 

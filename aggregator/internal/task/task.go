@@ -136,17 +136,10 @@ func ShowRelation(server string, text json.RawMessage) json.RawMessage {
 func OwnRelation(server string, text json.RawMessage) json.RawMessage {
 	at := wire.Find(text, "_meta", metaRelated, "taskId")
 	id, _ := wire.Text(at.In(text))
-	if named, own := Split(id); named == server {
+	if named, own, _ := strings.Cut(id, "/"); named == server {
 		return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(own)})
 	}
 	return text
-}
-
-// Split returns the name of the server that a host's id of a task names, and the server's
-// own id.
-func Split(id string) (server, own string) {
-	server, own, _ = strings.Cut(id, "/")
-	return server, own
 }
 
 // About returns the params of a request about a task, by the server's own id.
