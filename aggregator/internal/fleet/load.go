@@ -168,8 +168,8 @@ func (f *Fleet) isWanted(u *lazy.Upstream) bool {
 
 // throttle waits while a host is far behind. Hosts that share a run delay nobody.
 func (f *Fleet) throttle() {
-	for _, s := range f.Sessions.Exclusive() {
-		if h, ok := s.Host.(*host.Session); ok {
+	for _, to := range f.Sessions.Exclusive() {
+		if h, ok := to.Peer().(*host.Session); ok {
 			h.AwaitReader()
 		}
 	}

@@ -32,7 +32,7 @@ func (p *Endpoint) noteRootsAsked() {
 // upstreams besides it.
 func (p *Endpoint) isDivisible() bool {
 	f := p.fleet
-	return !f.Sessions.HasExclusive() && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
+	return len(f.Sessions.Exclusive()) == 0 && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
 }
 
 // givenRoots returns the answer to an upstream's question for the roots if the upstream is for a set

@@ -31,27 +31,18 @@ func (l Level) Covers(other Level) bool {
 	return l.IsSet() && (!other.IsSet() || l.Severity <= other.Severity)
 }
 
-// MoreVerbose returns the more verbose one of two levels.
-func MoreVerbose(a, b Level) Level {
-	if a.Covers(b) {
-		return a
+// or returns the more verbose one of two levels.
+func (l Level) or(other Level) Level {
+	if l.Covers(other) {
+		return l
 	}
-	return b
+	return other
 }
 
 // levelUses count, by severity, the sessions that requested a level.
 type levelUses [8]struct {
 	sessions int
 	params   json.RawMessage // of logging/setLevel, from one of them
-}
-
-func (all *levelUses) none() bool {
-	for _, use := range all {
-		if use.sessions > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (all *levelUses) add(level Level, n int) {

@@ -41,6 +41,9 @@ func (to *Recipient[S]) Join(peer transports.Peer) {
 	to.registry.join(to)
 }
 
+// Peer returns the host.
+func (to *Recipient[S]) Peer() transports.Peer { return to.peer }
+
 // Leave excludes the session from notifications of upstreams.
 func (to *Recipient[S]) Leave() { to.registry.leave(to) }
 

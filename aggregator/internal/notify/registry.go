@@ -19,9 +19,7 @@ type Registry[S any] struct {
 	groups     map[string]*group[S]
 	users      map[string]set[S]      // none is empty
 	elicited   map[elicitation]set[S] // none is empty
-	exclusive  []*Recipient[S]        // immutable
-	// exclusiveSessions are the sessions of exclusive: every read of an upstream uses them.
-	exclusiveSessions []S
+	exclusive  []*Recipient[S]        // immutable: every read of an upstream uses it
 }
 
 type set[S any] map[*Recipient[S]]bool
@@ -72,26 +70,12 @@ func (r *Registry[S]) All() []S {
 	return r.all
 }
 
-// Exclusive returns the sessions whose host is the only one of its run. The slice must not be
+// Exclusive returns the recipients whose host is the only one of its run. The slice must not be
 // changed.
-func (r *Registry[S]) Exclusive() []S {
+func (r *Registry[S]) Exclusive() []*Recipient[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.exclusiveSessions
-}
-
-func (r *Registry[S]) setExclusiveLocked(all []*Recipient[S]) {
-	r.exclusive, r.exclusiveSessions = all, nil
-	for _, to := range all {
-		r.exclusiveSessions = append(r.exclusiveSessions, to.session)
-	}
-}
-
-// HasExclusive reports whether there is such a session.
-func (r *Registry[S]) HasExclusive() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.exclusive) > 0
+	return r.exclusive
 }
 
 // inOrder returns sessions in order of arrival, without duplicates and, unless keep is nil, without
@@ -128,7 +112,7 @@ func (r *Registry[S]) groupsLocked(server string) (all []*group[S]) {
 
 // tidyLocked removes an empty group.
 func (r *Registry[S]) tidyLocked(server string) {
-	if g := r.groups[server]; len(g.sessions)+len(g.subscribers) == 0 && g.levels.none() {
+	if g := r.groups[server]; len(g.sessions)+len(g.subscribers) == 0 && !g.levels.verbose().IsSet() {
 		delete(r.groups, server)
 	}
 }
@@ -148,7 +132,7 @@ func (r *Registry[S]) join(to *Recipient[S]) {
 	}
 	r.users[to.User][to] = true
 	if !to.Shared {
-		r.setExclusiveLocked(append(slices.Clone(r.exclusive), to))
+		r.exclusive = append(slices.Clone(r.exclusive), to)
 	}
 }
 
@@ -174,7 +158,7 @@ func (r *Registry[S]) leave(to *Recipient[S]) {
 		delete(r.users, to.User)
 	}
 	if !to.Shared {
-		r.setExclusiveLocked(slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to }))
+		r.exclusive = slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to })
 	}
 	r.tidyLocked(to.Server)
 }

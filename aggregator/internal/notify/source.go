@@ -45,13 +45,13 @@ func (src Source[S]) Verbose() (verbose Level) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, g := range r.groupsLocked(src.Server) {
-			verbose = MoreVerbose(g.levels.verbose(), verbose)
+			verbose = verbose.or(g.levels.verbose())
 		}
 		return verbose
 	}
 	for _, to := range src.recipients() {
 		if src.Sees(to.session) {
-			verbose = MoreVerbose(to.Level(), verbose)
+			verbose = verbose.or(to.Level())
 		}
 	}
 	return verbose
