@@ -126,7 +126,7 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 		id: "dynmcp-" + rand.Text(), server: server.Name, advice: advice,
 		answers: make(chan struct{}, 1), shown: make(chan struct{}), over: make(chan struct{}),
 	}
-	o.ctx, o.end = all.Work.WithCancelCause()
+	o.ctx, o.end = context.WithCancelCause(all.Work.Context())
 	begun := all.Work.Go(func() {
 		defer o.end(nil)
 		err := errors.New("internal error")

@@ -159,7 +159,7 @@ func (u *Roots) RequestReplica(ctx context.Context, ask func(context.Context) fu
 			<-ctx.Done()
 			select {
 			case <-time.After(settlePause):
-			case <-u.Work.Done():
+			case <-u.Work.Context().Done():
 			}
 		})
 		return answer()
@@ -236,7 +236,7 @@ func (g *Gate) settle(ctx context.Context, roots json.RawMessage) {
 	select {
 	case <-time.After(max(settlePause, settleFactor*took)):
 		g.ping(conn)
-	case <-u.Work.Done():
+	case <-u.Work.Context().Done():
 	}
 }
 
@@ -245,7 +245,7 @@ func (g *Gate) ping(conn *upstream.Conn) (took time.Duration) {
 		return 0
 	}
 	began := time.Now()
-	ctx, cancel := g.roots.Work.WithTimeout(settlePing)
+	ctx, cancel := context.WithTimeout(g.roots.Work.Context(), settlePing)
 	defer cancel()
 	_, _ = conn.Call(ctx, "ping", nil) // only the time matters
 	return time.Since(began)
@@ -260,7 +260,7 @@ func (g *Gate) giveUp() {
 		roots = a.result
 	case <-g.over:
 		return
-	case <-g.roots.Work.Done():
+	case <-g.roots.Work.Context().Done():
 		return
 	}
 	conn := g.roots.Conn()
@@ -290,7 +290,7 @@ func (g *Gate) reask(conn *upstream.Conn, roots json.RawMessage) bool {
 		return true
 	case <-time.After(reaskWait):
 	case <-conn.Done():
-	case <-g.roots.Work.Done():
+	case <-g.roots.Work.Context().Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -140,9 +140,7 @@ func (p *Placer) followMove(u *lazy.Upstream) {
 		return
 	}
 	p.Work.Go(func() {
-		ctx, cancel := p.Work.WithCancelCause()
-		defer cancel(nil)
-		if _, release, err := u.Acquire(ctx); err == nil {
+		if _, release, err := u.Acquire(p.Work.Context()); err == nil {
 			release()
 		}
 	})

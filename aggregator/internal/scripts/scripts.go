@@ -103,10 +103,10 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 		return
 	}
 	limits := by.Config.ScriptLimits()
-	ctx, cancel := env.Work.WithCancelCause()
+	ctx, cancel := context.WithCancel(env.Work.Context())
 	run := &Run{
 		env: env, session: by.Session, limits: limits, allowed: surfacescript.Allowed(limits.Tools),
-		cancel: func() { cancel(nil) }, made: make(chan struct{}, 1),
+		cancel: cancel, made: make(chan struct{}, 1),
 	}
 	pool := &env.walled
 	if limits.BestEffort {
@@ -117,11 +117,11 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	}}
 	run.attach(by, nil)
 	env.Work.Answer(by.Request, func() {
-		defer cancel(nil)
+		defer cancel()
 		var progress sync.WaitGroup
-		progress.Go(func() { run.report(ctx) })
+		progress.Go(func() { env.Work.Guard(func() { run.report(ctx) }) })
 		result, err := pool.Run(ctx, s, run.answer)
-		cancel(nil)
+		cancel()
 		progress.Wait()
 		run.finish(result, err)
 	})

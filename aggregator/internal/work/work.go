@@ -100,18 +100,8 @@ func ReplyPanic(r *host.Request) {
 	}
 }
 
-// Done is closed when the work is to end.
-func (g *Group) Done() <-chan struct{} { return g.ctx.Done() }
-
-// WithTimeout returns a context that ends after a time, and with the group.
-func (g *Group) WithTimeout(after time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(g.ctx, after)
-}
-
-// WithCancelCause returns a context that ends with the group.
-func (g *Group) WithCancelCause() (context.Context, context.CancelCauseFunc) {
-	return context.WithCancelCause(g.ctx)
-}
+// Context ends when the work is to end.
+func (g *Group) Context() context.Context { return g.ctx }
 
 // ReportWait tells a host every few seconds what its request waits for. The function
 // it returns ends that and waits for the end.
