@@ -110,18 +110,11 @@ type Options struct {
 
 // An Aggregator serves hosts from the upstreams of one config.
 type Aggregator struct {
-	opts        Options
-	log         *slog.Logger
-	served      served
-	catalog     *catalog.Catalog
+	served
 	set         *lazy.Set
-	fleet       *fleet.Fleet
-	ctx         context.Context // ends with the aggregator
 	cancel      context.CancelCauseFunc
-	work        *work.Group
 	cork        wire.Cork // of all that hosts and upstreams send
 	sessions    *notify.Registry[*sessions.Session]
-	changed     notify.Signal      // hosts may read something else now
 	server      func() *mcp.Server // of the control plane, made when it is first needed
 	scopes      scope.Env
 	lastRequest atomic.Int64 // the number of it
@@ -134,7 +127,6 @@ type Aggregator struct {
 	pinning     *pinning.Env
 
 	observation observe.Reporter
-	references  *observe.References // to failures whose cause hosts were not told
 }
 
 // New returns an aggregator for cfg. Nothing is started before Serve. Close
@@ -156,14 +148,13 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }
 	}
 	a := &Aggregator{
-		opts:    opts,
-		log:     opts.Logger,
-		catalog: catalog.New(),
-
+		served: served{
+			opts: opts, log: opts.Logger, catalog: catalog.New(), changed: notify.NewSignal(),
+			references: observe.NewReferences(opts.Logger, opts.Reserved),
+		},
+		sessions:    notify.NewRegistry[*sessions.Session](),
 		observation: observe.Reporter{Observer: opts.Observe, Log: opts.Logger},
-		references:  observe.NewReferences(opts.Logger, opts.Reserved),
 	}
-	a.sessions, a.changed = notify.NewRegistry[*sessions.Session](), notify.NewSignal()
 	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
@@ -175,36 +166,34 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
 	a.pinning = &pinning.Env{
-		Catalog: a.catalog, Config: a.served.lock.RLocker(), Published: a.served.published,
-		Current: func() *pinning.Pins { return a.served.state.Load().pins },
+		Catalog: a.catalog, Config: a.lock.RLocker(), Published: a.published,
+		Current: func() *pinning.Pins { return a.state.Load().pins },
 	}
 	a.fleet = fleet.New(fleet.Options{
 		Context: a.ctx, Log: a.log, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
 		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
-		InProfile:  a.served.hasServer,
+		InProfile:  a.hasServer,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 		Fatal: func(err error) { a.cancel(&FatalError{Err: err}) },
 	})
 	a.set = a.fleet.Set
-	a.served.opts, a.served.log, a.served.ctx, a.served.work = &a.opts, a.log, a.ctx, a.work
-	a.served.catalog, a.served.fleet, a.served.references, a.served.changed = a.catalog, a.fleet, a.references, a.changed
 	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
-	a.scopes.Current = func() *exposed.All { return a.served.state.Load().exposed }
+	a.scopes.Current = func() *exposed.All { return a.state.Load().exposed }
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
 	a.calls.Hooks = a.hooks()
 	a.fleet.Listings = &listing.Env{
-		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.served.lock.RLocker(),
-		Work: a.work, Published: a.served.published, Refreshed: a.fleet.NotifyReplicas,
+		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(),
+		Work: a.work, Published: a.published, Refreshed: a.fleet.NotifyReplicas,
 		Keep: func(u *lazy.Upstream, l *catalog.Listing) {
 			a.pinning.Listed(a.ctx, u.Server)
-			a.served.state.Load().store.KeepListing(u.Server, l)
+			a.state.Load().store.KeepListing(u.Server, l)
 		},
 	}
-	st, err := a.served.newState(cfg)
+	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
 	}
-	a.served.swap(st)
+	a.swap(st)
 	a.work.Go(a.announce)
 	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil
@@ -325,25 +314,23 @@ func (a *Aggregator) Close() {
 // servers are offered again, and hosts are told if they would read something
 // new. After an error everything is as it was.
 func (a *Aggregator) Apply(cfg *schema.Config) error {
-	if cfg.SingleWrap != a.served.config().SingleWrap {
+	if cfg.SingleWrap != a.config().SingleWrap {
 		return errors.New("a run with one command and a run with a config do not turn into each other")
 	}
-	st, err := a.served.newState(cfg)
+	st, err := a.newState(cfg)
 	if err != nil {
 		return err
 	}
-	a.served.swap(st)
+	a.swap(st)
 	a.fleet.StartEager(false)
 	a.changed.Set()
 	return nil
 }
 
-func (a *Aggregator) config() *schema.Config { return a.served.state.Load().cfg }
-
 // upstreamChanged follows the state of an upstream.
 func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	status := u.Status()
-	a.served.noteStatus(u, status)
+	a.noteStatus(u, status)
 	switch status.State {
 	case lazy.Evicted:
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)

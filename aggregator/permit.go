@@ -24,7 +24,7 @@ import (
 // host is asked, and it is sent when a person has allowed it. shown is what people know the
 // tool by.
 func (c *toolCall) mayGo(server, tool, shown, class string) bool {
-	rules := c.agg.served.state.Load().policy
+	rules := c.agg.state.Load().policy
 	if rules == nil || c.permitted {
 		return true
 	}

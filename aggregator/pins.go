@@ -21,7 +21,7 @@ import (
 // awaitList has a call of another replica wait for the list of tools, if it is being fetched
 // again here: that replica does not know it. It reports whether the call waits.
 func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
-	guard := l.agg.served.state.Load().pins.Guard(l.endpoint.Upstream.Server.Name)
+	guard := l.agg.state.Load().pins.Guard(l.endpoint.Upstream.Server.Name)
 	fetching := l.endpoint.Listing.Refreshing()
 	if r.Method != "tools/call" || !guard.Blocks() || fetching == nil {
 		return false

@@ -35,7 +35,7 @@ func (a *Aggregator) hooks() forward.Hooks {
 			request{a.of(s), r}.failOrLogIn(params, err, asText, again)
 		},
 		Check: func(c *forward.Call, conn *upstream.Conn, waited bool) error {
-			return cmp.Or(a.of(c.Session).checkTool(&c.Route, waited), a.served.checkApproved(c, conn))
+			return cmp.Or(a.of(c.Session).checkTool(&c.Route, waited), a.checkApproved(c, conn))
 		},
 		Explain: explained, ExplainError: explainedError, ReplyShaped: a.replyShaped,
 	}

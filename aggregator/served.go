@@ -28,14 +28,14 @@ import (
 
 // served is the config that is served, with what follows it: the catalogue and the fleet.
 type served struct {
-	opts       *Options
+	opts       Options
 	log        *slog.Logger
 	ctx        context.Context // ends with the aggregator
 	work       *work.Group
 	catalog    *catalog.Catalog
 	fleet      *fleet.Fleet
-	references *observe.References
-	changed    notify.Signal // hosts may read something else now
+	references *observe.References // to failures whose cause hosts were not told
+	changed    notify.Signal       // hosts may read something else now
 
 	lock  sync.RWMutex // held for writing while one config takes the place of another
 	state atomic.Pointer[state]
