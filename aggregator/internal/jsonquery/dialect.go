@@ -149,10 +149,7 @@ func nameByte(s string, i int) bool {
 }
 
 func skipSpace(s string, i int) int {
-	for i < len(s) && strings.IndexByte(" \t\r\n", s[i]) >= 0 {
-		i++
-	}
-	return i
+	return len(s) - len(strings.TrimLeft(s[i:], " \t\r\n"))
 }
 
 // regexpAt reads a regular expression between slashes, with optional flags of Go, or one in

@@ -24,8 +24,9 @@ import (
 
 // A Query is a JSONPath query (RFC 9535), or one in the dialect.
 type Query struct {
-	path  *jsonpath.Path
-	loose bool // it may select members of an object in any order
+	path     *jsonpath.Path
+	singular bool // it names one value, which may not exist (RFC 9535, "Singular Query")
+	loose    bool // it may select members of an object in any order
 }
 
 // The cost of a query grows with the number of values to the power of these, and a running query
@@ -53,7 +54,7 @@ func Parse(text string) (*Query, error) {
 	if err != nil {
 		return nil, positioned(err, text, moved)
 	}
-	return &Query{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
+	return &Query{path, path.Query().Singular() != nil, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
 }
 
 // affordable returns an error if a query costs too much. Filters are run for each value, so their
@@ -148,10 +149,6 @@ func positioned(err error, text string, moved []moved) error {
 	return fmt.Errorf("%s at position %d", what, at)
 }
 
-// singular reports whether the query names one value, which may not exist (RFC 9535,
-// "Singular Query").
-func (q *Query) singular() bool { return q.path.Query().Singular() != nil }
-
 // A Match is a part of a JSON text that a query selects.
 type Match struct {
 	Raw  json.RawMessage // as in the text
@@ -173,7 +170,7 @@ func (m Match) elements() []Match {
 // Find returns the parts of a JSON text that the query selects. Those of an object
 // come in its order, which the RFC leaves open.
 func (q *Query) Find(text json.RawMessage) []Match {
-	doc := readNode(text)
+	doc := newNode(text, new(int))
 	located := q.path.SelectLocated(doc.value)
 	type place struct {
 		*node
@@ -217,11 +214,6 @@ type node struct {
 	items   []*node
 }
 
-func readNode(text json.RawMessage) *node {
-	n := 0
-	return newNode(text, &n)
-}
-
 // newNode reads a text known to be JSON. n counts values.
 func newNode(raw json.RawMessage, n *int) *node {
 	t := &node{raw: raw, order: *n}
@@ -246,25 +238,11 @@ func newNode(raw json.RawMessage, n *int) *node {
 	case raw[0] == '"':
 		t.value, _ = wire.Text(raw)
 	default:
-		t.value = plainValue(raw)
+		if json.Unmarshal(raw, &t.value) != nil {
+			t.value = json.Number(raw) // out of the range of float64
+		}
 	}
 	return t
-}
-
-// plainValue reads a number, true, false or null.
-func plainValue(raw json.RawMessage) any {
-	switch string(raw) {
-	case "true":
-		return true
-	case "false":
-		return false
-	case "null":
-		return nil
-	}
-	if f, err := strconv.ParseFloat(string(raw), 64); err == nil {
-		return f
-	}
-	return json.Number(raw)
 }
 
 // at returns the value at a place from the library.
@@ -283,7 +261,7 @@ func (t *node) at(path spec.NormalizedPath) *node {
 // All returns the selected part of a JSON text: the value if the query names one, otherwise an
 // array of the matches.
 func (q *Query) All(matches []Match) json.RawMessage {
-	if q.singular() && len(matches) == 1 {
+	if q.singular && len(matches) == 1 {
 		return matches[0].Raw
 	}
 	answer, _ := first(matches, math.MaxInt)
@@ -293,7 +271,7 @@ func (q *Query) All(matches []Match) json.RawMessage {
 // Within is All in at most limit bytes. shown are the matches that are completely in the answer,
 // note describes the rest.
 func (q *Query) Within(matches []Match, limit int) (answer json.RawMessage, shown []Match, note string, err error) {
-	if q.singular() && len(matches) == 1 {
+	if q.singular && len(matches) == 1 {
 		if len(matches[0].Raw) <= limit {
 			return matches[0].Raw, matches, "", nil
 		}
