@@ -199,7 +199,9 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 	value := o.Keys.Seal(purpose(record), []byte(user))
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := o.put(record, value, life)
+		ctx, cancel := context.WithTimeout(o.Context, requestTimeout)
+		_, err := o.Bucket.WithTTL(life).Put(ctx, record, value)
+		cancel()
 		if err == nil {
 			return
 		}
@@ -218,14 +220,6 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 			return // the server was started again, and gave the id to another
 		}
 	}
-}
-
-// put writes a record that lives for so long.
-func (o *Owners) put(record string, value []byte, life time.Duration) error {
-	ctx, cancel := context.WithTimeout(o.Context, requestTimeout)
-	defer cancel()
-	_, err := o.Bucket.WithTTL(life).Put(ctx, record, value)
-	return err
 }
 
 // WhenStored calls reply when other replicas can know whose a task is, or after a while: a
