@@ -35,7 +35,7 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		o.AwaitPage(ctx)
 		switch {
-		case r.Era == transports.Stateless && ctx.Err() == nil && !o.IsOver() && !o.IsAccepted():
+		case r.Era == transports.Stateless && ctx.Err() == nil && !o.IsOver() && !o.Accepted.Load():
 			r.Reply(q.agg.offers.Result(o, params), nil)
 			return
 		case r.Era == transports.Handshake:
@@ -46,7 +46,7 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
-			q.fail(r.CutOff(o.Server(), transports.NotSent), asText)
+			q.fail(r.CutOff(o.Server, transports.NotSent), asText)
 		default:
 			q.fail(ask.WithLogin(err, cause), asText)
 		}
@@ -65,11 +65,7 @@ func (q request) offerLogin(err error) (*ask.Offer, error) {
 	if u == nil || !q.MayLogIn {
 		return nil, err
 	}
-	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
-	if r.Era == transports.Handshake {
-		capabilities = q.Declaration().Capabilities
-	}
-	if ask.Lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
+	if ask.Lacks(q.Capabilities(r.Era, r.Meta), "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
 	o, cause := q.agg.offers.For(q.LoginOwner(), r, u.Server, failure.Advice(), q.Host)

@@ -85,11 +85,7 @@ func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 		}
 		return err == nil
 	}
-	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
-	if r.Era == transports.Handshake {
-		capabilities = s.Declaration().Capabilities
-	}
-	if lacking := q.Lacks(capabilities); lacking != "" {
+	if lacking := q.Lacks(s.Capabilities(r.Era, r.Meta)); lacking != "" {
 		c.deny(call, q.Verdict.Rule, because+", and "+lacking, fmt.Sprintf(`to allow it, have your user put {"match": %s, "do": "allow"} before that rule of the config`, wire.Quote(call.Server+"/"+call.Tool)))
 		return false
 	}

@@ -68,8 +68,8 @@ func (all *Offers) Drop(of any) {
 
 // An Offer is a login offered to a host.
 type Offer struct {
+	Server  string // the name of the server that requires the login
 	id      string
-	server  string
 	advice  string          // the advice of the failure that caused it
 	answers chan struct{}   // holds a token while the host has it as a request
 	shown   chan struct{}   // closed when the address is known
@@ -78,7 +78,7 @@ type Offer struct {
 	end     context.CancelCauseFunc
 
 	asked    atomic.Bool // as a request
-	accepted atomic.Bool // the user agreed to open the page
+	Accepted atomic.Bool // the user agreed to open the page
 
 	address string // set before shown is closed
 
@@ -123,7 +123,7 @@ func (all *Offers) For(of any, r *host.Request, server schema.Server, advice str
 // begin begins a login. It returns nil after Close.
 func (all *Offers) begin(server schema.Server, advice string, host transports.Peer) *Offer {
 	o := &Offer{
-		id: "dynmcp-" + rand.Text(), server: server.Name, advice: advice,
+		id: "dynmcp-" + rand.Text(), Server: server.Name, advice: advice,
 		answers: make(chan struct{}, 1), shown: make(chan struct{}), over: make(chan struct{}),
 	}
 	o.ctx, o.end = context.WithCancelCause(all.Work.Context())
@@ -161,9 +161,6 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 	return o
 }
 
-// Server returns the name of the server that requires the login.
-func (o *Offer) Server() string { return o.server }
-
 // AwaitPage returns when there is a page to open, the login has ended or ctx ends.
 func (o *Offer) AwaitPage(ctx context.Context) {
 	select {
@@ -183,16 +180,10 @@ func (o *Offer) IsOver() bool {
 	}
 }
 
-// Err returns why an ended login failed.
-func (o *Offer) Err() error { return o.err }
-
-// IsAccepted reports whether the user agreed to open the page.
-func (o *Offer) IsAccepted() bool { return o.accepted.Load() }
-
 // Answered records the user's answer. A no ends the login.
 func (o *Offer) Answered(accepted bool) {
 	if accepted {
-		o.accepted.Store(true)
+		o.Accepted.Store(true)
 	} else {
 		o.end(errDeclined)
 	}
@@ -200,8 +191,8 @@ func (o *Offer) Answered(accepted bool) {
 
 // WithLogin adds the result of the offered login to the failure of a request.
 func WithLogin(err, cause error) error {
-	var failure *transports.Failure
-	if cause == nil || errors.Is(cause, errDeclined) || !errors.As(err, &failure) {
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if cause == nil || errors.Is(cause, errDeclined) || !ok {
 		return err
 	}
 	said := *failure
@@ -211,7 +202,7 @@ func WithLogin(err, cause error) error {
 
 // elicitation returns the params of the request to the host.
 func (o *Offer) elicitation() json.RawMessage {
-	text := o.server + " wants a login. Log in on its page, as yourself: what was called goes on after that."
+	text := o.Server + " wants a login. Log in on its page, as yourself: what was called goes on after that."
 	return fmt.Appendf(nil, `{"mode":"url","message":%s,"url":%s}`, wire.Quote(text), wire.Quote(o.address))
 }
 
@@ -226,7 +217,7 @@ func (o *Offer) Ask(ctx context.Context, r *host.Request) {
 	case <-ctx.Done():
 		return
 	}
-	if o.accepted.Load() || o.IsOver() {
+	if o.Accepted.Load() || o.IsOver() {
 		return
 	}
 	o.asked.Store(true)
@@ -288,19 +279,19 @@ func copyRounds(to, from json.RawMessage) json.RawMessage {
 
 // WantsLogin reports whether a failure is due to a missing login.
 func WantsLogin(err error) bool {
-	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Login
+	failure, ok := errors.AsType[*transports.Failure](err)
+	return ok && failure.Login
 }
 
 // Await waits for the end of a login for a request, and returns why it failed, if it did.
 func (of *Offers) Await(ctx context.Context, r *host.Request, o *Offer) error {
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
-		stop := of.Work.ReportWait(ctx, r.Peer, token, "waiting for the login at "+o.Server())
+		stop := of.Work.ReportWait(ctx, r.Peer, token, "waiting for the login at "+o.Server)
 		defer stop()
 	}
 	select {
 	case <-o.over:
-		return o.Err()
+		return o.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}

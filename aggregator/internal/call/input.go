@@ -230,9 +230,6 @@ func (f *Flight) passKeptLocked(r *host.Request) {
 // pass sends the host a notification that belongs to r. A request that continues a
 // call may have another progress token than the first, or none.
 func (f *Flight) pass(r *host.Request, method string, params json.RawMessage) {
-	if r.Peer == nil {
-		return
-	}
 	if method == "notifications/progress" && f.resumed {
 		token := wire.Get(r.Meta, "progressToken")
 		if token == nil {

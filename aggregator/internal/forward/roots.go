@@ -36,11 +36,7 @@ func (c *Call) needsRoots(r *host.Request) bool {
 	if u.Owner != "" || !s.Shared || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
 		return false
 	}
-	capabilities := s.Declaration().Capabilities
-	if r.Era == transports.Stateless {
-		capabilities = wire.Get(r.Meta, transports.MetaCapabilities)
-	}
-	return wire.Get(capabilities, "roots") != nil
+	return wire.Get(s.Capabilities(r.Era, r.Meta), "roots") != nil
 }
 
 // sendForRoots sends a call to the upstream for the roots of its host, which is asked for them if

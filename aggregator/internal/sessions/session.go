@@ -114,6 +114,15 @@ func (s *Session) Declaration() Declaration {
 	return s.declared
 }
 
+// Capabilities returns what the host declares that it can do, for a request of an era with this
+// _meta.
+func (s *Session) Capabilities(era transports.Era, meta json.RawMessage) json.RawMessage {
+	if era == transports.Stateless {
+		return wire.Get(meta, transports.MetaCapabilities)
+	}
+	return s.Declaration().Capabilities
+}
+
 // Introduce keeps the name, a JSON string or nil, that a host gives itself in the
 // handshake, or in the stateless era in a request.
 func (s *Session) Introduce(client json.RawMessage) {
