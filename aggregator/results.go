@@ -100,13 +100,9 @@ const quickResult = 32 << 10
 
 // replyShaped answers a call with its result, as the config wants the tool's results.
 func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
-	t, room := c.Route.Tool, 0
-	readsOn := a.of(c.Session).Surface().ReadsOn
-	if readsOn != "" {
-		room = results.NoteRoom
-	}
+	t, readsOn := c.Route.Tool, a.of(c.Session).Surface().ReadsOn
 	if len(result) <= quickResult {
-		if shaped, cut := results.Shape(result, t, room); !cut || room == 0 {
+		if shaped, cut := results.Shape(result, t, readsOn != ""); !cut || readsOn == "" {
 			r.Reply(shaped, nil)
 			return
 		}
@@ -118,11 +114,7 @@ func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.R
 // shorten returns a result as the config wants those of a tool, with how the model reads on
 // in it.
 func (s session) shorten(result json.RawMessage, t *catalog.Tool, readsOn string) json.RawMessage {
-	room := 0
-	if readsOn != "" {
-		room = results.NoteRoom
-	}
-	shaped, cut := results.Shape(result, t, room)
+	shaped, cut := results.Shape(result, t, readsOn != "")
 	if !cut || readsOn == "" {
 		return shaped
 	}

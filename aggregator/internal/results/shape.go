@@ -18,8 +18,8 @@ import (
 // Cuts are always announced, and content that is not text is kept whole or removed.
 
 // Shape applies the tool's render_mode and max_output_chars to a result. It returns the result itself
-// if nothing changes. A cut leaves room characters free.
-func Shape(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMessage, cut bool) {
+// if nothing changes. A cut leaves room for a Note, if one follows.
+func Shape(result json.RawMessage, t *catalog.Tool, noted bool) (shaped json.RawMessage, cut bool) {
 	content := wire.Get(result, "content")
 	if len(content) == 0 || content[0] != '[' { // a task, or a question
 		return result, false
@@ -33,7 +33,9 @@ func Shape(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMe
 		changed = o.joinTexts()
 	}
 	if o.limit > 0 && o.chars() > o.limit {
-		o.limit = max(o.limit-room, o.limit/2)
+		if noted {
+			o.limit = max(o.limit-noteRoom, o.limit/2)
+		}
 		o.shorten()
 		changed, cut = true, true
 	}

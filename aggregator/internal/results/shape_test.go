@@ -29,12 +29,12 @@ func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
 			}
 			continue
 		}
-		if got, _ := Shape(json.RawMessage(odd), &tool, 0); string(got) != odd {
+		if got, _ := Shape(json.RawMessage(odd), &tool, false); string(got) != odd {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	task := json.RawMessage(`{"task":{"taskId":"` + strings.Repeat("x", 100) + `"}}`)
-	if got, _ := Shape(task, &catalog.Tool{MaxOutputChars: 10}, 0); string(got) != string(task) {
+	if got, _ := Shape(task, &catalog.Tool{MaxOutputChars: 10}, false); string(got) != string(task) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(withText(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			shaped, _ := Shape(json.RawMessage(tt.result), &tt.tool, 0)
+			shaped, _ := Shape(json.RawMessage(tt.result), &tt.tool, false)
 			got := string(shaped)
 			if !json.Valid([]byte(got)) {
 				t.Fatalf("no JSON: %s", got)
@@ -116,7 +116,7 @@ func TestShortenedResultsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := rapid.IntRange(200, 2000).Draw(t, "limit")
-		got, _ := Shape(withText(string(raw)), &catalog.Tool{MaxOutputChars: limit}, 0)
+		got, _ := Shape(withText(string(raw)), &catalog.Tool{MaxOutputChars: limit}, false)
 		var content []struct{ Text string }
 		if err := json.Unmarshal(wire.Get(got, "content"), &content); err != nil || len(content) != 1 {
 			t.Fatalf("%v in %s", err, got)

@@ -189,7 +189,7 @@ func TestStructuredContentThatRepeatsTheTextCountsOnce(t *testing.T) {
 		{twoTexts, `{"result":"01234567890123456789\nabcdefghijabcdefghij"}`, true},
 	} {
 		result := json.RawMessage(`{"content":` + test.content + `,"structuredContent":` + test.structured + `}`)
-		if _, cut := Shape(result, &catalog.Tool{MaxOutputChars: 60}, 0); cut == test.repeats {
+		if _, cut := Shape(result, &catalog.Tool{MaxOutputChars: 60}, false); cut == test.repeats {
 			t.Errorf("%s: cut is %t (JSON: %t)", result, cut, wire.Valid(result))
 		}
 	}

@@ -82,8 +82,8 @@ func Note(whole json.RawMessage, tool, handle string) string {
 	return fmt.Sprintf(`[The whole result (%s) is kept for an hour: %s{"result": %s, "jsonpath": "$.content[0]"} takes parts of it.]`, contents(whole), way, quoted)
 }
 
-// NoteRoom is the approximate size of a Note, in UTF-16 units.
-const NoteRoom = 320
+// noteRoom is the approximate size of a Note, in UTF-16 units.
+const noteRoom = 320
 
 // OfTexts returns a result with its texts replaced by change. Other content follows them.
 func OfTexts(result json.RawMessage, change func(texts json.RawMessage) json.RawMessage) json.RawMessage {
