@@ -149,14 +149,11 @@ func (w wait) toStart(load bool) *lazy.Upstream {
 }
 
 func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load bool) (release func(), err error) {
-	s, how := w.session, (*lazy.Upstream).Acquire
-	if load {
-		how = (*lazy.Upstream).Load
-	}
+	s := w.session
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.agg.ctx, cancel)()
-	_, release, err = s.agg.fleet.Acquire(ctx, s.Session, r, u, how)
+	_, release, err = s.agg.fleet.Acquire(ctx, s.Session, r, u, load)
 	evicted, isEvicted := errors.AsType[*lazy.EvictedError](err)
 	fatal, isFatal := errors.AsType[*FatalError](context.Cause(s.agg.ctx))
 	switch {

@@ -17,16 +17,20 @@ import (
 // to call again: hosts give up after a minute.
 const maxStartWait = 45 * time.Second
 
-// Acquire gets a connection for a request through how, which is Acquire or Load of the upstream or
-// of the session's own one. It waits no longer than a host does. A host that sent a progress
+// Acquire gets a connection for a request through Acquire of the upstream or of the session's own
+// one, or with load through Load. It waits no longer than a host does. A host that sent a progress
 // token is told about the wait. Without r, on the control plane, it waits until ctx ends.
-func (f *Fleet) Acquire(ctx context.Context, s *sessions.Session, r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+func (f *Fleet) Acquire(ctx context.Context, s *sessions.Session, r *host.Request, u *lazy.Upstream, load bool) (*upstream.Conn, func(), error) {
 	u, err := f.For(s, u)
 	if err != nil {
 		return nil, nil, err
 	}
+	acquire := u.Acquire
+	if load {
+		acquire = u.Load
+	}
 	if r == nil {
-		return how(u, ctx)
+		return acquire(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil, nil, r.CutOff(u.Server.Name, transports.NotSent)
@@ -37,7 +41,7 @@ func (f *Fleet) Acquire(ctx context.Context, s *sessions.Session, r *host.Reques
 		stop := f.Work.ReportWait(waiting, r.Peer, token, "starting "+u.Server.Name)
 		defer stop()
 	}
-	conn, release, err := how(u, waiting)
+	conn, release, err := acquire(waiting)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		err = r.CutOff(u.Server.Name, transports.NotSent)

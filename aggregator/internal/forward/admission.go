@@ -143,7 +143,7 @@ func (c *Call) ready() (conn *upstream.Conn, release func(), ok bool) {
 func (c *Call) acquire(r *host.Request) (*upstream.Conn, func(), error) {
 	ctx, cancel := c.Env.Work.ContextOf(r)
 	defer cancel()
-	return c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, (*lazy.Upstream).Acquire)
+	return c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, false)
 }
 
 // gate returns the gate that holds the call back until its server knows the roots. Another replica
