@@ -40,40 +40,35 @@ func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 // tool of ours. It returns nil where that calls no tool of an upstream: it is answered then,
 // or will be.
 func (q request) toolCall(by *surface.Target) *toolCall {
-	c := &toolCall{request: q, by: by}
-	if !c.read() {
-		return nil
-	}
-	return c
-}
-
-func (c *toolCall) read() bool {
-	r := c.r
+	c, r := &toolCall{request: q, by: by}, q.r
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
-		return false
+		return nil
 	}
 	c.params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
-	if c.by == nil || c.by.Nested {
+	if by == nil || by.Nested {
 		if t := c.Surface().Tool(rawName, len(c.agg.config().Pin) > 0); t != nil {
-			return c.readSurfaceTool(t)
+			if !c.readSurfaceTool(t) {
+				return nil
+			}
+			return c
 		}
 	}
 	var ok bool
 	if c.name, ok = wire.Text(rawName); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
-		return false
+		return nil
 	}
-	if c.by == nil {
-		return true
+	if by == nil {
+		return c
 	}
 	if c.input = arguments.In(r.Params); c.input != nil && !wire.IsObject(c.input) {
 		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
-		return false
+		return nil
 	}
-	return true
+	return c
 }
 
 // readSurfaceTool reads a call of a tool of ours, which answers it or calls a tool of an upstream.
@@ -119,8 +114,11 @@ func (c *toolCall) send() {
 			})
 			return
 		}
-		if c.rejectTool(t) {
-			return
+		if c.by.Reject != nil {
+			if why := c.by.Reject(t); why != "" {
+				c.refuse(why)
+				return
+			}
 		}
 		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
 			if !c.permitted { // then it fits
@@ -175,19 +173,6 @@ func (c *toolCall) find() (t *catalog.Tool, server string) {
 		t, _ = view.Direct(c.name)
 	}
 	return t, ""
-}
-
-// rejectTool refuses the call of a tool that is not called in this way, and reports whether
-// it did.
-func (c *toolCall) rejectTool(t *catalog.Tool) bool {
-	if c.by.Reject == nil {
-		return false
-	}
-	why := c.by.Reject(t)
-	if why != "" {
-		c.refuse(why)
-	}
-	return why != ""
 }
 
 // rejectInput refuses the call if its input does not fit the schema of the tool, and reports
