@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -294,15 +296,8 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 			})
 		}
 		asking.Wait()
-		var kept []string
-		for raw := range wire.Elements(asked) {
-			if name, _ := wire.Text(raw); names[name] {
-				kept = append(kept, name)
-			} else {
-				delete(names, name)
-			}
-		}
-		granted = wire.Set(granted, member, quoted(kept))
+		maps.DeleteFunc(names, func(_ string, granted bool) bool { return !granted })
+		granted = wire.Set(granted, member, quoted(slices.Sorted(maps.Keys(names))))
 		return names
 	}
 	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", fleet.AboutURI), Tasks: subscribe("taskIds", task.About)}
@@ -315,10 +310,11 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	select {
 	case <-ctx.Done():
 	case <-l.link.Conn.Done():
-		s.Recipient.RemoveStream(listening)
-		return
 	}
 	s.Recipient.RemoveStream(listening)
+	if l.link.Conn.Err() != nil {
+		return
+	}
 	s.agg.fleet.DropSubscriptions(s.Session, listening.URIs)
 	s.agg.fleet.DropTasks(s.Session, listening.Tasks)
 }
