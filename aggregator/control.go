@@ -127,12 +127,8 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(q.r.Params, "capabilities")
-	if !wire.IsObject(capabilities) {
-		capabilities = json.RawMessage(`{}`)
-	}
 	q.Introduce(wire.Get(q.r.Params, "clientInfo", "name"))
-	q.declare(capabilities, transports.Handshake)
+	q.declare(object(wire.Get(q.r.Params, "capabilities")), transports.Handshake)
 	q.agg.fleet.Begin(q.Session)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
@@ -199,14 +195,16 @@ func (q *controlRequest) introduction() []byte {
 // themselves: all that it has. That its list of tools may change is true of all
 // that we show.
 func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
-	if !wire.IsObject(capabilities) {
-		capabilities = json.RawMessage(`{}`)
+	tools := object(wire.Get(capabilities, "tools"))
+	return wire.Set(object(capabilities), "tools", wire.Set(tools, "listChanged", []byte("true")))
+}
+
+// object returns a value if it is an object, otherwise an empty one.
+func object(value json.RawMessage) json.RawMessage {
+	if wire.IsObject(value) {
+		return value
 	}
-	tools := wire.Get(capabilities, "tools")
-	if !wire.IsObject(tools) {
-		tools = json.RawMessage(`{}`)
-	}
-	return wire.Set(capabilities, "tools", wire.Set(tools, "listChanged", []byte("true")))
+	return json.RawMessage(`{}`)
 }
 
 // discover answers server/discover. It starts nothing in config mode: some
@@ -228,11 +226,7 @@ func (q *controlRequest) discover(ctx context.Context) (mcp.Result, error) {
 		return nil, err
 	}
 	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, q.introduction())
-	meta := wire.Get(raw, "_meta")
-	if !wire.IsObject(meta) {
-		meta = []byte(`{}`)
-	}
-	meta = wire.Set(meta, mcp.MetaKeyServerInfo, wire.Get(raw, "serverInfo"))
+	meta := wire.Set(object(wire.Get(raw, "_meta")), mcp.MetaKeyServerInfo, wire.Get(raw, "serverInfo"))
 	return &rawResult{raw: wire.Set(raw, "_meta", meta)}, nil
 }
 

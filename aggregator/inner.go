@@ -19,10 +19,7 @@ import (
 // innerParams are the params of a request inside another: its own, and those members of
 // the outer one's that belong to the host's round trip. They are a copy.
 func innerParams(own, outer json.RawMessage) json.RawMessage {
-	if own == nil {
-		own = json.RawMessage(`{}`)
-	}
-	params := append(json.RawMessage{}, own...)
+	params := append(json.RawMessage{}, object(own)...)
 	for _, name := range []string{"inputResponses", "requestState", "task"} {
 		if value := wire.Get(outer, name); value != nil {
 			params = wire.Set(params, name, value)
