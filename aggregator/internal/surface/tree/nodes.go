@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
@@ -240,3 +241,29 @@ func (t *Tree) walk(n *Node, f func(*Node)) {
 }
 
 func (n *Node) join(leaf string) string { return strings.TrimSuffix(n.Path, "/") + "/" + leaf }
+
+// Of returns the tree of a config: the configured one, or one with a node for each server.
+func Of(cfg *schema.Config) *Tree {
+	if cfg.Tree == nil {
+		return newTree(nil)
+	}
+	return newTree(treeNode(cfg.Tree, cfg.Catalog.MaxResultChars))
+}
+
+func treeNode(n *schema.Node, most int) *Node {
+	node := &Node{Path: n.Path, Summary: n.Summary, Description: n.Description}
+	if s := n.Source; s != nil {
+		node.Mount = &Mount{Server: s.Server}
+		if s.Off != nil {
+			node.Mount.Note = "(off: " + s.Off.Why() + ")"
+		}
+		if s.Command == "" { // otherwise these belong to the server
+			node.Mount.Filter, node.Mount.Aliases = s.ToolFilter, s.PathAliases
+			node.Mount.Overrides = results.Overrides(s.ToolOverrides, most)
+		}
+	}
+	for i := range n.Children {
+		node.Children = append(node.Children, treeNode(&n.Children[i], most))
+	}
+	return node
+}
