@@ -263,7 +263,7 @@ func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Sessi
 
 // StartShared readies a run that many hosts share: upstreams that are not lazy start
 // at once, and all are told of whatever a host may be able to do. One that speaks
-// both eras is spoken to in each, see era.go; in a cluster in that of the handshake,
+// both eras is spoken to in each, see internal/fleet, owner.go; in a cluster in that of the handshake,
 // and if it starts later in that of the first host.
 func (a *Aggregator) StartShared() {
 	all := sessions.Declaration{Capabilities: json.RawMessage(fleet.AbleToAll), Era: transports.Stateless}

@@ -49,7 +49,7 @@
 //
 //   - notifications go to the sessions that internal/notify finds
 //   - changes of lists have these fetched again (internal/listing), and hosts notified
-//     (lists.go)
+//     (sessions.go)
 //   - server requests go to the session that has a call in flight there; calls wait while
 //     one for the roots has no answer (internal/ask)
 //
@@ -57,12 +57,12 @@
 // the stateless era are the result of its request (internal/call), and it brings back a sealed
 // state (internal/forward, input.go). Those in a result for a host of the handshake era become
 // requests to it (rounds.go there). URLs that a server wants shown first become a result
-// (urls.go there). A request that fails for want of a login has its host offered one (login.go).
+// (rounds.go there). A request that fails for want of a login has its host offered one (login.go).
 //
 // Tasks keep their form within an era, and change their ids (internal/task); they are their
 // user's (internal/taskowner). Log levels go by request or by session. A session may be about
 // one server alone (internal/scope). A server is for all sessions, or has an upstream for each
-// session, user, set of roots or era (internal/fleet, owner.go, era.go). What is known of a
+// session, user, set of roots or era (internal/fleet, owner.go). What is known of a
 // server outlives its upstream, which a new config may replace (record.go there).
 //
 // In a cluster a server may run on another replica: internal/remote asks where, when it is
