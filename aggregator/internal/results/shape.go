@@ -140,12 +140,14 @@ func (o *output) repeats() bool {
 		if slices.ContainsFunc(o.items, func(i item) bool { return i.text != "" && i.value != nil && sameJSON(i.value, said) }) {
 			return true
 		}
-		if len(texts) > 0 && slices.EqualFunc(slices.Collect(wire.Elements(said)), texts, wire.EqualString) {
+		if len(texts) > 0 && slices.EqualFunc(slices.Collect(wire.Elements(said)), texts, equalText) {
 			return true
 		}
 	}
 	return false
 }
+
+func equalText(value json.RawMessage, text string) bool { return wire.EqualString(value, text) }
 
 func sameJSON(a, b json.RawMessage) bool {
 	var values [2]any

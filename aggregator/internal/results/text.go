@@ -89,7 +89,7 @@ const noteRoom = 320
 
 // OfTexts returns a result with its texts replaced by change. Other content follows them.
 func OfTexts(result json.RawMessage, change func(texts json.RawMessage) json.RawMessage) json.RawMessage {
-	var texts, rest [][]byte
+	var texts, rest []json.RawMessage
 	for item := range wire.Elements(wire.Get(result, "content")) {
 		if wire.EqualString(wire.Get(item, "type"), "text") {
 			texts = append(texts, item)
