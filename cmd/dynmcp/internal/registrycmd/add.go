@@ -84,7 +84,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	}
 	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd), ask: a.asks(cmd)}
 	if found.Status == registry.Deprecated {
-		w.errOut.Say("%s is deprecated%s", found.Name, prefixed(": ", found.Message))
+		w.errOut.Say("%s is deprecated%s", found.Name, strings.TrimSuffix(": "+found.Message, ": "))
 	}
 	option, err := w.choose(found.Options(installed), a.Via)
 	if err != nil {
@@ -107,19 +107,16 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	case w.ask && s.Transport == schema.Stdio && option.Via != registry.OCI && !a.Sandbox:
 		s.Sandbox = schema.Boxed(cli.Confirmed(cmd, "Limit it to what every sandbox allows (dynmcp sandbox says what)?"))
 	}
-	return s, func() error { return write(to, w.errOut) }, nil
-}
-
-// write puts secrets where they go, if there are any.
-func write(to *secret.Destination, errOut *terminal.Writer) error {
-	if to == nil {
+	return s, func() error {
+		if to == nil {
+			return nil
+		}
+		if err := to.Write(); err != nil {
+			return err
+		}
+		to.Report(w.errOut)
 		return nil
-	}
-	if err := to.Write(); err != nil {
-		return err
-	}
-	to.Report(errOut)
-	return nil
+	}, nil
 }
 
 // build asks for what is not known yet, and makes the entry.
@@ -189,13 +186,6 @@ func find(ctx context.Context, errOut *terminal.Writer, address, name, version s
 		return nil, hint.With(err, "dynmcp search %s", shellescape.Quote(path.Base(name)))
 	}
 	return nil, err
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
 }
 
 // unpack fetches and unpacks the bundle of an option.
@@ -297,7 +287,7 @@ func missing(err error) error {
 	}
 	var how []string
 	for _, q := range lacks.Questions {
-		how = append(how, fmt.Sprintf("--set %s=…%s", q.Name, prefixed(" ", about(q))))
+		how = append(how, strings.TrimSpace(fmt.Sprintf("--set %s=… %s", q.Name, about(q))))
 	}
 	return hint.With(err, "%s", strings.Join(how, "\n      "))
 }
