@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -108,12 +109,10 @@ func hasQuestions() bool {
 
 // namesSocket reports whether one of the paths is a socket.
 func namesSocket(paths []string) bool {
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && info.Mode().Type() == os.ModeSocket {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(paths, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().Type() == os.ModeSocket
+	})
 }
 
 // handledBy returns the accesses that a ruleset forbids unless a rule allows them.
