@@ -58,13 +58,15 @@ var acts = map[string]act{
 	"call": {on: "config", args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
 	}},
-	"approve": {on: "config", args: func(o order) []string { return []string{"approve", o.target(), "--all"} }},
-	"test":    {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
-	"find":    {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
-	"add":     {on: "file", args: order.add, in: func(o order) any { return o.Answers }},
-	"diff":    {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
-	"logins":  {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
-	"doctor":  {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
+	"approve": {on: "config", args: func(o order) []string {
+		return []string{"approve", strings.TrimSuffix(o.Server+"/"+o.Tool, "/"), "--all"}
+	}},
+	"test":   {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
+	"find":   {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
+	"add":    {on: "file", args: order.add, in: func(o order) any { return o.Answers }},
+	"diff":   {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
+	"logins": {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
+	"doctor": {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
 }
 
 // add adds a registry's server. Answers, some of which are secrets, are not passed as arguments,
@@ -89,13 +91,6 @@ func (o order) set(flag string) []string {
 		args = append(args, "--dry-run")
 	}
 	return args
-}
-
-func (o order) target() string {
-	if o.Tool == "" {
-		return o.Server
-	}
-	return o.Server + "/" + o.Tool
 }
 
 // do runs the command of an order.
