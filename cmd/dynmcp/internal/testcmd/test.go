@@ -233,17 +233,12 @@ func (r *testResult) write(out *terminal.Writer) {
 
 // writeResult prints PASS or FAIL with more text on that line, the reason of a failure, and a hint.
 func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
-	c := terminal.Green
-	if r.Result == fail {
-		c = terminal.Red
-	}
-	out.Paint(c, r.Result)
+	out.Paint(map[string]terminal.Colour{pass: terminal.Green, fail: terminal.Red}[r.Result], r.Result)
 	out.Printf("%s\n", more)
-	if r.Error != "" {
-		out.Printf("%s\n", terminal.Indent(out.Fold(r.Error, len(indent)), indent))
-	}
-	if r.Refused != "" {
-		out.Printf("%s\n", terminal.Indent(out.Fold(r.Refused, len(indent)), indent))
+	for _, text := range []string{r.Error, r.Refused} {
+		if text != "" {
+			out.Printf("%s\n", terminal.Indent(out.Fold(text, len(indent)), indent))
+		}
 	}
 	out.Failure(indent, r.Stderr, r.Hint)
 }
