@@ -24,24 +24,18 @@ func withAdvice(s schema.Server, err error) error {
 		return err
 	case failure.Code == transports.CodeTimeout:
 		return hint.With(err, "if it needs more time, raise load_timeout in its entry")
-	case s.Transport == schema.Stdio:
-		return hint.With(err, "run its command in a shell to see more:\n  %s", commandLine(s))
+	case s.Transport == schema.Stdio: // without its variables, which may be secrets
+		line := conf.Endpoint(s)
+		if s.Cwd != "" {
+			line = "cd " + shellescape.Quote(s.Cwd) + " && " + line
+		}
+		return hint.With(err, "run its command in a shell to see more:\n  %s", line)
 	}
 	return hint.With(err, CheckURLHint)
 }
 
 // CheckURLHint is the hint for a server that cannot be reached.
 const CheckURLHint = "check its url in the config, the network, and that the server is running"
-
-// commandLine returns the command of a server for a Unix shell, without its variables, which may be
-// secrets.
-func commandLine(s schema.Server) string {
-	line := conf.Endpoint(s)
-	if s.Cwd != "" {
-		line = "cd " + shellescape.Quote(s.Cwd) + " && " + line
-	}
-	return line
-}
 
 // An explanation is the reason why a server cannot be used, without its name.
 type explanation struct{ Text, Hint, Stderr string }
