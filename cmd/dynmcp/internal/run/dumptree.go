@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
@@ -22,11 +20,6 @@ import (
 type treeFlags struct {
 	ignoreBroken bool
 	Dump         bool
-}
-
-func (f *treeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.ignoreBroken, "ignore-broken-tool", false, "skip tools of the tree whose definitions are broken, with a warning; otherwise it is an error of their source")
-	cmd.Flags().BoolVar(&f.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
 // offServers describes the servers with undefined variables.

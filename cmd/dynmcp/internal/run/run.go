@@ -36,7 +36,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // as pyMCPBroker calls it
 	_ = cmd.Flags().MarkHidden("reload")
-	f.Tree.add(cmd)
+	cmd.Flags().BoolVar(&f.Tree.ignoreBroken, "ignore-broken-tool", false, "skip tools of the tree whose definitions are broken, with a warning; otherwise it is an error of their source")
+	cmd.Flags().BoolVar(&f.Tree.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
 // UntilSignal returns a context that ends when a signal asks dynmcp to end. The second signal
