@@ -147,14 +147,10 @@ func autoBeside(expose []string, surface string) string {
 	return ""
 }
 
-func showsDiscover(expose []string) bool {
-	return slices.Contains(expose, ExposeDiscover) || slices.Contains(expose, ExposeAuto)
-}
-
 // checkPins checks the keys that affect only discover.
 func (r *reading) checkPins(root *syntax.Node, doc *Document) {
 	for _, key := range []string{"use_tool", "pin"} {
-		if root.Has(key) && r.nearest && !r.layered && !showsDiscover(doc.Expose) {
+		if root.Has(key) && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeDiscover) && !slices.Contains(doc.Expose, ExposeAuto) {
 			r.warn(root.Get(key).At, key, "only discover acts on this key", `add "discover" to expose`)
 		}
 	}
