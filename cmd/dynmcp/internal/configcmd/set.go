@@ -78,16 +78,7 @@ func (c *change) write(out *terminal.Writer, path, name string) error {
 		return err
 	}
 	defer unlock()
-	text, err := file.Old, error(nil)
-	if c.describes {
-		text, err = schema.SetKey(file.Path, text, name, "description", strings.TrimSpace(c.description))
-	}
-	if err == nil && (c.enable || c.disable) {
-		text, err = schema.SetKey(file.Path, text, name, "enabled", false) // as some hosts say it
-	}
-	if err == nil && (c.enable || c.disable) {
-		text, err = schema.SetKey(file.Path, text, name, "disabled", c.disable)
-	}
+	text, err := c.apply(file.Path, file.Old, name)
 	if err != nil {
 		return err
 	}
@@ -104,4 +95,18 @@ func (c *change) write(out *terminal.Writer, path, name string) error {
 	}
 	out.Printf("Changed %q in %s\n", name, file.Name())
 	return out.Err
+}
+
+// apply returns the text of a config with the change to an entry.
+func (c *change) apply(path string, text []byte, name string) (_ []byte, err error) {
+	if c.describes {
+		text, err = schema.SetKey(path, text, name, "description", strings.TrimSpace(c.description))
+	}
+	if err != nil || !c.enable && !c.disable {
+		return text, err
+	}
+	if text, err = schema.SetKey(path, text, name, "enabled", false); err != nil { // as some hosts say it
+		return nil, err
+	}
+	return schema.SetKey(path, text, name, "disabled", c.disable)
 }
