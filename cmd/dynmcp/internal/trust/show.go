@@ -112,21 +112,7 @@ func compareValues(path string, before, now any, say func(string)) {
 	a, isObject := before.(map[string]any)
 	b, both := now.(map[string]any)
 	if isObject && both {
-		names := maps.Clone(a)
-		maps.Copy(names, b)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			was, had := a[name]
-			is, has := b[name]
-			switch {
-			case !had:
-				say(at + ": added " + text(is))
-			case !has:
-				say(at + ": removed " + text(was))
-			default:
-				compareValues(at, was, is, say)
-			}
-		}
+		compareObjects(path, a, b, say)
 		return
 	}
 	was, isText := before.(string)
@@ -136,4 +122,22 @@ func compareValues(path string, before, now any, say func(string)) {
 		return
 	}
 	say(path + ": " + text(before) + " → " + text(now))
+}
+
+func compareObjects(path string, before, now map[string]any, say func(string)) {
+	names := maps.Clone(before)
+	maps.Copy(names, now)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		was, had := before[name]
+		is, has := now[name]
+		switch {
+		case !had:
+			say(at + ": added " + text(is))
+		case !has:
+			say(at + ": removed " + text(was))
+		default:
+			compareValues(at, was, is, say)
+		}
+	}
 }
