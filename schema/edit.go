@@ -204,13 +204,7 @@ func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, e
 		s.Transport = ""
 	}
 	if s.Auth != nil {
-		usual := reflect.New(reflect.TypeFor[Auth]())
-		setDefaults(usual.Elem())
-		for i := range usual.Elem().NumField() {
-			if v := reflect.ValueOf(s.Auth).Elem().Field(i); reflect.DeepEqual(v.Interface(), usual.Elem().Field(i).Interface()) {
-				v.SetZero()
-			}
-		}
+		s.Auth.dropDefaults()
 	}
 	for _, w := range r.warnings {
 		if text := w.Err.Error(); !strings.HasPrefix(text, "this is read as") {
@@ -220,6 +214,17 @@ func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, e
 		}
 	}
 	return s, r.err()
+}
+
+// dropDefaults clears the fields that have their defaults.
+func (a *Auth) dropDefaults() {
+	usual := reflect.New(reflect.TypeFor[Auth]()).Elem()
+	setDefaults(usual)
+	for i := range usual.NumField() {
+		if v := reflect.ValueOf(a).Elem().Field(i); reflect.DeepEqual(v.Interface(), usual.Field(i).Interface()) {
+			v.SetZero()
+		}
+	}
 }
 
 // WithoutDefaults returns a server without the values that equal the defaults of the keys, which
