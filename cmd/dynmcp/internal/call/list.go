@@ -28,24 +28,29 @@ func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, as
 	}
 	t := terminal.Table{Header: []string{"PROMPT", "ARGUMENTS", "DESCRIPTION"}, Shrink: 2}
 	for _, entry := range entries {
-		var p struct {
-			Arguments []struct {
-				Name     string `json:"name"`
-				Required bool   `json:"required"`
-			} `json:"arguments"`
-		}
-		_ = json.Unmarshal(entry, &p) // an unreadable entry is empty
-		var arguments []string
-		for _, a := range p.Arguments {
-			if a.Required {
-				a.Name += "*"
-			}
-			arguments = append(arguments, a.Name)
-		}
-		t.Rows = append(t.Rows, []string{member(entry, "name"), strings.Join(arguments, ", "), member(entry, "description")})
+		t.Rows = append(t.Rows, []string{member(entry, "name"), promptArguments(entry), member(entry, "description")})
 	}
 	t.Write(out)
 	return out.Err
+}
+
+// promptArguments returns the names of a prompt's arguments; required ones are marked with *.
+func promptArguments(prompt json.RawMessage) string {
+	var p struct {
+		Arguments []struct {
+			Name     string `json:"name"`
+			Required bool   `json:"required"`
+		} `json:"arguments"`
+	}
+	_ = json.Unmarshal(prompt, &p) // an unreadable one has none
+	var names []string
+	for _, a := range p.Arguments {
+		if a.Required {
+			a.Name += "*"
+		}
+		names = append(names, a.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // listResources prints the resources.
