@@ -26,15 +26,19 @@ func recode(text, from, to string) (string, error) {
 			raw = append(raw, byte(r))
 		}
 	}
-	switch to {
+	return encode(raw, to), nil
+}
+
+func encode(raw []byte, encoding string) string {
+	switch encoding {
 	case "base64":
-		return base64.StdEncoding.EncodeToString(raw), nil
+		return base64.StdEncoding.EncodeToString(raw)
 	case "latin1":
 		chars := make([]rune, len(raw))
 		for i, b := range raw {
 			chars[i] = rune(b)
 		}
-		return string(chars), nil
+		return string(chars)
 	}
-	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+	return strings.ToValidUTF8(string(raw), "\uFFFD")
 }
