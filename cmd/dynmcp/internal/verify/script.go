@@ -128,9 +128,13 @@ func (r *run) follow(ctx context.Context, p *plan) {
 	r.see(failures, "unknown tool", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.see(notifications, "in order", r.notes.take())
 	r.relist(ctx, p)
-	if p.cancel.method == "" {
-		return
+	if p.cancel.method != "" {
+		r.withdraw(ctx, p, fence)
 	}
+}
+
+// withdraw cancels a call and makes others after it.
+func (r *run) withdraw(ctx context.Context, p *plan, fence request) {
 	withdrawn, cancel := context.WithCancel(ctx)
 	cancel()
 	r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
