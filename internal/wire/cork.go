@@ -41,7 +41,7 @@ func (c *Cork) Release(own *Writer) {
 	others := c.delays.Add(-1) > 0
 	dirty := c.dirty
 	c.dirty = nil
-	if others && own != nil {
+	if others {
 		for at := &dirty; *at != nil; at = &(*at).nextDirty {
 			if *at == own {
 				*at, own.nextDirty, c.dirty = own.nextDirty, nil, own

@@ -62,8 +62,11 @@ func TestCorkLetsOutInOneWrite(t *testing.T) {
 	if err := w.SendRequest(0, 7, "x", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	c.Release(nil)
 	want := "one\ntwo\n" + `{"jsonrpc":"2.0","id":7,"method":"x","params":{}}` + "\n"
+	if got := w.Waiting(); got != len(want) {
+		t.Errorf("%d bytes are held back, want %d", got, len(want))
+	}
+	c.Release(nil)
 	if got := readOnce(t, r); got != want {
 		t.Errorf("got %q in the first read, want %q", got, want)
 	}
@@ -106,8 +109,8 @@ func TestReleaseLeavesItsOwnToOthers(t *testing.T) {
 	own.Send([]byte("one"))
 	other.Send([]byte("two"))
 	c.Release(own)
-	if got := readOnce(t, r2); got != "two\n" {
-		t.Errorf("got %q", got)
+	if got := readOnce(t, r2); got != "two\n" || own.Waiting() != len("one\n") {
+		t.Errorf("got %q, and %d bytes wait", got, own.Waiting())
 	}
 	own.Send([]byte("three"))
 	c.Release(own) // nobody holds any more
@@ -290,7 +293,7 @@ func TestUncorkEndsTheHoldOfAReader(t *testing.T) {
 // The reader says that it is about to wait when all that came whole was
 // returned, also where a message has begun.
 func TestReaderIsIdleBeforeItWaits(t *testing.T) {
-	parts := []string{one + "\n" + two + "\n{\n", `"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + one, ""}
+	parts := []string{one + "\n" + two + "\n{\n", `"jsonrpc":"2.0","id":1,"method":"a"` + "\n}\n" + one, ""}
 	var steps []string
 	r := NewReader(readerFunc(func(p []byte) (int, error) {
 		part := parts[0]

@@ -80,7 +80,7 @@ func (d *direct) try() int {
 }
 
 func (d *direct) writeOnce(fd uintptr) bool {
-	if n, err := writev(int(fd), d.parts[:min(len(d.parts), maxParts)]); n > 0 && err == nil {
+	if n, err := writev(int(fd), d.parts[:min(len(d.parts), maxParts)]); err == nil {
 		d.written = n
 	}
 	return true

@@ -108,10 +108,8 @@ func lastMembers(end []byte) []byte {
 			i = stringStart(end, i)
 		case c == '}' || c == ']':
 			nested++
-		case nested > 0 && (c == '{' || c == '['):
-			nested--
 		case c == '{' || c == '[':
-			return members // the start of the object
+			nested--
 		case c == ',' && nested == 0:
 			scanned(stop - i)
 			if _, _, after, err := member(end, space(end, i+1), 1); err != nil || space(end, after) != stop {
@@ -124,20 +122,11 @@ func lastMembers(end []byte) []byte {
 }
 
 // stringStart returns the offset of the quote that opens the string which ends at
-// text[i]: the nearest one before it that is not escaped. It returns -1 without one.
+// text[i]: the nearest one before it without a backslash. It returns -1 without one.
 func stringStart(text []byte, i int) int {
-	for i > 0 {
-		if i = bytes.LastIndexByte(text[:i], '"'); i < 0 {
-			return -1
-		}
-		before := i
-		for before > 0 && text[before-1] == '\\' {
-			before--
-		}
-		if (i-before)%2 == 0 {
+	for {
+		if i = bytes.LastIndexByte(text[:i], '"'); i <= 0 || text[i-1] != '\\' {
 			return i
 		}
-		i = before
 	}
-	return -1
 }

@@ -236,18 +236,15 @@ func digits(b []byte, i int) int {
 }
 
 func skipLiteral(b []byte, i int, want string) (int, error) {
-	if end := i + len(want); end <= len(b) && string(b[i:end]) == want {
+	end := min(i+len(want), len(b))
+	if string(b[i:end]) == want {
 		return end, nil
 	}
-	for j := range len(want) {
-		if i+j >= len(b) {
-			return i + j, ErrUnexpectedEnd
-		}
-		if b[i+j] != want[j] {
-			return i + j, syntax(b, i+j, "'"+want+"' wanted")
-		}
+	at := i
+	for at < end && b[at] == want[at-i] {
+		at++
 	}
-	return i + len(want), nil
+	return at, syntax(b, at, "'"+want+"' wanted")
 }
 
 // space returns the offset of the first byte at or after i that is not JSON

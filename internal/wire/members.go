@@ -45,7 +45,7 @@ func spans(obj []byte, known Span, yield func(name, value Span) bool) {
 			return
 		}
 		value, end := space(obj, colon+1), known.Off+known.Len
-		if value != known.Off || known.Len == 0 {
+		if value != known.Off {
 			end = valueEnd(obj, value)
 			looked(end - value)
 		}

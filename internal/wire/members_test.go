@@ -38,7 +38,7 @@ func TestMembersOfBrokenObject(t *testing.T) {
 func TestElements(t *testing.T) {
 	for text, want := range map[string][]string{
 		` [1, {"a":[2]} ,"x]" ]`: {`1`, `{"a":[2]}`, `"x]"`},
-		`[]`:                     nil, `{}`: nil, ``: nil, `[1,]`: {`1`}, `[1 2]`: {`1`},
+		`[]`:                     nil, `{}`: nil, ``: nil, `[1,]`: {`1`}, `[1 2]`: {`1`}, `[1`: {`1`}, `[,1]`: nil,
 	} {
 		var got []string
 		for element := range Elements([]byte(text)) {

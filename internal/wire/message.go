@@ -222,7 +222,7 @@ func Request(id int64, method string, params ...[]byte) [][]byte {
 // Notification returns the pieces of a notification. method is in quotes; params
 // may be left out.
 func Notification(method []byte, params ...[]byte) [][]byte {
-	parts := append(make([][]byte, 0, 4+len(params)), noticeHead, method)
+	parts := append(make([][]byte, 0, 8), noticeHead, method)
 	if hasParams(params) {
 		parts = append(append(parts, paramsHead), params...)
 	}

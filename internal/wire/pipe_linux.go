@@ -29,6 +29,11 @@ var widened atomic.Int64
 // programs get only two pages.
 var allowance = sync.OnceValue(func() int64 {
 	text, _ := os.ReadFile("/proc/sys/fs/pipe-user-pages-soft")
+	return allowanceOf(text)
+})
+
+// allowanceOf returns the limit for the number of pages in a text.
+func allowanceOf(text []byte) int64 {
 	pages, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 	switch {
 	case err != nil:
@@ -37,7 +42,7 @@ var allowance = sync.OnceValue(func() int64 {
 		return 1 << 40
 	}
 	return pages * int64(os.Getpagesize()) / 2
-})
+}
 
 // A pipeEnd is an end of a pipe. The pipe is widened when it turns out to be busy: a message
 // of a megabyte then needs a few context switches instead of sixteen. An idle pipe keeps its

@@ -52,8 +52,8 @@ func TestBusyPipesAreWidened(t *testing.T) {
 	if got := capacityOf(t, r); got <= usual {
 		t.Errorf("%d bytes after a large message", got)
 	}
-	if widened.Load() <= before {
-		t.Error("it is not counted")
+	if got, want := widened.Load()-before, int64(capacityOf(t, r)-usual); got != want {
+		t.Errorf("%d bytes more are counted, want %d", got, want)
 	}
 	w.Close()
 	dst.Close()
@@ -82,6 +82,20 @@ func TestPipesShareTheAllowance(t *testing.T) {
 		}
 		if got := int64(capacityOf(t, r)); test.wide && got > max(narrowest, test.left/8) {
 			t.Errorf("with %d bytes left: %d bytes", test.left, got)
+		}
+		widened.Store(before)
+		if again := newPipeEnd(r); test.wide && test.left == 8*widest && again.widen() {
+			t.Error("it is widened twice")
+		}
+	}
+}
+
+// The allowance is half of what the system says, all of it without a limit, and nothing if
+// that cannot be read.
+func TestAllowance(t *testing.T) {
+	for text, want := range map[string]int64{"16384\n": 8192 * int64(os.Getpagesize()), "0\n": 1 << 40, "": 0} {
+		if got := allowanceOf([]byte(text)); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
 }

@@ -40,15 +40,12 @@ func (q *queue) add(piece []byte) {
 	}
 }
 
-// appendTo appends the parts that wait to parts, in order.
+// appendTo appends the parts of a queue from which nothing was discarded to parts, in order.
 func (q *queue) appendTo(parts [][]byte) [][]byte {
 	for i, b := range q.blocks {
 		part := b[:]
 		if i == len(q.blocks)-1 {
 			part = part[:q.end]
-		}
-		if i == 0 {
-			part = part[q.start:]
 		}
 		parts = append(parts, part)
 	}

@@ -77,6 +77,7 @@ func TestReader(t *testing.T) {
 		{"open bracket before an answer", "[1,2\n" + two + "\n", []string{"junk [1,2", "ok " + two}},
 		{"open bracket before a batch", "{\"a\":\n[" + one + "]\n", []string{`junk {"a":`, "batch [" + one + "]"}},
 		{"open bracket, junk, a message", "{\"a\":[\nfoo\n" + one + "\n", []string{`junk {"a":[ foo`, "ok " + one}},
+		{"open bracket before junk", "{\"a\":\nfour\nfive\n" + one + "\n", []string{`junk {"a": four`, "junk five", "ok " + one}},
 		{"string broken off", `{"jsonrpc":"2.0","method":"x` + "\n" + `y"}` + "\n" + one + "\n",
 			[]string{`junk {"jsonrpc":"2.0","method":"x`, `junk y"}`, "ok " + one}},
 		{"ends inside a message", one + "\n" + two[:30], []string{"ok " + one, "cut " + two[:30]}},
