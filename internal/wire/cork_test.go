@@ -136,9 +136,13 @@ func TestCorkDoesNotHoldMoreThanAPipeTakes(t *testing.T) {
 	c, w, r := corked(t)
 	c.Delay()
 	defer c.Release(nil)
-	w.Send([]byte("one"))
-	w.Send(bytes.Repeat([]byte("x"), readChunk-1))
-	if got := readOnce(t, r); !strings.HasPrefix(got, "one\nxxx") {
+	half := bytes.Repeat([]byte("x"), blockSize/2-1)
+	w.Send(half)
+	if got := w.Waiting(); got != blockSize/2 {
+		t.Errorf("%d bytes are held back", got)
+	}
+	w.Send(half)
+	if got := readOnce(t, r); !strings.HasPrefix(got, string(half)) {
 		t.Errorf("got %.10q", got)
 	}
 }

@@ -348,16 +348,16 @@ func (r *Reader) reset() {
 // than the longest line. Long lines tend to be followed by others as long: starting at the
 // size of the last one saves growing step by step.
 func (r *Reader) grow() {
-	old := r.buf
-	if used := r.end - r.start; used > len(old)/2 {
-		r.buf = largeBuffer(max(used+1, min(max(2*len(old), r.expected), r.max+1)))
+	old, unread := r.buf, r.buf[r.start:r.end]
+	if len(unread) > len(old)/2 {
+		r.buf = largeBuffer(min(max(2*len(old), r.expected), r.max+1))
 		r.held.Set(len(r.buf))
+		if len(old) > readChunk {
+			defer giveBack(old)
+		}
 	}
-	r.end = copy(r.buf, old[r.start:r.end])
+	r.end = copy(r.buf, unread)
 	r.start = 0
-	if len(r.buf) > len(old) && len(old) > readChunk {
-		giveBack(old)
-	}
 }
 
 // discard skips a line that is too long and reports it.

@@ -58,6 +58,7 @@ func TestReader(t *testing.T) {
 		{"no newline at the end", one + "\n" + two, []string{"ok " + one, "ok " + two}},
 		{"crlf", one + "\r\n" + two + "\r\n", []string{"ok " + one, "ok " + two}},
 		{"cr between tokens", "{\r\"jsonrpc\":\"2.0\",\r\r\"id\":1,\"method\":\"a\"\r}\r\n", []string{`ok { "jsonrpc":"2.0",  "id":1,"method":"a" }`}},
+		{"cr before a message", "\r" + one + "\n", []string{"ok " + one}},
 		{"empty lines and space", "\n\r\n  " + one + "\t\n\n \n" + two + "\n\n", []string{"ok " + one, "ok " + two}},
 		{"byte order mark", "\ufeff" + one + "\n" + two + "\n", []string{"ok " + one, "ok " + two}},
 		{"byte order mark later", one + "\n\ufeff" + two + "\n", []string{"ok " + one, "junk \ufeff" + two}},
@@ -336,5 +337,16 @@ func TestLargeLinesAreCounted(t *testing.T) {
 	}
 	if _, err := r.Next(); err != io.EOF || LargeInUse() != before {
 		t.Errorf("%d bytes count at the end, %v", LargeInUse()-before, err)
+	}
+	var held Held
+	for size, want := range map[int]int{readChunk: 0, readChunk + 1: readChunk + 1} {
+		held.Set(size)
+		if got := LargeInUse() - before; got != int64(want) {
+			t.Errorf("%d bytes count with a message of %d", got, size)
+		}
+		held.Set(0)
+	}
+	if LargeInUse() != before {
+		t.Errorf("%d bytes count at the end", LargeInUse()-before)
 	}
 }

@@ -224,18 +224,43 @@ func TestWriterKeepsSlowReader(t *testing.T) {
 // Without deadlines the write stays where it is, but nobody waits for it.
 func TestWriterBreaksOnStallWithoutDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, pipe := io.Pipe()
-		w := NewWriter(pipe, time.Minute)
-		began := time.Now()
-		w.Send([]byte("a"))
-		if err := w.Close(); !errors.Is(err, ErrStalled) {
-			t.Errorf("got %v, want %v", err, ErrStalled)
+		for _, refuses := range []bool{false, true} {
+			r, pipe := io.Pipe()
+			var dst io.Writer = pipe
+			if refuses {
+				dst = refusesDeadlines{pipe}
+			}
+			w := NewWriter(dst, time.Minute)
+			began := time.Now()
+			w.Send([]byte("a"))
+			if err := w.Close(); !errors.Is(err, ErrStalled) {
+				t.Errorf("%T: got %v, want %v", dst, err, ErrStalled)
+			}
+			if took := time.Since(began); took != time.Minute {
+				t.Errorf("%T: it took %v", dst, took)
+			}
+			r.Close() // lets the goroutine go
 		}
-		if took := time.Since(began); took != time.Minute {
-			t.Errorf("it took %v", took)
-		}
-		r.Close() // lets the goroutine go
 	})
+}
+
+// refusesDeadlines is as a file that is no pipe.
+type refusesDeadlines struct{ io.Writer }
+
+func (refusesDeadlines) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// A request of which the pipe takes a part at first arrives whole.
+func TestWriterLargeRequest(t *testing.T) {
+	r, dst := pipe(t)
+	w := NewWriter(dst, patience)
+	defer w.Close()
+	params := []byte(`{"text":"` + strings.Repeat("x", 3<<20) + `"}`)
+	if err := w.SendRequest(0, 7, "m", params[:1000], params[1000:]); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := NewReader(r, 16<<20).Next(); err != nil || string(m.Raw) != join(Request(7, "m", params)) {
+		t.Errorf("got %d bytes, %v", len(m.Raw), err)
+	}
 }
 
 func TestWriterBreak(t *testing.T) {

@@ -1,0 +1,65 @@
+//go:build unix
+
+package wire
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// All parts leave in one write.
+func TestDirectWritesAllParts(t *testing.T) {
+	r, dst := pipe(t)
+	n := newDirect(dst).write(&queue{}, [][]byte{[]byte("one"), []byte("two")}, newline)
+	if got := readOnce(t, r); n != len(got) || got != "onetwo\n" {
+		t.Errorf("wrote %d bytes, got %q", n, got)
+	}
+}
+
+// What is sent while another sender writes follows, although nothing is sent after it.
+func TestSentDuringADirectWrite(t *testing.T) {
+	r, dst := pipe(t)
+	var w *Writer
+	first := false
+	w = NewWriter(slowFile{dst, func() {
+		if !first {
+			return
+		}
+		first = false
+		w.Send([]byte("two"))
+		for len(w.wake) > 0 { // until the goroutine has seen that there is nothing for it yet
+			runtime.Gosched()
+		}
+	}}, 0)
+	defer w.Close()
+	for range 100 {
+		first = true
+		w.Send([]byte("one"))
+		for got := ""; got != "one\ntwo\n"; {
+			got += readOnce(t, r)
+		}
+	}
+}
+
+// A slowFile is a file of which a direct write takes as long as slow.
+type slowFile struct {
+	*os.File
+	slow func()
+}
+
+func (f slowFile) SyscallConn() (syscall.RawConn, error) {
+	raw, err := f.File.SyscallConn()
+	return slowConn{raw, f.slow}, err
+}
+
+type slowConn struct {
+	syscall.RawConn
+	slow func()
+}
+
+func (c slowConn) Write(write func(uintptr) bool) error {
+	c.slow()
+	return c.RawConn.Write(write)
+}
