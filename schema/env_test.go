@@ -22,6 +22,25 @@ func who(t *testing.T, mode string, opts LoadOptions) (string, error) {
 	return cfg.Servers[0].Args[0], nil
 }
 
+// A document that is not in a file has the .env beside the place where it would be, unless a
+// file was asked for.
+func TestSourcesOfADocument(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "file.env")
+	for path, content := range map[string]string{filepath.Join(dir, ".env"): "WHO=beside\n", file: "WHO=file\n"} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{"": "beside", file: "file"} {
+		opts := LoadOptions{Dir: t.TempDir(), Environ: []string{}, EnvFile: asked}
+		cfg, err := TextFiles(t.Context(), filepath.Join(dir, "mcp.json"), []byte(`{"mcp": {"a": {"command": "${WHO:-nobody}"}}}`), opts).Load()
+		if err != nil || cfg.Servers[0].Command != want {
+			t.Errorf("with %q: got %+v, %v, want %s", asked, cfg, err, want)
+		}
+	}
+}
+
 // TestSources says, for every mode, which of the three places a variable
 // comes from: the process, the .env in the working directory, and a file that
 // was asked for, which takes the place of the .env.

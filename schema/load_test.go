@@ -233,3 +233,15 @@ func TestSingle(t *testing.T) {
 		t.Errorf("got name %q for a command without letters, want server", got)
 	}
 }
+
+// What opencode says of the transport is implied by the command or the url.
+func TestTypesOfOpencode(t *testing.T) {
+	const doc = `{"mcp": {"a": {"type": "local", "command": ["x", "y"]}, "b": {"type": "remote", "url": "https://a.test/mcp"}}}`
+	cfg, err := parse("opencode.json", []byte(doc), LoadOptions{Environ: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := cfg.Servers[0], cfg.Servers[1]; a.Transport != Stdio || a.Command != "x" || b.Transport != StreamableHTTP {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+}

@@ -44,7 +44,7 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 
 // addReferences adds the references to secrets in n and below it, except in unselected parts.
 func addReferences(found map[string]reference.Secret, needless map[syntax.Pos]bool, n *syntax.Node) {
-	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" || n.Kind == syntax.Object && needless[n.At] {
+	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" || needless[n.At] {
 		return
 	}
 	if n.Kind == syntax.Text {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,6 +68,30 @@ func TestSecretReferences(t *testing.T) {
 	}
 	if got := cfg.Servers[3].Env["A"]; got != "${keyring:UNUSED}" {
 		t.Errorf("a disabled server has %q", got)
+	}
+}
+
+// What is not selected, and what is not among the servers that are asked for, needs no secrets.
+func TestSecretReferencesOfUnselectedParts(t *testing.T) {
+	const doc = `{"mcp": {"a": {"command": "x", "description": "a profile", "args": ["${keyring:A}"]}, "b": {"command": "x", "args": ["${keyring:B}"]}},
+		"gateway": {"token": "${keyring:T}"}}`
+	all := func(c *Config) (*Config, error) { return c, nil }
+	first := func(c *Config) (*Config, error) { return &Config{Servers: c.Servers[:1]}, nil }
+	for _, test := range []struct {
+		opts LoadOptions
+		want string
+	}{
+		{LoadOptions{}, "A B T"}, {LoadOptions{Select: first}, "A T"}, {LoadOptions{Select: all, Only: []string{"b"}}, "B"},
+	} {
+		v := &vault{}
+		test.opts.Environ, test.opts.Secret = []string{}, v.secret
+		if _, err := TextFiles(t.Context(), filepath.Join(t.TempDir(), "mcp.json"), []byte(doc), test.opts).Load(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(v.asked)
+		if got := strings.ReplaceAll(strings.Join(v.asked, " "), "keyring:", ""); got != test.want {
+			t.Errorf("only %q: asked for %s, want %s", test.opts.Only, got, test.want)
+		}
 	}
 }
 
