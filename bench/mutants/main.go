@@ -5,21 +5,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
+	"iter"
 	"log"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
@@ -46,9 +53,13 @@ type mutant struct {
 // A subject is a package under test.
 type subject struct {
 	name, dir, work string
+	only            string // the file whose mutants are tried, or none for all
 	tests           string // the program
 	mutants         []*mutant
 	took            map[string]time.Duration // by a test alone
+
+	mu    sync.Mutex
+	kills map[string]int // by file and test
 }
 
 func main() {
@@ -64,7 +75,11 @@ func main() {
 	for _, name := range os.Args[1:] {
 		name = filepath.ToSlash(filepath.Clean(name))
 		fmt.Printf("\n== %s\n", name)
-		s := &subject{name: name, work: filepath.Join(work, filepath.Base(name)), took: map[string]time.Duration{}}
+		only := ""
+		if filepath.Ext(name) == ".go" {
+			name, only = path.Dir(name), path.Base(name)
+		}
+		s := &subject{name: name, only: only, work: filepath.Join(work, filepath.Base(name)), took: map[string]time.Duration{}, kills: map[string]int{}}
 		ok, err := s.judge()
 		if err != nil {
 			fmt.Println("FAIL:", err)
@@ -93,11 +108,8 @@ func (s *subject) judge() (ok bool, err error) {
 	}
 	ok = true
 	died, lived := 0, 0
-	for _, m := range s.mutants {
-		if len(m.tests) == 0 {
-			continue
-		}
-		if s.dies(m) {
+	for m, dead := range s.tried() {
+		if dead {
 			died++
 			continue
 		}
@@ -121,11 +133,42 @@ func (s *subject) judge() (ok bool, err error) {
 	return ok, nil
 }
 
+// tried tries the mutants that tests meet, a few at the same time since tests mostly wait, and
+// yields each with whether it died.
+func (s *subject) tried() iter.Seq2[*mutant, bool] {
+	type end struct {
+		*mutant
+		died bool
+	}
+	ends := make(chan end)
+	go func() {
+		defer close(ends)
+		var g errgroup.Group
+		g.SetLimit(runtime.NumCPU())
+		for _, m := range s.mutants {
+			if len(m.tests) > 0 && (s.only == "" || s.only == m.file) {
+				g.Go(func() error {
+					ends <- end{m, s.dies(m)}
+					return nil
+				})
+			}
+		}
+		_ = g.Wait() // none fails
+	}()
+	return func(yield func(*mutant, bool) bool) {
+		for e := range ends {
+			if !yield(e.mutant, e.died) {
+				panic("mutants are left")
+			}
+		}
+	}
+}
+
 // listed returns the mutants of the package that may live.
 func (s *subject) listed() (all []string, err error) {
 	text, err := os.ReadFile(living)
 	for line := range strings.Lines(string(text)) {
-		if file, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") && filepath.ToSlash(filepath.Dir(file)) == s.name {
+		if file, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") && path.Dir(file) == s.name && (s.only == "" || s.only == path.Base(file)) {
 			all = append(all, strings.TrimSpace(line))
 		}
 	}
@@ -196,14 +239,15 @@ func (s *subject) write(files []string, without map[string]bool) error {
 	return errors.Join(err, os.WriteFile(choose, []byte("package "+pkg+"\n"+chooser), 0o600), os.WriteFile(filepath.Join(s.work, "overlay.json"), overlay, 0o600))
 }
 
-// run runs tests with an entry in the environment.
-func (s *subject) run(limit time.Duration, tests []string, entry string) error {
+// run runs tests with an entry in the environment, and returns what they say if one fails.
+func (s *subject) run(limit time.Duration, tests []string, entry string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.tests, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.failfast", "-test.timeout", limit.String())
 	cmd.Dir, cmd.Env = s.dir, append(append(os.Environ(), entry), rapid...)
 	cmd.WaitDelay = 10 * time.Second
-	return cmd.Run()
+	said, err := cmd.CombinedOutput()
+	return string(said), err
 }
 
 // cover finds which tests meet which mutants.
@@ -217,7 +261,8 @@ func (s *subject) cover() error {
 	met := filepath.Join(s.work, "met")
 	for _, test := range strings.Fields(string(out)) {
 		began := time.Now()
-		if err := s.run(5*time.Minute, []string{test}, "MUTANTS_MET="+met); err != nil {
+		_, err := s.run(5*time.Minute, []string{test}, "MUTANTS_MET="+met)
+		if err != nil {
 			fmt.Printf("left out, since it fails in this build without a mutant: %s\n", test)
 		}
 		s.took[test] = time.Since(began)
@@ -234,18 +279,63 @@ func (s *subject) cover() error {
 	return nil
 }
 
-// dies reports whether a test of those that meet a mutant fails, the fastest first.
+// failures finds the tests that failed, or ran when the time was over.
+var failures = regexp.MustCompile(`(?m)^(?:--- FAIL: |\t\t?)((?:Test|Fuzz|Example)\w*)\S* \(`)
+
+// dies reports whether a test of those that meet a mutant fails, and fails again by itself: so
+// a test that fails on a busy machine kills none. The fastest are first, and those that killed
+// others of the file.
 func (s *subject) dies(m *mutant) bool {
-	slices.SortFunc(m.tests, func(a, b string) int { return int(s.took[a] - s.took[b]) })
+	slices.SortFunc(m.tests, func(a, b string) int { return cmp.Compare(s.cost(m, a), s.cost(m, b)) })
 	few := min(len(m.tests), 6)
 	for _, tests := range [][]string{m.tests[:few], m.tests[few:]} {
-		limit := 10 * time.Second
-		for _, test := range tests {
-			limit += 5 * s.took[test]
-		}
-		if len(tests) > 0 && s.run(limit, tests, fmt.Sprint("MUTANT=", m.id)) != nil {
-			return true
+		for len(tests) > 0 {
+			failed := s.fails(m, tests)
+			if len(failed) == 0 {
+				break
+			}
+			for _, test := range failed {
+				if len(s.fails(m, []string{test})) > 0 {
+					s.kill(m, test)
+					return true
+				}
+			}
+			fmt.Printf("failed once, not twice, line %d of %s: %s\n", m.line, m.file, failed)
+			tests = slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return slices.Contains(failed, test) })
 		}
 	}
 	return false
+}
+
+// fails runs tests with a mutant and returns those that failed: all if it is not known which.
+func (s *subject) fails(m *mutant, tests []string) (failed []string) {
+	limit := 10 * time.Second
+	for _, test := range tests {
+		limit += 5 * s.took[test]
+	}
+	said, err := s.run(limit, tests, fmt.Sprint("MUTANT=", m.id))
+	if err == nil {
+		return nil
+	}
+	for _, match := range failures.FindAllStringSubmatch(said, -1) {
+		if slices.Contains(tests, match[1]) && !slices.Contains(failed, match[1]) {
+			failed = append(failed, match[1])
+		}
+	}
+	if len(failed) == 0 {
+		return tests
+	}
+	return failed
+}
+
+func (s *subject) cost(m *mutant, test string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.took[test] / time.Duration(1+s.kills[m.file+test])
+}
+
+func (s *subject) kill(m *mutant, test string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kills[m.file+test]++
 }
