@@ -133,9 +133,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 
 func closeAll(files *[]*os.File) {
 	for _, f := range *files {
-		if f != nil {
-			f.Close()
-		}
+		f.Close() // of nil it is an error
 	}
 }
 

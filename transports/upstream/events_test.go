@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func TestReadEvents(t *testing.T) {
@@ -28,6 +29,7 @@ func TestReadEvents(t *testing.T) {
 		{"data: 1\r\rdata: 2\r\r", []string{"||1", "||2"}},
 		{"event: e\rid: 7\ndata:a\r\ndata: b\r\n\rdata: c\n\r\n", []string{"e|7|a\nb", "||c"}},
 		{"data: 1\r\n\r\r\n\ndata: 2\r", []string{"||1", "||2"}},
+		{"data: " + strings.Repeat("x", 100) + "\n\n", []string{"||" + strings.Repeat("x", 100)}},
 	} {
 		var got []string
 		err := readEvents(bodyOf(test.in), 100, func(e event) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
@@ -39,6 +41,10 @@ func TestReadEvents(t *testing.T) {
 		if err := readEvents(bodyOf(in), 100, func(event) {}); !errors.Is(err, errTooLarge) {
 			t.Errorf("%.20q…: got %v, want %v", in, err, errTooLarge)
 		}
+	}
+	comment := iotest.OneByteReader(strings.NewReader(": " + strings.Repeat("x", 200) + "\n\n"))
+	if err := readEvents(bodyFrom(comment), 100, func(event) {}); !errors.Is(err, errTooLarge) {
+		t.Errorf("a comment in pieces: got %v, want %v", err, errTooLarge)
 	}
 }
 

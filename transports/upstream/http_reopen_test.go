@@ -82,12 +82,18 @@ func TestStreamIsNotHammered(t *testing.T) {
 		answer func(n int) (int, string)
 		want   []time.Duration
 	}{
-		"a short retry":            {func(int) (int, string) { return 200, "retry: 1\n\n" }, doubling},
-		"no retry":                 {func(int) (int, string) { return 200, ": hi\n\n" }, doubling},
-		"new ids, but no message":  {func(n int) (int, string) { return 200, fmt.Sprintf("id: %d\nretry: 1\ndata: \n\n", n) }, doubling},
-		"a long retry":             {func(int) (int, string) { return 200, "retry: 3000\n\n" }, seconds(3, 3, 3, 4, 8, 16, 30, 30)},
+		"a short retry":           {func(int) (int, string) { return 200, "retry: 1\n\n" }, doubling},
+		"no retry":                {func(int) (int, string) { return 200, ": hi\n\n" }, doubling},
+		"new ids, but no message": {func(n int) (int, string) { return 200, fmt.Sprintf("id: %d\nretry: 1\ndata: \n\n", n) }, doubling},
+		"a long retry":            {func(int) (int, string) { return 200, "retry: 3000\n\n" }, seconds(3, 3, 3, 4, 8, 16, 30, 30)},
+		"a retry that was asked for once": {func(n int) (int, string) {
+			if n == 0 {
+				return 200, "retry: 3000\n\n"
+			}
+			return 200, "data: \n\n"
+		}, seconds(3, 3, 3, 4, 8, 16)},
 		"a retry that is too long": {func(int) (int, string) { return 200, "retry: 3600000\n\n" }, seconds(30, 30, 30)},
-		"an error":                 {func(int) (int, string) { return 502, "" }, doubling},
+		"an error":                 {func(int) (int, string) { return 500, "" }, doubling},
 		"too many requests":        {func(int) (int, string) { return 429, "" }, doubling},
 		"messages":                 {func(int) (int, string) { return 200, "retry: 1\n" + someMessage }, seconds(.5, .5, .5, .5, .5)},
 		"a message in between": {func(n int) (int, string) {

@@ -58,6 +58,7 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 		{"h500-after", transports.CodeUnreachable, transports.Unknown, "500"},
 		{"status:502", transports.CodeUnreachable, transports.Unknown, "502"},
 		{"status:418", transports.CodeUnreachable, transports.Unknown, "418"},
+		{"status:300", transports.CodeUnreachable, transports.Unknown, "300"},
 		{"status:415", transports.CodeUnreachable, transports.NotSent, "415"},
 		{"truncate-sse", transports.CodeExited, transports.Unknown, "reading the answer"},
 		{"end-sse", transports.CodeExited, transports.Unknown, "ended without the answer"},

@@ -182,8 +182,9 @@ func unreadable(err error) error {
 	return fmt.Errorf("the answer cannot be read: %w", err)
 }
 
+// isPowerOfTen reports whether n, which is positive, is a power of ten.
 func isPowerOfTen(n int64) bool {
-	for n > 1 && n%10 == 0 {
+	for n%10 == 0 {
 		n /= 10
 	}
 	return n == 1

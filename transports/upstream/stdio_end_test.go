@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -54,6 +55,38 @@ func TestStdioAnswerThenExit(t *testing.T) {
 		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
 		mustEcho(t, c)
 		waitFor(t, "the end", c.Done())
+	}
+}
+
+// The output of an ended child counts until it has been silent for a while, however long what
+// came before is handled.
+func TestOutputOfAnEndedChildIsAwaited(t *testing.T) {
+	for name, test := range map[string]struct{ busy, silent time.Duration }{
+		"silent at once":        {0, 0},
+		"more comes":            {0, quiet / 2},
+		"it is handled long":    {10 * time.Second, 0},
+		"handled, then more":    {10 * time.Second, quiet / 2},
+		"more comes at the end": {0, quiet - quiet/10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p timedPipe
+				p.waitingSince.Store(time.Now().Add(-time.Hour).UnixNano()) // before the end
+				began := time.Now()
+				time.AfterFunc(quiet/2, func() {
+					p.waitingSince.Store(0)
+					time.Sleep(test.busy)
+					p.waitingSince.Store(time.Now().UnixNano())
+					time.Sleep(test.silent)
+					p.waitingSince.Store(time.Now().UnixNano())
+				})
+				p.awaitSilence(nil)
+				last := quiet/2 + test.busy + test.silent
+				if took := time.Since(began); took < last+quiet || took > last+quiet+quiet/5*2 {
+					t.Errorf("it took %v, want %v", took, last+quiet)
+				}
+			})
+		})
 	}
 }
 

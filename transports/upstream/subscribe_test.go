@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -384,4 +386,86 @@ func TestUselessStreamIsNotReopened(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stream that ends is opened again after pauses that double, unless it was open for long.
+func TestNotificationStreamIsNotHammered(t *testing.T) {
+	for name, test := range map[string]struct {
+		open time.Duration
+		want []time.Duration // between two
+	}{
+		"short": {time.Second, seconds(1.5, 2, 3, 5, 9, 17, 31, 31)},
+		"long":  {reopenMost + time.Second, seconds(31.5, 31.5, 31.5)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &listener{}
+				var mu sync.Mutex
+				var opened []time.Time
+				l.onListen = func(id string, wants json.RawMessage) {
+					mu.Lock()
+					opened = append(opened, time.Now())
+					mu.Unlock()
+					l.say(ackOf(id, string(wants)))
+					time.AfterFunc(test.open, func() { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`) })
+				}
+				c := l.connect(t, nil)
+				time.Sleep(3 * time.Minute)
+				c.Close()
+				mu.Lock()
+				defer mu.Unlock()
+				var got []time.Duration
+				for n := 1; n < len(opened); n++ {
+					got = append(got, opened[n].Sub(opened[n-1]))
+				}
+				if first := got[:min(len(got), len(test.want))]; !slices.Equal(first, test.want) {
+					t.Errorf("got pauses of %v, want %v", first, test.want)
+				}
+			})
+		})
+	}
+}
+
+// One that cannot be opened is tried again as often.
+func TestNotificationStreamThatCannotBeOpened(t *testing.T) {
+	var tried []time.Time
+	r := &responder{answer: func(*http.Request, int) (int, string) {
+		tried = append(tried, time.Now())
+		return 500, ""
+	}}
+	onResponder(t, r, func(c *Conn, _ *httpLink) {
+		c.stateless.Store(true)
+		c.subscriptions.start(context.Background())
+		time.Sleep(time.Minute)
+	})
+	want := seconds(.5, 1, 2, 4, 8, 16)
+	for n, pause := range want {
+		if n+1 >= len(tried) || tried[n+1].Sub(tried[n]) != pause {
+			t.Fatalf("it was tried at %v, want pauses of %v", tried, want)
+		}
+	}
+}
+
+// A stream names tasks, and the extension that they are of, only where there are any.
+func TestSubscriptionToATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listener{}
+		c := l.connect(t, nil)
+		if err := c.Subscribe(t.Context(), json.RawMessage(`{"taskId":"t1"}`)); err != nil {
+			t.Fatal(err)
+		}
+		var asked []bool
+		for _, line := range l.lines() {
+			if strings.Contains(line, `"subscriptions/listen"`) {
+				task := strings.Contains(line, `"taskIds":["t1"]`)
+				if extension := strings.Contains(line, `"io.modelcontextprotocol/tasks":{}`); extension != task {
+					t.Errorf("got %s", line)
+				}
+				asked = append(asked, task)
+			}
+		}
+		if !slices.Equal(asked, []bool{false, true}) {
+			t.Errorf("got %q", l.lines())
+		}
+	})
 }

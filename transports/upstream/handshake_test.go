@@ -1,0 +1,242 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// greeting answers the requests of a handshake: each method with the result or error that it
+// has in answers. Others are not answered.
+func greeting(answers map[string]string) func(p *puppet, m wire.Message) {
+	return func(p *puppet, m wire.Message) {
+		if answer := answers[m.Method]; answer != "" && m.IsRequest() {
+			p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + answer + `}`)
+		}
+	}
+}
+
+const (
+	speaksOld   = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x"}}`
+	speaksNew   = `"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}`
+	refuses     = `"error":{"code":-32601,"message":"no"}`
+	refusesOld  = `"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`
+	refusesBoth = `"error":{"code":-32022,"message":"no","data":{"supported":["1.0"]}}`
+)
+
+// The capabilities that the host declares reach the upstream; none are an empty object.
+func TestHandshakeDeclaresCapabilities(t *testing.T) {
+	for _, declared := range []string{"", `{"roots":{}}`} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p := inMemory(t, schema.Server{}, Options{HandshakeOnly: true}, greeting(map[string]string{"initialize": speaksOld}))
+			var capabilities json.RawMessage
+			if declared != "" {
+				capabilities = json.RawMessage(declared)
+			}
+			if err := c.Handshake(t.Context(), capabilities); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := p.lines()[0], `"capabilities":`+cmp.Or(declared, "{}"); !strings.Contains(got, want) {
+				t.Errorf("got %s, want %s in it", got, want)
+			}
+		})
+	}
+}
+
+// An upstream that refuses the handshake is asked for the stateless era where it may speak
+// that. One that requires the handshake is asked only if its refusal names the version.
+func TestRefusedHandshake(t *testing.T) {
+	handshake := func() (transports.Era, bool) { return transports.Handshake, true }
+	for name, test := range map[string]struct {
+		opts       Options
+		initialize string
+		discover   string
+		stateless  bool
+		asked      int // for the era
+	}{
+		"the host's era":           {Options{HostEra: handshake}, refuses, speaksNew, true, 1},
+		"the host's era, neither":  {Options{HostEra: handshake}, refuses, refuses, false, 1},
+		"the version is named":     {Options{HandshakeOnly: true}, refusesOld, speaksNew, true, 1},
+		"another version is named": {Options{HandshakeOnly: true}, refusesBoth, speaksNew, false, 0},
+		"no version is named":      {Options{HandshakeOnly: true}, refuses, speaksNew, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := inMemory(t, schema.Server{}, test.opts, greeting(map[string]string{"initialize": test.initialize, methodDiscover: test.discover}))
+				err := c.Handshake(t.Context(), nil)
+				if (err == nil) != test.stateless || (c.Era() == transports.Stateless) != test.stateless || p.sent(methodDiscover) != test.asked {
+					t.Errorf("got %v, era %d, asked %d times", err, c.Era(), p.sent(methodDiscover))
+				}
+			})
+		})
+	}
+}
+
+// A status in place of an answer to initialize may mean that the upstream is of the stateless
+// era; one that asks for a login does not.
+func TestRefusedHandshakeOverHTTP(t *testing.T) {
+	for status, want := range map[int]transports.Era{http.StatusBadRequest: transports.Stateless, http.StatusUnauthorized: transports.Handshake} {
+		r := &responder{answer: func(r *http.Request, _ int) (int, string) {
+			var m struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m)
+			if m.Method == methodDiscover {
+				return 200, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n\n", m.ID, speaksNew)
+			}
+			return status, ""
+		}}
+		onResponder(t, r, func(c *Conn, _ *httpLink) {
+			c.opts.HostEra = func() (transports.Era, bool) { return transports.Handshake, true }
+			if err := c.Handshake(context.Background(), nil); c.Era() != want || (err == nil) != (want == transports.Stateless) {
+				t.Errorf("status %d: got era %d, %v", status, c.Era(), err)
+			}
+		})
+	}
+}
+
+// The end of an upstream at the question for its era is told from the end of the replica that
+// runs it. One that refuses the question there is greeted.
+func TestHandshakeThroughAReplica(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := mcptest.Pipe()
+			defer far.Close()
+			c := OpenReplica(schema.Server{Name: "up"}, near, Options{})
+			defer c.Close()
+			p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }}
+			go func() {
+				for r := wire.NewReader(far, 1<<20); ; {
+					m, err := r.Next()
+					if err != nil {
+						return
+					}
+					if !answered {
+						far.Close()
+						return
+					}
+					greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})(p, m.Own())
+				}
+			}()
+			err := c.Handshake(t.Context(), nil)
+			if answered != (err == nil) || errors.Is(err, ErrProbe) || !answered && !errors.Is(err, ErrMoved) {
+				t.Errorf("answered %t: got %v", answered, err)
+			}
+		})
+	}
+}
+
+// What an upstream says of itself may hold a secret, which a failure does not.
+func TestFailuresHideSecrets(t *testing.T) {
+	const secret = "s3cret-of-the-config"
+	var secrets redact.Redactor
+	secrets.Add(secret)
+	c, _ := inMemory(t, schema.Server{}, Options{HandshakeOnly: true, Redact: &secrets}, greeting(map[string]string{
+		"initialize": `"result":{"protocolVersion":"` + secret + `","capabilities":{}}`,
+	}))
+	err := c.Handshake(t.Context(), nil)
+	if f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent); strings.Contains(f.Text(), secret) || !strings.Contains(f.Text(), "is not known here") {
+		t.Errorf("got %s", f.Text())
+	}
+}
+
+// The three redirects that one request may follow stay within the origin.
+func TestRedirectsAreCounted(t *testing.T) {
+	for _, redirects := range []int{3, 4} {
+		s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+			if done := strings.Count(r.URL.Path, "x"); done < redirects {
+				http.Redirect(w, r, "/"+strings.Repeat("x", done+1), http.StatusTemporaryRedirect)
+				return
+			}
+			plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+		}}
+		_, err := tool(t, dial(t, script(t, s), Options{HandshakeOnly: true}), "x", "{}")
+		if (err == nil) != (redirects == 3) {
+			t.Errorf("%d redirects: got %v", redirects, err)
+		}
+	}
+}
+
+// A message without an answer is delivered if its status is one of success.
+func TestStatusOfANotification(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusAccepted, 299, 300, http.StatusInternalServerError} {
+		s := &scripted{rest: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }}
+		if _, err := tryDial(t, script(t, s), Options{HandshakeOnly: true}); (err == nil) != (status < 300) {
+			t.Errorf("status %d: got %v", status, err)
+		}
+	}
+}
+
+// An answer may have max_message_bytes, and no more.
+func TestAnswerOfTheLargestSize(t *testing.T) {
+	const most = 1000
+	for _, size := range []int{most, most + 1} {
+		for name, answer := range map[string]func(w http.ResponseWriter, text string){
+			"JSON":   plain,
+			"events": func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") },
+		} {
+			s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+				before, after := `{"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`, `"}}`
+				answer(w, before+strings.Repeat("x", size-len(before)-len(after))+after)
+			}}
+			server := script(t, s)
+			server.MaxMessageBytes = most
+			_, err := tool(t, dial(t, server, Options{HandshakeOnly: true}), "x", "{}")
+			if size == most && err != nil {
+				t.Errorf("%s of %d bytes: got %v", name, size, err)
+			}
+			if size > most {
+				wantFailure(t, err, transports.CodeTooLarge, transports.Executed)
+			}
+		}
+	}
+}
+
+// Each request says what it carries, and what it accepts.
+func TestMediaTypesOfRequests(t *testing.T) {
+	var got []string
+	r := &responder{answer: func(r *http.Request, _ int) (int, string) {
+		got = append(got, r.Method+" "+r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"))
+		return 405, ""
+	}}
+	onResponder(t, r, func(c *Conn, l *httpLink) {
+		_ = l.post(context.Background(), []byte(`{}`))
+		if resp, err := l.listenFrom(context.Background(), ""); err == nil {
+			resp.Body.Close()
+		}
+	})
+	if want := []string{"POST application/json application/json, text/event-stream", "GET  text/event-stream"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A stream that ends without an answer is resumed three times where nothing new comes.
+func TestResumesAreCounted(t *testing.T) {
+	r := &responder{answer: func(_ *http.Request, n int) (int, string) {
+		if n < 0 {
+			return 200, "id: 1\n" + someMessage
+		}
+		return 200, ": nothing\n\n"
+	}}
+	onResponder(t, r, func(c *Conn, _ *httpLink) {
+		_, err := c.Call(context.Background(), "tools/call", []byte(`{}`))
+		wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	})
+	if got := len(r.gets); got != resumeTries {
+		t.Errorf("it was resumed %d times, want %d", got, resumeTries)
+	}
+}
