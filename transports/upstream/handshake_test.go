@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/redact"
@@ -34,6 +35,7 @@ const (
 	speaksNew   = `"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}`
 	refuses     = `"error":{"code":-32601,"message":"no"}`
 	refusesOld  = `"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`
+	refusesNew  = `"error":{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}`
 	refusesBoth = `"error":{"code":-32022,"message":"no","data":{"supported":["1.0"]}}`
 )
 
@@ -81,6 +83,32 @@ func TestRefusedHandshake(t *testing.T) {
 					t.Errorf("got %v, era %d, asked %d times", err, c.Era(), p.sent(methodDiscover))
 				}
 			})
+		})
+	}
+}
+
+// An upstream that names another version of the handshake is greeted once more, with that.
+func TestHandshakeInAnotherVersion(t *testing.T) {
+	for refusal, want := range map[string][]string{refusesNew: {"2025-11-25", "2025-06-18"}, refusesOld: {"2025-11-25"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var proposed []string
+			c, _ := inMemory(t, schema.Server{}, Options{HandshakeOnly: true}, func(p *puppet, m wire.Message) {
+				if m.Method != "initialize" {
+					return
+				}
+				version, _ := wire.Text(wire.Get(m.Params, "protocolVersion"))
+				answer := refusal
+				if proposed = append(proposed, version); version == "2025-06-18" {
+					answer = strings.Replace(speaksOld, "2025-11-25", version, 1)
+				}
+				p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + answer + `}`)
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_ = c.Handshake(ctx, nil)
+			if synctest.Wait(); !slices.Equal(proposed, want) {
+				t.Errorf("proposed %q, want %q", proposed, want)
+			}
 		})
 	}
 }
@@ -135,6 +163,12 @@ func TestHandshakeThroughAReplica(t *testing.T) {
 			err := c.Handshake(t.Context(), nil)
 			if answered != (err == nil) || errors.Is(err, ErrProbe) || !answered && !errors.Is(err, ErrMoved) {
 				t.Errorf("answered %t: got %v", answered, err)
+			}
+			if answered { // an error of the server, not of the replica
+				_, err := c.Call(t.Context(), methodDiscover, nil)
+				if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != wire.CodeMethodNotFound {
+					t.Errorf("got %v", err)
+				}
 			}
 		})
 	}

@@ -41,8 +41,10 @@ func TestProgressOfATask(t *testing.T) {
 		progress(running)
 		p.say(`{"jsonrpc":"2.0","id":` + task + `,"result":{}}`)
 		<-answered
+		if progress("99"); len(ofTask) != 0 {
+			t.Errorf("of another: got %q", ofTask)
+		}
 		progress(task)
-		progress("99")
 		const want = `{"progressToken":"host","progress":1}`
 		if got := strings.Join(ofTask, ","); got != want {
 			t.Errorf("of the task: got %s, want %s", got, want)
