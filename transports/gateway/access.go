@@ -32,7 +32,7 @@ type access struct {
 func newAccess(opts Options) *access {
 	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
 	if opts.OAuth != nil {
-		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second, Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
+		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
 	for _, name := range opts.AllowedHosts {
 		a.hosts = append(a.hosts, strings.ToLower(strings.Trim(name, "[]")))

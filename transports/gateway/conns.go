@@ -43,7 +43,7 @@ func (t *conns) add(nc net.Conn) *conn {
 	c := &conn{Conn: nc, in: t}
 	var gone []*conn
 	t.mu.Lock()
-	for t.strangers.Len() > 0 && t.strangers.Len()+t.proven >= t.most {
+	for t.strangers.Len()+t.proven >= t.most { // proven is less: see prove
 		old := t.strangers.Front().Value.(*conn)
 		t.removeLocked(old)
 		gone = append(gone, old)

@@ -112,6 +112,22 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	if _, proven := table.counts(); proven != 14 {
 		t.Errorf("%d connections are open", proven)
 	}
+	for range 3 { // ann has eight, user0 has one
+		if open("user0") == nil {
+			t.Error("no connection of the holder with the most was closed")
+		}
+	}
+	if open("user0") != nil {
+		t.Error("a holder was given more than one that has as many")
+	}
+	for range 5 {
+		near, far := net.Pipe()
+		t.Cleanup(func() { near.Close(); far.Close() })
+		table.add(near)
+	}
+	if strangers, proven := table.counts(); strangers != 2 || proven != 14 {
+		t.Errorf("%d connections are of strangers, %d of others, want 2 and 14", strangers, proven)
+	}
 }
 
 // Sockets that say nothing are closed for others where no token is asked for, too.

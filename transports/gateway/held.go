@@ -38,7 +38,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 		size := r.ContentLength
 		body := &countedBody{ReadCloser: r.Body, held: g.held.Hold(holderOf(r, who), nil), counts: size < 0}
 		defer func() { body.held.Set(0) }()
-		if size >= 0 && !body.held.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
+		if !body.counts && !body.held.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
 			refuse(w, r, g.access.linger, overload(nil, errNoRoom.Error()))
 			return
 		}

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,11 +78,95 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	if !lives(kept, greedy) || !lives(mine, other) {
 		t.Error("one that has called ended")
 	}
-	tg.g.sessions.mu.Lock()
-	defer tg.g.sessions.mu.Unlock()
-	for who, of := range tg.g.sessions.of {
-		if of.count != most/2 {
-			t.Errorf("%s has %d sessions, want %d", who, of.count, most/2)
+	counts := func() (all []int) {
+		tg.g.sessions.mu.Lock()
+		defer tg.g.sessions.mu.Unlock()
+		for _, of := range tg.g.sessions.of {
+			all = append(all, of.count)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got := counts(); !slices.Equal(got, []int{most / 2, most / 2}) {
+		t.Errorf("the two have %v sessions", got)
+	}
+	// One who has one less than another takes nothing from that.
+	begin(token("third"))
+	want := []int{1, most/2 - 1, most / 2}
+	if got := counts(); !slices.Equal(got, want) {
+		t.Errorf("the three have %v sessions, want %v", got, want)
+	}
+	for _, auth := range []string{greedy, other} {
+		begin(auth)
+		if got := counts(); !slices.Equal(got, want) {
+			t.Errorf("after one more the three have %v sessions, want %v", got, want)
+		}
+	}
+}
+
+// Nothing is left of a session that has ended, nor of one that could not begin.
+func TestNothingIsLeftOfASession(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	left := func(want int) {
+		t.Helper()
+		listed, holders := 0, 0
+		tg.g.sessions.mu.Lock()
+		defer tg.g.sessions.mu.Unlock()
+		for _, of := range tg.g.sessions.of {
+			holders++
+			listed += of.fresh.Len() + of.called.Len()
+		}
+		if listed != want || tg.g.sessions.total != want || holders != min(want, 1) {
+			t.Errorf("%d sessions of %d holders are listed, %d counted, want %d", listed, holders, tg.g.sessions.total, want)
+		}
+	}
+	end := func(id string) {
+		t.Helper()
+		if a := tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id); a.status != 204 {
+			t.Errorf("got %+v", a)
+		}
+	}
+	called, fresh := tg.begin("/mcp"), tg.begin("/mcp")
+	tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", called)
+	left(2)
+	end(called)
+	left(1)
+	end(fresh)
+	left(0)
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(Edge, string, string, bool) (*host.Session, func(context.Context)) { panic("as asked") }
+	if a := tg.do("POST", "/mcp", initialize); a.status != 500 {
+		t.Errorf("got %+v", a)
+	}
+	tg.g.opts.Open = inner
+	left(0)
+	tg.begin("/mcp")
+	left(1)
+}
+
+// What waits for a host that does not read is held until its session ends.
+func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
+	const size = 100 << 10
+	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
+	sessions := tg.keep()
+	id := tg.begin("/mcp")
+	s := <-sessions
+	s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", size))))
+	if got := tg.g.held.Total(); got < size {
+		t.Errorf("%d bytes are held, want %d", got, size)
+	}
+	tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id)
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+}
+
+// An answer may be as large as answers may be, however little may wait for a host.
+func TestALargeAnswerIsNotTooMuch(t *testing.T) {
+	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
+	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.unread = 1 })
+	id := tg.begin("/mcp")
+	for n := range 2 {
+		if a := tg.do("POST", "/mcp", call(n+1, "x"), "Mcp-Session-Id", id); a.status != 200 || len(a.body) < len(large) {
+			t.Errorf("call %d: got %d %.300s", n, a.status, a.body)
 		}
 	}
 }

@@ -287,7 +287,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 		st.kept += len(e)
 	}
 	st.next += int64(len(events))
-	for len(st.events) > 0 && st.first < st.next && (!st.ids || st.kept > maxKept) {
+	for st.first < st.next && (!st.ids || st.kept > maxKept) {
 		st.kept -= len(st.events[0])
 		st.events, st.first = st.events[1:], st.first+1
 	}
@@ -300,7 +300,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 func (st *stream) trim() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for len(st.events) > 0 && st.kept+st.waiting > maxKept {
+	for st.kept+st.waiting > maxKept {
 		if st.first < st.next {
 			st.kept -= len(st.events[0])
 		} else {

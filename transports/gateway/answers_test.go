@@ -1,0 +1,208 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// keep returns the conversations that the gateway begins.
+func (tg *testGateway) keep() <-chan *host.Session {
+	all := make(chan *host.Session, 100)
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace, lasts)
+		all <- s
+		return s, end
+	}
+	return all
+}
+
+// What waited for a host comes in one go under ids that follow each other. An event before it
+// tells hosts of the versions that have it where they are.
+func TestEventsThatWaited(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	sessions := tg.keep()
+	for version, primed := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
+		id := tg.begin("/mcp")
+		s := <-sessions
+		for n := range 3 {
+			s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":%d}`, n)))
+		}
+		resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "MCP-Protocol-Version", version)
+		defer resp.Body.Close()
+		events := newEventReader(t, resp.Body)
+		if primed {
+			if ev, _ := events.next(); ev.id != "0-0" || ev.data != "" {
+				t.Errorf("%s: the first event is %+v", version, ev)
+			}
+		}
+		for n := range 3 {
+			if ev := events.want(fmt.Sprintf(`{"requestId":%d}`, n)); ev.id != fmt.Sprint("0-", n+1) {
+				t.Errorf("%s: event %d has the id %s", version, n, ev.id)
+			}
+		}
+		for last := range 2 { // the host comes back
+			again := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", fmt.Sprint("0-", last))
+			defer again.Body.Close()
+			newEventReader(t, again.Body).want(fmt.Sprintf(`{"requestId":%d}`, last))
+		}
+	}
+}
+
+// Of what comes while nobody reads the stream of a session the newest is kept.
+func TestTheNewestEventsAreKept(t *testing.T) {
+	const size, count = 64 << 10, 40
+	tg := newTestGateway(t, Options{MaxResponseBytes: 4 << 20}, nil)
+	sessions := tg.keep()
+	id := tg.begin("/mcp")
+	s := <-sessions
+	for n := range count {
+		s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":%d,"reason":%q}`, n, strings.Repeat("x", size))))
+	}
+	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
+	defer resp.Body.Close()
+	events := newEventReader(t, resp.Body)
+	first, _ := events.next()
+	if n := string(wire.Get([]byte(first.data), "params", "requestId")); n != fmt.Sprint(count-maxKept/(size+100)) {
+		t.Errorf("the first that is kept is %s of %d", n, count)
+	}
+}
+
+// The status of an error of the stateless era follows from its code.
+func TestStatusesByCode(t *testing.T) {
+	codes := map[int64]int{
+		wire.CodeInvalidParams: 400, wire.CodeInvalidRequest: 400, wire.CodeMethodNotFound: 404, wire.CodeInternal: 200, wire.CodeParse: 200, -32000: 200,
+		-32019: 200, -32020: 400, -32021: 400, -32022: 400, -32023: 200, transports.CodeExited: 200,
+	}
+	var answer atomic.Int64
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: answer.Load(), Message: "no"}) })
+	body, headers := modern(1, "tools/call", `"name":"x",`)
+	headers[5] = "x"
+	for code, status := range codes {
+		answer.Store(code)
+		if a := tg.do("POST", "/mcp", body, headers...); a.status != status || !strings.Contains(a.body, fmt.Sprintf(`"code":%d`, code)) {
+			t.Errorf("code %d: got %+v, want %d", code, a, status)
+		}
+	}
+}
+
+// A message of the stateless era is told by its body, whatever its headers leave out. On the
+// route for messages it needs neither headers nor a handshake.
+func TestTheEraOfAMessage(t *testing.T) {
+	eras := make(chan transports.Era, 1)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		eras <- r.Era
+		r.Reply(json.RawMessage(`{"content":[]}`), nil)
+	})
+	body, _ := modern(1, "tools/call", `"name":"x",`)
+	if a := tg.do("POST", "/mcp", body); a.status != 400 || !strings.Contains(a.body, "MCP-Protocol-Version is missing") {
+		t.Errorf("without headers: got %+v", a)
+	}
+	for line, want := range map[string]transports.Era{body: transports.Stateless, call(1, "x"): transports.Handshake} {
+		if a := tg.do("POST", "/mcp/git/message", line); a.status != 202 || !strings.Contains(a.body, `"id":1,"result"`) {
+			t.Fatalf("got %+v", a)
+		}
+		if got := <-eras; got != want {
+			t.Errorf("%s: got era %d, want %d", line, got, want)
+		}
+	}
+}
+
+// A handshake that stands for itself may leave things out; what it says counts.
+func TestAHandshakeIsCompleted(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	for params, want := range map[string]string{``: "2025-03-26", `,"params":{}`: "2025-03-26", `,"params":{"protocolVersion":"2024-11-05"}`: "2024-11-05"} {
+		a := tg.do("POST", "/mcp/git/message", `{"jsonrpc":"2.0","id":1,"method":"initialize"`+params+`}`)
+		if a.status != 202 || !strings.Contains(a.body, `"protocolVersion":"`+want+`"`) {
+			t.Errorf("%s: got %+v", params, a)
+		}
+	}
+}
+
+// A tool of the tree that fails is answered as it is; what is no tool is refused.
+func TestAToolOfTheTreeFails(t *testing.T) {
+	tg := newTestGateway(t, Options{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
+		r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
+	})
+	tg.g.opts.OpenTree = func(edge Edge, who string) (*host.Session, func(context.Context)) {
+		return tg.g.opts.Open(edge, who, "", false)
+	}
+	for _, row := range []struct {
+		tool, path string
+		status     int
+	}{
+		{"meta_call", "/a-tool", 200}, {"meta_call", "/a-node", 400}, {"meta_call", "", 404},
+		{"meta_tree", "/a-node", 400}, {"meta_tree", "/a-tool", 400}, {"meta_tree", "", 404},
+	} {
+		a := tg.do("POST", "/"+row.tool, fmt.Sprintf(`{"path":%q}`, row.path))
+		if a.status != row.status || (row.status == 200) != strings.Contains(a.body, `"isError":true`) {
+			t.Errorf("%s of %q: got %+v, want %d", row.tool, row.path, a, row.status)
+		}
+	}
+}
+
+// No memory is taken for the length that a request says it has.
+func TestALengthThatIsNotBelieved(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	got := tg.raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		int64(1)<<50, call(1, strings.Repeat("x", tg.g.opts.MaxRequestBytes))))
+	if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The end of a session that panics is told, and ends no other.
+func TestASessionWhoseEndPanics(t *testing.T) {
+	var log lockedBuffer
+	tg := newTestGateway(t, Options{SessionIdle: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+	first := true
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace, lasts)
+		if !first {
+			return s, end
+		}
+		first = false
+		return s, func(ctx context.Context) {
+			end(ctx)
+			panic("as asked")
+		}
+	}
+	tg.begin("/mcp")
+	tg.begin("/mcp")
+	tg.endIdle(time.Now().Add(2 * time.Hour))
+	if tg.closed.Load() != 2 || strings.Count(log.String(), "as asked") != 1 || strings.Count(log.String(), "level=ERROR") != 1 {
+		t.Errorf("%d sessions ended, the log is %s", tg.closed.Load(), log.String())
+	}
+	mcptest.Soon(t, "both are gone", func() bool { return len(tg.g.sessions.all()) == 0 })
+}
+
+// A response is too slow, which ends its session if it is of one, where its host leaves what
+// was written unread, and not where the host is gone.
+func TestASlowResponse(t *testing.T) {
+	for _, err := range []error{nil, io.ErrClosedPipe, fmt.Errorf("write: %w", os.ErrDeadlineExceeded)} {
+		slow := 0
+		for _, e := range []*response{{}, {slow: func() { slow++ }}} {
+			if got := e.failed(err); !errors.Is(got, err) {
+				t.Errorf("got %v, want %v", got, err)
+			}
+		}
+		if (slow == 1) != errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%v: slow was called %d times", err, slow)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package gateway
+
+import (
+	"math"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Connections take half the descriptors at most.
+func TestConnectionsLeaveDescriptors(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := Listen("127.0.0.1:0", false, false, math.MaxInt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if got, want := ln.(*listener).conns.most, int(min(uint64(limit.Cur), math.MaxInt32)/2); got != want {
+		t.Errorf("%d connections may be open of %d descriptors, want %d", got, limit.Cur, want)
+	}
+}
+
+// A connection that was made before the end is accepted: its host would find it reset.
+func TestListenersEndLeavesNobodyBehind(t *testing.T) {
+	const rounds, count = 20, 4
+	for range rounds {
+		ln, err := Listen("127.0.0.1:0", false, false, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect(t, ln, count)
+		closed := make(chan error, 1)
+		go func() { closed <- ln.Close() }()
+		accepted := 0
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				break
+			}
+			conn.Close()
+			accepted++
+		}
+		if err := <-closed; err != nil || accepted != count {
+			t.Fatalf("%d of %d connections were accepted, %v", accepted, count, err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// What a stream has not written is held, and what it has written as long as a host may come
+// back for it: within the window, and until nobody can.
+func TestAStreamHoldsWhatItKeeps(t *testing.T) {
+	const size = 400 << 10
+	budget := held.New(64<<20, nil)
+	st := newStream(maxOrdinary)
+	st.ids, st.open, st.hold = true, true, budget.Hold("host", nil)
+	put := func() {
+		t.Helper()
+		if err := st.put(nil, host.Essential, [][]byte{bytes.Repeat([]byte("x"), size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(what string, waiting, kept int) {
+		t.Helper()
+		if st.waiting != waiting*size || st.kept != kept*size || budget.Total() != int64(waiting+kept)*size {
+			t.Errorf("%s: %d bytes wait, %d are kept, %d held, want %d, %d and their sum", what, st.waiting, st.kept, budget.Total(), waiting*size, kept*size)
+		}
+	}
+	take := func() {
+		carrier, _, _ := st.carry(0)
+		st.take(carrier)
+	}
+	put()
+	is("one waits", 1, 0)
+	take()
+	is("one was written", 0, 1)
+	put()
+	is("another waits", 1, 1)
+	take()
+	is("both were written", 0, 2)
+	put()
+	st.trim()
+	is("the window is trimmed", 1, 1)
+	put()
+	take()
+	is("the newest are kept", 0, 2)
+	if _, before, ok := st.carry(4); !ok || before != 3 {
+		t.Errorf("the host comes back after event %d, %t", before, ok)
+	}
+	is("one is written again", 1, 1)
+	first, second := st.readBy(nil), st.readBy(nil)
+	st.uncount()
+	first()
+	if budget.Total() != 2*size {
+		t.Errorf("%d bytes are held while somebody reads", budget.Total())
+	}
+	second()
+	if budget.Total() != 0 {
+		t.Errorf("%d bytes are held when nobody reads", budget.Total())
+	}
+}
+
+// What may be lost gives way to what may not, by its class.
+func TestClassesOfMessages(t *testing.T) {
+	for class, most := range map[host.Class]int{host.Expendable: maxExpendable, host.Ordinary: maxOrdinary, host.Essential: 2 * maxOrdinary} {
+		st := newStream(2 * maxOrdinary)
+		st.open = true
+		text := [][]byte{bytes.Repeat([]byte("x"), 64<<10)}
+		var err error
+		for err == nil && st.waiting < 2*maxOrdinary {
+			err = st.put(nil, class, text)
+		}
+		if st.waiting < most || st.waiting > most+len(text[0]) || errors.Is(err, wire.ErrFull) != (class != host.Essential) {
+			t.Errorf("class %d: %d bytes wait, %v, want %d", class, st.waiting, err, most)
+		}
+	}
+}
