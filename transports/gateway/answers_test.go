@@ -155,16 +155,6 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 	}
 }
 
-// No memory is taken for the length that a request says it has.
-func TestALengthThatIsNotBelieved(t *testing.T) {
-	tg := newTestGateway(t, Options{}, nil)
-	got := tg.raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		int64(1)<<50, call(1, strings.Repeat("x", tg.g.opts.MaxRequestBytes))))
-	if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
-		t.Errorf("got %q", got)
-	}
-}
-
 // The end of a session that panics is told, and ends no other.
 func TestASessionWhoseEndPanics(t *testing.T) {
 	var log lockedBuffer

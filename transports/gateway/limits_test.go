@@ -79,6 +79,13 @@ func TestSlowRequests(t *testing.T) {
 			}
 		})
 	}
+	requests.Go(func() { // no memory is taken for the length that it says it has
+		got := tg.raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+			int64(1)<<50, call(1, strings.Repeat("x", tg.g.opts.MaxRequestBytes))))
+		if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
+			t.Errorf("a length that is not believed: got %q", got)
+		}
+	})
 	requests.Wait()
 	mcptest.Soon(t, "others are answered", func() bool { // one that is slow itself asks again
 		resp, err := tg.client.Get(tg.url + "/health")
