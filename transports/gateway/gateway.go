@@ -240,9 +240,8 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	g.end(context.WithoutCancel(ctx), ln)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
 	defer cancel()
-	if server.Shutdown(closing) != nil {
-		_ = server.Close()
-	}
+	_ = server.Shutdown(closing)
+	_ = server.Close() // what that has left
 	stop()
 	work.Wait()
 	return err

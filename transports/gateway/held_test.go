@@ -143,3 +143,22 @@ func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 		mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
 	}
 }
+
+// An address is a holder of its own, a network of IPv6 that one machine may have is one, and so
+// is a user of an identity provider.
+func TestHoldersByAddress(t *testing.T) {
+	for _, row := range []struct{ address, who, want string }{
+		{"192.0.2.1:5000", anybody, "192.0.2.1"},
+		{"192.0.2.2:5000", bearer, "192.0.2.2"},
+		{"192.0.2.1:5000", "ann", "ann"},
+		{"[2001:db8:1:2::1]:5000", anybody, "2001:db8:1:2::/64"},
+		{"[2001:db8:1:2:ffff::2]:6000", bearer, "2001:db8:1:2::/64"},
+		{"[2001:db8:1:3::1]:5000", anybody, "2001:db8:1:3::/64"},
+		{"[::ffff:192.0.2.1]:5000", anybody, "::ffff:192.0.2.1"},
+		{"@", anybody, ""}, // of a socket that has no address
+	} {
+		if got := holderOf(&http.Request{RemoteAddr: row.address}, row.who); got != row.want {
+			t.Errorf("%s of %s: got %q, want %q", row.address, row.who, got, row.want)
+		}
+	}
+}

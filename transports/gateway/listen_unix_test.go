@@ -34,18 +34,21 @@ func TestListenersEndLeavesNobodyBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		connect(t, ln, count)
-		closed := make(chan error, 1)
-		go func() { closed <- ln.Close() }()
-		accepted := 0
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				break
+		all := make(chan int, 1)
+		go func() {
+			accepted := 0
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					all <- accepted
+					return
+				}
+				conn.Close()
+				accepted++
 			}
-			conn.Close()
-			accepted++
-		}
-		if err := <-closed; err != nil || accepted != count {
+		}()
+		err = ln.Close() // before most are accepted
+		if accepted := <-all; err != nil || accepted != count {
 			t.Fatalf("%d of %d connections were accepted, %v", accepted, count, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -78,27 +79,29 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	if !lives(kept, greedy) || !lives(mine, other) {
 		t.Error("one that has called ended")
 	}
-	counts := func() (all []int) {
+	counts := func() map[string]int {
 		tg.g.sessions.mu.Lock()
 		defer tg.g.sessions.mu.Unlock()
-		for _, of := range tg.g.sessions.of {
-			all = append(all, of.count)
+		all := map[string]int{}
+		for who, of := range tg.g.sessions.of {
+			all[who] = of.count
 		}
-		slices.Sort(all)
 		return all
 	}
-	if got := counts(); !slices.Equal(got, []int{most / 2, most / 2}) {
-		t.Errorf("the two have %v sessions", got)
+	for who, count := range counts() {
+		if count != most/2 {
+			t.Errorf("%s has %d sessions, want %d", who, count, most/2)
+		}
 	}
 	// One who has one less than another takes nothing from that.
 	begin(token("third"))
-	want := []int{1, most/2 - 1, most / 2}
-	if got := counts(); !slices.Equal(got, want) {
-		t.Errorf("the three have %v sessions, want %v", got, want)
+	want := counts()
+	if sorted := slices.Sorted(maps.Values(want)); !slices.Equal(sorted, []int{1, most/2 - 1, most / 2}) {
+		t.Errorf("the three have %v sessions", want)
 	}
 	for _, auth := range []string{greedy, other} {
 		begin(auth)
-		if got := counts(); !slices.Equal(got, want) {
+		if got := counts(); !maps.Equal(got, want) {
 			t.Errorf("after one more the three have %v sessions, want %v", got, want)
 		}
 	}
