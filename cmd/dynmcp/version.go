@@ -17,11 +17,10 @@ var versionVerb = cli.Verb{
 	Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,
 	New: func(cmd *cobra.Command) cli.Run {
-		var asJSON bool
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON object")
 		return func(cmd *cobra.Command, _ []string) error {
 			about := newBuild()
-			if asJSON {
+			if *asJSON {
 				return terminal.WriteJSON(cli.Stdout(cmd), about)
 			}
 			out := cli.Stdout(cmd)

@@ -27,10 +27,9 @@ them. A server that was never started is started for it.`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Stored: true, About: selfhost.OfTools}
-		var asJSON bool
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print the definition as JSON")
+		asJSON := cmd.Flags().Bool("json", false, "print the definition as JSON")
 		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
-		return on.Run(cmd, func(ctx context.Context, args []string) error { return runDescribe(ctx, &on, args, asJSON) })
+		return on.Run(cmd, func(ctx context.Context, args []string) error { return runDescribe(ctx, &on, args, *asJSON) })
 	},
 }
 

@@ -33,13 +33,11 @@ The exit status is 1 if nothing was found.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Stored: true}
 		var only string
-		var limit int
-		var asJSON bool
 		on.AddServerFlag(cmd, &only)
-		cmd.Flags().IntVar(&limit, "limit", 10, "show at most this many tools")
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+		limit := cmd.Flags().Int("limit", 10, "show at most this many tools")
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON array")
 		return on.Run(cmd, func(ctx context.Context, words []string) error {
-			return runFind(ctx, &on, strings.Join(words, " "), only, limit, asJSON)
+			return runFind(ctx, &on, strings.Join(words, " "), only, *limit, *asJSON)
 		})
 	},
 }

@@ -30,10 +30,9 @@ type getter struct {
 func (g *getter) verb(cmd *cobra.Command) cli.Run {
 	var on selfhost.Target
 	var only string
-	var asJSON bool
 	on.AddServerFlag(cmd, &only)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the server answered as JSON")
-	return on.Run(cmd, func(ctx context.Context, args []string) error { return g.run(ctx, &on, args, only, asJSON) })
+	asJSON := cmd.Flags().Bool("json", false, "print what the server answered as JSON")
+	return on.Run(cmd, func(ctx context.Context, args []string) error { return g.run(ctx, &on, args, only, *asJSON) })
 }
 
 func (g *getter) run(ctx context.Context, t *selfhost.Target, args []string, only string, asJSON bool) error {

@@ -43,12 +43,11 @@ Arguments are written as those of dynmcp call.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
 		var call policy.Call
-		var asJSON bool
 		cmd.Flags().String("arguments", "", "the arguments as a JSON `object`; - reads it from stdin")
 		cmd.Flags().StringVar(&call.Principal, "principal", "", "the `user` whose call it is")
 		cmd.Flags().StringVar(&call.Host, "host", "", "the `name` that the host gives itself")
 		cmd.Flags().StringVar(&call.Surface, "surface", schema.ExposeDiscover, "the `surface` that it comes by")
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
 		cmd.ValidArgsFunction = selfhost.CompleteTools(&on)
 		return on.Run(cmd, func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
@@ -65,7 +64,7 @@ Arguments are written as those of dynmcp call.`,
 			if call.Arguments = input; input == nil {
 				call.Arguments = argumentObject(args[1:], tool.InputSchema)
 			}
-			return writeVerdict(on.Out, on.Cfg.Policy, &call, asJSON)
+			return writeVerdict(on.Out, on.Cfg.Policy, &call, *asJSON)
 		})
 	},
 }

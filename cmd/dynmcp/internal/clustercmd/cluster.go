@@ -40,16 +40,15 @@ while it was looked at, or a record is broken.`,
 	Verbs: []cli.Verb{clusterKeyVerb, clusterPushVerb, clusterPullVerb},
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags replica.ClusterFlags
-		var asJSON bool
 		flags.Add(cmd, &cli.Secrets)
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
+		asJSON := cmd.Flags().Bool("json", false, "print the state as JSON")
 		return func(cmd *cobra.Command, _ []string) error {
 			return withCluster(cmd, &flags, func(ctx context.Context, c replica.Cluster) error {
 				state, err := readState(ctx, c)
 				if err != nil {
 					return cli.Interrupted(err)
 				}
-				return state.write(cli.Stdout(cmd), asJSON)
+				return state.write(cli.Stdout(cmd), *asJSON)
 			})
 		}
 	},

@@ -48,12 +48,10 @@ With --base the push is refused where a colleague has pushed since that version.
 	New: func(cmd *cobra.Command) cli.Run {
 		var cluster replica.ClusterFlags
 		var from conf.Flags
-		var base int
-		var asJSON bool
 		cluster.Add(cmd, &cli.Secrets)
 		cmd.Flags().StringVarP(&from.EnvFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
-		cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 if there is no version yet")
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
+		base := cmd.Flags().Int("base", 0, "push only if this `version` is the current one; 0 if there is no version yet")
+		asJSON := cmd.Flags().Bool("json", false, "print the version as JSON")
 		return func(cmd *cobra.Command, args []string) error {
 			pushed, err := pushedConfig(cli.Stderr(cmd), args[0], from.EnvFile)
 			if err != nil {
@@ -61,14 +59,14 @@ With --base the push is refused where a colleague has pushed since that version.
 			}
 			pushed.By = whoPushes()
 			if !cmd.Flags().Changed("base") {
-				base = configs.AnyBase
+				*base = configs.AnyBase
 			}
 			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
-				pushed, changed, err := store.Push(ctx, pushed, base)
+				pushed, changed, err := store.Push(ctx, pushed, *base)
 				if err != nil {
 					return err
 				}
-				if asJSON {
+				if *asJSON {
 					return terminal.WriteJSON(cli.Stdout(cmd), pushedVersion{pushed.Number, pushed.Name, pushed.By, pushed.At})
 				}
 				word := "now"

@@ -31,20 +31,19 @@ the one that a server spoke when it was last started.`,
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 	New: func(cmd *cobra.Command) cli.Run {
 		from := conf.Flags{AsWritten: true}
-		var asJSON, effective bool
 		from.Add(cmd)
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, with endpoints in full")
-		cmd.Flags().BoolVar(&effective, "effective", false, "show the file and line that each server comes from, and the entries it overrides")
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON array, with endpoints in full")
+		effective := cmd.Flags().Bool("effective", false, "show the file and line that each server comes from, and the entries it overrides")
 		return func(cmd *cobra.Command, _ []string) error {
 			cfg, err := from.Load(cmd.Context())
 			if err != nil {
 				return err
 			}
 			entries := list(cfg)
-			if asJSON {
+			if *asJSON {
 				return terminal.WriteJSON(cli.Stdout(cmd), entries)
 			}
-			return writeEntries(cli.Stdout(cmd), entries, effective)
+			return writeEntries(cli.Stdout(cmd), entries, *effective)
 		}
 	},
 }

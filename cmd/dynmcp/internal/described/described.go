@@ -32,9 +32,8 @@ its tools are about. Nothing is started: what counts is what is stored.`,
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
-		var asJSON bool
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-		return on.Run(cmd, func(ctx context.Context, _ []string) error { return describeServers(ctx, &on, asJSON) })
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON array")
+		return on.Run(cmd, func(ctx context.Context, _ []string) error { return describeServers(ctx, &on, *asJSON) })
 	},
 }
 

@@ -36,25 +36,24 @@ problems; warnings and notes do not count.`,
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
 		var on selfhost.Target
-		var asJSON, noStart bool
 		d := doctor{Target: &on}
 		on.Add(cmd)
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
-		cmd.Flags().BoolVar(&noStart, "no-start", false, "start no server; of addresses, check only that something answers")
+		asJSON := cmd.Flags().Bool("json", false, "print the findings as JSON")
+		noStart := cmd.Flags().Bool("no-start", false, "start no server; of addresses, check only that something answers")
 		cli.AddTimeout(cmd, &d.timeout, "a server", "default: its load_timeout")
 		return func(cmd *cobra.Command, args []string) error {
 			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				on.AsWritten = noStart
+				on.AsWritten = *noStart
 				// A config that cannot be loaded is a finding like any other.
 				if _, err := on.Load(ctx, cmd, args); err != nil {
 					d.addError(aboutConfig, "", err)
 				} else {
-					d.examine(ctx, noStart)
+					d.examine(ctx, *noStart)
 				}
 				if ctx.Err() != nil {
 					return cli.ErrInterrupted
 				}
-				return d.report(asJSON)
+				return d.report(*asJSON)
 			})
 		}
 	},

@@ -110,12 +110,11 @@ started.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}, Stored: true}
 		var f activity.Filter
-		var asJSON bool
 		addFilter(cmd, &f)
-		cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+		asJSON := cmd.Flags().Bool("json", false, "print one JSON object")
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 		return on.Run(cmd, func(ctx context.Context, _ []string) error {
-			return writeStats(ctx, &on, &f, asJSON)
+			return writeStats(ctx, &on, &f, *asJSON)
 		})
 	},
 }

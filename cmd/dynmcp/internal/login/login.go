@@ -44,14 +44,11 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
 		var cluster replica.ClusterFlags
-		var noBrowser bool
-		var scopes []string
-		var timeout time.Duration
 		from.Add(cmd)
 		cluster.Add(cmd, &cli.Secrets)
-		cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the address of the login page instead of opening it")
-		cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
-		cmd.Flags().DurationVar(&timeout, "timeout", loginPatience, "how long to wait for the login; 0 is for ever")
+		noBrowser := cmd.Flags().Bool("no-browser", false, "print the address of the login page instead of opening it")
+		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
+		timeout := cmd.Flags().Duration("timeout", loginPatience, "how long to wait for the login; 0 is for ever")
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
 			from.Only = args
@@ -60,13 +57,13 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 				return err
 			}
 			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				if timeout > 0 {
+				if *timeout > 0 {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, timeout)
+					ctx, cancel = context.WithTimeout(ctx, *timeout)
 					defer cancel()
 				}
 				return withLogins(ctx, &cluster, func(store *oauth.Store) error {
-					return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, scopes, noBrowser)
+					return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 				})
 			})
 		}

@@ -33,19 +33,17 @@ asked, unless --yes is given. No copy of the old file is kept.`,
 	Args: cli.AtMost(1),
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
-		var place string
-		var yes bool
 		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "the config `file` (default: the one in the working directory)")
-		cmd.Flags().StringVar(&place, "secrets", "", "where they go: keyring, or env for the .env beside the config")
-		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
+		place := cmd.Flags().String("secrets", "", "where they go: keyring, or env for the .env beside the config")
+		yes := cmd.Flags().BoolP("yes", "y", false, "write without asking")
 		cli.CompleteValues(cmd, map[string][]string{"secrets": {InKeyring, InEnv}})
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"", InKeyring, InEnv}, place) {
-				return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
+			if !slices.Contains([]string{"", InKeyring, InEnv}, *place) {
+				return hint.With(fmt.Errorf("--secrets: unknown place %q", *place), "there are keyring and env")
 			}
-			inKeyring := place == InKeyring || place == "" && keyring.Offered() == nil
-			return moveSecrets(cmd, from.Config, inKeyring, yes, strings.Join(args, ""))
+			inKeyring := *place == InKeyring || *place == "" && keyring.Offered() == nil
+			return moveSecrets(cmd, from.Config, inKeyring, *yes, strings.Join(args, ""))
 		}
 	},
 }
