@@ -78,7 +78,7 @@ func (c *change) write(out *terminal.Writer, path, name string) error {
 		return err
 	}
 	defer unlock()
-	text, err := c.apply(file.Path, file.Old, name)
+	text, err := c.edit(file.Path, file.Old, name)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (c *change) write(out *terminal.Writer, path, name string) error {
 	return out.Err
 }
 
-// apply returns the text of a config with the change to an entry.
-func (c *change) apply(path string, text []byte, name string) (_ []byte, err error) {
+// edit returns the text of a config file with the changed entry of a server.
+func (c *change) edit(path string, text []byte, name string) (_ []byte, err error) {
 	if c.describes {
 		text, err = schema.SetKey(path, text, name, "description", strings.TrimSpace(c.description))
 	}

@@ -14,6 +14,9 @@ import (
 // its server.
 const completionWait = 10 * time.Second
 
+// nothing has a shell offer no files where there is no word.
+const nothing = cobra.ShellCompDirectiveNoFileComp
+
 // CompleteTools completes names of servers and, after the slash, of the tools of that server. It
 // starts the server unless its listing is stored.
 func CompleteTools(on *Target) cobra.CompletionFunc {
@@ -23,7 +26,6 @@ func CompleteTools(on *Target) cobra.CompletionFunc {
 		if !ok || len(args) > 0 {
 			return servers(cmd, args, word)
 		}
-		const nothing = cobra.ShellCompDirectiveNoFileComp
 		from := on.Flags
 		from.AsWritten = false // the server may be started, for a verb that starts nothing too
 		cfg, err := from.Load(cmd.Context())
