@@ -180,16 +180,28 @@ func Join(ctx context.Context, options Options) (*Replica, error) {
 	for _, task := range []func(){r.heartbeat.run, r.endInTime, r.sweep, r.expireMembers} {
 		r.run(task)
 	}
+	visible := func() bool {
+		valid, _ := r.leases.valid(r.clock())
+		return valid && r.view.member(r.id) != nil
+	}
+	if !r.await(ctx, visible) {
+		r.Close()
+		return nil, fmt.Errorf("join the cluster: %w", context.Cause(ctx))
+	}
+	return r, nil
+}
+
+// await returns when ready reports true after a change, or false when ctx ends first.
+func (b *base) await(ctx context.Context, ready func() bool) bool {
 	for {
-		changed := r.changed.wait()
-		if valid, _ := r.leases.valid(r.clock()); valid && r.view.member(r.id) != nil {
-			return r, nil
+		changed := b.changed.wait()
+		if ready() {
+			return true
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			r.Close()
-			return nil, fmt.Errorf("join the cluster: %w", context.Cause(ctx))
+			return false
 		}
 	}
 }
@@ -268,20 +280,14 @@ func isClosed(c <-chan struct{}) bool {
 func (r *Replica) Drain(ctx context.Context) error {
 	r.leases.drain()
 	kick(r.beats)
-	for {
-		changed := r.changed.wait()
-		left := r.leases.left()
-		if left == 0 {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-r.ctx.Done():
-			return ErrClosed
-		case <-ctx.Done():
-			return fmt.Errorf("%d leases are still held here: %w", left, context.Cause(ctx))
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.ctx, func() { cancel(ErrClosed) })()
+	left := 0
+	if r.await(ctx, func() bool { left = r.leases.left(); return left == 0 }) {
+		return nil
 	}
+	return fmt.Errorf("%d leases are still held here: %w", left, context.Cause(ctx))
 }
 
 // Close leaves the cluster. Leases that are still held are lost. When they were released, the
@@ -292,22 +298,14 @@ func (r *Replica) Close() {
 		r.leases.drain()
 		r.leases.close()
 		r.cancel()
-		late := time.NewTimer(closePatience)
-		defer late.Stop()
-		for {
-			changed := r.changed.wait()
-			if r.leases.left() == 0 {
-				r.stop()
-				r.deleteRecord()
-				return
-			}
-			select {
-			case <-changed:
-			case <-late.C:
-				r.logger.Warn("leases of this replica are not released: others can take them when it has expired")
-				r.stop()
-				return
-			}
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		defer cancel()
+		released := r.await(ctx, func() bool { return r.leases.left() == 0 })
+		r.stop()
+		if released {
+			r.deleteRecord()
+		} else {
+			r.logger.Warn("leases of this replica are not released: others can take them when it has expired")
 		}
 	})
 }

@@ -60,8 +60,6 @@ type Store struct {
 	cut       context.CancelFunc
 }
 
-var _ kv.Store = (*Store)(nil)
-
 // Open returns the store of a NATS cluster, whether or not it can be reached now. It is an error
 // if the options are invalid.
 func Open(opts Options) (*Store, error) {
