@@ -89,19 +89,14 @@ func Check(server schema.Server) error {
 		}
 	}
 	if err != nil {
-		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, lookupCause(err)), "install it, or give its full path; PATH may differ in programs started from a desktop")
+		if lookup, ok := errors.AsType[*exec.Error](err); ok {
+			err = lookup.Err // without the name
+		}
+		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, err), "install it, or give its full path; PATH may differ in programs started from a desktop")
 	}
 	return nil
 }
 
 func startError(server schema.Server, cause error, hint string) *transports.Failure {
 	return &transports.Failure{Upstream: server.Name, Code: transports.CodeStartFailed, Outcome: transports.NotSent, Cause: cause, Hint: hint}
-}
-
-// lookupCause returns err without the name of the command.
-func lookupCause(err error) error {
-	if lookup, ok := errors.AsType[*exec.Error](err); ok {
-		return lookup.Err
-	}
-	return err
 }
