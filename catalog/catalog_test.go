@@ -103,7 +103,7 @@ func TestServersKeepConfigOrder(t *testing.T) {
 	got, _ := c.View().Server("chrome")
 	equal(t, got, ServerInfo{
 		Name: "chrome", Called: "chrome", Description: got.Description, Intro: got.Intro, Lazy: true, Loaded: true,
-		Tools: 1, Prompts: 1, Resources: 2, Instructions: "do", Info: l.Info, Capabilities: l.Capabilities,
+		Tools: 1, Instructions: "do", Info: l.Info, Capabilities: l.Capabilities,
 	})
 }
 

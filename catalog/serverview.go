@@ -63,7 +63,7 @@ type ServerInfo struct {
 	Stored bool   // it was not, but in an earlier one: what is known of it is from then
 	Down   string // why it could not be started, of a server that is not loaded
 
-	Tools, Prompts, Resources, Templates int // after filters; of a stored server all tools
+	Tools int // after filters; of a stored server all
 
 	Protocol                 string // the version that is spoken with it
 	Tasks                    Tasks  // that it offers
@@ -207,11 +207,10 @@ func (p *serverView) describeServer() ServerInfo {
 	}
 	l := p.index.listing
 	info.Loaded, info.Stored = p.index.stored == nil, p.index.stored != nil
-	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
+	info.Tools = len(p.tools)
 	if p.index.open != nil {
 		info.Tools = p.index.stored.Count
 	}
-	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
 	info.Protocol, info.Tasks, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Tasks, l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info
 }
