@@ -45,13 +45,13 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.alone)
 	if answer, ok := e.alone.await(r.Context()); ok {
-		path, _ := wire.Text(wire.Get(body, "path"))
-		g.metaAnswer(w, tool, path, answer)
+		g.metaAnswer(w, tool, body, answer)
 	}
 }
 
-// metaAnswer gives the answer of a tool of the tree the form that it has over HTTP.
-func (g *Gateway) metaAnswer(w http.ResponseWriter, tool, path string, answer []byte) {
+// metaAnswer gives the answer of a tool of the tree, called with those arguments, the form that
+// it has over HTTP.
+func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answer []byte) {
 	if failure := wire.Get(answer, "error"); failure != nil {
 		e := wire.ParseError(failure)
 		switch e.Code {
@@ -73,6 +73,7 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool, path string, answer []
 	}
 	text, _ := wire.Text(wire.Get(first, "text"))
 	failed := string(wire.Get(result, "isError")) == "true"
+	path, _ := wire.Text(wire.Get(arguments, "path"))
 	kind := g.opts.TreeKind(path)
 	switch wanted := map[bool]string{true: "tool", false: "node"}[tool == "meta_call"]; {
 	case failed && kind == "":
