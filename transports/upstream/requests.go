@@ -45,15 +45,14 @@ func (s *serverRequests) handle(m wire.Message, own *Call) {
 		return
 	}
 	answer := peer.Request(ctx, m.Method, m.Params)
-	spawned := c.spawn(func() {
+	if !c.spawn(func() {
 		defer cancel(nil)
 		result, err := answer()
 		s.remove(key)
 		if ctx.Err() == nil {
 			s.respond(m.ID, result, err)
 		}
-	})
-	if !spawned {
+	}) {
 		cancel(nil)
 		_, _ = answer() // the upstream no longer waits for the answer
 	}
