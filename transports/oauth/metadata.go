@@ -76,11 +76,8 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, c.err
 	}
 	resp, err := c.next.RoundTrip(req)
-	asked := req // before redirects
-	for asked.Response != nil {
-		asked = asked.Response.Request
-	}
-	if req.Method != http.MethodGet || asked.URL.String() != c.named && !strings.HasPrefix(asked.URL.Path, resourceWellKnown) {
+	asked := beforeRedirects(req)
+	if req.Method != http.MethodGet || asked.String() != c.named && !strings.HasPrefix(asked.Path, resourceWellKnown) {
 		return resp, err
 	}
 	switch {
@@ -91,7 +88,7 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	default:
 		var body []byte
 		if body, err = io.ReadAll(resp.Body); err == nil {
-			err = c.check(asked.URL, body)
+			err = c.check(asked, body)
 		}
 		resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -100,6 +97,14 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// beforeRedirects returns the address that led to a request.
+func beforeRedirects(req *http.Request) *url.URL {
+	for req.Response != nil {
+		req = req.Response.Request
+	}
+	return req.URL
 }
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"
