@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,14 +40,56 @@ type Recipient[S any] struct {
 // Join registers a session, whose host is peer.
 func (to *Recipient[S]) Join(peer transports.Peer) {
 	to.peer = peer
-	to.registry.join(to)
+	r := to.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byID[to.ID], r.all = to, nil
+	g := r.groupLocked(to.Server)
+	g.sessions[to] = true
+	g.users[to.User]++
+	if to.Replica {
+		g.replicas[to] = true
+	}
+	if r.users[to.User] == nil {
+		r.users[to.User] = set[S]{}
+	}
+	r.users[to.User][to] = true
+	if !to.Shared {
+		r.exclusive = append(slices.Clone(r.exclusive), to)
+	}
 }
 
 // Peer returns the host.
 func (to *Recipient[S]) Peer() transports.Peer { return to.peer }
 
-// Leave excludes the session from notifications of upstreams.
-func (to *Recipient[S]) Leave() { to.registry.leave(to) }
+// Leave excludes the session from notifications of upstreams. Its levels and subscriptions stay
+// until End.
+func (to *Recipient[S]) Leave() {
+	r := to.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[to.ID] == nil {
+		return
+	}
+	delete(r.byID, to.ID)
+	for _, e := range to.elicitations {
+		r.forgetLocked(to, e)
+	}
+	r.all = nil
+	g := r.groupLocked(to.Server)
+	delete(g.sessions, to)
+	delete(g.replicas, to)
+	if g.users[to.User]--; g.users[to.User] == 0 {
+		delete(g.users, to.User)
+	}
+	if delete(r.users[to.User], to); len(r.users[to.User]) == 0 {
+		delete(r.users, to.User)
+	}
+	if !to.Shared {
+		r.exclusive = slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to })
+	}
+	r.tidyLocked(to.Server)
+}
 
 // End drops the levels and subscriptions of the session, and returns the subscribed resources.
 func (to *Recipient[S]) End() (subscribed map[string]bool) {

@@ -117,52 +117,6 @@ func (r *Registry[S]) tidyLocked(server string) {
 	}
 }
 
-func (r *Registry[S]) join(to *Recipient[S]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.byID[to.ID], r.all = to, nil
-	g := r.groupLocked(to.Server)
-	g.sessions[to] = true
-	g.users[to.User]++
-	if to.Replica {
-		g.replicas[to] = true
-	}
-	if r.users[to.User] == nil {
-		r.users[to.User] = set[S]{}
-	}
-	r.users[to.User][to] = true
-	if !to.Shared {
-		r.exclusive = append(slices.Clone(r.exclusive), to)
-	}
-}
-
-// leave removes a session, but not its levels and subscriptions.
-func (r *Registry[S]) leave(to *Recipient[S]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byID[to.ID] == nil {
-		return
-	}
-	delete(r.byID, to.ID)
-	for _, e := range to.elicitations {
-		r.forgetLocked(to, e)
-	}
-	r.all = nil
-	g := r.groupLocked(to.Server)
-	delete(g.sessions, to)
-	delete(g.replicas, to)
-	if g.users[to.User]--; g.users[to.User] == 0 {
-		delete(g.users, to.User)
-	}
-	if delete(r.users[to.User], to); len(r.users[to.User]) == 0 {
-		delete(r.users, to.User)
-	}
-	if !to.Shared {
-		r.exclusive = slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to })
-	}
-	r.tidyLocked(to.Server)
-}
-
 // setLevel counts a session that changes its level of log messages.
 func (r *Registry[S]) setLevel(to *Recipient[S], before, now Level) {
 	r.mu.Lock()
