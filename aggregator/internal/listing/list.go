@@ -68,9 +68,12 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, log) })
 	}
 	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, log)
-	patience := time.Duration(0)
-	if errs[0] == nil {
-		patience = patienceWith(ctx)
+	patience := otherLists
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	if errs[0] != nil {
+		patience = 0
 	}
 	defer time.AfterFunc(patience, cancel).Stop()
 	others.Wait()
@@ -86,14 +89,6 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 		}
 	}
 	return l, nil
-}
-
-// patienceWith returns how long to wait for the other lists after that of the tools.
-func patienceWith(ctx context.Context) time.Duration {
-	if end, ok := ctx.Deadline(); ok {
-		return min(otherLists, time.Until(end)/2)
-	}
-	return otherLists
 }
 
 // fetch returns the entries of a list, none if its capability is not advertised. An advertised but

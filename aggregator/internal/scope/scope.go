@@ -113,16 +113,10 @@ func (s Scope) isStable() bool {
 
 // Instructions returns the instructions of the surface for the handshake, "" if there are none.
 func (s Scope) Instructions() string {
-	instructions := s.Surface().Instructions
-	if instructions == nil {
-		return ""
+	if instructions := s.Surface().Instructions; instructions != nil {
+		return instructions(s.Plain())
 	}
-	return instructions(s.Plain())
-}
-
-// unloaded returns the catalogue in which no lazy server was loaded in this run.
-func (s Scope) unloaded(split bool) *catalog.Views {
-	return worded(s.env.Catalog.Unloaded(s.ProfileName), split)
+	return ""
 }
 
 // Offers reports whether a capability is declared to the host.
