@@ -132,15 +132,11 @@ type Aggregator struct {
 // New returns an aggregator for cfg. Nothing is started before Serve. Close
 // must be called.
 func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.ChildEnv == nil {
 		opts.ChildEnv = func(*schema.Config, string) []string { return nil }
 	}
-	if opts.Keys == nil {
-		opts.Keys = seal.Random()
-	}
+	opts.Keys = cmp.Or(opts.Keys, seal.Random())
 	if opts.Mark == nil {
 		opts.Mark = func(string, http.Header) {}
 	}
@@ -344,12 +340,6 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 
 // CheckTask returns an error if the keys do not open a record of Options.Tasks.
 func CheckTask(keys *seal.Keys, e kv.Entry) error { return taskowner.Check(keys, e) }
-
-// In a cluster a server runs once, or once for each user, on one of the replicas
-// (schema.Server.Placement). Options.Place says on which, each time the server is loaded:
-// here, as if there were no cluster, or elsewhere, where a link serves it to this
-// replica. Nothing but the connection differs: what is listed, filtered, renamed and cut
-// is so on the replica that the host is connected to.
 
 // A Placement says where a server runs, for one connection to it.
 type Placement = remote.Placement
