@@ -51,10 +51,7 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 	rawName := name.In(r.Params)
 	if by == nil || by.Nested {
 		if t := c.Surface().Tool(rawName, len(c.agg.config().Pin) > 0); t != nil {
-			if !c.readSurfaceTool(t) {
-				return nil
-			}
-			return c
+			return c.readSurfaceTool(t)
 		}
 	}
 	var ok bool
@@ -72,8 +69,9 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 	return c
 }
 
-// readSurfaceTool reads a call of a tool of ours, which answers it or calls a tool of an upstream.
-func (c *toolCall) readSurfaceTool(t *surface.Tool) bool {
+// readSurfaceTool reads a call of a tool of ours, which answers it or calls a tool of an upstream:
+// it returns nil or the call.
+func (c *toolCall) readSurfaceTool(t *surface.Tool) *toolCall {
 	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
 		observed := c.agg.observation.BeginBuiltin(c.surfaceName(), t.Name, arguments)
@@ -81,14 +79,15 @@ func (c *toolCall) readSurfaceTool(t *surface.Tool) bool {
 	}
 	if t.Answer != nil {
 		t.Answer(call())
-		return false
+		return nil
 	}
 	var err error
 	c.by = t.Target
 	if c.name, c.input, err = t.Read(arguments, c.r.Outline); err != nil {
 		call().InvalidArguments(err)
+		return nil
 	}
-	return err == nil
+	return c
 }
 
 // send sends the call to the upstream of its tool. Whether there is such a tool is the
