@@ -66,9 +66,9 @@ func (s *States) seal(state State) string {
 	return s.Keys.SealText(statePurpose, plain)
 }
 
-// SealOwn returns an object, a result for a host or the params of a request that a host is to
+// SealRequestState returns an object, a result for a host or the params of a request that a host is to
 // repeat, with the upstream's own requestState in it sealed. state describes the call.
-func (s *States) SealOwn(object json.RawMessage, state State) json.RawMessage {
+func (s *States) SealRequestState(object json.RawMessage, state State) json.RawMessage {
 	own := wire.Get(object, "requestState")
 	if own == nil {
 		return object

@@ -61,7 +61,7 @@ func TestAStateIsGoodForTenMinutes(t *testing.T) {
 		states := &States{Keys: seal.Random()}
 		issue := func() State {
 			t.Helper()
-			text, _ := wire.Text(wire.Get(states.SealOwn([]byte(`{"requestState":"its own"}`), State{Principal: "ann", Upstream: "up"}), "requestState"))
+			text, _ := wire.Text(wire.Get(states.SealRequestState([]byte(`{"requestState":"its own"}`), State{Principal: "ann", Upstream: "up"}), "requestState"))
 			state, ours := states.Open(text)
 			if !ours {
 				t.Fatalf("got %s", text)

@@ -130,7 +130,7 @@ func (c *Call) fail(r *host.Request, err error) {
 	again.Params = bytes.Clone(again.Params)
 	shown := again.Params
 	if again.opened {
-		shown = c.Env.States.SealOwn(shown, c.State(""))
+		shown = c.Env.States.SealRequestState(shown, c.State(""))
 	}
 	c.Env.FailOrLogIn(c.Session, r, shown, err, c.Route.AsText, func() { c.Env.Dispatch(c.Session, r, again) })
 }

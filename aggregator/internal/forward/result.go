@@ -20,7 +20,7 @@ import (
 // does not support tasks is an error; for another host, stored is the channel of addTask.
 func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
 	if r.Era == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result) {
-		return c.Env.States.SealOwn(result, c.State("")), nil, nil
+		return c.Env.States.SealRequestState(result, c.State("")), nil, nil
 	}
 	switch r.Method {
 	case "tools/call":
