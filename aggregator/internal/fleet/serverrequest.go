@@ -111,12 +111,12 @@ func (p *Endpoint) RequestHost(ctx context.Context, s *sessions.Session, through
 		return ask.Refused("%s", lacking)
 	}
 	p.noteElicitation(s, params)
-	params, done := p.withProgress(s, p.ShownRelation(s, params))
+	params, done := p.withProgress(s, p.ToHostRelation(s, params))
 	answer := through.Request(ctx, method, params)
 	return func() (json.RawMessage, error) {
 		defer done()
 		result, err := answer()
-		return p.ownRelation(s, result), err
+		return p.toUpstreamRelation(s, result), err
 	}
 }
 

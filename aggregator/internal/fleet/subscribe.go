@@ -85,29 +85,29 @@ func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own
 	return f.Get(s, server), own
 }
 
-// ShownID replaces the upstream's id of a task, at path in text, with the id for a session's
+// ToHostID replaces the upstream's id of a task, at path in text, with the id for a session's
 // host.
-func (p *Endpoint) ShownID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
+func (p *Endpoint) ToHostID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
 	if s.IsAlone() {
 		return text
 	}
-	return task.ShowID(p.Upstream.Server.Name, text, path...)
+	return task.ToHostID(p.Upstream.Server.Name, text, path...)
 }
 
-// ShownRelation does the same for the task that a message refers to in its _meta.
-func (p *Endpoint) ShownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+// ToHostRelation does the same for the task that a message refers to in its _meta.
+func (p *Endpoint) ToHostRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
 	}
-	return task.ShowRelation(p.Upstream.Server.Name, text)
+	return task.ToHostRelation(p.Upstream.Server.Name, text)
 }
 
-// ownRelation reverses ShownRelation in a host's answer.
-func (p *Endpoint) ownRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
+// toUpstreamRelation reverses ToHostRelation in a host's answer.
+func (p *Endpoint) toUpstreamRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
 	if s.IsAlone() || !p.relatesTasks.Load() {
 		return text
 	}
-	return task.OwnRelation(p.Upstream.Server.Name, text)
+	return task.ToUpstreamRelation(p.Upstream.Server.Name, text)
 }
 
 // Tasks returns the tasks of an upstream for a session, under its ids.
@@ -126,7 +126,7 @@ func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream
 		return !f.HasTask(s, u, own)
 	})
 	for i := range tasks {
-		tasks[i] = f.Of(u).ShownID(s, tasks[i], "taskId")
+		tasks[i] = f.Of(u).ToHostID(s, tasks[i], "taskId")
 	}
 	return tasks, err
 }

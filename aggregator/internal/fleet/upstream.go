@@ -49,7 +49,7 @@ func (p *Endpoint) NotifyIn(c *call.Flight, method string, params json.RawMessag
 		p.Notify(method, params)
 		return
 	}
-	params = p.ShownRelation(c.Session, params)
+	params = p.ToHostRelation(c.Session, params)
 	switch {
 	case method != "notifications/message":
 	case c.HostRequest().Era == transports.Stateless && !c.WantsLog(params) || !c.Session.Recipient.WantsLog(params, p.Source().Verbose()):
@@ -97,12 +97,12 @@ func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func
 
 // shown returns the params of a notification for a session's host.
 func (p *Endpoint) shown(s *sessions.Session, method string, params json.RawMessage) json.RawMessage {
-	params = p.ShownRelation(s, params)
+	params = p.ToHostRelation(s, params)
 	switch method {
 	case "notifications/message":
 		return p.named(s, params)
 	case "notifications/tasks", "notifications/tasks/status", "notifications/elicitation/complete":
-		return p.ShownID(s, params, "taskId")
+		return p.ToHostID(s, params, "taskId")
 	}
 	return params
 }

@@ -30,14 +30,14 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 				stored = c.Server.AddTask(c.Session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
 				p, s, host := c.Server, c.Session, c.Session.Host
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
-					host.Notify("notifications/progress", p.ShownRelation(s, params))
+					host.Notify("notifications/progress", p.ToHostRelation(s, params))
 				})
 			}
-			return c.Server.ShownID(c.Session, result, "task", "taskId"), stored, nil
+			return c.Server.ToHostID(c.Session, result, "task", "taskId"), stored, nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case task.Declared(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
 			stored = c.Server.AddTask(c.Session, outline.Get(result, "taskId"), outline.Get(result, "ttlMs"))
-			return c.Server.ShownID(c.Session, result, "taskId"), stored, nil
+			return c.Server.ToHostID(c.Session, result, "taskId"), stored, nil
 		default:
 			return nil, nil, &transports.Failure{
 				Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
@@ -46,9 +46,9 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 			}
 		}
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		return c.Server.ShownID(c.Session, result, "taskId"), nil, nil
+		return c.Server.ToHostID(c.Session, result, "taskId"), nil, nil
 	case "tasks/result":
-		return c.Server.ShownRelation(c.Session, result), nil, nil
+		return c.Server.ToHostRelation(c.Session, result), nil, nil
 	}
 	return result, nil, nil
 }

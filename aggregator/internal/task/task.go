@@ -116,9 +116,9 @@ func OnlyTask(views *catalog.Views, era transports.Era, name string) *wire.Error
 	return nil
 }
 
-// ShowID returns a text of an upstream with the id that hosts have of a task in the place of
+// ToHostID returns a text of an upstream with the id that hosts have of a task in the place of
 // the upstream's own, which is at path.
-func ShowID(server string, text json.RawMessage, path ...string) json.RawMessage {
+func ToHostID(server string, text json.RawMessage, path ...string) json.RawMessage {
 	at := wire.Find(text, path...)
 	own, ok := wire.Text(at.In(text))
 	if !ok {
@@ -127,13 +127,13 @@ func ShowID(server string, text json.RawMessage, path ...string) json.RawMessage
 	return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(server + "/" + own)})
 }
 
-// ShowRelation is ShowID of the task that a message is about, as its _meta says.
-func ShowRelation(server string, text json.RawMessage) json.RawMessage {
-	return ShowID(server, text, "_meta", metaRelated, "taskId")
+// ToHostRelation is ToHostID of the task that a message is about, as its _meta says.
+func ToHostRelation(server string, text json.RawMessage) json.RawMessage {
+	return ToHostID(server, text, "_meta", metaRelated, "taskId")
 }
 
-// OwnRelation undoes ShowRelation in what a host answers.
-func OwnRelation(server string, text json.RawMessage) json.RawMessage {
+// ToUpstreamRelation undoes ToHostRelation in what a host answers.
+func ToUpstreamRelation(server string, text json.RawMessage) json.RawMessage {
 	at := wire.Find(text, "_meta", metaRelated, "taskId")
 	id, _ := wire.Text(at.In(text))
 	if named, own, _ := strings.Cut(id, "/"); named == server {
