@@ -123,5 +123,5 @@ func (nobody) Notify(string, json.RawMessage) {}
 
 // Request implements transports.Peer.
 func (nobody) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return ask.Refused("there is no host to ask")
+	return ask.NoHost("there is no host to ask")
 }

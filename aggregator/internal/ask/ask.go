@@ -30,10 +30,10 @@ var serverRequests = map[string]string{
 // method.
 func Capability(method string) string { return serverRequests[method] }
 
-// Refused is the answer to a server request that is sent to no host. Its code is dynmcp's own: a
+// NoHost is the answer to a server request that is sent to no host. Its code is dynmcp's own: a
 // server may forward the error, and -32601, which would be correct for a method that a host
 // lacks, would then look like the failure of the host's own call.
-func Refused(format string, args ...any) func() (json.RawMessage, error) {
+func NoHost(format string, args ...any) func() (json.RawMessage, error) {
 	err := &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf(format, args...)}
 	return func() (json.RawMessage, error) { return nil, err }
 }

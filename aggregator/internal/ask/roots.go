@@ -143,7 +143,7 @@ func (u *Roots) Request(ctx context.Context, q *Question, ask func(context.Conte
 		defer cancel()
 		roots, err := answer()
 		if waiting.Err() != nil && ctx.Err() == nil {
-			return Refused("the host did not answer within %v", RootsWait)()
+			return NoHost("the host did not answer within %v", RootsWait)()
 		}
 		return roots, err
 	})

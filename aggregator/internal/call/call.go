@@ -239,6 +239,6 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	held.Shed(over)
 	f.owner.Ended()
 	release()
-	ask.Refuse(questions)
+	ask.FailUnanswered(questions)
 	return r, conn, ok
 }

@@ -37,7 +37,7 @@ func (f *Flight) Ask(ctx context.Context, q *ask.Question) func() (json.RawMessa
 	f.mu.Lock()
 	if f.state != sent && f.state != asking {
 		f.mu.Unlock()
-		return ask.Refused("the call has ended")
+		return ask.NoHost("the call has ended")
 	}
 	f.questions = append(f.questions, q)
 	first := len(f.questions) == 1 && f.state == sent
@@ -182,7 +182,7 @@ func (f *Flight) Abandon(reason json.RawMessage) {
 	if ended == nil && conn != nil && conn.Cancel(&f.Call, reason) {
 		f.Finish(nil, nil)
 	}
-	ask.Refuse(questions)
+	ask.FailUnanswered(questions)
 }
 
 // A notification is one that came while the host was asked.

@@ -19,14 +19,14 @@ import (
 // reveal one user's activity to another.
 func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	if ask.Capability(method) == "" && p.fleet.Wrapped() == nil {
-		return ask.Refused("method %q is not known", method)
+		return ask.NoHost("method %q is not known", method)
 	}
 	if answer := p.givenRoots(ctx, method); answer != nil {
 		return answer
 	}
 	calls := p.Calls.All()
 	if !ofOneUser(calls) {
-		return ask.Refused("calls of several users are in flight, and whose host is to be asked cannot be told")
+		return ask.NoHost("calls of several users are in flight, and whose host is to be asked cannot be told")
 	}
 	var asking *call.Flight
 	for _, c := range slices.Backward(calls) {
@@ -52,7 +52,7 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 		})
 	}
 	if len(calls) > 0 || len(all) != 1 || all[0].Shared && !all[0].Replica && !p.isPrivate() || ask.Lacks(all[0].Declaration().Capabilities, method, params) != "" {
-		return ask.Refused("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
+		return ask.NoHost("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
 	}
 	return p.askHost(ctx, all[0], all[0].Host, method, params)
 }
@@ -68,7 +68,7 @@ func (p *Endpoint) RequestIn(ctx context.Context, c *call.Flight, method string,
 		return p.askHost(ctx, c.Session, r.Peer, method, params)
 	}
 	if lacking := c.Lacks(method, params); lacking != "" {
-		return ask.Refused("%s", lacking)
+		return ask.NoHost("%s", lacking)
 	}
 	q := ask.NewQuestion(method, params)
 	if method == "roots/list" {
@@ -105,10 +105,10 @@ func (p *Endpoint) askHost(ctx context.Context, s *sessions.Session, through tra
 func (p *Endpoint) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	declared := s.Declaration()
 	if declared.Era == transports.Stateless {
-		return ask.Refused("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
+		return ask.NoHost("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
 	}
 	if lacking := ask.Lacks(declared.Capabilities, method, params); lacking != "" {
-		return ask.Refused("%s", lacking)
+		return ask.NoHost("%s", lacking)
 	}
 	p.noteElicitation(s, params)
 	params, done := p.withProgress(s, p.ToHostRelation(s, params))
