@@ -195,7 +195,7 @@ func (s session) broadcast(method string, params json.RawMessage, what string) {
 
 // invalid returns the error for a request that was not sent because of its params.
 func invalid(format string, args ...any) *wire.Error {
-	return transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf(format, args...), transports.NotSent)
+	return transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf(format, args...), transports.NotSent)
 }
 
 // fail answers a request that could not be forwarded. An upstream's own error

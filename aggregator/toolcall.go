@@ -157,7 +157,7 @@ func (c *toolCall) asText() bool {
 // refuse answers a call that was not sent.
 func (c *toolCall) refuse(text string) {
 	if c.by != nil && c.by.Program {
-		c.r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+		c.r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent))
 		return
 	}
 	c.r.Reply(results.Error(text), nil)
@@ -184,7 +184,7 @@ func (c *toolCall) rejectInput(t *catalog.Tool) bool {
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
 	if c.TreeOnly {
-		c.r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+		c.r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent))
 	} else {
 		c.r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
 	}

@@ -190,11 +190,11 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 // ShuttingDown returns the error for a request that the shutdown interrupts and whose
 // upstream is not known.
 func ShuttingDown(outcome Outcome) *wire.Error {
-	return Refusal(CodeShuttingDown, "dynmcp is shutting down", outcome)
+	return OutcomeError(CodeShuttingDown, "dynmcp is shutting down", outcome)
 }
 
-// Refusal returns an error of dynmcp that says whether the refused request may have run.
-func Refusal(code int64, text string, outcome Outcome) *wire.Error {
+// OutcomeError returns an error of dynmcp that says whether the refused request may have run.
+func OutcomeError(code int64, text string, outcome Outcome) *wire.Error {
 	return &wire.Error{Code: code, Message: text, Data: fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome)}
 }
 

@@ -91,7 +91,7 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 
 // metaRefusal answers a request of which nothing was sent.
 func metaRefusal(w http.ResponseWriter, status int, code int64, text string) {
-	metaError(w, status, transports.Refusal(code, text, transports.NotSent))
+	metaError(w, status, transports.OutcomeError(code, text, transports.NotSent))
 }
 
 // metaError answers with an error in the form that the API of the tree has.

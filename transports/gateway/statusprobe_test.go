@@ -52,7 +52,7 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 			r.Reply(nil, wire.ParseError([]byte(`{"code":-32602,"message":"no"}`)))
 		case "unfit":
 			p.sent.Add(-1) // the aggregator finds that out
-			r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, "no", transports.NotSent))
+			r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, "no", transports.NotSent))
 		case "nothing", "node":
 			p.sent.Add(-1)
 			r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)

@@ -128,7 +128,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 		if about != nil {
 			id = about.ID
 		}
-		parts = wire.Failure(id, transports.Refusal(transports.CodeTooLarge, "the response has "+strconv.Itoa(size)+" bytes, more than gateway.max_response_bytes", transports.Executed))
+		parts = wire.Failure(id, transports.OutcomeError(transports.CodeTooLarge, "the response has "+strconv.Itoa(size)+" bytes, more than gateway.max_response_bytes", transports.Executed))
 	}
 	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)

@@ -24,10 +24,10 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 		return transports.Stateless, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
 	}
 	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {
-		return transports.Stateless, transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities), transports.NotSent)
+		return transports.Stateless, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities), transports.NotSent)
 	}
 	if info := wire.Get(meta, transports.MetaClientInfo); info != nil && !wire.IsObject(info) {
-		return transports.Stateless, transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo), transports.NotSent)
+		return transports.Stateless, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo), transports.NotSent)
 	}
 	return transports.Stateless, nil
 }

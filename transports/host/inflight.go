@@ -29,10 +29,10 @@ func (s *Session) admit(r *Request) *wire.Error {
 	if s.requests[string(r.ID)] != nil {
 		text := fmt.Sprintf("id %s is in flight already", r.ID)
 		r.ID = nil // the host would take this for the answer to its first request
-		return transports.Refusal(wire.CodeInvalidRequest, text, transports.NotSent)
+		return transports.OutcomeError(wire.CodeInvalidRequest, text, transports.NotSent)
 	}
 	if problem := s.outOfTurnLocked(r); problem != "" {
-		return transports.Refusal(wire.CodeInvalidRequest, problem, transports.NotSent)
+		return transports.OutcomeError(wire.CodeInvalidRequest, problem, transports.NotSent)
 	}
 	s.requests[string(r.ID)] = r
 	return nil

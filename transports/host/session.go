@@ -152,7 +152,7 @@ func (s *Session) reject(b *batch, via any, id []byte, code int64, text string) 
 	if !wire.ValidID(id) {
 		id = nil
 	}
-	s.writeAnswer(&Request{Via: via}, b, wire.Failure(id, transports.Refusal(code, text, transports.NotSent)))
+	s.writeAnswer(&Request{Via: via}, b, wire.Failure(id, transports.OutcomeError(code, text, transports.NotSent)))
 }
 
 func (s *Session) handleRequest(m wire.Message, b *batch, via any) {

@@ -28,7 +28,7 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	}
 	raw, responses, err := to.object().GetStrict("requestState", "inputResponses")
 	if err != nil {
-		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf("%s: %v", r.Method, err), transports.NotSent))
+		r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("%s: %v", r.Method, err), transports.NotSent))
 		return to, true
 	}
 	if raw == nil {

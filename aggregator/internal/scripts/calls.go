@@ -71,7 +71,7 @@ func describe(s surface.Session, name string) surface.Question {
 	return surface.Question{Server: server, Known: func() bool { return found() != nil }, Answer: func() {
 		t := found()
 		if t == nil {
-			s.Reply(nil, transports.Refusal(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
+			s.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
 			return
 		}
 		s.Show(t)
