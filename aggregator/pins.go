@@ -59,5 +59,5 @@ func (sv *served) checkApproved(c *forward.Call, conn *upstream.Conn) error {
 	if !guard.Blocks() || guard.Approves(pins.Tool{Name: tool, Digest: c.Server.Listing.Digest(conn, tool)}) {
 		return nil
 	}
-	return pinning.Refusal(server, tool)
+	return pinning.NotApproved(server, tool)
 }
