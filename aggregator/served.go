@@ -135,7 +135,7 @@ func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 			Filter:         s.ToolFilter,
 			Types:          cfg.Catalog.Definitions == schema.DefinitionsTypes,
 			Guard:          held.Guard(s.Name),
-			MaxOutputChars: results.Lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
+			MaxOutputChars: results.LowerLimit(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,
 			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
 		}
