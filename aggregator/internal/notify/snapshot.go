@@ -57,8 +57,8 @@ type Snapshot struct {
 	*Content
 	Config   any             // a change of it is a new snapshot
 	Unloaded func() *Content // of a catalogue without lazy servers loaded in this run
-	// Pinned is for requests that are sessions of their own.
-	Pinned *Pinned
+	// Stable is for requests that are sessions of their own.
+	Stable *StableContent
 
 	generation int64 // grows with every snapshot
 }
@@ -75,12 +75,12 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	last, now := ss.last[kind], current()
-	now.Pinned = &Pinned{}
+	now.Stable = &StableContent{}
 	if last != nil && last.Config == now.Config {
 		if last.Views == now.Views {
 			return last
 		}
-		now.Pinned = last.Pinned
+		now.Stable = last.Stable
 	}
 	if ss.last == nil {
 		ss.last = map[K]*Snapshot{}
@@ -91,11 +91,11 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 	return now
 }
 
-// A Pinned is the content shown, until the config changes, to a host that reads a list only once,
+// A StableContent is the content shown, until the config changes, to a host that reads a list only once,
 // or whose provider caches requests by it. It is a function of the config and of the catalogue
 // when its session first listed, whatever is loaded afterwards. It includes the servers that
 // start by themselves as far as that list waited for them.
-type Pinned struct {
+type StableContent struct {
 	mu      sync.Mutex
 	config  any
 	content *Content
@@ -103,7 +103,7 @@ type Pinned struct {
 
 // At returns the content at a snapshot: nil if nothing is pinned yet and, because ready is false,
 // nothing may be.
-func (p *Pinned) At(now *Snapshot, ready bool) *Content {
+func (p *StableContent) At(now *Snapshot, ready bool) *Content {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.content == nil || p.config != now.Config {

@@ -66,8 +66,8 @@ func (s Scope) Reading(now *notify.Snapshot, settled bool) notify.Reading {
 		case which.Key != "tools" || !s.isStable():
 			return now.Content
 		case s.Persistent:
-			return s.Pinned.At(now, settled)
+			return s.StableTools.At(now, settled)
 		}
-		return now.Pinned.At(now, settled)
+		return now.Stable.At(now, settled)
 	}
 }

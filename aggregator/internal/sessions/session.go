@@ -38,13 +38,13 @@ type Identity struct {
 // A Session is the state of one host, for as long as it is connected.
 type Session struct {
 	Identity
-	ID        string
-	Host      transports.Peer
-	Recipient *notify.Recipient[*Session]
-	Pinned    notify.Pinned // the tools that its host is shown, if they stay
-	Shown     Definitions   // to its model
-	Roots     ask.RootSet
-	Raising   struct {
+	ID          string
+	Host        transports.Peer
+	Recipient   *notify.Recipient[*Session]
+	StableTools notify.StableContent // the tools that its host is shown, if they stay
+	Shown       Definitions          // to its model
+	Roots       ask.RootSet
+	Raising     struct {
 		sync.Mutex
 		Done <-chan struct{} // closed when upstreams were told the level; nil where they were
 	}
