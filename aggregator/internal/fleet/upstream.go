@@ -110,7 +110,7 @@ func (p *Endpoint) shown(s *sessions.Session, method string, params json.RawMess
 // named prefixes a log message's logger with the upstream's name, for sessions that see other
 // upstreams too.
 func (p *Endpoint) named(s *sessions.Session, params json.RawMessage) json.RawMessage {
-	if s.IsAlone() {
+	if s.IsSingleServer() {
 		return params
 	}
 	name := p.Upstream.Server.Name

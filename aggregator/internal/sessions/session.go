@@ -85,8 +85,8 @@ func (s *Session) Join(peer transports.Peer) {
 // Begin reports whether this is the first request of the session.
 func (s *Session) Begin() bool { return !s.begun.Swap(true) }
 
-// IsAlone reports whether the session is about one server, which is shown as it is.
-func (s *Session) IsAlone() bool { return s.SingleWrap || s.Server != "" }
+// IsSingleServer reports whether the session is about one server, which is shown as it is.
+func (s *Session) IsSingleServer() bool { return s.SingleWrap || s.Server != "" }
 
 // LoginOwner returns whom a login is offered to, in ask.Offers.
 func (s *Session) LoginOwner() any {
