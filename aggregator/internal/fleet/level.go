@@ -20,7 +20,7 @@ const levelWait = 2 * time.Second
 // RaiseLevel records the level of log messages that a request of the stateless era wants. If
 // upstreams of the handshake era must be told before they get the request, the returned channel
 // is closed when they were; otherwise it is nil.
-func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (raised <-chan struct{}) {
+func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (sent <-chan struct{}) {
 	if r.Era != transports.Stateless {
 		return nil
 	}
@@ -30,34 +30,27 @@ func (f *Fleet) RaiseLevel(s *sessions.Session, r *host.Request) (raised <-chan 
 		return nil
 	}
 	level := notify.Level{Params: name, Severity: severity}
-	s.Raising.Lock()
-	defer s.Raising.Unlock()
-	if s.Recipient.Level().Covers(level) {
-		return s.Raising.Done
-	}
-	level.Params = wire.Set([]byte(`{}`), "level", name)
-	before := f.Verbosities(s)
-	s.Recipient.SetLevel(level)
-	of := LevelsOf(f, before, func(before, _ notify.Level) bool { return !before.Covers(level) })
-	if len(of) == 0 {
-		return s.Raising.Done
-	}
-	done := make(chan struct{})
-	s.Raising.Done = done
-	spawned := f.Work.Go(func() {
-		defer func() {
-			s.Raising.Lock()
-			defer s.Raising.Unlock()
-			if close(done); s.Raising.Done == done {
-				s.Raising.Done = nil
-			}
-		}()
-		of.Send(f.Context, f)
+	return s.LevelUpdate.Begin(func() chan struct{} {
+		if s.Recipient.Level().Covers(level) {
+			return nil
+		}
+		level.Params = wire.Set([]byte(`{}`), "level", name)
+		before := f.Verbosities(s)
+		s.Recipient.SetLevel(level)
+		of := LevelsOf(f, before, func(before, _ notify.Level) bool { return !before.Covers(level) })
+		if len(of) == 0 {
+			return nil
+		}
+		sent := make(chan struct{})
+		spawned := f.Work.Go(func() {
+			defer s.LevelUpdate.Finish(sent)
+			of.Send(f.Context, f)
+		})
+		if !spawned {
+			close(sent)
+		}
+		return sent
 	})
-	if !spawned {
-		close(done)
-	}
-	return done
 }
 
 // Verbosities returns the most verbose requested levels for a session's upstreams.

@@ -44,10 +44,7 @@ type Session struct {
 	StableTools notify.StableContent // the tools that its host is shown, if they stay
 	Shown       Definitions          // to its model
 	Roots       ask.RootSet
-	Raising     struct {
-		sync.Mutex
-		Done <-chan struct{} // closed when upstreams were told the level; nil where they were
-	}
+	LevelUpdate LevelUpdate
 
 	begun atomic.Bool
 

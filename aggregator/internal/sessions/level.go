@@ -1,0 +1,30 @@
+package sessions
+
+import "sync"
+
+// A LevelUpdate has upstreams told a log level before they get the request that wants it.
+type LevelUpdate struct {
+	mu   sync.Mutex
+	sent <-chan struct{} // closed when upstreams were told; nil if there is nothing to wait for
+}
+
+// Begin calls start, and no other start at the same time. start returns a channel for Finish to
+// close, nil if nothing has to be sent. Begin returns the channel to wait for: of an earlier
+// update if start returned nil.
+func (l *LevelUpdate) Begin(start func() chan struct{}) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sent := start(); sent != nil {
+		l.sent = sent
+	}
+	return l.sent
+}
+
+// Finish reports that upstreams were told.
+func (l *LevelUpdate) Finish(sent chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if close(sent); l.sent == sent {
+		l.sent = nil
+	}
+}
