@@ -32,8 +32,8 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/tap"
@@ -97,8 +97,8 @@ type Options struct {
 	// Reserved keeps the causes of failures out of what all hosts read, such as the
 	// catalogue: some may be those of other users.
 	Reserved bool
-	// Held accounts for the bytes that are held for hosts; nil is one of the config's size.
-	Held *held.Budget
+	// Memory accounts for the bytes that are held for hosts; nil is one of the config's size.
+	Memory *membudget.Budget
 	// Tap shows the messages of hosts and upstreams. Nil if unset.
 	Tap *tap.Tap
 	// Observe is told what happens; nil is nobody.
@@ -155,8 +155,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
-	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Held, held.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
-	a.calls.Params = a.calls.Budget.Hold("", nil)
+	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Memory, membudget.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
+	a.calls.Params = a.calls.Budget.Open("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
 	a.permits.States = &a.calls.States
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget

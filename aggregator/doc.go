@@ -40,7 +40,7 @@
 // own; so does a request for what no server is known to have (wait.go), which keeps its place
 // in the queue of the server that is started for it. The lines of params
 // and results are borrowed until the next one is read: code that keeps a part copies it first
-// (Request.Own, Call.clone). Conn.Start calls Answered itself if it cannot send. What a model
+// (Request.CopyParams, Call.clone). Conn.Start calls Answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is added in
 // results.go. A whole request as the arguments of a tool of ours (of the surfaces browser and
 // proxy) is a host.Request inside that of the call, and comes back to handle.

@@ -171,8 +171,8 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		defer st.close()
 		host, up := st.hosts[0], st.upstreams[0]
 		const use = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{}}}}`
-		var answer wire.Held
-		answer.Set(int(st.agg.calls.Budget.Most()) + 1)
+		var answer wire.MemoryCounter
+		answer.Set(int(st.agg.calls.Budget.Max()) + 1)
 		host.send(fmt.Sprintf(use, 1))
 		time.Sleep(settling)
 		synctest.Wait()
@@ -209,8 +209,8 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 			time.Sleep(settling)
 			synctest.Wait()
 		}
-		others := st.agg.calls.Budget.Hold("others", nil)
-		others.Set(int(st.agg.calls.Budget.Most()) - 1200)
+		others := st.agg.calls.Budget.Open("others", nil)
+		others.Set(int(st.agg.calls.Budget.Max()) - 1200)
 		ask(1, 600)
 		if got := host.take(); len(got) > 0 {
 			t.Fatalf("got %q", got)
@@ -235,7 +235,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		time.Sleep(settling)
 		synctest.Wait()
-		if left := st.agg.calls.Budget.Total() - (st.agg.calls.Budget.Most() - 1200); left != 0 {
+		if left := st.agg.calls.Budget.Total() - (st.agg.calls.Budget.Max() - 1200); left != 0 {
 			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}
 	})

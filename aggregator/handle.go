@@ -38,7 +38,7 @@ func (q request) ready() bool {
 	if raised == nil {
 		return true
 	}
-	q.r.Own()
+	q.r.CopyParams()
 	q.agg.work.AnswerWithin(q.r, func(ctx context.Context) {
 		select {
 		case <-raised:

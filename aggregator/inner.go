@@ -84,7 +84,7 @@ func (in innerRequest) setLevel() {
 func (in innerRequest) pass() {
 	r := in.r
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
-	server, known := in.View().ServerMeant(named)
+	server, known := in.View().GuessServer(named)
 	switch {
 	case !ok || isMethod(r.Method):
 		in.session.handle(r)
@@ -117,7 +117,7 @@ func (in innerRequest) list() {
 	}
 	server := ""
 	if named != "" {
-		if server, ok = in.View().ServerMeant(named); !ok {
+		if server, ok = in.View().GuessServer(named); !ok {
 			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{request: in.request}, named)))
 			return
 		}

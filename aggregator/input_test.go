@@ -11,7 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -142,7 +142,7 @@ func TestParkedCallsAreAccountedFor(t *testing.T) {
 		defer st.close()
 		h, up := st.hosts[0], st.upstreams[0]
 		const size, most = 10_000, 8
-		st.agg.calls.Budget = held.New(most*size, nil)
+		st.agg.calls.Budget = membudget.New(most*size, nil)
 		parked, cancelled := 0, 0
 		for id := range 2 * most {
 			h.send(echoOf(h, id, fmt.Sprintf(`,"more":%q`, strings.Repeat("x", size))))
@@ -194,7 +194,7 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 		settle(up)
 		up.send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 		state := string(wire.Get(settle(h)[0].Result, "requestState"))
-		for n := range 2 * call.MaxKept {
+		for n := range 2 * call.MaxBuffered {
 			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x-unknown","params":{"n":%d}}`, n))
 		}
 		if got := settle(h); len(got) > 0 {
@@ -207,8 +207,8 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 				t.Errorf("number %d is %s", n, m.Raw)
 			}
 		}
-		if len(got) != call.MaxKept {
-			t.Errorf("got %d, want the first %d", len(got), call.MaxKept)
+		if len(got) != call.MaxBuffered {
+			t.Errorf("got %d, want the first %d", len(got), call.MaxBuffered)
 		}
 	})
 }

@@ -74,10 +74,10 @@ func (a *Aggregator) Status() Status { return Status{a} }
 // Profile returns the profile of the config, "" where it is whole.
 func (st Status) Profile() string { return st.agg.config().Profile }
 
-// Held returns how many bytes are held for hosts, and how many may be.
-func (st Status) Held() (bytes, most int64) {
+// Memory returns how many bytes are held for hosts, and the maximum.
+func (st Status) Memory() (bytes, limit int64) {
 	budget := st.agg.calls.Budget
-	return budget.Total(), budget.Most()
+	return budget.Total(), budget.Max()
 }
 
 // Upstreams says how the upstreams of the config are, in its order.

@@ -107,7 +107,7 @@ func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 
 // copyLine copies what the call has of the host's line.
 func (c *toolCall) copyLine(call *policy.Call, q *permit.Question) {
-	c.r.Own()
+	c.r.CopyParams()
 	c.params.All, c.input = bytes.Clone(c.params.All), bytes.Clone(c.input)
 	call.Arguments = bytes.Clone(call.Arguments)
 	q.Arguments = call.Arguments

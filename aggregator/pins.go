@@ -26,7 +26,7 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 	if r.Method != "tools/call" || !guard.Blocks() || fetching == nil {
 		return false
 	}
-	r.Own()
+	r.CopyParams()
 	l.agg.work.Answer(r, func() {
 		ctx, cancel := l.agg.work.ContextOf(r)
 		defer cancel()

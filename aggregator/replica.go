@@ -88,7 +88,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 		if _, unknown := errors.AsType[*UnknownServerError](err); unknown {
 			said = remote.Unknown(server)
 		}
-		_, _ = stream.Write(append(bytes.Join(remote.EndMessage(transports.ReplicaEnd{Failure: remote.Blame(server, said)}), nil), '\n'))
+		_, _ = stream.Write(append(bytes.Join(remote.EndMessage(transports.ReplicaEnd{Failure: remote.ServerFailure(server, said)}), nil), '\n'))
 		return err
 	}
 	defer release()
@@ -166,7 +166,7 @@ func (l *replicaLink) sayEnd(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	end := transports.ReplicaEnd{Failure: remote.Blame(l.link.Conn.Name(), l.link.Conn.Loss()), Last: l.last, NotSent: l.notSent}
+	end := transports.ReplicaEnd{Failure: remote.ServerFailure(l.link.Conn.Name(), l.link.Conn.Loss()), Last: l.last, NotSent: l.notSent}
 	l.mu.Unlock()
 	_ = l.edge.Write(nil, host.Essential, remote.EndMessage(end)...)
 }
@@ -348,7 +348,7 @@ func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err erro
 	defer l.end()
 	r, conn, _ := c.Finish(result, err)
 	if err == nil && c.Route.Task && wire.Get(result, "task") != nil {
-		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.Host.Notify("notifications/progress", params) })
+		conn.ForwardTaskProgress(&c.Call, func(params json.RawMessage) { l.session.Host.Notify("notifications/progress", params) })
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {

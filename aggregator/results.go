@@ -58,7 +58,7 @@ func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) (
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if c.Route.ShowInput == nil || !results.Complains(result, outline) {
+	if c.Route.ShowInput == nil || !results.ReportsInvalidInput(result, outline) {
 		return result
 	}
 	if schema := schemaOnce(c); schema != "" {

@@ -45,7 +45,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 		Peer:               tap.Peer{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
 	}
-	if s.Holder != "" {
+	if s.Account != "" {
 		opts.HandleRequest = s.handleTogether
 	}
 	o := s.agg.opts.Observe

@@ -116,7 +116,7 @@ func (q request) answer(about surface.Question, asText bool) {
 		about.Answer()
 		return
 	}
-	r.Own()
+	r.CopyParams()
 	leave := q.agg.calls.Join(q.Session, r, w.toStart(false))
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		defer leave()

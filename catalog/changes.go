@@ -31,7 +31,7 @@ func meaning(raw json.RawMessage) map[string]any {
 
 // Bounds of what is said of a changed tool, in bytes.
 const (
-	mostDiff   = 6 << 10
+	maxDiff    = 6 << 10
 	mostSchema = 8 << 10
 )
 
@@ -39,8 +39,8 @@ const (
 // and shows the input schema that it has now.
 func (t *Tool) Changes(before *Tool) string {
 	_, lines, _ := strings.Cut(string(diff.Diff("before", []byte(before.laidOut()), "now", []byte(t.laidOut()))), "+++ now\n")
-	if len(lines) > mostDiff {
-		lines = lines[:strings.LastIndexByte(lines[:mostDiff], '\n')+1] + "[and more]\n"
+	if len(lines) > maxDiff {
+		lines = lines[:strings.LastIndexByte(lines[:maxDiff], '\n')+1] + "[and more]\n"
 	}
 	s := "What has changed:\n" + lines
 	switch {

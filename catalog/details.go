@@ -138,9 +138,9 @@ func setText(obj json.RawMessage, name, value string) json.RawMessage {
 // What a definition among the results of a search may take, by estimate.
 const (
 	shortTokens       = 1500 // and those of all results together
-	descriptionTokens = 200  // of its description, which is left at least leastTokens
+	descriptionTokens = 200  // of its description, which is left at least minTokens
 	secondTokens      = 50   // of the description of one that is not the best
-	leastTokens       = 100
+	minTokens         = 100
 )
 
 // inShort is Brief as the answer of a search has it, in about so many tokens: the input
@@ -149,7 +149,7 @@ const (
 func (t *Tool) inShort(through string, most, words int, schema json.RawMessage) string {
 	shown := t.sized(schema, most, "")
 	description := t.longDescription()
-	room := min(max(most-tokens.Count(shown), leastTokens), words)
+	room := min(max(most-tokens.Count(shown), minTokens), words)
 	if n := tokens.Count(description); n > room {
 		description = display.Cut(description, display.Units(description)*room/n)
 	}

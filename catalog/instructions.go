@@ -51,7 +51,7 @@ func (p *serverView) instructions(intro string, maxChars int) string {
 const (
 	directText = `What the servers of these tools say of their use, by server.`
 	directCut  = ` [cut]`
-	leastOwn   = 60 // UTF-16 units of a server's instructions that are worth showing
+	minOwn     = 60 // UTF-16 units of a server's instructions that are worth showing
 )
 
 // DirectInstructions returns the instructions of the servers, as they listed them last, for
@@ -87,10 +87,10 @@ func (v Texts) DirectInstructions(maxChars int) string {
 		return render(len(parts), longest)
 	}
 	fits := func(named, width int) bool { return display.Units(render(named, width)) <= maxChars }
-	named := int(fit.Highest(1, len(parts), func(l fit.Level) bool { return fits(int(l), min(leastOwn, longest)) }))
+	named := int(fit.Highest(1, len(parts), func(l fit.Level) bool { return fits(int(l), min(minOwn, longest)) }))
 	if named <= 0 {
 		return ""
 	}
-	width := fit.Highest(1, longest, func(l fit.Level) bool { return int(l) < leastOwn || fits(named, int(l)) })
+	width := fit.Highest(1, longest, func(l fit.Level) bool { return int(l) < minOwn || fits(named, int(l)) })
 	return render(named, int(width))
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Meant finds the tool that a name means which is no tool's own: one written
+// Guess finds the tool that a name means which is no tool's own: one written
 // server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
 // front, or in another case. If several tools match, none is returned.
-func (v *View) Meant(name string) (*Tool, bool) {
+func (v *View) Guess(name string) (*Tool, bool) {
 	name = strings.TrimPrefix(display.Unescape(strings.TrimSpace(name)), "mcp__")
 	return only(v.all().tools, func(t *Tool) bool { return t.Spelled(name) })
 }
@@ -61,7 +61,7 @@ func Alike(a, b string) bool {
 func (v *View) Called(name string) (*Tool, bool) {
 	t, ok := v.Tool(name)
 	if !ok {
-		t, ok = v.Meant(name)
+		t, ok = v.Guess(name)
 	}
 	if !ok && v.Complete() {
 		t, ok = v.OfLeaf(name)
@@ -102,9 +102,9 @@ func (v *View) ServerOf(name string) string {
 	return longest
 }
 
-// ServerMeant returns the offered server that a name means: the one of that name,
+// GuessServer returns the offered server that a name means: the one of that name,
 // or the only one of it in another case or with _ in place of -.
-func (v *View) ServerMeant(name string) (string, bool) {
+func (v *View) GuessServer(name string) (string, bool) {
 	if _, ok := v.server[name]; ok {
 		return name, true
 	}

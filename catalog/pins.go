@@ -38,21 +38,21 @@ func (p *serverView) judge() {
 	}
 }
 
-// holdBack reports whether hosts may not know of a tool until it is approved.
-func (p *serverView) holdBack(e *entry) bool {
+// hidesUnapproved reports whether hosts may not know of a tool until it is approved.
+func (p *serverView) hidesUnapproved(e *entry) bool {
 	_, not := p.unapproved[e.name]
 	return not && p.server.Guard.Blocks()
 }
 
-// Held returns the tools that are held back: for a person who may approve them.
-func (v *View) Held() (held []*Tool) {
+// AwaitingApproval returns the tools that hosts see only after a person has approved them.
+func (v *View) AwaitingApproval() (held []*Tool) {
 	for _, p := range v.parts {
 		if !p.server.Guard.Blocks() {
 			continue
 		}
 		p = p.opened()
 		for _, e := range p.index.tools {
-			if p.holdBack(e) {
+			if p.hidesUnapproved(e) {
 				held = append(held, p.expose(e, cmp.Or(p.server.Aliases[e.name], e.name)))
 			}
 		}
@@ -60,10 +60,10 @@ func (v *View) Held() (held []*Tool) {
 	return held
 }
 
-// WhyHeld says why a tool is held back and how a person sees and approves it, as the rest of a
+// WhyNotApproved says why a tool is hidden and how a person sees and approves it, as the rest of a
 // sentence, by any name that it has or would have; "" if it is not.
-func WhyHeld(v *View, name string) string {
-	for _, t := range v.Held() {
+func WhyNotApproved(v *View, name string) string {
+	for _, t := range v.AwaitingApproval() {
 		switch word := CommandWord(t.Server + "/" + t.Upstream); {
 		case name != t.Name && name != t.Direct:
 		case t.Unapproved.Kind == pins.Unread:
@@ -83,16 +83,16 @@ func CommandWord(name string) string {
 	return display.Name(name)
 }
 
-// heldNote counts the tools that are held back.
-func (p *serverView) heldNote() string {
+// unapprovedNote counts the hidden tools.
+func (p *serverView) unapprovedNote() string {
 	if len(p.unapproved) == 0 || !p.server.Guard.Blocks() {
 		return ""
 	}
 	return fmt.Sprintf(" (%s not approved; a person can: dynmcp approve %s)", display.Plural(len(p.unapproved), "tool"), display.Escape(p.server.Name))
 }
 
-// mostUnapproved is how many tools that are not approved have a warning of their own.
-const mostUnapproved = 5
+// maxUnapproved is how many tools that are not approved have a warning of their own.
+const maxUnapproved = 5
 
 // warnOfUnapproved warns of tools that are not approved.
 func (p *serverView) warnOfUnapproved() {
@@ -102,7 +102,7 @@ func (p *serverView) warnOfUnapproved() {
 	}
 	rest := 0
 	for i, name := range slices.Sorted(maps.Keys(p.unapproved)) {
-		if v := p.unapproved[name]; i < mostUnapproved && v.Kind != pins.Unpinned {
+		if v := p.unapproved[name]; i < maxUnapproved && v.Kind != pins.Unpinned {
 			p.warnf("tool %s %s (dynmcp diff %s)", display.Name(name), v, p.server.Name)
 		} else {
 			rest++

@@ -18,7 +18,7 @@ const (
 	linesShown  = 5   // for a query
 	linesOfLong = 10  // for a query that asks for several things
 	linesOfAll  = 25  // for all queries
-	leastLines  = 3   // for a query
+	minLines    = 3   // for a query
 	namesRanked = 35  // results of a query that are named, with a line or without
 	namesTokens = 150 // of the names without a line
 
@@ -100,7 +100,7 @@ func (r *results) limit() int {
 	if r.search.Limit > 0 {
 		return min(r.search.Limit, pageTools)
 	}
-	return min(linesShown, max(linesOfAll/max(len(r.search.Queries), 1), leastLines))
+	return min(linesShown, max(linesOfAll/max(len(r.search.Queries), 1), minLines))
 }
 
 // define makes the definitions: that of the best of each query, then of what scores nearly
@@ -126,7 +126,7 @@ func (r *results) defineTool(t *Tool, best bool) {
 	if plain := t.plainInput(); best && tokens.Count(string(plain)) <= wholeInput {
 		input = plain
 	}
-	text := t.inShort(r.v.UseTool(t.Access), max(shortTokens-r.definedN, leastTokens), words, input)
+	text := t.inShort(r.v.UseTool(t.Access), max(shortTokens-r.definedN, minTokens), words, input)
 	n := tokens.Count(text)
 	if !best && r.definedN+n > cheap+cheapMore*(len(r.queries)-1) {
 		return

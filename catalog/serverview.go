@@ -225,7 +225,7 @@ func (p *serverView) addTools(taken map[string]*Tool) {
 	var pacer pace.Pacer
 	for i, e := range p.index.tools {
 		pacer.Step()
-		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.holdBack(e) {
+		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.hidesUnapproved(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])

@@ -108,7 +108,7 @@ func (v Texts) Unknown(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s\n", display.Asked(name))
 	v.writeNear(&b, name)
-	t, ok := v.Meant(name)
+	t, ok := v.Guess(name)
 	if !ok {
 		t, ok = v.OfLeaf(name)
 	}
@@ -145,7 +145,7 @@ func (v Texts) howToFind() string {
 // WhyHidden says why a tool that a server lists cannot be offered, "" for any
 // other name. What the operator's filter keeps out is not known to exist.
 func (v *View) WhyHidden(name string) string {
-	if why := WhyHeld(v, name); why != "" {
+	if why := WhyNotApproved(v, name); why != "" {
 		return why
 	}
 	for _, p := range v.all().parts {

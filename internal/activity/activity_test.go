@@ -208,15 +208,15 @@ func TestPartlyWrittenLinesAreCounted(t *testing.T) {
 func TestWaitingIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	l := newLog(options(dir, &bytes.Buffer{})) // nobody writes
-	for range mostWaiting + 5 {
+	for range maxWaiting + 5 {
 		l.Add(Entry{})
 	}
-	if l.dropped != 5 || len(l.waiting) != mostWaiting {
+	if l.dropped != 5 || len(l.waiting) != maxWaiting {
 		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
 	}
 	l.waiting, l.held, l.dropped = nil, 0, 0
 	for range 5 {
-		l.Add(Entry{Input: make([]byte, mostHeld/2)})
+		l.Add(Entry{Input: make([]byte, maxHeld/2)})
 	}
 	if len(l.waiting) != 2 || l.dropped != 3 {
 		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
@@ -264,7 +264,7 @@ func TestWhatIsKept(t *testing.T) {
 	}}
 	entry := func() Entry {
 		e := call("x")
-		e.Queries, e.Input = 1, json.RawMessage(`{"query":"a hunter22","big":"`+strings.Repeat("x", mostKept)+`hunter22"}`)
+		e.Queries, e.Input = 1, json.RawMessage(`{"query":"a hunter22","big":"`+strings.Repeat("x", maxKept)+`hunter22"}`)
 		e.Output, e.BytesOut = []byte(`{"content":[{"type":"text","text":"hunter22 and more"}]}`), 0
 		e.BytesOut = len(e.Output)
 		return e
@@ -325,7 +325,7 @@ func TestSummarize(t *testing.T) {
 	if s.Search.Answers != 2 || s.Search.Queries != 3 || s.Search.Empty != 1 || s.Search.Followed != 1 || s.Search.Next["a/get"] != 1 || s.Search.Tokens != 100 {
 		t.Errorf("got %+v", s.Search)
 	}
-	if len(s.Own) != 1 || s.Own[0].Calls != 2 || len(s.Tools) != 3 || s.Tools[0].Name != "a/get" || s.Tools[0].Errors != 1 || s.Tools[0].P99 != 10 || s.Tools[0].Tokens != 7 {
-		t.Errorf("got %+v, %+v", s.Tools, s.Own)
+	if len(s.Builtin) != 1 || s.Builtin[0].Calls != 2 || len(s.Tools) != 3 || s.Tools[0].Name != "a/get" || s.Tools[0].Errors != 1 || s.Tools[0].P99 != 10 || s.Tools[0].Tokens != 7 {
+		t.Errorf("got %+v, %+v", s.Tools, s.Builtin)
 	}
 }

@@ -45,8 +45,8 @@ type Line struct {
 	Dropped   int64           `json:"dropped,omitempty"` // lines for which there was no room before this one
 }
 
-// IsOwn reports whether a line is about a tool of dynmcp's own.
-func (l *Line) IsOwn() bool { return l.Server == "" && l.Tool != "" }
+// IsBuiltin reports whether a line is about a tool of dynmcp's own.
+func (l *Line) IsBuiltin() bool { return l.Server == "" && l.Tool != "" }
 
 // Failed reports whether the call failed.
 func (l *Line) Failed() bool { return l.Kind != "ok" }
@@ -54,7 +54,7 @@ func (l *Line) Failed() bool { return l.Kind != "ok" }
 // Name returns the name of the tool for display.
 func (l *Line) Name() string {
 	switch {
-	case l.IsOwn():
+	case l.IsBuiltin():
 		return l.Tool
 	case l.Tool == "":
 		return strings.TrimPrefix(l.Server+" "+l.Method, " ")
@@ -111,7 +111,7 @@ type Entry struct {
 // Limits for one call.
 const (
 	MostOutput = 16 << 10 // bytes of a result that are inspected
-	mostKept   = 16 << 10 // bytes of arguments or of a result that are written
+	maxKept    = 16 << 10 // bytes of arguments or of a result that are written
 )
 
 // finish computes the fields of a line that describe arguments and result.
@@ -173,8 +173,8 @@ func (k Keep) text(raw []byte, size int) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
-	whole := len(raw) >= size && len(raw) <= mostKept
-	safe := k.Redact(string(raw[:min(len(raw), mostKept)]), whole)
+	whole := len(raw) >= size && len(raw) <= maxKept
+	safe := k.Redact(string(raw[:min(len(raw), maxKept)]), whole)
 	if whole && json.Valid([]byte(safe)) {
 		return json.RawMessage(safe)
 	}

@@ -11,12 +11,12 @@ import (
 const (
 	// writeEvery is how long a call waits at most to be written.
 	writeEvery = 50 * time.Millisecond
-	// mostWaiting and mostHeld bound the calls that wait to be written, and the bytes of
+	// maxWaiting and maxHeld bound the calls that wait to be written, and the bytes of
 	// their arguments and results.
-	mostWaiting = 1 << 16
-	mostHeld    = 32 << 20
-	// mostSpare is the number of calls for which memory is kept.
-	mostSpare = 1 << 12
+	maxWaiting = 1 << 16
+	maxHeld    = 32 << 20
+	// maxSpare is the number of calls for which memory is kept.
+	maxSpare = 1 << 12
 	// closeWait is how long dynmcp waits for the disk when it ends.
 	closeWait = 5 * time.Second
 	// writeSize is how many bytes are written at once, so that a long result does not delay the
@@ -83,7 +83,7 @@ func newLog(o Options) *Log {
 func (l *Log) Add(e Entry) {
 	size := len(e.Input) + len(e.Output)
 	l.mu.Lock()
-	if l.closed || len(l.waiting) >= mostWaiting || l.held+size > mostHeld && len(l.waiting) > 0 {
+	if l.closed || len(l.waiting) >= maxWaiting || l.held+size > maxHeld && len(l.waiting) > 0 {
 		l.dropped++
 		l.mu.Unlock()
 		return
@@ -158,7 +158,7 @@ func (l *Log) flush() {
 		}
 	}
 	clear(batch)
-	if l.spare = nil; cap(batch) <= mostSpare {
+	if l.spare = nil; cap(batch) <= maxSpare {
 		l.spare = batch[:0]
 	}
 }

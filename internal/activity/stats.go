@@ -12,7 +12,7 @@ type Stats struct {
 	Lines   int         `json:"lines"`
 	Dropped int64       `json:"dropped,omitempty"` // for which there was no room
 	Tools   []ToolStats `json:"tools"`             // most called first
-	Own     []ToolStats `json:"own"`               // of dynmcp's own
+	Builtin []ToolStats `json:"own"`               // of dynmcp's own
 	Search  SearchStats `json:"search"`
 }
 
@@ -42,7 +42,7 @@ type SearchStats struct {
 
 // Summarize returns the stats of lines in the order of time.
 func Summarize(lines []Line) *Stats {
-	s := &Stats{Lines: len(lines), Tools: []ToolStats{}, Own: []ToolStats{}, Search: SearchStats{Next: map[string]int{}}}
+	s := &Stats{Lines: len(lines), Tools: []ToolStats{}, Builtin: []ToolStats{}, Search: SearchStats{Next: map[string]int{}}}
 	by := map[string]*ToolStats{}
 	searched := map[string]bool{} // sessions in which a search was the last call
 	for i := range lines {
@@ -63,12 +63,12 @@ func Summarize(lines []Line) *Stats {
 		slices.Sort(t.times)
 		t.P50, t.P99 = Quantile(t.times, .5), Quantile(t.times, .99)
 		if t.Server == "" {
-			s.Own = append(s.Own, *t)
+			s.Builtin = append(s.Builtin, *t)
 		} else {
 			s.Tools = append(s.Tools, *t)
 		}
 	}
-	for _, all := range [][]ToolStats{s.Tools, s.Own} {
+	for _, all := range [][]ToolStats{s.Tools, s.Builtin} {
 		slices.SortFunc(all, func(a, b ToolStats) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
 	}
 	return s
@@ -100,7 +100,7 @@ func (s *SearchStats) add(l *Line, searched map[string]bool) {
 			s.Empty++
 		}
 		searched[session] = true
-	case !l.IsOwn() && l.Tool != "" && searched[session]:
+	case !l.IsBuiltin() && l.Tool != "" && searched[session]:
 		s.Followed++
 		s.Next[l.Name()]++
 		delete(searched, session)

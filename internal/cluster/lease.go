@@ -206,10 +206,10 @@ func (s *leases) release(h *held) {
 	}
 	if h.isLost {
 		s.unreleased--
-		kick(s.beats)
+		signal(s.beats)
 	} else {
 		delete(s.held, h.key)
-		kick(s.sweeps)
+		signal(s.sweeps)
 	}
 	s.changed.wake()
 }

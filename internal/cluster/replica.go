@@ -38,8 +38,8 @@ const (
 	tick = 250 * time.Millisecond
 	// answer is how long to wait for an answer of the store.
 	answer = 2500 * time.Millisecond
-	// closePatience is how long Close waits for lost leases to be released.
-	closePatience = 4 * time.Second
+	// closeTimeout is how long Close waits for lost leases to be released.
+	closeTimeout = 4 * time.Second
 )
 
 // Options configure Join.
@@ -95,7 +95,7 @@ func (b *base) pause(d time.Duration, kicked <-chan struct{}) bool {
 	return false
 }
 
-func kick(c chan struct{}) {
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -279,7 +279,7 @@ func isClosed(c <-chan struct{}) bool {
 // ctx ends before. Close must follow.
 func (r *Replica) Drain(ctx context.Context) error {
 	r.leases.drain()
-	kick(r.beats)
+	signal(r.beats)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.ctx, func() { cancel(ErrClosed) })()
@@ -298,7 +298,7 @@ func (r *Replica) Close() {
 		r.leases.drain()
 		r.leases.close()
 		r.cancel()
-		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		released := r.await(ctx, func() bool { return r.leases.left() == 0 })
 		r.stop()

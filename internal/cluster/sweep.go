@@ -28,14 +28,14 @@ func (r *Replica) watch(listed chan struct{}) {
 				r.changed.wake()
 			}
 			if sweep {
-				kick(r.sweeps)
+				signal(r.sweeps)
 			}
 		}, func() {
 			ready = true
 			r.view.list(list, r.clock())
 			list = nil
 			r.changed.wake()
-			kick(r.sweeps)
+			signal(r.sweeps)
 			if listed != nil {
 				close(listed)
 				listed = nil

@@ -102,7 +102,7 @@ func (r *Replica) try(ctx context.Context, a *attempt) (*Lease, error) {
 	if l := r.leases.grant(a, revision, granted, err, r.clock()); l != nil {
 		return l, nil
 	}
-	kick(r.sweeps) // it may have been written in spite of the error
+	signal(r.sweeps) // it may have been written in spite of the error
 	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || r.ctx.Err() != nil {
 		return nil, nil
 	}

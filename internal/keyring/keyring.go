@@ -13,8 +13,8 @@ import (
 	zalando "github.com/zalando/go-keyring"
 )
 
-// patience is how long the keyring may take.
-const patience = 10 * time.Second
+// timeout is how long the keyring may take.
+const timeout = 10 * time.Second
 
 // ErrNotFound means that the keyring has no such secret.
 var ErrNotFound = zalando.ErrNotFound
@@ -48,7 +48,7 @@ func ask(question func() (string, error)) (string, error) {
 		text string
 		err  error
 	}
-	late, silent := time.After(patience), errors.New("the keyring does not answer; is it locked?")
+	late, silent := time.After(timeout), errors.New("the keyring does not answer; is it locked?")
 	select {
 	case asking <- struct{}{}:
 	case <-late:

@@ -133,12 +133,12 @@ func (m *Monitor) runMetrics() *prom.Set {
 		gauge(float64(u.Waiting), "dynmcp_calls_waiting", "upstream", u.Name)
 		if box := u.Process.Sandbox; box != nil {
 			count(uint64(box.ProxyBytes), "dynmcp_sandbox_bytes_total", "upstream", u.Name)
-			count(uint64(box.Refused), "dynmcp_sandbox_refused_total", "upstream", u.Name)
+			count(uint64(box.Denied), "dynmcp_sandbox_refused_total", "upstream", u.Name)
 		}
 	}
 	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
 	gauge(float64(len(hosts)), "dynmcp_sessions")
-	held, most := run.Status().Held()
+	held, most := run.Status().Memory()
 	gauge(float64(held), "dynmcp_held_bytes")
 	gauge(float64(most), "dynmcp_held_bytes_limit")
 	return now

@@ -53,11 +53,11 @@ type Monitor struct {
 
 // Limits of stored and shown data.
 const (
-	keptMessages = 500
-	keptText     = 4 << 10  // bytes of a message
-	readText     = 16 << 10 // bytes of a message that are inspected
-	keptTimes    = 1000     // calls of an upstream whose durations are stored
-	maxWatchers  = 64
+	maxMessages    = 500
+	maxMessageText = 4 << 10  // bytes of a message
+	readText       = 16 << 10 // bytes of a message that are inspected
+	maxTimes       = 1000     // calls of an upstream whose durations are stored
+	maxWatchers    = 64
 )
 
 // A Message is a stored message between a host and dynmcp, possibly truncated.
@@ -168,12 +168,12 @@ func (s *callStats) add(end aggregator.CallEnd) {
 		return
 	}
 	took := end.End.Sub(end.Sent)
-	if len(s.times) < keptTimes {
+	if len(s.times) < maxTimes {
 		s.times = append(s.times, took)
 		return
 	}
 	s.times[s.next] = took
-	s.next = (s.next + 1) % keptTimes
+	s.next = (s.next + 1) % maxTimes
 }
 
 // quantile returns the duration that the given fraction of the last calls did not exceed, at most
@@ -235,8 +235,8 @@ func (m *Monitor) keep() {
 			m.mu.Lock()
 			m.lastSeq++
 			msg.Seq = m.lastSeq
-			if m.messages = append(m.messages, msg); len(m.messages) > keptMessages {
-				m.messages = slices.Delete(m.messages, 0, len(m.messages)-keptMessages)
+			if m.messages = append(m.messages, msg); len(m.messages) > maxMessages {
+				m.messages = slices.Delete(m.messages, 0, len(m.messages)-maxMessages)
 			}
 			m.tellLocked(event{"message", msg})
 			m.mu.Unlock()
@@ -250,12 +250,12 @@ func (msg *Message) redact(safe func(string) string) {
 	text := safe(string(msg.text))
 	whole := len(msg.text) == msg.Size
 	msg.text = nil
-	if whole && len(text) <= keptText && json.Valid([]byte(text)) {
+	if whole && len(text) <= maxMessageText && json.Valid([]byte(text)) {
 		msg.Message = json.RawMessage(text)
 		return
 	}
-	msg.Cut = !whole || len(text) > keptText
-	msg.Message, _ = json.Marshal(string([]byte(text)[:min(len(text), keptText)])) // a string always marshals
+	msg.Cut = !whole || len(text) > maxMessageText
+	msg.Message, _ = json.Marshal(string([]byte(text)[:min(len(text), maxMessageText)])) // a string always marshals
 }
 
 // tellLocked notifies watchers; one that is behind misses the event.
@@ -359,9 +359,9 @@ func (m *Monitor) State() State {
 			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err),
 		}
 		if b := u.Process.Sandbox; b != nil {
-			s.Sandbox = &sandbox.Status{Missing: b.Missing, ProxyBytes: b.ProxyBytes, Refused: b.Refused}
-			for _, why := range b.LastRefused {
-				s.Sandbox.LastRefused = append(s.Sandbox.LastRefused, m.opts.Redact(why))
+			s.Sandbox = &sandbox.Status{Missing: b.Missing, ProxyBytes: b.ProxyBytes, Denied: b.Denied}
+			for _, why := range b.LastDenied {
+				s.Sandbox.LastDenied = append(s.Sandbox.LastDenied, m.opts.Redact(why))
 			}
 		}
 		if !u.FailedAt.IsZero() {

@@ -102,7 +102,7 @@ func TestStream(t *testing.T) {
 		Cut     bool
 		Message string
 	}
-	if err := json.Unmarshal([]byte(next("message")), &long); err != nil || long.Size != 1<<20+13 || !long.Cut || len(long.Message) != keptText {
+	if err := json.Unmarshal([]byte(next("message")), &long); err != nil || long.Size != 1<<20+13 || !long.Cut || len(long.Message) != maxMessageText {
 		t.Errorf("got %d of %d bytes, cut: %t, %v", len(long.Message), long.Size, long.Cut, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestKeepsTheLast(t *testing.T) {
 	m, _ := watched(t, Options{})
 	messages := &tap.Tap{}
 	m.Follow(messages)
-	const sent = 3 * keptMessages
+	const sent = 3 * maxMessages
 	for range sent {
 		messages.Show(tap.Peer{Session: "s"}, true, []byte(`{}`))
 		for len(m.incoming) > 0 { // as slowly as it reads: then none is missed
@@ -123,11 +123,11 @@ func TestKeepsTheLast(t *testing.T) {
 		m.mu.Lock()
 		kept, last := len(m.messages), m.lastSeq
 		m.mu.Unlock()
-		if last == sent && kept == keptMessages {
+		if last == sent && kept == maxMessages {
 			break
 		}
 		if last == sent {
-			t.Fatalf("%d are kept, want %d", kept, keptMessages)
+			t.Fatalf("%d are kept, want %d", kept, maxMessages)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -97,7 +97,7 @@ type Verdict struct {
 func (g *Guard) Judge(tools []Tool) []Verdict {
 	verdicts := make([]Verdict, len(tools))
 	var gone []string
-	looked, renames := false, mostRenames
+	looked, renames := false, maxRenames
 	for i, t := range tools {
 		if g.Approves(t) {
 			continue
@@ -157,9 +157,9 @@ func (g *Guard) judge(t Tool, gone []string, renames *int) Verdict {
 	return Verdict{Kind: New}
 }
 
-// mostRenames limits, per listing, the checks whether a new tool is a renamed one: each costs a
+// maxRenames limits, per listing, the checks whether a new tool is a renamed one: each costs a
 // digest.
-const mostRenames = 1000
+const maxRenames = 1000
 
 // String describes the problem, as the rest of a sentence that begins with the tool.
 func (v Verdict) String() string {

@@ -79,8 +79,8 @@ func (l *Line) Messages() iter.Seq[wire.Message] {
 	}
 }
 
-// mostRead limits the size of each file.
-const mostRead = 1 << 30
+// maxRead limits the size of each file.
+const maxRead = 1 << 30
 
 // Read reads a recording from its files.
 func Read(ctx context.Context, path string) (Header, []Line, error) {
@@ -95,7 +95,7 @@ func Read(ctx context.Context, path string) (Header, []Line, error) {
 }
 
 func readFile(ctx context.Context, path string) (Header, []Line, error) {
-	text, err := regular.Read(ctx, path, mostRead)
+	text, err := regular.Read(ctx, path, maxRead)
 	if err != nil {
 		return Header{}, nil, err
 	}

@@ -134,11 +134,11 @@ func TestStuckDestination(t *testing.T) {
 	messages, to := &tap.Tap{}, make(stuck)
 	r := Start(messages, to, Header{}.Began, same)
 	big := []byte(strings.Repeat("x", 1<<20))
-	for range 3 * mostWaiting >> 20 {
+	for range 3 * maxWaiting >> 20 {
 		messages.Show(tap.Peer{}, true, big)
 	}
 	r.mu.Lock()
-	if r.size > mostWaiting || r.lost < mostWaiting>>20 {
+	if r.size > maxWaiting || r.lost < maxWaiting>>20 {
 		t.Errorf("%d bytes wait, %d messages are lost", r.size, r.lost)
 	}
 	r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
-// mostWaiting limits the messages that wait to be written, in bytes.
-const mostWaiting = 64 << 20
+// maxWaiting limits the messages that wait to be written, in bytes.
+const maxWaiting = 64 << 20
 
 // A Recorder writes the messages that pass a tap.
 type Recorder struct {
@@ -74,7 +74,7 @@ func (r *Recorder) take(peer tap.Peer, in bool, pieces [][]byte) {
 	switch {
 	case r.closed:
 		return
-	case r.size+len(m.text) > mostWaiting:
+	case r.size+len(m.text) > maxWaiting:
 		r.lost++
 		return
 	}

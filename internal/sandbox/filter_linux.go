@@ -57,11 +57,11 @@ func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 	}
 	program = on(program, denied, errno(unix.EPERM))
 	program = on(program, absent, errno(unix.ENOSYS))
-	program = refuse(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)              // of another process
-	program = refuse(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX)      // a thread, also of the guard, that the kernel signals
-	program = refuse(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)  // a connection of which Landlock
-	program = refuse(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN) // is not asked
-	program = refuse(program, unix.SYS_SENDMMSG, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
+	program = deny(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)              // of another process
+	program = deny(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX)      // a thread, also of the guard, that the kernel signals
+	program = deny(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)  // a connection of which Landlock
+	program = deny(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN) // is not asked
+	program = deny(program, unix.SYS_SENDMMSG, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 		allowed,
@@ -105,9 +105,9 @@ func bisect(calls []uintptr, verdict bpf.Instruction) (program []bpf.Instruction
 	return append(program, high...)
 }
 
-// refuse adds the last part of a program for a call, to one that has loaded the call's number:
+// deny adds the last part of a program for a call, to one that has loaded the call's number:
 // the call is refused if the low word of an argument passes the test.
-func refuse(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, value uint32) []bpf.Instruction {
+func deny(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, value uint32) []bpf.Instruction {
 	return append(program,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offsetArg + 8*argument, Size: 4},

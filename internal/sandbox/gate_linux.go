@@ -18,9 +18,9 @@ import (
 // The gate checks a copy of the address, which the server can no longer change, and connects
 // with that copy: the server's own call is not executed.
 type gate struct {
-	proxy  netip.AddrPort
-	write  func() []string // without symbolic links
-	refuse func(why string)
+	proxy netip.AddrPort
+	write func() []string // without symbolic links
+	deny  func(why string)
 }
 
 // connect performs a call of connect(2), or refuses it.
@@ -56,7 +56,7 @@ func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 	case unix.AF_INET, unix.AF_INET6:
 		address := inet(raw)
 		if address != g.proxy {
-			g.refuse(fmt.Sprintf("the sandbox does not allow a connection to %s around the proxy that HTTPS_PROXY names", address))
+			g.deny(fmt.Sprintf("the sandbox does not allow a connection to %s around the proxy that HTTPS_PROXY names", address))
 			return unix.EACCES
 		}
 		errno := connect(socket, raw)

@@ -47,7 +47,7 @@ type listener struct {
 func (b *Sandbox) listen(s Server) error {
 	l := &listener{trace: s.Trace, alone: s.Network == NoNetwork && !b.learns}
 	if b.proxy != nil && !b.learns {
-		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), refuse: b.refuse, write: b.writable}
+		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), deny: b.deny, write: b.writable}
 	}
 	if l.trace == nil && (l.gate == nil || !hasQuestions()) {
 		return nil

@@ -28,20 +28,20 @@ type Sandbox struct {
 	err      error    // of building
 	write    []string // paths that the server may change, without symbolic links
 
-	mu      sync.Mutex
-	refused int
-	last    []string // why the last connections were refused, oldest first
+	mu     sync.Mutex
+	denied int
+	last   []string // why the last connections were refused, oldest first
 }
 
 // New makes the sandbox of a server: the access that it needs to run, given by
 // [Server.Policy], a temporary directory, and the proxy if its network is a list of hosts.
-// refused is called for each refused connection; it must not block.
-func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error) {
-	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, tell: refused}
+// denied is called for each refused connection; it must not block.
+func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) {
+	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, tell: denied}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
-		if b.proxy, err = NewProxy(s.Hosts, b.refuse, s.Trace); err != nil {
+		if b.proxy, err = NewProxy(s.Hosts, b.deny, s.Trace); err != nil {
 			return nil, err
 		}
 	}
@@ -123,18 +123,18 @@ func (b *Sandbox) Env() []string {
 	return env
 }
 
-// keptRefusals limits the reasons that are kept of refused connections.
-const keptRefusals = 5
+// maxDenials limits the reasons that are kept of refused connections.
+const maxDenials = 5
 
-// refuse logs and reports a refused connection.
-func (b *Sandbox) refuse(why string) {
+// deny logs and reports a refused connection.
+func (b *Sandbox) deny(why string) {
 	b.log.Warn("a connection was refused", "why", why)
 	b.tell(why)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused++
+	b.denied++
 	b.last = append(b.last, why)
-	b.last = b.last[max(0, len(b.last)-keptRefusals):]
+	b.last = b.last[max(0, len(b.last)-maxDenials):]
 }
 
 // Status describes the sandbox, nil without one.
@@ -144,7 +144,7 @@ func (b *Sandbox) Status() *Status {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st := &Status{Missing: b.walls.Missing, Refused: b.refused, LastRefused: slices.Clone(b.last)}
+	st := &Status{Missing: b.walls.Missing, Denied: b.denied, LastDenied: slices.Clone(b.last)}
 	if b.proxy != nil {
 		st.ProxyBytes = b.proxy.Bytes()
 	}

@@ -28,7 +28,7 @@ import (
 // proxy (RFC 9110, sections 7.3.2 and 9.3.6) on this machine, protected by a password.
 type Proxy struct {
 	rules    []rule
-	refused  func(why string) // called for every refused connection
+	denied   func(why string) // called for every refused connection
 	resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
@@ -45,9 +45,9 @@ type Proxy struct {
 	open    sync.WaitGroup
 }
 
-// NewProxy starts a proxy for these hosts. refused must not block. trace may be nil.
-func NewProxy(hosts []string, refused func(why string), trace *Trace) (*Proxy, error) {
-	p := &Proxy{refused: refused, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
+// NewProxy starts a proxy for these hosts. denied must not block. trace may be nil.
+func NewProxy(hosts []string, denied func(why string), trace *Trace) (*Proxy, error) {
+	p := &Proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
 		if err != nil {
@@ -122,10 +122,10 @@ func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	}, true
 }
 
-// A refusedError says why a connection was refused, and which host a policy must name to allow it.
-type refusedError struct{ why, host string }
+// A deniedError says why a connection was refused, and which host a policy must name to allow it.
+type deniedError struct{ why, host string }
 
-func (e *refusedError) Error() string { return e.why }
+func (e *deniedError) Error() string { return e.why }
 
 func (p *Proxy) handler() http.Handler {
 	plain := &httputil.ReverseProxy{
@@ -158,7 +158,7 @@ func (p *Proxy) handler() http.Handler {
 // answer sends the error of a failed connection.
 func answer(w http.ResponseWriter, err error) {
 	status := http.StatusBadGateway
-	if _, ok := errors.AsType[*refusedError](err); ok {
+	if _, ok := errors.AsType[*deniedError](err); ok {
 		status = http.StatusForbidden
 	}
 	http.Error(w, err.Error(), status)
@@ -208,10 +208,10 @@ func closeWrite(conn net.Conn) {
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	addresses, port, err := p.allowed(ctx, address)
 	if err != nil {
-		if refusal, ok := errors.AsType[*refusedError](err); ok {
-			p.refused(refusal.why)
+		if denial, ok := errors.AsType[*deniedError](err); ok {
+			p.denied(denial.why)
 			if p.trace != nil {
-				p.trace.noteIn(&p.trace.refused, refusal.host)
+				p.trace.noteIn(&p.trace.denied, denial.host)
 			}
 		}
 		return nil, err
@@ -250,12 +250,12 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if !p.hasAddress(ip.WithZone("").Unmap(), port) {
-			return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address), address}
+			return nil, 0, &deniedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address), address}
 		}
 		return []netip.Addr{ip}, port, nil
 	}
 	if !slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasName(host) && r.hasPort(port) }) {
-		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network does not name it", named), named}
+		return nil, 0, &deniedError{fmt.Sprintf("the sandbox does not allow %s: its network does not name it", named), named}
 	}
 	found, err := p.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -267,7 +267,7 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found), netip.AddrPortFrom(found[0].Unmap(), port).String()}
+		return nil, 0, &deniedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found), netip.AddrPortFrom(found[0].Unmap(), port).String()}
 	}
 	return all, port, nil
 }

@@ -48,8 +48,8 @@ func TestRules(t *testing.T) {
 		"localhost:6000": true, "localhost:6001": false, "0x7f.1:80": false, "2130706433:80": false,
 	} {
 		_, _, err := p.allowed(t.Context(), address)
-		refusal, refused := errors.AsType[*refusedError](err)
-		if allowed := err == nil; allowed != want || !want && (!refused || !strings.Contains(refusal.why, "the sandbox does not allow")) {
+		denial, refused := errors.AsType[*deniedError](err)
+		if allowed := err == nil; allowed != want || !want && (!refused || !strings.Contains(denial.why, "the sandbox does not allow")) {
 			t.Errorf("%s: got %v, allowed %t is wanted", address, err, want)
 		}
 	}

@@ -46,10 +46,10 @@ type Walls struct {
 
 // A Status describes a sandbox.
 type Status struct {
-	Missing     []string `json:"missing,omitempty"`      // parts that the system cannot limit
-	ProxyBytes  int64    `json:"proxy_bytes"`            // that passed the proxy, both ways
-	Refused     int      `json:"refused"`                // connections, by the proxy
-	LastRefused []string `json:"last_refused,omitempty"` // reasons of the last refusals, oldest first
+	Missing    []string `json:"missing,omitempty"`      // parts that the system cannot limit
+	ProxyBytes int64    `json:"proxy_bytes"`            // that passed the proxy, both ways
+	Denied     int      `json:"refused"`                // connections, by the proxy
+	LastDenied []string `json:"last_refused,omitempty"` // reasons of the last refusals, oldest first
 }
 
 // ErrUnsupported is the error of a system that has no sandbox.

@@ -40,7 +40,7 @@ type Trace struct {
 	mu        sync.Mutex
 	files     map[string]Need
 	hosts     map[string]bool // as host:port, requested from the proxy
-	refused   map[string]bool // the refused ones, in the form for an entry
+	denied    map[string]bool // the refused ones, in the form for an entry
 	addresses map[string]bool // as address:port, connected to without the proxy
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
@@ -93,11 +93,11 @@ func (t *Trace) Hosts() []string {
 	return slices.Sorted(maps.Keys(t.hosts))
 }
 
-// Refused returns the hosts that the proxy refused, in the form for the network of an entry.
-func (t *Trace) Refused() []string {
+// Denied returns the hosts that the proxy refused, in the form for the network of an entry.
+func (t *Trace) Denied() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.refused))
+	return slices.Sorted(maps.Keys(t.denied))
 }
 
 // Addresses returns the addresses and ports that were connected to without the proxy.

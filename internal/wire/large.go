@@ -30,12 +30,12 @@ var largeInUse atomic.Int64
 // process is reading or handling.
 func LargeInUse() int64 { return largeInUse.Load() }
 
-// Held counts the memory of a connection's current message, for LargeInUse. A message
+// MemoryCounter counts the memory of a connection's current message, for LargeInUse. A message
 // that fits into a Reader's own buffer does not count.
-type Held struct{ size atomic.Int64 }
+type MemoryCounter struct{ size atomic.Int64 }
 
 // Set records that the message now takes size bytes; 0 means that it was handled.
-func (h *Held) Set(size int) {
+func (h *MemoryCounter) Set(size int) {
 	if size <= readChunk {
 		size = 0
 	}

@@ -21,8 +21,8 @@ type Message struct {
 	Outline *Outline // valid as long as the message; nil if no Reader read it, unless it is large
 }
 
-// Own returns a copy of the message.
-func (m Message) Own() Message {
+// Clone returns a copy of the message.
+func (m Message) Clone() Message {
 	raw := bytes.Clone(m.Raw)
 	raw = raw[:len(raw):len(raw)]
 	own := func(part []byte) []byte {

@@ -59,7 +59,7 @@ func TestOutlineOfAnotherMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := first.Own()
+	own := first.Clone()
 	if own.Outline != nil {
 		t.Error("the outline is lent")
 	}

@@ -47,11 +47,11 @@ type Reader struct {
 	expected int  // expected size of a long line
 	begun    bool // the first line was seen
 	outline  Outline
-	lent     []byte // the message that Next returned last
-	rest     []byte // text that comes before the next line
-	pending  error  // error returned in place of the next line
-	holding  bool   // Cork is held on behalf of this Reader
-	held     Held   // counts buf
+	lent     []byte        // the message that Next returned last
+	rest     []byte        // text that comes before the next line
+	pending  error         // error returned in place of the next line
+	holding  bool          // Cork is held on behalf of this Reader
+	held     MemoryCounter // counts buf
 }
 
 // lent is set to "overwritten" by the linker in programs that tests build. See

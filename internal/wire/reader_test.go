@@ -170,7 +170,7 @@ func TestReaderLends(t *testing.T) {
 		if err != nil {
 			break
 		}
-		lent, owned = append(lent, m), append(owned, m.Own())
+		lent, owned = append(lent, m), append(owned, m.Clone())
 	}
 	for n := range want {
 		own := owned[n]
@@ -203,7 +203,7 @@ func TestReaderKeepsLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%2 == 1 {
-			kept = append(kept, m.Own())
+			kept = append(kept, m.Clone())
 		}
 	}
 	if _, err := r.Next(); err != io.EOF {
@@ -338,7 +338,7 @@ func TestLargeLinesAreCounted(t *testing.T) {
 	if _, err := r.Next(); err != io.EOF || LargeInUse() != before {
 		t.Errorf("%d bytes count at the end, %v", LargeInUse()-before, err)
 	}
-	var held Held
+	var held MemoryCounter
 	for size, want := range map[int]int{readChunk: 0, readChunk + 1: readChunk + 1} {
 		held.Set(size)
 		if got := LargeInUse() - before; got != int64(want) {

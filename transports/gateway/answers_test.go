@@ -77,7 +77,7 @@ func TestTheNewestEventsAreKept(t *testing.T) {
 	defer resp.Body.Close()
 	events := newEventReader(t, resp.Body)
 	first, _ := events.next()
-	if n := string(wire.Get([]byte(first.data), "params", "requestId")); n != fmt.Sprint(count-maxKept/(size+100)) {
+	if n := string(wire.Get([]byte(first.data), "params", "requestId")); n != fmt.Sprint(count-maxReplay/(size+100)) {
 		t.Errorf("the first that is kept is %s of %d", n, count)
 	}
 }

@@ -11,14 +11,14 @@ import (
 
 // conns are the connections of hosts. When there are too many, those go first that have
 // never brought a good token (where none is asked for: a request that may be served),
-// then those of the holder with the most.
+// then those of the account with the most.
 type conns struct {
 	most  int // at once
 	spare int // of them only for strangers: newcomers have to be heard
 
 	mu        sync.Mutex
 	strangers list.List             // of *conn, the longest unchanged first
-	of        map[string]*list.List // the others, by holder, in the same order
+	of        map[string]*list.List // the others, by account, in the same order
 	proven    int                   // in of
 }
 
@@ -34,7 +34,7 @@ type conn struct {
 
 	// Guarded by in.mu.
 	at   *list.Element // nil when it is closed
-	who  string        // its holder, "" for a stranger
+	who  string        // its account, "" for a stranger
 	idle bool          // between two requests
 }
 
@@ -84,7 +84,7 @@ func (t *conns) moveLocked(c *conn, who string) {
 	t.proven++
 }
 
-// prove says that a connection is of a holder. It is false where that has too many.
+// prove says that a connection is of an account. It is false where that has too many.
 func (c *conn) prove(who string) bool {
 	t := c.in
 	t.mu.Lock()
@@ -108,8 +108,8 @@ func (c *conn) prove(who string) bool {
 	return true
 }
 
-// spareLocked returns the connection that makes room for one of a holder: the longest
-// idle of the holder with the most, or its longest busy if that is another.
+// spareLocked returns the connection that makes room for one of an account: the longest
+// idle of the account with the most, or its longest busy if that is another.
 func (t *conns) spareLocked(who string) *conn {
 	var fullest string
 	for of, l := range t.of {

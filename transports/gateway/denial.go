@@ -27,7 +27,7 @@ func (d denial) error(h http.Header) *wire.Error {
 	if d.code == transports.CodeOverloaded {
 		h.Set("Retry-After", "5")
 	}
-	return transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
+	return transports.OutcomeError(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
 }
 
 // deny answers a request with an error, as JSON-RPC has them.
@@ -35,13 +35,13 @@ func deny(w http.ResponseWriter, d denial) {
 	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, d.error(w.Header())), nil))
 }
 
-// keptOfBody is how much of either end is kept: what wire.Fault looks at.
-const keptOfBody = 4 << 10
+// excerptBytes is how much of either end is kept: what wire.Fault looks at.
+const excerptBytes = 4 << 10
 
 // askedBy returns the id of the request that a body with these ends is, nil otherwise.
 func askedBy(head, tail []byte) []byte {
 	fault := wire.NewFault(head, nil)
-	fault.End = tail[max(0, len(tail)-keptOfBody):]
+	fault.End = tail[max(0, len(tail)-excerptBytes):]
 	if id := fault.Asks(); wire.ValidID(id) {
 		return id
 	}

@@ -17,7 +17,7 @@ import (
 func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	if g.redirect.several {
 		close(g.leaving)
-		g.sleep(g.redirect.LameDuck)
+		g.sleep(g.redirect.DrainDelay)
 	}
 	_ = ln.Close()
 	g.redirect.endLasting()

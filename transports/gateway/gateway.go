@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -57,16 +57,16 @@ type Options struct {
 	AllowedOrigins   []string // as browsers send them
 	MaxRequestBytes  int
 	MaxResponseBytes int
-	Held             *held.Budget  // of bytes, of all hosts; nil is 512 MB
-	MaxConnections   int           // event streams of one namespace at once that only listen
-	SessionIdle      time.Duration // after which a session ends; 0 is never
+	Memory           *membudget.Budget // of bytes, of all hosts; nil is 512 MB
+	MaxConnections   int               // event streams of one namespace at once that only listen
+	SessionIdle      time.Duration     // after which a session ends; 0 is never
 	Logger           *slog.Logger
 }
 
-// An Edge reaches a host. Holder is the name under which what the host has is accounted.
+// An Edge reaches a host. Account is the name under which what the host has is accounted.
 type Edge interface {
 	host.Edge
-	Holder() string
+	Account() string
 }
 
 // Health is how a server is.
@@ -84,7 +84,7 @@ type Gateway struct {
 	sessions  sessions
 	exchanges sync.Map // *exchange to nothing: the sessions for one request
 	listening listening
-	held      *held.Budget
+	memory    *membudget.Budget
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
@@ -110,7 +110,7 @@ func New(opts Options) *Gateway {
 	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
-	g.held = cmp.Or(opts.Held, held.New(0, nil))
+	g.memory = cmp.Or(opts.Memory, membudget.New(0, nil))
 	return g
 }
 
@@ -125,7 +125,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(holderOf(r, who)) {
+	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(accountOf(r, who)) {
 		w.Header().Set("Connection", "close")
 		refuse(w, r, g.access.linger, overload(nil, "this user or address has too many connections open"))
 		return
@@ -210,7 +210,7 @@ const (
 )
 
 // Serve serves hosts until ctx ends, then what runs is finished, the rest answered
-// and every session ended, which takes 15 seconds at most, and Replicas.LameDuck before
+// and every session ended, which takes 15 seconds at most, and Replicas.DrainDelay before
 // that. ln is closed.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{

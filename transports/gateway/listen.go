@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// leastConnections is how many connections there may be at once, and more where a
+// minConnections is how many connections there may be at once, and more where a
 // config allows many event streams.
-const leastConnections = 4096
+const minConnections = 4096
 
 // Connections returns how many connections a gateway takes at once that has so many
 // event streams for each server.
-func Connections(streams int) int { return max(leastConnections, 4*streams) }
+func Connections(streams int) int { return max(minConnections, 4*streams) }
 
 // Listen opens the address that hosts reach the gateway at. One that others than
 // this machine reach takes public, and a token: an open port is found. No more than

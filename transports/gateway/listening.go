@@ -9,8 +9,8 @@ import (
 
 // listening are the event streams that only listen, by namespace: those of sessions,
 // HTTP+SSE and subscriptions/listen. The stream of a call is not among them: the call may
-// have run when it turns out to need one. Each namespace has a limit. A holder may have all
-// places until others want them: then the newest stream of the holder with the most ends.
+// have run when it turns out to need one. Each namespace has a limit. An account may have all
+// places until others want them: then the newest stream of the account with the most ends.
 type listening struct {
 	mu sync.Mutex
 	of map[string][]*place // the oldest first
@@ -18,7 +18,7 @@ type listening struct {
 
 // A place is that of one stream.
 type place struct {
-	who  string      // see holderOf
+	who  string      // see accountOf
 	busy func() bool // reports whether a call waits for its answer on the stream; nil is never
 	end  context.CancelFunc
 }
@@ -28,7 +28,7 @@ type place struct {
 // refused.
 func (g *Gateway) listens(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
 	ctx, end := context.WithCancel(r.Context())
-	p := &place{holderOf(r, who), busy, end}
+	p := &place{accountOf(r, who), busy, end}
 	if !g.listening.enter(namespace, p, g.opts.MaxConnections) {
 		end()
 		deny(w, overload(id, "too many event streams only listen: gateway.max_connections"))
@@ -70,7 +70,7 @@ func (ls *listening) leave(namespace string, p *place) {
 }
 
 // spareOf returns the stream that gives way to another of who, nil where none does: the
-// newest of the holder with the most, who keeps at least as many as who gets.
+// newest of the account with the most, who keeps at least as many as who gets.
 func spareOf(all []*place, who string) *place {
 	has, most := map[string]int{}, who
 	for _, p := range all {

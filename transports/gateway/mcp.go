@@ -111,7 +111,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	st := s.stream(g.opts.MaxResponseBytes)
 	defer st.readBy(connFrom(r.Context()))()
 	st.only = !accept.events
-	st.keepBody(r)
+	st.accountForBody(r)
 	s.receive(m, st)
 	answer, ended := g.respond(w, r, st, reply{forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
 	if ended != onStream {

@@ -16,10 +16,10 @@ import (
 // it comes. Its end is told while the request goes on.
 func TestAPassedBodyKeepsItsEnds(t *testing.T) {
 	var text strings.Builder
-	for n := 0; text.Len() < 10*keptOfBody; n++ {
+	for n := 0; text.Len() < 10*excerptBytes; n++ {
 		fmt.Fprintf(&text, "%d,", n)
 	}
-	for _, piece := range []int{1, 1000, keptOfBody - 1, keptOfBody, keptOfBody + 1, 3 * keptOfBody, text.Len()} {
+	for _, piece := range []int{1, 1000, excerptBytes - 1, excerptBytes, excerptBytes + 1, 3 * excerptBytes, text.Len()} {
 		for _, over := range []bool{false, true} {
 			whole := 0
 			b := &passedBody{ReadCloser: io.NopCloser(strings.NewReader(text.String())), whole: func() { whole++ }}
@@ -30,11 +30,11 @@ func TestAPassedBodyKeepsItsEnds(t *testing.T) {
 				if _, err := b.Read(p); err != nil {
 					break
 				}
-				if whole > 0 || len(b.head) > keptOfBody || len(b.tail) > keptOfBody {
+				if whole > 0 || len(b.head) > excerptBytes || len(b.tail) > excerptBytes {
 					t.Fatalf("in pieces of %d: %d and %d bytes are kept, its end was told %d times", piece, len(b.head), len(b.tail), whole)
 				}
 			}
-			if string(b.head) != text.String()[:keptOfBody] || string(b.tail) != text.String()[text.Len()-keptOfBody:] {
+			if string(b.head) != text.String()[:excerptBytes] || string(b.tail) != text.String()[text.Len()-excerptBytes:] {
 				t.Errorf("in pieces of %d: %d and %d bytes are kept", piece, len(b.head), len(b.tail))
 			}
 			if (whole == 1) == over {

@@ -36,9 +36,9 @@ type Replicas struct {
 	// OwnerOf returns the replica that has the call which a requestState continues (MCP
 	// 2026-07-28, "Multi Round-Trip Requests"); false if it is not ours.
 	OwnerOf func(requestState string) (id string, ok bool)
-	// LameDuck is how long we serve on when we are about to end: in which a balancer has
+	// DrainDelay is how long we serve on when we are about to end: in which a balancer has
 	// to have asked for /health.
-	LameDuck time.Duration
+	DrainDelay time.Duration
 	// Degraded reports whether what replicas share cannot be reached now.
 	Degraded func() bool
 }
@@ -298,11 +298,11 @@ func (b *passedBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	read := p[:n]
-	b.head = append(b.head, read[:min(n, keptOfBody-len(b.head))]...)
-	if n >= keptOfBody {
-		b.tail = append(b.tail[:0], read[n-keptOfBody:]...)
+	b.head = append(b.head, read[:min(n, excerptBytes-len(b.head))]...)
+	if n >= excerptBytes {
+		b.tail = append(b.tail[:0], read[n-excerptBytes:]...)
 	} else {
-		b.tail = append(b.tail[max(0, len(b.tail)+n-keptOfBody):], read...)
+		b.tail = append(b.tail[max(0, len(b.tail)+n-excerptBytes):], read...)
 	}
 	if err == io.EOF && !b.ended {
 		b.whole()

@@ -62,7 +62,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 		return r.client.Request(other.address, who), true
 	}
 	r.testGateway = newTestGateway(rs.t, Options{Replicas: &Replicas{
-		ID: id, Name: "replica-" + id, Keys: rs.keys, LameDuck: time.Hour,
+		ID: id, Name: "replica-" + id, Keys: rs.keys, DrainDelay: time.Hour,
 		Pass: func(owner, who string) (http.RoundTripper, bool) {
 			return to(rs.get(func(other *testReplica) bool { return other.id == owner }), who)
 		},
@@ -393,7 +393,7 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 	begins := func(string) (http.RoundTripper, bool) { return lost, true }
 	leaves := make(chan struct{})
 	gw := newTestGateway(t, Options{Replicas: &Replicas{
-		ID: "a", Keys: keys, LameDuck: time.Hour, Other: begins, Degraded: func() bool { return false },
+		ID: "a", Keys: keys, DrainDelay: time.Hour, Other: begins, Degraded: func() bool { return false },
 		Pass: func(_, who string) (http.RoundTripper, bool) { return lost, true },
 	}}, nil, func(g *Gateway) { g.sleep = func(time.Duration) { <-leaves } })
 	of := keys.SealText(purposeSession, append(make([]byte, sessionRandom), "gone"...))

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 )
 
 // A response is an HTTP response of events (HTML, "Server-sent events").
@@ -74,7 +74,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 	defer ticker.Stop()
 	for {
 		events, n, goesOn := st.take(carrier)
-		held.Shed(writing.Set(sizeOf(events)))
+		membudget.Shed(writing.Set(sizeOf(events)))
 		for i, event := range events {
 			if e.event(st, n+int64(i), event) != nil {
 				return false

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -26,7 +26,7 @@ type session struct {
 	talk      *host.Session
 	end       func(context.Context) // ends the conversation
 	unread    *unread               // on all its streams
-	held      *held.Budget
+	memory    *membudget.Budget
 	called    func()        // says that it has sent a request; more than once is nothing
 	slow      func()        // ends it because its host does not read; does not block
 	over      chan struct{} // closed when nothing will be written any more
@@ -47,9 +47,9 @@ type session struct {
 
 // An edge is what sessions and exchanges have of the Edge of a host.
 type edge struct {
-	alone  *stream       // for what belongs to no request
-	holder string        // see holderOf
-	gone   chan struct{} // closed when nobody waits for what is in flight
+	alone   *stream       // for what belongs to no request
+	account string        // see accountOf
+	gone    chan struct{} // closed when nobody waits for what is in flight
 }
 
 func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) error {
@@ -93,7 +93,7 @@ func (e *edge) Drop(about *host.Request) {
 // and in the end its session, and keeps nobody waiting.
 func (e *edge) AwaitRoom() {}
 
-func (e *edge) Holder() string { return e.holder }
+func (e *edge) Account() string { return e.account }
 
 func (e *edge) Gone() <-chan struct{} { return e.gone }
 
@@ -117,7 +117,7 @@ func (s *session) stream(max int) *stream {
 	defer s.mu.Unlock()
 	s.last++
 	st.number, st.ids, st.unread, st.overflow = s.last, true, s.unread, s.slow
-	st.hold = s.held.Hold(s.holder, st.shed)
+	st.reserved = s.memory.Open(s.account, st.shed)
 	s.streams[st.number] = st
 	now := time.Now()
 	for n, old := range s.streams {
@@ -227,10 +227,10 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
 	s := &session{
-		edge:      edge{alone, holderOf(r, who), make(chan struct{})},
+		edge:      edge{alone, accountOf(r, who), make(chan struct{})},
 		id:        g.redirect.newSessionID(),
 		principal: who,
-		held:      g.held,
+		memory:    g.memory,
 		namespace: namespace,
 		unread:    &unread{most: g.unread},
 		over:      make(chan struct{}),
@@ -244,8 +244,8 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		g.evicted <- s // has room for all
 	})
 	alone.unread, alone.overflow = s.unread, s.slow
-	alone.hold = g.held.Hold(s.holder, alone.shed)
-	if !g.sessions.makeRoom(s.holder) {
+	alone.reserved = g.memory.Open(s.account, alone.shed)
+	if !g.sessions.makeRoom(s.account) {
 		return nil
 	}
 	defer func() {
@@ -293,9 +293,9 @@ type exchange struct {
 // host takes nothing but the answer. done has to be called when there is one.
 func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
 	st := newStream(g.opts.MaxResponseBytes)
-	e = &exchange{edge: edge{st, holderOf(r, who), make(chan struct{})}}
+	e = &exchange{edge: edge{st, accountOf(r, who), make(chan struct{})}}
 	st.only = only
-	st.hold = g.held.Hold(e.holder, st.shed)
+	st.reserved = g.memory.Open(e.account, st.shed)
 	leave := st.readBy(connFrom(r.Context()))
 	talk, end := open(e)
 	var once sync.Once

@@ -14,44 +14,44 @@ import (
 // maxSessions is how many sessions there may be at once.
 const maxSessions = 20_000
 
-// sessions are those there are. When there are too many, one of the holder with the most
+// sessions are those there are. When there are too many, one of the account with the most
 // ends for a new one.
 type sessions struct {
 	most int
 
 	mu    sync.Mutex
 	byID  map[string]*session
-	of    map[string]*sessionsOf // by holder
+	of    map[string]*sessionsOf // by account
 	total int                    // with those that are being opened
 }
 
-// sessionsOf are the sessions of a holder, the longest unused first.
+// sessionsOf are the sessions of an account, the longest unused first.
 type sessionsOf struct {
 	count  int       // with those that are being opened
 	fresh  list.List // that never sent a request but initialize
 	called list.List
 }
 
-// enter takes a place for a new session of a holder. Without one it returns a
+// enter takes a place for a new session of an account. Without one it returns a
 // session that should end for it, nil if absent either.
-func (t *sessions) enter(holder string) (spare *session, ok bool) {
+func (t *sessions) enter(account string) (spare *session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.total >= t.most {
-		return t.spareLocked(holder), false
+		return t.spareLocked(account), false
 	}
-	if t.of[holder] == nil {
-		t.of[holder] = &sessionsOf{}
+	if t.of[account] == nil {
+		t.of[account] = &sessionsOf{}
 	}
-	t.of[holder].count++
+	t.of[account].count++
 	t.total++
 	return nil, true
 }
 
-// spareLocked returns the longest unused session of the holder with the most, of those
+// spareLocked returns the longest unused session of the account with the most, of those
 // that never called anything if there are such.
-func (t *sessions) spareLocked(holder string) *session {
-	fullest := t.of[holder]
+func (t *sessions) spareLocked(account string) *session {
+	fullest := t.of[account]
 	for _, of := range t.of {
 		if fullest == nil || of.count > fullest.count+1 {
 			fullest = of
@@ -75,7 +75,7 @@ func (t *sessions) add(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byID[s.id] = s
-	s.among = &t.of[s.holder].fresh
+	s.among = &t.of[s.account].fresh
 	s.at = s.among.PushBack(s)
 }
 
@@ -89,10 +89,10 @@ func (t *sessions) leave(s *session) {
 		s.at = nil
 	}
 	t.total--
-	if of := t.of[s.holder]; of.count > 1 {
+	if of := t.of[s.account]; of.count > 1 {
 		of.count--
 	} else {
-		delete(t.of, s.holder)
+		delete(t.of, s.account)
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *sessions) get(id string) *session {
 func (t *sessions) hasCalled(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if of := t.of[s.holder]; s.at != nil && s.among == &of.fresh {
+	if of := t.of[s.account]; s.at != nil && s.among == &of.fresh {
 		s.among.Remove(s.at)
 		s.among = &of.called
 		s.at = s.among.PushBack(s)
@@ -119,9 +119,9 @@ func (t *sessions) hasCalled(s *session) {
 }
 
 // makeRoom takes a place for a new session, for which another may end.
-func (t *sessions) makeRoom(holder string) bool {
+func (t *sessions) makeRoom(account string) bool {
 	for range 100 { // the spare one may be used meanwhile
-		spare, ok := t.enter(holder)
+		spare, ok := t.enter(account)
 		switch {
 		case ok:
 			return true

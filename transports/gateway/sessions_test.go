@@ -155,11 +155,11 @@ func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 	id := tg.begin("/mcp")
 	s := <-sessions
 	s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", size))))
-	if got := tg.g.held.Total(); got < size {
+	if got := tg.g.memory.Total(); got < size {
 		t.Errorf("%d bytes are held, want %d", got, size)
 	}
 	tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id)
-	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 }
 
 // An answer may be as large as answers may be, however little may wait for a host.

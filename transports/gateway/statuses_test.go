@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -157,7 +157,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.post("/mcp", strings.Replace(initialize, `"id":0`, `"id":7`, 1))
 	},
 	"a body that would be": func(p *statusProbe) answer {
-		p.g.held = held.New(1, nil)
+		p.g.memory = membudget.New(1, nil)
 		return p.call("x")
 	},
 	"a body without a length": func(p *statusProbe) answer { return p.unlimited("/mcp") },

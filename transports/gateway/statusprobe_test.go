@@ -17,7 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -211,7 +211,7 @@ func (p *statusProbe) leave(passing http.RoundTripper) answer {
 
 // unlimited sends a body that does not say its length, and is more than may be held.
 func (p *statusProbe) unlimited(path string) answer {
-	p.g.held = held.New(100, nil)
+	p.g.memory = membudget.New(100, nil)
 	body := call(7, strings.Repeat("x", 200))
 	return p.bytes(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nAccept: */*\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		"%x\r\n%s\r\n%x\r\n%s\r\n", path, 60, body[:60], len(body)-60, body[60:]))

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -29,8 +29,8 @@ const maxUnread = 128 << 20
 // The window in which a host that lost its connection can go on where it was: what
 // is kept of one stream, and for how long one that has ended is.
 const (
-	maxKept   = 1 << 20 // bytes
-	keptFor   = 5 * time.Minute
+	maxReplay = 1 << 20 // bytes
+	replayFor = 5 * time.Minute
 	maxEnded  = 32 // streams of one session
 	pingEvery = 15 * time.Second
 	stall     = 60 * time.Second // how long a host may leave what was written unread
@@ -42,31 +42,31 @@ var errGone = errors.New("the host is gone")
 // or several one after the other where the host comes back. It never blocks those
 // who write to it.
 type stream struct {
-	number   int64      // in the ids of its events
-	max      int        // bytes of one response
-	ids      bool       // events have ids, and are kept for a host that comes back
-	open     bool       // it has no end of its own: it is not the response to one POST
-	overflow func()     // called when a host has far too much unread; must not block
-	unread   *unread    // of all streams of the host, nil where it has but this
-	hold     *held.Hold // accounts for events; may be nil
-	body     *held.Hold // accounts for the request that is answered, until it is; may be nil
+	number   int64                  // in the ids of its events
+	max      int                    // bytes of one response
+	ids      bool                   // events have ids, and are kept for a host that comes back
+	open     bool                   // it has no end of its own: it is not the response to one POST
+	overflow func()                 // called when a host has far too much unread; must not block
+	unread   *unread                // of all streams of the host, nil where it has but this
+	reserved *membudget.Reservation // accounts for events; may be nil
+	body     *membudget.Reservation // accounts for the request that is answered, until it is; may be nil
 
-	mu       sync.Mutex
-	only     bool          // nothing but the answer can be sent: the host takes no event stream
-	events   [][]byte      // those that are kept, and those that are not written
-	first    int64         // the number of events[0]
-	next     int64         // of the one to be written next
-	waiting  int           // bytes not written
-	kept     int           // bytes of those before next
-	done     bool          // nothing more will come
-	lost     bool          // nobody will read it
-	orphan   bool          // nobody can come back to it
-	readers  int           // requests that give it to the host
-	on       *conn         // the connection of the last of them, nil where that is not ours
-	carried  bool          // by one at least
-	carriers int           // the responses that it was on; the last one writes
-	wake     chan struct{} // holds a token when something changed
-	endedAt  time.Time
+	mu         sync.Mutex
+	only       bool          // nothing but the answer can be sent: the host takes no event stream
+	events     [][]byte      // those that are kept, and those that are not written
+	first      int64         // the number of events[0]
+	next       int64         // of the one to be written next
+	waiting    int           // bytes not written
+	replayable int           // bytes of those before next
+	done       bool          // nothing more will come
+	lost       bool          // nobody will read it
+	orphan     bool          // nobody can come back to it
+	readers    int           // requests that give it to the host
+	on         *conn         // the connection of the last of them, nil where that is not ours
+	carried    bool          // by one at least
+	carriers   int           // the responses that it was on; the last one writes
+	wake       chan struct{} // holds a token when something changed
+	endedAt    time.Time
 }
 
 // newStream returns a stream whose responses may have max bytes.
@@ -98,7 +98,7 @@ func (st *stream) uncount() {
 	st.orphan = true
 	st.body.Set(0)
 	if st.readers == 0 {
-		st.hold.Set(0)
+		st.reserved.Set(0)
 	}
 	if st.unread != nil {
 		st.unread.now.Add(-int64(st.waiting))
@@ -109,8 +109,8 @@ func (st *stream) uncount() {
 // put adds a message. The answer to a POST is the last one.
 func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) error {
 	size := sizeOf(parts)
-	var over []*held.Hold
-	defer func() { held.Shed(over) }() // without st.mu
+	var over []*membudget.Reservation
+	defer func() { membudget.Shed(over) }() // without st.mu
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if class == host.Response && !st.open {
@@ -133,7 +133,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)
 	much := st.waitLocked(len(event))
-	over = st.hold.Set(st.waiting + st.kept)
+	over = st.reserved.Set(st.waiting + st.replayable)
 	st.done = class == host.Response && !st.open
 	st.tellLocked()
 	if much && st.overflow != nil {
@@ -153,7 +153,7 @@ func (st *stream) readBy(c *conn) (leave func()) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		if st.readers--; st.readers == 0 && st.orphan {
-			st.hold.Set(0)
+			st.reserved.Set(0)
 		}
 	}
 }
@@ -185,9 +185,9 @@ func (st *stream) cut(c *conn) {
 // dropLocked drops all events.
 func (st *stream) dropLocked() {
 	st.first += int64(len(st.events))
-	st.next, st.events, st.kept = st.first, nil, 0
+	st.next, st.events, st.replayable = st.first, nil, 0
 	st.waitLocked(-st.waiting)
-	st.hold.Set(0)
+	st.reserved.Set(0)
 }
 
 // finish ends a stream to which nothing will be added, such as that of a request
@@ -257,11 +257,11 @@ func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 		if from < st.first || from > st.first+int64(len(st.events)) {
 			return 0, 0, false
 		}
-		st.next, st.kept = from, 0
+		st.next, st.replayable = from, 0
 		st.waitLocked(-st.waiting)
 		for i, e := range st.events {
 			if st.first+int64(i) < from {
-				st.kept += len(e)
+				st.replayable += len(e)
 			} else {
 				st.waitLocked(len(e))
 			}
@@ -284,14 +284,14 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	for _, e := range st.events[st.next-st.first:] {
 		events = append(events, e)
 		st.waitLocked(-len(e))
-		st.kept += len(e)
+		st.replayable += len(e)
 	}
 	st.next += int64(len(events))
-	for st.first < st.next && (!st.ids || st.kept > maxKept) {
-		st.kept -= len(st.events[0])
+	for st.first < st.next && (!st.ids || st.replayable > maxReplay) {
+		st.replayable -= len(st.events[0])
 		st.events, st.first = st.events[1:], st.first+1
 	}
-	st.hold.Set(st.waiting + st.kept)
+	st.reserved.Set(st.waiting + st.replayable)
 	return events, from, !st.done
 }
 
@@ -300,33 +300,33 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 func (st *stream) trim() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for st.kept+st.waiting > maxKept {
+	for st.replayable+st.waiting > maxReplay {
 		if st.first < st.next {
-			st.kept -= len(st.events[0])
+			st.replayable -= len(st.events[0])
 		} else {
 			st.waitLocked(-len(st.events[0]))
 			st.next++
 		}
 		st.events, st.first = st.events[1:], st.first+1
 	}
-	st.hold.Set(st.waiting + st.kept)
+	st.reserved.Set(st.waiting + st.replayable)
 }
 
 // expired reports whether nobody can come back to the stream any more.
 func (st *stream) expired(now time.Time) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.lost || !st.endedAt.IsZero() && now.Sub(st.endedAt) > keptFor
+	return st.lost || !st.endedAt.IsZero() && now.Sub(st.endedAt) > replayFor
 }
 
-// writing returns a hold for what is being written to a connection.
-func (st *stream) writing(c *conn) *held.Hold {
+// writing returns a reservation for what is being written to a connection.
+func (st *stream) writing(c *conn) *membudget.Reservation {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.hold == nil {
+	if st.reserved == nil {
 		return nil
 	}
-	return st.hold.Beside(func() { st.cut(c) })
+	return st.reserved.Sibling(func() { st.cut(c) })
 }
 
 func (st *stream) isDone() bool {

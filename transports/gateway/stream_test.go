@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -14,9 +14,9 @@ import (
 // back for it: within the window, and until nobody can.
 func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	const size = 400 << 10
-	budget := held.New(64<<20, nil)
+	budget := membudget.New(64<<20, nil)
 	st := newStream(maxOrdinary)
-	st.ids, st.open, st.hold = true, true, budget.Hold("host", nil)
+	st.ids, st.open, st.reserved = true, true, budget.Open("host", nil)
 	put := func() {
 		t.Helper()
 		if err := st.put(nil, host.Essential, [][]byte{bytes.Repeat([]byte("x"), size)}); err != nil {
@@ -25,8 +25,8 @@ func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	}
 	is := func(what string, waiting, kept int) {
 		t.Helper()
-		if st.waiting != waiting*size || st.kept != kept*size || budget.Total() != int64(waiting+kept)*size {
-			t.Errorf("%s: %d bytes wait, %d are kept, %d held, want %d, %d and their sum", what, st.waiting, st.kept, budget.Total(), waiting*size, kept*size)
+		if st.waiting != waiting*size || st.replayable != kept*size || budget.Total() != int64(waiting+kept)*size {
+			t.Errorf("%s: %d bytes wait, %d are kept, %d held, want %d, %d and their sum", what, st.waiting, st.replayable, budget.Total(), waiting*size, kept*size)
 		}
 	}
 	take := func() {

@@ -47,9 +47,9 @@ type Request struct {
 	onCancel func(reason json.RawMessage)
 }
 
-// Own copies the params of the request. It is called before HandleRequest returns if they are
+// CopyParams copies the params of the request. It is called before HandleRequest returns if they are
 // needed afterwards.
-func (r *Request) Own() { r.Params, r.Outline = bytes.Clone(r.Params), nil }
+func (r *Request) CopyParams() { r.Params, r.Outline = bytes.Clone(r.Params), nil }
 
 // Notify implements transports.Peer: it sends a notification that belongs to the request,
 // such as its progress.

@@ -137,7 +137,7 @@ func (e *Stdio) read(s *Session) (err error) {
 			// A tools/call is mostly forwarded at once, and may be large. Other messages may be
 			// kept by their handlers.
 			if m.Method != "tools/call" || m.ID == nil {
-				m = m.Own()
+				m = m.Clone()
 			}
 			s.Receive(m, nil)
 			// Immediate answers may be large as well. Waiting takes a lock that upstreams' readers

@@ -54,7 +54,7 @@ func inMemory(t *testing.T, server schema.Server, opts Options, on func(p *puppe
 			p.mu.Lock()
 			p.got = append(p.got, string(m.Raw))
 			p.mu.Unlock()
-			on(p, m.Own())
+			on(p, m.Clone())
 		}
 	}()
 	server.Name = "up"

@@ -220,15 +220,15 @@ func (l *childLink) close() {
 		l.stdin.Close()
 		<-flushed
 	}()
-	first, patience := func() {}, l.conn.opts.timing.stopGrace
+	first, grace := func() {}, l.conn.opts.timing.stopGrace
 	if l.installing.Load() {
 		l.conn.log.Info("it still installs: waiting for that to end", "at_most", guard.InstallLimit)
-		first, patience = l.tree.End, guard.InstallLimit
+		first, grace = l.tree.End, guard.InstallLimit
 	}
 	for _, stage := range []func(){first, l.tree.Terminate, l.tree.Kill} {
 		stage()
-		late := time.After(patience)
-		patience = l.conn.opts.timing.stopGrace
+		late := time.After(grace)
+		grace = l.conn.opts.timing.stopGrace
 		select {
 		case <-l.gone:
 			return

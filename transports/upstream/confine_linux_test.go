@@ -103,7 +103,7 @@ func TestSandboxNetwork(t *testing.T) {
 		"the sandbox does not allow a connection to " + address + " around the proxy that HTTPS_PROXY names",
 		"the sandbox does not allow evil.example.com:80: its network does not name it",
 	}
-	if got := c.Process().Sandbox; got.Refused != 2 || !slices.Equal(got.LastRefused, want) {
+	if got := c.Process().Sandbox; got.Denied != 2 || !slices.Equal(got.LastDenied, want) {
 		t.Errorf("its status is %+v", got)
 	}
 	for _, why := range want {
@@ -156,7 +156,7 @@ func TestTrace(t *testing.T) {
 			if got := trace.Hosts(); !slices.Contains(got, "localhost.example.com:80") {
 				t.Errorf("hosts: got %v", got)
 			}
-			if got := trace.Refused(); !learn != slices.Equal(got, []string{"localhost.example.com:80"}) {
+			if got := trace.Denied(); !learn != slices.Equal(got, []string{"localhost.example.com:80"}) {
 				t.Errorf("refused: got %v", got)
 			}
 			if got := trace.Addresses(); !slices.Equal(got, []string{strings.TrimPrefix(there.URL, "http://")}) {

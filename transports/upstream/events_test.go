@@ -111,7 +111,7 @@ func TestReadEventsLongLines(t *testing.T) {
 func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) }
 
 func bodyFrom(r io.Reader) *answerBody {
-	patience := httpPatience{header: time.Hour, body: time.Hour}
+	patience := httpTimeouts{header: time.Hour, body: time.Hour}
 	return newAnswerBody(io.NopCloser(r), newAttempt(context.Background(), patience, new(atomic.Int64)))
 }
 

@@ -157,7 +157,7 @@ func TestHandshakeThroughAReplica(t *testing.T) {
 						far.Close()
 						return
 					}
-					greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})(p, m.Own())
+					greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})(p, m.Clone())
 				}
 			}()
 			err := c.Handshake(t.Context(), nil)

@@ -19,7 +19,7 @@ import (
 )
 
 // hurried is for upstreams that stall: a test need not wait long.
-var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
+var hurried = Options{HandshakeOnly: true, timing: timing{http: httpTimeouts{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
 
 const hurriedPatience = 250 * time.Millisecond
 

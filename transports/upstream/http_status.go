@@ -70,9 +70,9 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// MaySpeakSSE reports whether err, of a handshake, is how a server with HTTP with SSE refuses
+// MayNeedSSE reports whether err, of a handshake, is how a server with HTTP with SSE refuses
 // a POST to the address of its stream (MCP 2025-11-25, "Backwards Compatibility").
-func MaySpeakSSE(err error) bool {
+func MayNeedSSE(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)
 }

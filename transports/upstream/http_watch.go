@@ -15,16 +15,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// httpPatience limits how long an upstream may stall in the middle of an answer. Before an
+// httpTimeouts limits how long an upstream may stall in the middle of an answer. Before an
 // answer begins and between two events it may be silent for any time: it may be working,
 // and "timeout" limits that.
-type httpPatience struct {
+type httpTimeouts struct {
 	header time.Duration // from the header's first byte to its last; also for the answer to a ping
 	body   time.Duration // within a body that is not an event stream, and within an event
 	ping   time.Duration // HTTP/2: silence of the whole connection after which it is pinged
 }
 
-var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Second, ping: 30 * time.Second}
+var defaultHTTPTimeouts = httpTimeouts{header: 15 * time.Second, body: 60 * time.Second, ping: 30 * time.Second}
 
 // errStalled ends a request whose answer stopped in the middle.
 var errStalled = errors.New("stalled")
@@ -68,7 +68,7 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 type attempt struct {
 	ctx      context.Context // the request's
 	cancel   context.CancelCauseFunc
-	patience httpPatience
+	timeouts httpTimeouts
 	activity *atomic.Int64 // of the connection: the beginning of any answer counts
 	timer    *time.Timer   // runs while a header arrives, and while the body must not stall
 	written  atomic.Bool   // part of the request was written
@@ -76,10 +76,10 @@ type attempt struct {
 	inBody   atomic.Bool   // it has arrived
 }
 
-func newAttempt(ctx context.Context, patience httpPatience, activity *atomic.Int64) *attempt {
-	a := &attempt{patience: patience, activity: activity}
+func newAttempt(ctx context.Context, timeouts httpTimeouts, activity *atomic.Int64) *attempt {
+	a := &attempt{timeouts: timeouts, activity: activity}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.timer = time.AfterFunc(patience.header, a.stalled)
+	a.timer = time.AfterFunc(timeouts.header, a.stalled)
 	a.timer.Stop()
 	return a
 }
@@ -87,10 +87,10 @@ func newAttempt(ctx context.Context, patience httpPatience, activity *atomic.Int
 // stalled ends a request whose answer stopped in the middle.
 func (a *attempt) stalled() {
 	if a.inBody.Load() {
-		a.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, a.patience.body))
+		a.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, a.timeouts.body))
 		return
 	}
-	a.cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience.header))
+	a.cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.timeouts.header))
 }
 
 // stallOr returns the stall that ended the request, or err if none did.
@@ -108,7 +108,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		GotFirstResponseByte: func() {
 			a.activity.Add(1)
 			a.answered.Store(true)
-			a.timer.Reset(a.patience.header)
+			a.timer.Reset(a.timeouts.header)
 		},
 		// After an interim answer, the next may take any time.
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
@@ -157,7 +157,7 @@ type answerBody struct {
 }
 
 func newAnswerBody(body io.ReadCloser, a *attempt) *answerBody {
-	var counted wire.Held
+	var counted wire.MemoryCounter
 	return &answerBody{ReadCloser: body, attempt: a, mayRead: func(size int) bool { counted.Set(size); return true }}
 }
 
@@ -170,7 +170,7 @@ func (b *answerBody) readFor(call *Call) {
 
 func (b *answerBody) Read(p []byte) (int, error) {
 	if !b.silenceAllowed {
-		b.attempt.timer.Reset(b.attempt.patience.body)
+		b.attempt.timer.Reset(b.attempt.timeouts.body)
 		defer b.attempt.timer.Stop()
 	}
 	n, err := b.ReadCloser.Read(p)

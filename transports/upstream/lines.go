@@ -54,7 +54,7 @@ func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 		m, err := r.Next()
 		if err == nil {
 			if m.Method != "" || m.Raw[0] == '[' {
-				m = m.Own() // a result is forwarded at once, and may be large; handlers may keep other messages
+				m = m.Clone() // a result is forwarded at once, and may be large; handlers may keep other messages
 			}
 			c.receive(m, nil)
 			continue

@@ -46,7 +46,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
 		ping:       cmp.Or(opts.timing.ping, pingWait),
 		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
-		http:       cmp.Or(opts.timing.http, usualPatience),
+		http:       cmp.Or(opts.timing.http, defaultHTTPTimeouts),
 	}
 	server.MaxMessageBytes = cmp.Or(server.MaxMessageBytes, defaultMaxMessage)
 	c := &Conn{

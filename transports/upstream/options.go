@@ -80,5 +80,5 @@ type timing struct {
 	bestEffort time.Duration
 	ping       time.Duration
 	reopen     time.Duration
-	http       httpPatience
+	http       httpTimeouts
 }

@@ -77,8 +77,8 @@ func (p *pending) take(id int64, own *Call) (taken *Call) {
 	return taken
 }
 
-// hold stops the timer of a call, or starts it again.
-func (p *pending) hold(call *Call, held bool, timeout time.Duration) {
+// pause stops the timer of a call, or starts it again.
+func (p *pending) pause(call *Call, held bool, timeout time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[call.id] != call || call.timer == nil {

@@ -34,7 +34,7 @@ func TestProgressOfATask(t *testing.T) {
 			synctest.Wait()
 		}
 		task := begin(func(call *Call) {
-			c.KeepProgress(call, func(params json.RawMessage) { ofTask = append(ofTask, string(params)) })
+			c.ForwardTaskProgress(call, func(params json.RawMessage) { ofTask = append(ofTask, string(params)) })
 			close(answered)
 		})
 		running := begin(func(*Call) {})

@@ -118,10 +118,10 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 	}
 }
 
-// HoldTimeout pauses the server's timeout for a call in flight, while the upstream waits for a
+// PauseTimeout pauses the server's timeout for a call in flight, while the upstream waits for a
 // host; held false continues it.
-func (c *Conn) HoldTimeout(call *Call, held bool) {
-	c.calls.hold(call, held, call.within(c.server.Timeout))
+func (c *Conn) PauseTimeout(call *Call, held bool) {
+	c.calls.pause(call, held, call.within(c.server.Timeout))
 }
 
 func (c *Conn) expire(call *Call, after time.Duration) {

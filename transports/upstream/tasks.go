@@ -22,10 +22,10 @@ type taskToken struct {
 	notify func(params json.RawMessage)
 }
 
-// KeepProgress makes notify receive the progress of a call that was answered with a task, under
+// ForwardTaskProgress makes notify receive the progress of a call that was answered with a task, under
 // the token in the call's params, if there is one. It is called where the answer is delivered;
 // notify must not block.
-func (c *Conn) KeepProgress(call *Call, notify func(params json.RawMessage)) {
+func (c *Conn) ForwardTaskProgress(call *Call, notify func(params json.RawMessage)) {
 	if call.token.Len == 0 {
 		return
 	}

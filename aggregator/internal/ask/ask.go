@@ -138,9 +138,9 @@ func (q *Question) Taken() (result json.RawMessage, ok bool) {
 	}
 }
 
-// Refuse answers questions that nobody else will. One for the roots stays open: it is sent to the
+// FailUnanswered answers questions that nobody else will. One for the roots stays open: it is sent to the
 // host of the next call.
-func Refuse(questions []*Question) {
+func FailUnanswered(questions []*Question) {
 	for _, q := range questions {
 		if q.gate == nil {
 			q.Answer(nil, &wire.Error{Code: transports.CodeNoHost, Message: "the host did not answer"})

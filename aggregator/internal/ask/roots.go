@@ -32,9 +32,9 @@ import (
 const (
 	// RootsWait is how long a host of the handshake era may take to answer.
 	RootsWait = 30 * time.Second
-	// rootsPatience is how long servers wait for an answer at least. A later one is announced
+	// minRootsWait is how long servers wait for an answer at least. A later one is announced
 	// as a change: not every server says that it has given up.
-	rootsPatience = 20 * time.Second
+	minRootsWait = 20 * time.Second
 	// reaskWait is how long an upstream that has given up may take to ask again.
 	reaskWait = 10 * time.Second
 	// settlePause is the least time for an upstream to apply the roots; one that answers pings
@@ -228,7 +228,7 @@ func (g *Gate) settle(ctx context.Context, roots json.RawMessage) {
 	if roots == nil || last != nil && bytes.Equal(*last, roots) {
 		return
 	}
-	if conn != nil && g.question != nil && time.Since(g.since) > rootsPatience && g.reask(conn, roots) {
+	if conn != nil && g.question != nil && time.Since(g.since) > minRootsWait && g.reask(conn, roots) {
 		return // the gate of the new question stays
 	}
 	u.last.Store(&roots)

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -27,8 +27,8 @@ type Env struct {
 	Log     *slog.Logger
 	Waiting ask.Waiting[*Flight] // for input
 	States  ask.States
-	Budget  *held.Budget // has what calls hold
-	Params  *held.Hold   // of hosts on stdio, who are one holder; the edge has the bodies of others
+	Budget  *membudget.Budget      // has what calls hold
+	Params  *membudget.Reservation // of hosts on stdio, who share one account; the edge has the bodies of others
 }
 
 // An Owner knows what a call is for.
@@ -70,22 +70,22 @@ type Flight struct {
 	mu        sync.Mutex
 	state     state
 	cancelled bool
-	resumed   bool            // request is not the first
-	reserved  int             // bytes of Env.Params
-	answer    *held.Hold      // what was read of one that is large
-	request   *host.Request   // that the host waits for the answer of; while asking the one that has its answer
-	conn      *upstream.Conn  // while it is at the upstream
-	release   func()          // of conn
-	reason    json.RawMessage // the host's, for cancelling
+	resumed   bool                   // request is not the first
+	reserved  int                    // bytes of Env.Params
+	answer    *membudget.Reservation // what was read of one that is large
+	request   *host.Request          // that the host waits for the answer of; while asking the one that has its answer
+	conn      *upstream.Conn         // while it is at the upstream
+	release   func()                 // of conn
+	reason    json.RawMessage        // the host's, for cancelling
 
-	questions []*ask.Question          // of the upstream, without an answer
-	asked     map[string]*ask.Question // while asking: those that the host has, by the keys they have there
-	lastKey   int
-	parked    *held.Hold     // while asking; nil before
-	kept      []notification // while asking
-	keptBytes int
-	dropped   int      // those for which there was no room
-	outcome   *outcome // that came while asking
+	questions     []*ask.Question          // of the upstream, without an answer
+	asked         map[string]*ask.Question // while asking: those that the host has, by the keys they have there
+	lastKey       int
+	parked        *membudget.Reservation // while asking; nil before
+	buffered      []notification         // while asking
+	bufferedBytes int
+	dropped       int      // those for which there was no room
+	outcome       *outcome // that came while asking
 }
 
 // An outcome is the answer to a call that came while its host was asked.
@@ -99,7 +99,7 @@ type outcome struct {
 // may hold no more.
 func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) bool {
 	f.env, f.owner, f.Session, f.request, f.size = env, owner, s, r, size
-	if s.Holder != "" {
+	if s.Account != "" {
 		return true
 	}
 	if !env.Params.Reserve(int64(size)) {
@@ -114,11 +114,11 @@ func (f *Flight) releaseParamsLocked() {
 	f.reserved = 0
 }
 
-// HoldAnswer accounts for what was read of a large answer, as MayRead of a call.
-func (f *Flight) HoldAnswer(size int) bool {
+// ReserveAnswer accounts for what was read of a large answer, as MayRead of a call.
+func (f *Flight) ReserveAnswer(size int) bool {
 	f.mu.Lock()
 	if f.answer == nil && size > 0 {
-		f.answer = f.env.Budget.Hold(f.Session.Holder, nil)
+		f.answer = f.env.Budget.Open(f.Session.Account, nil)
 	}
 	answer := f.answer
 	f.mu.Unlock()
@@ -226,7 +226,7 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	f.releaseParamsLocked()
 	f.answer.Set(0)
 	var questions []*ask.Question
-	var over []*held.Hold
+	var over []*membudget.Reservation
 	if f.state == asking {
 		f.outcome = &outcome{bytes.Clone(result), err, conn} // the line is reused
 		over = f.parked.Set(len(result))
@@ -236,7 +236,7 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	}
 	f.conn, f.release = nil, nil
 	f.mu.Unlock()
-	held.Shed(over)
+	membudget.Shed(over)
 	f.owner.Ended()
 	release()
 	ask.FailUnanswered(questions)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -26,10 +26,10 @@ const (
 	// gatherFor is how long the first question waits for others, so that they go
 	// to the host in one result.
 	gatherFor = 5 * time.Millisecond
-	// MaxKept and maxKeptBytes bound what is kept of what an upstream says of a call whose
+	// MaxBuffered and maxBufferedBytes bound what is kept of what an upstream says of a call whose
 	// host is asked.
-	MaxKept      = 64
-	maxKeptBytes = 64 << 10
+	MaxBuffered      = 64
+	maxBufferedBytes = 64 << 10
 )
 
 // Ask has the host asked a question that the upstream waits for.
@@ -81,7 +81,7 @@ func (f *Flight) askHost() {
 		return
 	}
 	if f.conn != nil {
-		f.conn.HoldTimeout(&f.Call, true)
+		f.conn.PauseTimeout(&f.Call, true)
 	}
 	f.state = asking
 	f.asked = map[string]*ask.Question{}
@@ -99,12 +99,12 @@ func (f *Flight) askHost() {
 	}
 	asks = append(asks, '}')
 	r := f.request
-	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Holder, r)
-	f.parked = f.env.Budget.Hold(f.Session.Holder, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
+	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Account, r)
+	f.parked = f.env.Budget.Open(f.Session.Account, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
 	f.releaseParamsLocked()
 	over := f.parked.Set(f.size)
 	f.mu.Unlock()
-	held.Shed(over)
+	membudget.Shed(over)
 	state := f.owner.State(id)
 	if full {
 		f.env.Log.Warn("too many calls wait for their hosts to answer, one is given up", "upstream", state.Upstream)
@@ -138,7 +138,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 		}
 	}
 	f.questions = slices.DeleteFunc(f.questions, func(q *ask.Question) bool { return given[q] != nil })
-	f.passKeptLocked(r)
+	f.passBufferedLocked(r)
 	ended, conn := f.outcome, f.conn
 	f.outcome = nil
 	switch {
@@ -148,7 +148,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 		f.state, f.questions = unsent, nil // what is still to be asked, Send finds out
 	default:
 		f.state = sent
-		conn.HoldTimeout(&f.Call, false)
+		conn.PauseTimeout(&f.Call, false)
 	}
 	open := len(f.questions) > 0
 	f.mu.Unlock()
@@ -176,7 +176,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 func (f *Flight) Abandon(reason json.RawMessage) {
 	f.mu.Lock()
 	conn, questions, ended := f.conn, f.questions, f.outcome
-	f.state, f.questions, f.asked, f.outcome, f.kept = done, nil, nil, nil, nil
+	f.state, f.questions, f.asked, f.outcome, f.buffered = done, nil, nil, nil, nil
 	f.parked.Set(0)
 	f.mu.Unlock()
 	if ended == nil && conn != nil && conn.Cancel(&f.Call, reason) {
@@ -197,10 +197,10 @@ func (f *Flight) Tell(method string, params json.RawMessage) {
 	f.mu.Lock()
 	r := f.request
 	if f.state == asking {
-		if f.keptBytes += len(params); len(f.kept) < MaxKept && f.keptBytes <= maxKeptBytes {
-			f.kept = append(f.kept, notification{method, params})
+		if f.bufferedBytes += len(params); len(f.buffered) < MaxBuffered && f.bufferedBytes <= maxBufferedBytes {
+			f.buffered = append(f.buffered, notification{method, params})
 		} else {
-			f.keptBytes -= len(params)
+			f.bufferedBytes -= len(params)
 			f.dropped++
 		}
 		f.mu.Unlock()
@@ -210,11 +210,11 @@ func (f *Flight) Tell(method string, params json.RawMessage) {
 	f.pass(r, method, params)
 }
 
-// passKeptLocked sends the host what was kept for it. It unlocks meanwhile.
-func (f *Flight) passKeptLocked(r *host.Request) {
-	for len(f.kept) > 0 {
-		kept := f.kept
-		f.kept, f.keptBytes = nil, 0
+// passBufferedLocked sends the host what was kept for it. It unlocks meanwhile.
+func (f *Flight) passBufferedLocked(r *host.Request) {
+	for len(f.buffered) > 0 {
+		kept := f.buffered
+		f.buffered, f.bufferedBytes = nil, 0
 		f.mu.Unlock()
 		for _, n := range kept {
 			f.pass(r, n.method, n.params)

@@ -40,7 +40,7 @@ func (f *Fleet) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, err
 	for moves := 1; errors.Is(err, upstream.ErrMoved) && moves < remote.MaxMoves && ctx.Err() == nil; moves++ {
 		conn, err = f.loadOnce(ctx, u)
 	}
-	if p := f.Of(u); u.Server.TransportOpen && upstream.MaySpeakSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
+	if p := f.Of(u); u.Server.TransportOpen && upstream.MayNeedSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
 		sse, sseErr := f.loadOnce(ctx, u)
 		if sseErr == nil {
 			return sse, nil

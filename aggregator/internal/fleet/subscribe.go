@@ -88,7 +88,7 @@ func (f *Fleet) TaskOwner(s *sessions.Session, id string) (u *lazy.Upstream, own
 // ToHostID replaces the upstream's id of a task, at path in text, with the id for a session's
 // host.
 func (p *Endpoint) ToHostID(s *sessions.Session, text json.RawMessage, path ...string) json.RawMessage {
-	if s.IsAlone() {
+	if s.IsSingleServer() {
 		return text
 	}
 	return task.ToHostID(p.Upstream.Server.Name, text, path...)
@@ -96,7 +96,7 @@ func (p *Endpoint) ToHostID(s *sessions.Session, text json.RawMessage, path ...s
 
 // ToHostRelation does the same for the task that a message refers to in its _meta.
 func (p *Endpoint) ToHostRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
-	if s.IsAlone() || !p.relatesTasks.Load() {
+	if s.IsSingleServer() || !p.relatesTasks.Load() {
 		return text
 	}
 	return task.ToHostRelation(p.Upstream.Server.Name, text)
@@ -104,7 +104,7 @@ func (p *Endpoint) ToHostRelation(s *sessions.Session, text json.RawMessage) jso
 
 // toUpstreamRelation reverses ToHostRelation in a host's answer.
 func (p *Endpoint) toUpstreamRelation(s *sessions.Session, text json.RawMessage) json.RawMessage {
-	if s.IsAlone() || !p.relatesTasks.Load() {
+	if s.IsSingleServer() || !p.relatesTasks.Load() {
 		return text
 	}
 	return task.ToUpstreamRelation(p.Upstream.Server.Name, text)
@@ -209,7 +209,7 @@ func (p *Endpoint) MayLearnTask(own string) bool {
 // With an error the owner cannot be known now.
 func (p *Endpoint) LearnTask(ctx context.Context, own string) error {
 	if p.MayLearnTask(own) && p.fleet.TaskOwners.Learn(ctx, p.Upstream.Server.Name, own) != nil {
-		return transports.Refusal(transports.CodeNotPlaced, "it is not known whose the task is: the state of the cluster cannot be reached now; call again", transports.NotSent)
+		return transports.OutcomeError(transports.CodeNotPlaced, "it is not known whose the task is: the state of the cluster cannot be reached now; call again", transports.NotSent)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (env *Env) newCall(s *sessions.Session, r *host.Request, to Route) (*Call, 
 	c := &Call{Env: env, Server: env.Fleet.Of(to.Upstream), Route: to}
 	if !c.Begin(&env.Env, c, s, r, len(to.Params)) {
 		full := fmt.Errorf("requests and answers of %.1f MB are held, and with this call of %.1f MB more than hosts may have of \"max_held_bytes\", %.1f MB",
-			megabytes(env.Budget.Total()), megabytes(int64(len(to.Params))), megabytes(env.Budget.Most()))
+			megabytes(env.Budget.Total()), megabytes(int64(len(to.Params))), megabytes(env.Budget.Max()))
 		return nil, &transports.Failure{Upstream: to.Upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
 			Cause: full, Hint: `call again when other calls have been answered, or raise "max_held_bytes" in "gateway"`}
 	}
@@ -188,7 +188,7 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 	}
 	c.Params, c.Arguments = params.Text, params.Known.In(params.Text)
 	if !conn.Copies() { // of others no answer has a stream of its own
-		c.MayRead = c.HoldAnswer
+		c.MayRead = c.ReserveAnswer
 	}
 	if !c.BeginSending(r, conn, release) {
 		return

@@ -29,7 +29,7 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 			if wire.Get(result, "task") != nil {
 				stored = c.Server.AddTask(c.Session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
 				p, s, host := c.Server, c.Session, c.Session.Host
-				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
+				conn.ForwardTaskProgress(&c.Call, func(params json.RawMessage) {
 					host.Notify("notifications/progress", p.ToHostRelation(s, params))
 				})
 			}

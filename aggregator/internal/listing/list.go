@@ -68,14 +68,11 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, log) })
 	}
 	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, log)
-	patience := otherLists
-	if end, ok := ctx.Deadline(); ok {
-		patience = min(patience, time.Until(end)/2)
+	timeout := time.Duration(0)
+	if errs[0] == nil {
+		timeout = otherListsTimeout(ctx)
 	}
-	if errs[0] != nil {
-		patience = 0
-	}
-	defer time.AfterFunc(patience, cancel).Stop()
+	defer time.AfterFunc(timeout, cancel).Stop()
 	others.Wait()
 	if err := cmp.Or(errs...); errs[0] != nil || err != nil && (conn.Err() != nil || loading.Err() != nil) {
 		return nil, err
@@ -89,6 +86,14 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 		}
 	}
 	return l, nil
+}
+
+// otherListsTimeout returns how long to wait for the other lists after that of the tools.
+func otherListsTimeout(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(otherLists, time.Until(end)/2)
+	}
+	return otherLists
 }
 
 // fetch returns the entries of a list, none if its capability is not advertised. An advertised but

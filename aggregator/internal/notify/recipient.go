@@ -14,11 +14,8 @@ import (
 // A Recipient holds the notification state of one session: its log level, its subscriptions, and
 // the lists that its host has read.
 type Recipient[S any] struct {
-	ID      string
-	Server  string // the server that the session uses, "" for all; this and the next fields are set before Join
-	User    string
-	Replica bool // the host is another replica
-	Shared  bool // the host is one of many hosts of a run
+	ID       string
+	Audience // set by Join
 
 	session  S
 	number   int // in order of arrival
@@ -37,9 +34,17 @@ type Recipient[S any] struct {
 	read        map[string]version // by list: the last version that the host read, was notified of, or would have read
 }
 
+// An Audience is what decides which notifications a session gets.
+type Audience struct {
+	Server  string // the server that the session uses, "" for all
+	User    string
+	Replica bool // the host is another replica
+	Shared  bool // the host is one of many hosts of a run
+}
+
 // Join registers a session, whose host is peer.
-func (to *Recipient[S]) Join(peer transports.Peer) {
-	to.peer = peer
+func (to *Recipient[S]) Join(peer transports.Peer, audience Audience) {
+	to.peer, to.Audience = peer, audience
 	r := to.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,9 +116,9 @@ func (to *Recipient[S]) Ended() bool {
 	return to.ended
 }
 
-// mostEarly limits the log messages that are kept until the handshake is over. A server that is
+// maxEarly limits the log messages that are kept until the handshake is over. A server that is
 // started for its host logs its start.
-const mostEarly = 100
+const maxEarly = 100
 
 // Initialize reports that the handshake is over.
 func (to *Recipient[S]) Initialize() {
@@ -206,7 +211,7 @@ func (to *Recipient[S]) topics() map[string]bool {
 func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
 	to.mu.Lock()
 	initialized := to.initialized
-	if !initialized && method == "notifications/message" && len(to.early) < mostEarly {
+	if !initialized && method == "notifications/message" && len(to.early) < maxEarly {
 		to.early = append(to.early, bytes.Clone(params))
 	}
 	var ids []json.RawMessage

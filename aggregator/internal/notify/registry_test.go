@@ -11,9 +11,8 @@ import (
 // join returns a session of a shared run that uses a server, "" for all.
 func join(r *Registry[string], name, server string) *Recipient[string] {
 	to := r.New(name)
-	to.Server, to.User, to.Shared = server, name, true
 	to.Initialize()
-	to.Join(nil)
+	to.Join(nil, Audience{Server: server, User: name, Shared: true})
 	return to
 }
 

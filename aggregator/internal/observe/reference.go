@@ -24,8 +24,8 @@ type FailureInfo struct {
 	Text      string    // the failure for the user of this machine
 }
 
-// keptFailures is how many failures are kept.
-const keptFailures = 64
+// maxFailures is how many failures are kept.
+const maxFailures = 64
 
 // References assign references to failures for hosts of other users. Equal failures have equal
 // references, so that a host which repeats its call adds nothing to the log.
@@ -34,8 +34,8 @@ type References struct {
 	reserved bool   // the catalogue, which all hosts read, has no causes
 	key      []byte // without it a reference would reveal a cause that can be guessed
 
-	mu   sync.Mutex
-	kept []FailureInfo // the last ones, oldest first
+	mu     sync.Mutex
+	recent []FailureInfo // the last ones, oldest first
 }
 
 func NewReferences(log *slog.Logger, reserved bool) *References {
@@ -66,14 +66,14 @@ func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
 func (rs *References) keep(info FailureInfo) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	for _, known := range rs.kept {
+	for _, known := range rs.recent {
 		if known.Reference == info.Reference {
 			return false
 		}
 	}
-	rs.kept = append(rs.kept, info)
-	if len(rs.kept) > keptFailures {
-		rs.kept = rs.kept[1:]
+	rs.recent = append(rs.recent, info)
+	if len(rs.recent) > maxFailures {
+		rs.recent = rs.recent[1:]
 	}
 	return true
 }
@@ -82,7 +82,7 @@ func (rs *References) keep(info FailureInfo) bool {
 func (rs *References) All() []FailureInfo {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return slices.Clone(rs.kept)
+	return slices.Clone(rs.recent)
 }
 
 // Reason returns an upstream's last failure in one line, as all hosts may read it.

@@ -64,21 +64,21 @@ type Permits struct {
 	States *ask.States
 
 	mu     sync.Mutex
-	lasts  map[any]map[lasting]bool             // by owner
+	lasts  map[any]map[standingPermit]bool      // by owner
 	untold map[any]map[[sha256.Size]byte]answer // for requests that are repeated
 
-	waiting []*posed // the oldest first
+	waiting []*pendingQuestion // the oldest first
 }
 
-// A lasting permit is for one tool under one rule of one config.
-type lasting struct {
+// A standingPermit is for one tool under one rule of one config.
+type standingPermit struct {
 	rules        *policy.Rules
 	rule         int
 	server, tool string
 }
 
-func (q *Question) lasting() lasting {
-	return lasting{q.Rules, q.Verdict.Rule, q.Server, q.Tool}
+func (q *Question) standing() standingPermit {
+	return standingPermit{q.Rules, q.Verdict.Rule, q.Server, q.Tool}
 }
 
 // Answered returns an earlier answer about the call: nil if it is allowed, otherwise an error. ok is
@@ -86,7 +86,7 @@ func (q *Question) lasting() lasting {
 func (ps *Permits) Answered(q *Question) (err error, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if ps.lasts[q.Of][q.lasting()] {
+	if ps.lasts[q.Of][q.standing()] {
 		return nil, true
 	}
 	a, ok := ps.untold[q.Of][q.digest]
@@ -109,12 +109,12 @@ func (ps *Permits) keepLocked(q *Question, a answer) error {
 	}
 	if a.session && q.Persistent {
 		if ps.lasts == nil {
-			ps.lasts = map[any]map[lasting]bool{}
+			ps.lasts = map[any]map[standingPermit]bool{}
 		}
 		if ps.lasts[q.Of] == nil {
-			ps.lasts[q.Of] = map[lasting]bool{}
+			ps.lasts[q.Of] = map[standingPermit]bool{}
 		}
-		ps.lasts[q.Of][q.lasting()] = true
+		ps.lasts[q.Of][q.standing()] = true
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (q *Question) Lacks(capabilities json.RawMessage) string {
 func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, ask.InputWait, errors.New("nobody has answered"))
 	defer cancel()
-	w, asked := ps.pose(ctx, q)
+	w, asked := ps.addPending(ctx, q)
 	said, err := through.Request(asked, "elicitation/create", q.elicitation())()
 	elsewhere := ps.withdraw(w)
 	switch {
@@ -200,8 +200,8 @@ func read(said json.RawMessage) answer {
 	return answer{yes: yes, session: allow == "session"}
 }
 
-// mostShown limits the displayed arguments, in characters.
-const mostShown = 2000
+// maxShown limits the displayed arguments, in characters.
+const maxShown = 2000
 
 // elicitation returns the request to a host: what would run, and for how long that is allowed.
 func (q *Question) elicitation() json.RawMessage {
@@ -217,7 +217,7 @@ func (q *Question) elicitation() json.RawMessage {
 // visible returns the arguments for display.
 func (q *Question) visible() string {
 	shown := display.JSON(json.RawMessage(q.shown))
-	if cut := display.Prefix(shown, mostShown); len(cut) < len(shown) {
+	if cut := display.Prefix(shown, maxShown); len(cut) < len(shown) {
 		return fmt.Sprintf("%s… (%d bytes of arguments, of which this is the beginning)", cut, len(q.shown))
 	}
 	return shown
@@ -232,8 +232,8 @@ type Waiting struct {
 	Persistent bool      `json:"lasts"` // an answer may be valid for the session
 }
 
-// A posed is a question that may be answered by somebody other than the host.
-type posed struct {
+// A pendingQuestion is a question that may be answered by somebody other than the host.
+type pendingQuestion struct {
 	Waiting
 
 	answered context.CancelCauseFunc // withdraws the question from the host
@@ -243,11 +243,11 @@ type posed struct {
 // errElsewhere means that a question was not answered by the host.
 var errElsewhere = errors.New("the question was answered elsewhere")
 
-// pose lists a question until withdraw is called. The context ends when the question was answered
+// addPending lists a question until withdraw is called. The context ends when the question was answered
 // elsewhere.
-func (ps *Permits) pose(ctx context.Context, q *Question) (*posed, context.Context) {
+func (ps *Permits) addPending(ctx context.Context, q *Question) (*pendingQuestion, context.Context) {
 	ctx, answered := context.WithCancelCause(ctx)
-	w := &posed{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Persistent}, answered, nil}
+	w := &pendingQuestion{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Persistent}, answered, nil}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.waiting = append(ps.waiting, w)
@@ -256,11 +256,11 @@ func (ps *Permits) pose(ctx context.Context, q *Question) (*posed, context.Conte
 
 // withdraw removes a question from the list, and returns the answer from elsewhere, nil if there is
 // none.
-func (ps *Permits) withdraw(w *posed) *answer {
+func (ps *Permits) withdraw(w *pendingQuestion) *answer {
 	w.answered(nil)
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.waiting = slices.DeleteFunc(ps.waiting, func(other *posed) bool { return other == w })
+	ps.waiting = slices.DeleteFunc(ps.waiting, func(other *pendingQuestion) bool { return other == w })
 	return w.said
 }
 
@@ -280,7 +280,7 @@ func (ps *Permits) Waiting() []Waiting {
 func (ps *Permits) Answer(id string, yes, session bool) bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	i := slices.IndexFunc(ps.waiting, func(w *posed) bool { return w.ID == id && w.said == nil })
+	i := slices.IndexFunc(ps.waiting, func(w *pendingQuestion) bool { return w.ID == id && w.said == nil })
 	if i < 0 {
 		return false
 	}

@@ -166,8 +166,8 @@ func (e *Env) use(p *Pins) {
 	}
 }
 
-// Refusal is the failure of a call whose tool differs from the approved one.
-func Refusal(server, tool string) error {
+// NotApproved is the failure of a call whose tool differs from the approved one.
+func NotApproved(server, tool string) error {
 	name := catalog.CommandWord(server + "/" + tool)
 	return &transports.Failure{
 		Upstream: server, Code: transports.CodeNotApproved, Outcome: transports.NotSent,

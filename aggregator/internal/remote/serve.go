@@ -76,8 +76,8 @@ func Unknown(server string) error {
 	return &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that is to run it does not know it: its config is another")}
 }
 
-// Blame returns the failure of a server that cannot be served, nil if it is not at fault.
-func Blame(server string, err error) json.RawMessage {
+// ServerFailure returns the failure of a server that cannot be served, nil if it is not at fault.
+func ServerFailure(server string, err error) json.RawMessage {
 	var failure *transports.Failure
 	switch {
 	case errors.Is(err, upstream.ErrMoved), errors.Is(err, lazy.ErrClosed), errors.Is(err, context.Canceled):

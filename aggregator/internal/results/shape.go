@@ -243,8 +243,8 @@ func (o *output) content() json.RawMessage {
 
 // Bounds below which a string or a list is not made shorter.
 const (
-	leastString = 40
-	leastList   = 2
+	minString = 40
+	minList   = 2
 )
 
 // shortenJSON returns a JSON value in at most limit characters, with its structure if possible: first
@@ -259,10 +259,10 @@ func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 		}
 		return s.out
 	}
-	if short := largest(leastString, limit, func(n int) []byte { return fits(n, len(raw)) }); short != nil {
+	if short := largest(minString, limit, func(n int) []byte { return fits(n, len(raw)) }); short != nil {
 		return short
 	}
-	if short := largest(leastList, limit, func(n int) []byte { return fits(leastString, n) }); short != nil {
+	if short := largest(minList, limit, func(n int) []byte { return fits(minString, n) }); short != nil {
 		return short
 	}
 	text, isText := wire.Text(raw)

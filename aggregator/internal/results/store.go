@@ -15,7 +15,7 @@ import (
 
 // Limits of the store. Exceeding one drops the oldest results.
 const (
-	keptFor      = time.Hour
+	storedFor    = time.Hour
 	maxUserBytes = 256 << 20 // of one user's results
 	MaxOfUser    = 64        // of one user's results
 	maxBytes     = 1 << 30   // of all users: results of the user with the most bytes are dropped
@@ -29,12 +29,12 @@ var errClosed = errors.New("dynmcp is shutting down")
 // results are visible only to that user's sessions. The zero Store is empty.
 type Store struct {
 	mu     sync.Mutex
-	dir    string  // created with the first result; "" before
-	all    []*kept // the oldest first
+	dir    string          // created with the first result; "" before
+	all    []*storedResult // the oldest first
 	closed bool
 }
 
-type kept struct {
+type storedResult struct {
 	handle string
 	user   string
 	limit  int // of the tool's results, in characters
@@ -62,14 +62,14 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 	// If an open file can be removed, nothing is left even after SIGKILL. Elsewhere remove does it.
 	_ = os.Remove(file.Name())
 	if _, err := file.Write(result); err != nil {
-		(&kept{file: file}).remove()
+		(&storedResult{file: file}).remove()
 		return "", err
 	}
 	if replica != "" {
 		handle += "-" + replica
 	}
-	r := &kept{handle: handle, user: user, limit: limit, size: int64(len(result)), file: file}
-	r.expiry = time.AfterFunc(keptFor, func() { s.expire(r) })
+	r := &storedResult{handle: handle, user: user, limit: limit, size: int64(len(result)), file: file}
+	r.expiry = time.AfterFunc(storedFor, func() { s.expire(r) })
 
 	s.mu.Lock()
 	if s.closed {
@@ -88,7 +88,7 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 
 // trimLocked removes the results that exceed a limit: those of a user with more than its own share,
 // otherwise those of the user with the most.
-func (s *Store) trimLocked(user string) (dropped []*kept) {
+func (s *Store) trimLocked(user string) (dropped []*storedResult) {
 	for {
 		count, size, total := map[string]int64{}, map[string]int64{}, int64(0)
 		for _, r := range s.all {
@@ -105,7 +105,7 @@ func (s *Store) trimLocked(user string) (dropped []*kept) {
 		default:
 			return dropped
 		}
-		oldest := slices.IndexFunc(s.all, func(r *kept) bool { return r.user == user })
+		oldest := slices.IndexFunc(s.all, func(r *storedResult) bool { return r.user == user })
 		dropped = append(dropped, s.all[oldest])
 		s.all = slices.Delete(s.all, oldest, oldest+1)
 	}
@@ -143,7 +143,7 @@ func (s *Store) directory() (string, error) {
 // ok is false if absent or removed.
 func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.all, func(r *kept) bool { return r.handle == handle && r.user == user })
+	i := slices.IndexFunc(s.all, func(r *storedResult) bool { return r.handle == handle && r.user == user })
 	if i < 0 {
 		s.mu.Unlock()
 		return nil, 0, false
@@ -155,7 +155,7 @@ func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok 
 	return result, r.limit, err == nil
 }
 
-func (s *Store) expire(r *kept) {
+func (s *Store) expire(r *storedResult) {
 	s.mu.Lock()
 	i := slices.Index(s.all, r)
 	if i >= 0 {
@@ -167,7 +167,7 @@ func (s *Store) expire(r *kept) {
 	}
 }
 
-func (r *kept) remove() {
+func (r *storedResult) remove() {
 	if r.expiry != nil {
 		r.expiry.Stop()
 	}

@@ -158,7 +158,7 @@ func TestKeptResultsExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(keptFor - time.Second)
+		time.Sleep(storedFor - time.Second)
 		if _, _, ok := k.Get("", handle); !ok {
 			t.Error("it is gone too early")
 		}

@@ -56,22 +56,22 @@ func Append(result json.RawMessage, text string) json.RawMessage {
 	return wire.Replace(result, wire.Edit{Span: wire.Span{Off: content.Off + content.Len - 1, Len: 1}, With: item})
 }
 
-// maxComplaint is the largest result, in bytes, that is searched for a complaint: large results are
+// maxInvalidInput is the largest result, in bytes, that is searched for a complaint: large results are
 // not scanned again.
-const maxComplaint = 16 << 10
+const maxInvalidInput = 16 << 10
 
-// complaint matches messages of servers about an invalid input, those of the official SDKs first.
+// invalidInput matches messages of servers about an invalid input, those of the official SDKs first.
 // Some servers send them as a result, not as the error -32602.
-var complaint = lazyregexp.New(`(?i)-32602|validation error|validation failed|invalid (arguments?|params?|parameters?|input)\b|required property|missing required|invalid_type|unexpected keyword argument|unrecognized_keys`)
+var invalidInput = lazyregexp.New(`(?i)-32602|validation error|validation failed|invalid (arguments?|params?|parameters?|input)\b|required property|missing required|invalid_type|unexpected keyword argument|unrecognized_keys`)
 
-// Complains reports whether a result says that the input of the call was invalid. outline describes the
+// ReportsInvalidInput reports whether a result says that the input of the call was invalid. outline describes the
 // result, and may be nil.
-func Complains(result json.RawMessage, outline *wire.Outline) bool {
-	if len(result) > maxComplaint || string(outline.Get(result, "isError")) != "true" {
+func ReportsInvalidInput(result json.RawMessage, outline *wire.Outline) bool {
+	if len(result) > maxInvalidInput || string(outline.Get(result, "isError")) != "true" {
 		return false
 	}
 	list := wire.Get(result, "content")
-	return complaint().Match(list) && len(list) >= 2 && list[0] == '['
+	return invalidInput().Match(list) && len(list) >= 2 && list[0] == '['
 }
 
 // Note is added to a result that was cut: it describes the whole, and how tool reads on in it.
@@ -126,15 +126,15 @@ func Overrides(of map[string]schema.ToolOverride, most int) map[string]schema.To
 	all := maps.Clone(of)
 	for tool, o := range all {
 		if o.MaxOutputChars != nil {
-			o.MaxOutputChars = new(Lower(*o.MaxOutputChars, most))
+			o.MaxOutputChars = new(LowerLimit(*o.MaxOutputChars, most))
 			all[tool] = o
 		}
 	}
 	return all
 }
 
-// Lower returns the lower one of two limits, where 0 means no limit.
-func Lower(a, b int) int {
+// LowerLimit returns the lower one of two limits, where 0 means no limit.
+func LowerLimit(a, b int) int {
 	if a == 0 || b == 0 {
 		return a + b
 	}

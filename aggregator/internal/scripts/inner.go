@@ -167,7 +167,7 @@ func (run *Run) park() {
 			asks = append(append(wire.AppendQuote(asks, in.key(name)), ':'), question...)
 		}
 	}
-	id, spare, full := env.waiting.Add(run, env, by.Session.Holder, by.Request)
+	id, spare, full := env.waiting.Add(run, env, by.Session.Account, by.Request)
 	run.mu.Unlock()
 	if full {
 		env.Log.Warn("too many scripts wait for their hosts to answer, one is given up")

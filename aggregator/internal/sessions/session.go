@@ -23,7 +23,7 @@ import (
 // An Identity says who a host is, and what it is served. It does not change after Session.Join.
 type Identity struct {
 	User        string // its principal: what comes of one user's calls is not for another's sessions. "" is the user of stdio
-	Holder      string // for whom its bytes are held: its user, or its address
+	Account     string // for whom its bytes are held: its user, or its address
 	Server      string // the only one that is served, as it is by itself; "" is all
 	ProfileName string // the profile of the config that is served, "" is the whole config
 	SingleWrap  bool   // the run is about one command
@@ -74,9 +74,7 @@ func Open(all *notify.Registry[*Session], id Identity) *Session {
 // Join connects the session with its host, and makes it known.
 func (s *Session) Join(peer transports.Peer) {
 	s.Host = peer
-	to := s.Recipient
-	to.Server, to.User, to.Replica, to.Shared = s.Server, s.User, s.Replica, s.Shared
-	to.Join(peer)
+	s.Recipient.Join(peer, notify.Audience{Server: s.Server, User: s.User, Replica: s.Replica, Shared: s.Shared})
 }
 
 // Begin reports whether this is the first request of the session.

@@ -89,7 +89,7 @@ func (s *Surface) NotShown(v *catalog.View, name string) string {
 	if t != nil && s.HowToCall != nil {
 		return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, s.HowToCall(t))
 	}
-	if why := catalog.WhyHeld(v, name); why != "" {
+	if why := catalog.WhyNotApproved(v, name); why != "" {
 		return fmt.Sprintf("Unknown tool: %s. The server lists it, but it is left out: %s", name, why)
 	}
 	if info, ok := v.Server(v.ServerOf(name)); ok && info.Down != "" {
@@ -237,7 +237,7 @@ func Named(v *catalog.View, name string) *catalog.Tool {
 	if t, ok := v.Tool(name); ok {
 		return t
 	}
-	t, _ := v.Meant(name)
+	t, _ := v.Guess(name)
 	return t
 }
 

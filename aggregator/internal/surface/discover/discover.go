@@ -114,7 +114,7 @@ func (q query) ask(c *surface.Call) {
 		}
 		waits.Known = func() bool { return surface.Named(c.View(), q.tool) != nil }
 	case len(q.words) == 0 || q.server != "":
-		waits.Server, _ = view.ServerMeant(q.server)
+		waits.Server, _ = view.GuessServer(q.server)
 	}
 	c.Wait(waits)
 }
@@ -138,7 +138,7 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 	}
 	server, ok := q.server, true
 	if server != "" {
-		server, ok = view.ServerMeant(server)
+		server, ok = view.GuessServer(server)
 	}
 	switch {
 	case !ok:
@@ -166,7 +166,7 @@ func load(c *surface.Call) {
 		c.InvalidArguments(err)
 		return
 	}
-	if meant, ok := c.View().ServerMeant(name); ok {
+	if meant, ok := c.View().GuessServer(name); ok {
 		name = meant
 	}
 	if !c.Offered(name, retry) {

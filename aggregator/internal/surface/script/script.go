@@ -58,27 +58,27 @@ const (
 
 // Limits of the configurable parts, so that a description has at most 900 characters.
 const (
-	mostPatterns = 90
-	mostExample  = 130
+	maxPatterns = 90
+	maxExample  = 130
 )
 
 func describe(v *catalog.View, patterns []string, allowed catalog.Filter) string {
-	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), mostPatterns), example(v, allowed))
+	return fmt.Sprintf(description, display.Cut(display.Fold(cmp.Or(strings.Join(patterns, ", "), "nothing")), maxPatterns), example(v, allowed))
 }
 
-// mostTools is how many tools are considered for an example.
-const mostTools = 500
+// maxTools is how many tools are considered for an example.
+const maxTools = 500
 
 // example returns a script that works with the present servers: it calls a read-only tool without
 // required arguments, or searches.
 func example(v *catalog.View, allowed catalog.Filter) string {
 	all := v.Tools()
-	for _, t := range all[:min(len(all), mostTools)] {
+	for _, t := range all[:min(len(all), maxTools)] {
 		if t.Access != catalog.ReadOnly || t.OnlyTask || !allowed.Passes(t.Server+"/"+t.Upstream, t.Access) || required(t) {
 			continue
 		}
 		text := fmt.Sprintf("const r = await tools%s%s({}); return JSON.stringify(r).slice(0, 200)", member(t.Server), member(t.Name[strings.IndexByte(t.Name, '/')+1:]))
-		if len(text) <= mostExample {
+		if len(text) <= maxExample {
 			return text
 		}
 	}

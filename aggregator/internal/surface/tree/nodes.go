@@ -141,10 +141,10 @@ func (t *Tree) At(v *catalog.View, path string) Place {
 	return here
 }
 
-// Meant returns the only content that a name other than a path can mean: one without its first slash,
+// Guess returns the only content that a name other than a path can mean: one without its first slash,
 // or with another spelling of a server, or the name of a tool on other surfaces. Without a tool it
 // has the server that may add it.
-func (t *Tree) Meant(v *catalog.View, name string) Place {
+func (t *Tree) Guess(v *catalog.View, name string) Place {
 	trimmed := strings.Trim(name, "/")
 	var paths []string
 	t.walk(t.rootOf(v), func(n *Node) {

@@ -117,7 +117,7 @@ var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: 
 func (t *Tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
 	here := t.At(v, path)
 	if here.Tool == nil && here.Node == nil && here.Twice == "" {
-		here = t.Meant(v, path)
+		here = t.Guess(v, path)
 	}
 	return here.Tool, here.Server
 }

@@ -98,8 +98,8 @@ func Names(servers []schema.Server) []string {
 	return names
 }
 
-// mostListed is how many names an error lists.
-const mostListed = 10
+// maxListed is how many names an error lists.
+const maxListed = 10
 
 // ServerNamed returns a server of the config.
 func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
@@ -119,7 +119,7 @@ func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	if near := nearest.Word(name, all); near != "" {
 		return schema.Server{}, hint.With(err, "did you mean %s? dynmcp ls lists them all", near)
 	}
-	if len(all) > mostListed {
+	if len(all) > maxListed {
 		return schema.Server{}, hint.With(err, "%s has %d servers; dynmcp ls lists them", where, len(all))
 	}
 	return schema.Server{}, hint.With(err, "%s has: %s", where, strings.Join(all, ", "))

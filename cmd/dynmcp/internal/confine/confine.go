@@ -124,7 +124,7 @@ func Explain(ctx context.Context, s schema.Server) string {
 func refused(s schema.Server, trace *sandbox.Trace) string {
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
 	read, write = short(read), short(write)
-	hosts := trace.Refused()
+	hosts := trace.Denied()
 	all := slices.Concat(read, write, hosts)
 	if around := direct(trace); len(around) > 0 && len(s.Sandbox.Network.Hosts) > 0 {
 		all = append(all, strings.Join(around, ", ")+" (it connects by itself, not by the proxy, for which the network has to be all)")

@@ -66,7 +66,7 @@ func (s *Stats) Write(out *terminal.Writer) {
 		out.Say("%s could not be recorded.", display.Plural(int(s.Dropped), "call"))
 	}
 	table := terminal.Table{Header: []string{"TOOL", "CALLS", "ERRORS", "P50", "P99", "TOKENS", "LAST"}, Right: 1}
-	for _, t := range append(slices.Clone(s.Tools), s.Own...) {
+	for _, t := range append(slices.Clone(s.Tools), s.Builtin...) {
 		table.Rows = append(table.Rows, []string{
 			t.Name, fmt.Sprint(t.Calls), fmt.Sprint(t.Errors), millis(t.P50), millis(t.P99), fmt.Sprint(t.Tokens), t.Last.Local().Format(time.DateTime),
 		})
@@ -101,12 +101,12 @@ func (s *Stats) writeUnused(out *terminal.Writer) {
 
 // A Session counts the tokens in a host's last session.
 type Session struct {
-	Host  string    `json:"host"`
-	Began time.Time `json:"began"`
-	Calls int       `json:"calls"`
-	Own   int       `json:"discover_tokens"` // answers of dynmcp's own tools
-	Tools int       `json:"result_tokens"`   // results of servers' tools
-	Asked int       `json:"argument_tokens"` // written by the model
+	Host    string    `json:"host"`
+	Began   time.Time `json:"began"`
+	Calls   int       `json:"calls"`
+	Builtin int       `json:"discover_tokens"` // answers of dynmcp's own tools
+	Tools   int       `json:"result_tokens"`   // results of servers' tools
+	Asked   int       `json:"argument_tokens"` // written by the model
 }
 
 // LastSession returns the counts for the session of the last line, nil if there are no lines.
@@ -125,8 +125,8 @@ func LastSession(lines []activity.Line) *Session {
 			s.Began = l.Time
 		}
 		s.Asked += l.TokensIn
-		if l.IsOwn() {
-			s.Own += l.TokensOut
+		if l.IsBuiltin() {
+			s.Builtin += l.TokensOut
 		} else {
 			s.Tools += l.TokensOut
 		}

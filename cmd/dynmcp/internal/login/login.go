@@ -24,8 +24,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// loginPatience is how long a person has to log in.
-const loginPatience = 5 * time.Minute
+// loginTimeout is how long a person has to log in.
+const loginTimeout = 5 * time.Minute
 
 // Login logs in to a server.
 var Login = cli.Verb{
@@ -48,7 +48,7 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 		cluster.Add(cmd, &cli.Secrets)
 		noBrowser := cmd.Flags().Bool("no-browser", false, "print the address of the login page instead of opening it")
 		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
-		timeout := cmd.Flags().Duration("timeout", loginPatience, "how long to wait for the login; 0 is for ever")
+		timeout := cmd.Flags().Duration("timeout", loginTimeout, "how long to wait for the login; 0 is for ever")
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
 			from.Only = args

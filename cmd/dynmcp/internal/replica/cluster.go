@@ -24,8 +24,8 @@ import (
 
 // How long to try NATS: for a replica, which may start before NATS, and for a verb.
 const (
-	startPatience = 30 * time.Second
-	verbPatience  = 10 * time.Second
+	startTimeout = 30 * time.Second
+	verbTimeout  = 10 * time.Second
 )
 
 // The buckets of the shared state, beside that of package cluster.
@@ -101,7 +101,7 @@ type Cluster struct {
 
 // Open connects to the cluster, for a verb; name is shown in NATS.
 func (f *ClusterFlags) Open(ctx context.Context, name string) (Cluster, error) {
-	return f.open(ctx, verbPatience, name, slog.New(slog.DiscardHandler))
+	return f.open(ctx, verbTimeout, name, slog.New(slog.DiscardHandler))
 }
 
 // open reads the key file and connects to the cluster.

@@ -30,8 +30,8 @@ import (
 // servers of this one. Its own hosts have the same time.
 const handOver = 18 * time.Second
 
-// lameDuck is how long hosts are still served at the end, until load balancers react.
-const lameDuck = 5 * time.Second
+// drainDelay is how long hosts are still served at the end, until load balancers react.
+const drainDelay = 5 * time.Second
 
 // A Replica is a run as one of the replicas of a cluster.
 type Replica struct {
@@ -60,7 +60,7 @@ func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Re
 	if is, err := f.isMember(); !is || err != nil {
 		return nil, err
 	}
-	shared, err := f.open(ctx, startPatience, "dynmcp "+f.name, log)
+	shared, err := f.open(ctx, startTimeout, "dynmcp "+f.name, log)
 	if err != nil {
 		return nil, err
 	}
@@ -175,9 +175,9 @@ func (r *Replica) Gateway(agg *aggregator.Aggregator) *gateway.Replicas {
 			}
 			return r.client.Request(m.Address, principal), true
 		},
-		LameDuck: lameDuck,
-		OwnerOf:  agg.OwnerOf,
-		Degraded: func() bool { return r.self.Degraded() || len(r.self.State().Broken) > 0 || r.brokenConfig.Load() },
+		DrainDelay: drainDelay,
+		OwnerOf:    agg.OwnerOf,
+		Degraded:   func() bool { return r.self.Degraded() || len(r.self.State().Broken) > 0 || r.brokenConfig.Load() },
 	}
 }
 

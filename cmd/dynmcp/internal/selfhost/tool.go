@@ -34,7 +34,7 @@ func ServerOfTool(cfg *schema.Config, name string) (string, error) {
 }
 
 func unknownTool(view *catalog.View, name string) error {
-	if why := catalog.WhyHeld(view, name); why != "" {
+	if why := catalog.WhyNotApproved(view, name); why != "" {
 		return fmt.Errorf("%s is not called: %s", name, why)
 	}
 	err := fmt.Errorf("unknown tool %q", name)

@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -69,9 +69,9 @@ type httpListener struct {
 	log     *slog.Logger
 
 	// Set by open.
-	ln   net.Listener
-	loop *selfloop.Gateway
-	held *held.Budget
+	ln     net.Listener
+	loop   *selfloop.Gateway
+	memory *membudget.Budget
 }
 
 func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (err error) {
@@ -87,8 +87,8 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 	if l.loop, err = newLoopGateway(l.cfg, options.Keys); err != nil {
 		return err
 	}
-	l.held = held.New(int64(l.cfg.Gateway.MaxHeldBytes), wire.LargeInUse)
-	options.Mark, options.Held = l.loop.Mark, l.held
+	l.memory = membudget.New(int64(l.cfg.Gateway.MaxHeldBytes), wire.LargeInUse)
+	options.Mark, options.Memory = l.loop.Mark, l.memory
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 		AllowedOrigins:   cfg.AllowedOrigins,
 		MaxRequestBytes:  cfg.MaxRequestBytes,
 		MaxResponseBytes: cfg.MaxResponseBytes,
-		Held:             l.held,
+		Memory:           l.memory,
 		MaxConnections:   cfg.MaxConnections,
 		SessionIdle:      cfg.SessionIdle,
 		Logger:           l.log,
@@ -207,10 +207,10 @@ func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway
 	// With several users, none of them counts as the user who runs dynmcp.
 	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0
 	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
-		return agg.Open(edge, aggregator.Identity{User: user, Holder: edge.Holder(), Server: server, Persistent: lasts, MayLogIn: mayLogIn, Local: local})
+		return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), Server: server, Persistent: lasts, MayLogIn: mayLogIn, Local: local})
 	}
 	options.OpenTree = func(edge gateway.Edge, user string) (*host.Session, func(context.Context)) {
-		return agg.Open(edge, aggregator.Identity{User: user, Holder: edge.Holder(), TreeOnly: true, Local: local})
+		return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), TreeOnly: true, Local: local})
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 	case m.IsRequest():
 		s.addLocked(m, repeatable[m.Method])
 		if m.Method == "initialize" && s.result == nil { // the result may arrive before sent is called
-			s.initialize = m.Own()
+			s.initialize = m.Clone()
 		}
 	case m.Method == "notifications/cancelled":
 		delete(s.pending, string(wire.Get(m.Params, "requestId")))
@@ -123,7 +123,7 @@ func (s *session) addLocked(m wire.Message, again bool) {
 		r.number = s.last
 	}
 	if again {
-		r.message = m.Own()
+		r.message = m.Clone()
 	}
 	s.pending[string(m.ID)] = r
 }
@@ -136,9 +136,9 @@ func (s *session) sent(m wire.Message) {
 	case "notifications/initialized":
 		s.initialized = true
 	case "logging/setLevel":
-		s.level = m.Own()
+		s.level = m.Clone()
 	case "resources/subscribe":
-		s.subscribed[string(wire.Get(m.Params, "uri"))] = m.Own()
+		s.subscribed[string(wire.Get(m.Params, "uri"))] = m.Clone()
 	case "resources/unsubscribe":
 		delete(s.subscribed, string(wire.Get(m.Params, "uri")))
 	}

@@ -121,9 +121,9 @@ func (c *Counts) write(out *terminal.Writer) {
 		out.Printf("\n")
 		out.Heading("Read in the last session that was recorded, " + s.Began.Local().Format(time.DateTime))
 		session := terminal.Table{Header: []string{"", "TOKENS"}, Right: 1, Rows: [][]string{
-			{"definitions, at its start", grouped(c.Through)}, {"answers of dynmcp's own tools", grouped(s.Own)},
+			{"definitions, at its start", grouped(c.Through)}, {"answers of dynmcp's own tools", grouped(s.Builtin)},
 			{"arguments that the model wrote", grouped(s.Asked)}, {"results of servers", grouped(s.Tools)},
-			{"all", grouped(c.Through + s.Own + s.Asked + s.Tools)},
+			{"all", grouped(c.Through + s.Builtin + s.Asked + s.Tools)},
 		}}
 		session.Write(out)
 	}

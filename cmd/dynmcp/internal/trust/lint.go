@@ -29,7 +29,7 @@ func (r *Review) Names() *lint.Names {
 // Lint reports the findings in the tools of a view and in its unapproved tools, a line for each
 // finding.
 func Lint(view *catalog.View, names *lint.Names) (lines []string) {
-	for _, t := range slices.Concat(view.Tools(), view.Held()) {
+	for _, t := range slices.Concat(view.Tools(), view.AwaitingApproval()) {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
 			lines = append(lines, fmt.Sprintf("%s: tool %s: %s", t.Server, visible(t.Upstream), f))
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// mostCalls is how many of the last calls a page shows.
-const mostCalls = 10_000
+// maxCalls is how many of the last calls a page shows.
+const maxCalls = 10_000
 
 // A journal follows the record of calls of a config.
 type journal struct {
@@ -67,8 +67,8 @@ func (s *server) journalIn(dir string) *journal {
 // followLocked reads new lines.
 func (j *journal) followLocked(ctx context.Context) error {
 	lines, err := j.read.Next(ctx, &activity.Filter{})
-	if j.lines = append(j.lines, lines...); len(j.lines) > mostCalls {
-		cut := len(j.lines) - mostCalls
+	if j.lines = append(j.lines, lines...); len(j.lines) > maxCalls {
+		cut := len(j.lines) - maxCalls
 		j.lines, j.first = append([]activity.Line(nil), j.lines[cut:]...), j.first+cut
 	}
 	return err

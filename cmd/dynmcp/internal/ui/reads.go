@@ -118,8 +118,8 @@ type found struct {
 	Summary string `json:"summary"`
 }
 
-// mostFound is how many tools a search lists.
-const mostFound = 20
+// maxFound is how many tools a search lists.
+const maxFound = 20
 
 // search answers a search like the tool discover_tool.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
@@ -144,7 +144,7 @@ func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 		a.Answer += text
 	}
 	a.Tokens = activity.Tokens(result)
-	matches, _ := h.View().Find(q.Query, mostFound)
+	matches, _ := h.View().Find(q.Query, maxFound)
 	for _, m := range matches {
 		for _, t := range append([]*catalog.Tool{m.Tool}, m.Also...) {
 			a.Tools = append(a.Tools, &found{t.Name, t.Server, t.Upstream, t.Summary})

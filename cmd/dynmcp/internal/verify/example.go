@@ -7,8 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// mostNested bounds the examples that are made of a schema.
-const mostNested = 8
+// maxNested bounds the examples that are made of a schema.
+const maxNested = 8
 
 // example returns a value that fits a schema as far as its plain keywords say: its example,
 // default or constant if it has one, the members that it requires, and else what is smallest.
@@ -29,11 +29,11 @@ func example(schema []byte, depth int) []byte {
 		}
 	}
 	switch kind := typeOf(schema); {
-	case kind == "object" && depth < mostNested:
+	case kind == "object" && depth < maxNested:
 		return exampleObject(schema, depth)
 	case kind == "object":
 		return []byte(`{}`)
-	case kind == "array" && wire.Get(schema, "minItems") != nil && depth < mostNested:
+	case kind == "array" && wire.Get(schema, "minItems") != nil && depth < maxNested:
 		return joined('[', [][]byte{example(wire.Get(schema, "items"), depth+1)}, ']')
 	case kind == "array":
 		return []byte(`[]`)

@@ -139,14 +139,14 @@ func (r *report) write(out *terminal.Writer) {
 	}
 }
 
-// mostShown bounds the places that are shown of one answer.
-const mostShown = 5
+// maxShown bounds the places that are shown of one answer.
+const maxShown = 5
 
 func (f *finding) write(out *terminal.Writer, of row) {
 	out.Paint(terminal.Red, "different")
 	out.Printf(": %s, %s, %s: %s\n", of.Era, of.Surface, of.What, terminal.OneLine(f.Name))
 	for i, d := range f.Differences {
-		if i == mostShown {
+		if i == maxShown {
 			out.Printf("  and %d more\n", len(f.Differences)-i)
 			break
 		}

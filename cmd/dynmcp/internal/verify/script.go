@@ -221,8 +221,8 @@ func (r *run) params(q request) []byte {
 }
 
 const (
-	mostOfAKind = 25 // resources that are read, and prompts that are got
-	mostBig     = 3  // tools that are called with a big number
+	maxOfAKind = 25 // resources that are read, and prompts that are got
+	maxBig     = 3  // tools that are called with a big number
 )
 
 // planOf makes a plan of what a server lists. may says which tools are called.
@@ -232,12 +232,12 @@ func planOf(r *run, may mayCall) *plan {
 		p.requests = append(p.requests, request{what: what, name: name, method: method, params: params})
 	}
 	for i, entry := range r.listed["resources/list"] {
-		if uri := wire.Get(entry, "uri"); i < mostOfAKind && uri != nil {
+		if uri := wire.Get(entry, "uri"); i < maxOfAKind && uri != nil {
 			add(resources, textOf(uri), "resources/read", fmt.Appendf(nil, `{"uri":%s}`, uri))
 		}
 	}
 	for i, entry := range r.listed["prompts/list"] {
-		if name := wire.Get(entry, "name"); i < mostOfAKind && name != nil {
+		if name := wire.Get(entry, "name"); i < maxOfAKind && name != nil {
 			add(prompts, textOf(name), "prompts/get", fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, name, promptArguments(entry)))
 		}
 	}
@@ -271,7 +271,7 @@ func (p *plan) addCalls(entry []byte, may mayCall) {
 		p.cancel = p.requests[n-1]
 	}
 	// A number may say how much is done, so few are tried, where nothing is changed.
-	if big := bigNumbers(schema, arguments); big != nil && p.big < mostBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
+	if big := bigNumbers(schema, arguments); big != nil && p.big < maxBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
 		p.big++
 		add(bigNumber, "", big)
 	}

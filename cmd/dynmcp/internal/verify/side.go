@@ -100,8 +100,8 @@ type notes struct {
 	more    chan struct{}   // has room for one; nil unless changes are waited for
 }
 
-// mostNotes bounds what is kept, in bytes.
-const mostNotes = 4 << 20
+// maxNotes bounds what is kept, in bytes.
+const maxNotes = 4 << 20
 
 func newNotes() *notes { return &notes{changed: map[string]bool{}, more: make(chan struct{}, 1)} }
 
@@ -120,7 +120,7 @@ func (n *notes) Notify(method string, params json.RawMessage) {
 		}
 		return
 	}
-	if n.size += len(params) + len(method); n.size <= mostNotes {
+	if n.size += len(params) + len(method); n.size <= maxNotes {
 		n.all = append(n.all, fmt.Appendf(nil, `{"method":%s,"params":%s}`, wire.Quote(method), wire.Delete(params, "progressToken")))
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 )
 
-// holderOf returns the name under which what a request uses is accounted: its user, or
+// accountOf returns the name under which what a request uses is accounted: its user, or
 // its address where no identity provider tells users apart.
-func holderOf(r *http.Request, who string) string {
+func accountOf(r *http.Request, who string) string {
 	if who != anybody && who != bearer {
 		return who
 	}
@@ -36,9 +36,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 		// Also one that nobody reads: net/http waits for its end before the next request.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 		size := r.ContentLength
-		body := &countedBody{ReadCloser: r.Body, held: g.held.Hold(holderOf(r, who), nil), counts: size < 0}
-		defer func() { body.held.Set(0) }()
-		if !body.counts && !body.held.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
+		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, who), nil), counts: size < 0}
+		defer func() { body.reserved.Set(0) }()
+		if !body.counts && !body.reserved.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
 			refuse(w, r, g.access.linger, overload(nil, errNoRoom.Error()))
 			return
 		}
@@ -51,22 +51,22 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 // comes.
 type countedBody struct {
 	io.ReadCloser
-	held   *held.Hold
-	counts bool
+	reserved *membudget.Reservation
+	counts   bool
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.counts && !b.held.Reserve(int64(n)) {
+	if b.counts && !b.reserved.Reserve(int64(n)) {
 		return n, errNoRoom // its id may be in what came
 	}
 	return n, err
 }
 
-// keepBody has the stream account for the body of the request that it answers until it
+// accountForBody has the stream account for the body of the request that it answers until it
 // has: the call goes on where its host has lost the connection.
-func (st *stream) keepBody(r *http.Request) {
+func (st *stream) accountForBody(r *http.Request) {
 	if body, ok := r.Body.(*countedBody); ok {
-		st.body, body.held = body.held, nil
+		st.body, body.reserved = body.reserved, nil
 	}
 }

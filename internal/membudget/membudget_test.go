@@ -1,4 +1,4 @@
-package held
+package membudget
 
 import (
 	"fmt"
@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A holder that takes what it can leaves as much for others.
+// An account that takes what it can leaves as much for others.
 func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 	b := New(100, nil)
 	greedy := 0
-	for ; b.Hold("ann", nil).Reserve(10); greedy++ {
+	for ; b.Open("ann", nil).Reserve(10); greedy++ {
 	}
 	if greedy != 5 {
 		t.Errorf("ann has %d of 10 parts, want 5", greedy)
 	}
-	if bob := b.Hold("bob", nil); !bob.Reserve(50) {
+	if bob := b.Open("bob", nil); !bob.Reserve(50) {
 		t.Error("bob does not get the rest at once")
 	} else if bob.Reserve(1) {
 		t.Error("there is more than all")
@@ -33,31 +33,31 @@ func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 func TestSmallMessagesAreNotShed(t *testing.T) {
 	b := New(100, nil)
 	shed := 0
-	if !b.Hold("ann", nil).Reserve(50) {
+	if !b.Open("ann", nil).Reserve(50) {
 		t.Fatal("ann does not get half of all")
 	}
-	if message := b.Hold("ann", func() { shed++ }); len(message.Set(2)) > 0 {
+	if message := b.Open("ann", func() { shed++ }); len(message.Set(2)) > 0 {
 		t.Error("a message of 2 bytes is shed for 50 that stay")
 	}
-	if b.Hold("bob", nil).Reserve(60) || shed > 0 {
+	if b.Open("bob", nil).Reserve(60) || shed > 0 {
 		t.Errorf("%d messages were shed for what does not fit", shed)
 	}
 }
 
-// What was unread for the longest goes first, and nobody's but that of the holder with
+// What was unread for the longest goes first, and nobody's but that of the account with
 // too much.
 func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100, nil)
 		var gone []string
-		unread := func(who, name string, n int) *Hold {
-			h := b.Hold(who, func() { gone = append(gone, name) })
+		unread := func(who, name string, n int) *Reservation {
+			h := b.Open(who, func() { gone = append(gone, name) })
 			Shed(h.Set(n))
 			time.Sleep(time.Second)
 			return h
 		}
 		unread("bob", "bob's", 10)
-		b.Hold("ann", nil).Reserve(20) // a body, which cannot be shed
+		b.Open("ann", nil).Reserve(20) // a body, which cannot be shed
 		first := unread("ann", "first", 10)
 		unread("ann", "second", 10)
 		if gone != nil {
@@ -83,7 +83,7 @@ func TestBytesOfNobodyTakeRoom(t *testing.T) {
 	others := int64(60)
 	b := New(100, func() int64 { return others })
 	shed := 0
-	ann, bob, carol := b.Hold("ann", func() { shed++ }), b.Hold("bob", nil), b.Hold("carol", nil)
+	ann, bob, carol := b.Open("ann", func() { shed++ }), b.Open("bob", nil), b.Open("carol", nil)
 	if ann.Reserve(41) || !ann.Reserve(30) || !bob.Reserve(5) || shed > 0 {
 		t.Error("beside 60 of 100 bytes there is not room for 40")
 	}
@@ -97,17 +97,17 @@ func TestBytesOfNobodyTakeRoom(t *testing.T) {
 		t.Errorf("%d bytes are held", got)
 	}
 	others = 90
-	if b.Hold("dave", nil).Reserve(1) || shed != 1 {
+	if b.Open("dave", nil).Reserve(1) || shed != 1 {
 		t.Error("there is room where nobody can make it")
 	}
 }
 
-// An answer that is being read grows within its holder's share, and shrinks at any time.
+// An answer that is being read grows within its account's share, and shrinks at any time.
 func TestAHoldIsResizedWithinTheShare(t *testing.T) {
 	b := New(100, nil)
-	first, second := b.Hold("ann", nil), b.Hold("ann", nil)
+	first, second := b.Open("ann", nil), b.Open("ann", nil)
 	for _, step := range []struct {
-		hold *Hold
+		hold *Reservation
 		size int64
 		may  bool
 	}{{first, 30, true}, {second, 20, true}, {second, 50, false}, {first, 31, false}, {first, 10, true}, {second, 40, true}, {first, 0, true}, {second, 100, false}} {

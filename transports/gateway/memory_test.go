@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/held"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
@@ -37,12 +37,12 @@ func (tg *testGateway) dial(text string) net.Conn {
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{Held: held.New(16*size, nil)}, nil, func(g *Gateway) { g.body = 10 * time.Second })
+	tg := newTestGateway(t, Options{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.body = 10 * time.Second })
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
 	}
-	mcptest.Soon(t, "all are read", func() bool { return tg.g.held.Total() == 8*size })
+	mcptest.Soon(t, "all are read", func() bool { return tg.g.memory.Total() == 8*size })
 	for _, length := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", size), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", size, strings.Repeat(" ", size))} {
 		got := tg.raw("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n" + length)
 		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 5") || !strings.Contains(got, `"outcome":"not_sent"`) || !strings.Contains(got, "max_held_bytes") {
@@ -55,7 +55,7 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	for _, conn := range begun {
 		conn.Close()
 	}
-	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 	tg.begin("/mcp")
 }
 
@@ -66,7 +66,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
-	tg := newTestGateway(t, Options{Held: held.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
+	tg := newTestGateway(t, Options{Memory: membudget.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
 		r.Reply(large, nil)
 		answered.Add(1)
 	})
@@ -86,8 +86,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 	var peak int64
 	mcptest.Soon(t, "what is too much is closed", func() bool {
-		peak = max(peak, tg.g.held.Total())
-		return answered.Load() == 12 && tg.g.held.Total()/(size-1000) == most/2/size
+		peak = max(peak, tg.g.memory.Total())
+		return answered.Load() == 12 && tg.g.memory.Total()/(size-1000) == most/2/size
 	})
 	if peak > most {
 		t.Errorf("%d bytes were held, more than %d", peak, most)
@@ -110,7 +110,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	if cut != 12-most/2/size {
 		t.Errorf("%d of 12 connections were closed", cut)
 	}
-	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", tg.begin("/mcp")); a.status != http.StatusOK || len(a.body) < size-1000 {
 		t.Errorf("one that reads: %d %.100s", a.status, a.body)
 	}
@@ -132,21 +132,21 @@ func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 		none, cancel := context.WithTimeout(t.Context(), patience)
 		tg.g.running.wait(none)
 		cancel()
-		if got := tg.g.held.Total(); got < size {
+		if got := tg.g.memory.Total(); got < size {
 			t.Errorf("%d bytes are held for a call of %d", got, len(line))
 		}
 		if answered {
 			r.Reply(json.RawMessage(`{}`), nil)
-			mcptest.Soon(t, "an answered call holds nothing", func() bool { return tg.g.held.Total() < size })
+			mcptest.Soon(t, "an answered call holds nothing", func() bool { return tg.g.memory.Total() < size })
 		}
 		tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", session)
-		mcptest.Soon(t, "nothing is held", func() bool { return tg.g.held.Total() == 0 })
+		mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 	}
 }
 
 // An address is a holder of its own, a network of IPv6 that one machine may have is one, and so
 // is a user of an identity provider.
-func TestHoldersByAddress(t *testing.T) {
+func TestAccountsByAddress(t *testing.T) {
 	for _, row := range []struct{ address, who, want string }{
 		{"192.0.2.1:5000", anybody, "192.0.2.1"},
 		{"192.0.2.2:5000", bearer, "192.0.2.2"},
@@ -157,7 +157,7 @@ func TestHoldersByAddress(t *testing.T) {
 		{"[::ffff:192.0.2.1]:5000", anybody, "::ffff:192.0.2.1"},
 		{"@", anybody, ""}, // of a socket that has no address
 	} {
-		if got := holderOf(&http.Request{RemoteAddr: row.address}, row.who); got != row.want {
+		if got := accountOf(&http.Request{RemoteAddr: row.address}, row.who); got != row.want {
 			t.Errorf("%s of %s: got %q, want %q", row.address, row.who, got, row.want)
 		}
 	}
