@@ -78,14 +78,17 @@ func TestSecretReferencesOfUnselectedParts(t *testing.T) {
 	all := func(c *Config) (*Config, error) { return c, nil }
 	first := func(c *Config) (*Config, error) { return &Config{Servers: c.Servers[:1]}, nil }
 	for _, test := range []struct {
+		doc  string
 		opts LoadOptions
 		want string
 	}{
-		{LoadOptions{}, "A B T"}, {LoadOptions{Select: first}, "A T"}, {LoadOptions{Select: all, Only: []string{"b"}}, "B"},
+		{doc, LoadOptions{}, "A B T"},
+		{doc, LoadOptions{Select: first}, "A T"},
+		{strings.Replace(doc, "profile", "server", 1), LoadOptions{Select: all, Only: []string{"b"}}, "B"},
 	} {
 		v := &vault{}
 		test.opts.Environ, test.opts.Secret = []string{}, v.secret
-		if _, err := TextFiles(t.Context(), filepath.Join(t.TempDir(), "mcp.json"), []byte(doc), test.opts).Load(); err != nil {
+		if _, err := TextFiles(t.Context(), filepath.Join(t.TempDir(), "mcp.json"), []byte(test.doc), test.opts).Load(); err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(v.asked)

@@ -258,6 +258,9 @@ func TestWriterLargeRequest(t *testing.T) {
 	if err := w.SendRequest(0, 7, "m", params[:1000], params[1000:]); err != nil {
 		t.Fatal(err)
 	}
+	if got := w.Waiting(); got < 2<<20 { // a pipe takes a megabyte at most
+		t.Errorf("%d bytes wait", got)
+	}
 	if m, err := NewReader(r, 16<<20).Next(); err != nil || string(m.Raw) != join(Request(7, "m", params)) {
 		t.Errorf("got %d bytes, %v", len(m.Raw), err)
 	}
