@@ -31,7 +31,7 @@ variables that it names. The run works in the directory of the config.`,
 		client := sharing.Client{Version: cli.Version}
 		flags.Add(cmd)
 		cmd.Flags().StringVar(&client.Socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
-		cmd.Flags().DurationVar(&client.Idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
+		cmd.Flags().DurationVar(&client.Idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, or a minute if only one host ever was; 0 is never")
 		cli.AddLogLevel(cmd, &client.Level, "what to log, and what a run that is started for this logs beside its socket")
 		return func(cmd *cobra.Command, _ []string) error {
 			var err error

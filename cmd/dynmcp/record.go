@@ -32,8 +32,11 @@ was recorded.`,
 		path := cmd.Flags().StringP("output", "o", "", "the `file` to write")
 		most := cmd.Flags().Int64("max-mb", 64, "go on in another file when one has so many `megabytes`; the first and the last three are kept")
 		return func(cmd *cobra.Command, args []string) error {
-			if *path == "" || *most < 1 {
-				return hint.With(errors.New("the recording needs a file, of a megabyte at least"), "dynmcp record -o FILE --max-mb 64 -- COMMAND")
+			if *path == "" {
+				return hint.With(errors.New("no file for the recording given"), "dynmcp record -o FILE -- COMMAND")
+			}
+			if *most < 1 {
+				return fmt.Errorf("--max-mb is %d, and at least 1", *most)
 			}
 			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0, Expose: flags.expose}, *most<<20)
 			if err != nil {

@@ -57,7 +57,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 
 func (f *stdioFlags) add(cmd *cobra.Command) {
 	f.from.Add(cmd)
-	cmd.Flags().StringSliceVar(&f.expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
+	cmd.Flags().StringSliceVar(&f.expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy, script or auto). direct shows every tool as itself; auto is direct for hosts with a tool search, and discover for others")
 	f.Flags.Add(cmd)
 	cli.AddLogLevel(cmd, &f.level, "what to log on stderr")
 	cmd.Flags().BoolVar(&f.create, "create", false, "write the file that --config names, with an example, if it is not there")

@@ -45,7 +45,7 @@ func Logger(w io.Writer, level string) (*slog.Logger, error) {
 
 // AddTimeout adds --timeout, which may be a plain number; what says what it limits.
 func AddTimeout(cmd *cobra.Command, timeout *time.Duration, what, byDefault string) {
-	cmd.Flags().Func("timeout", "how long "+what+" may take, like 10s or in `milliseconds` ("+byDefault+")", func(text string) error {
+	cmd.Flags().Func("timeout", "how long "+what+" may take, a `duration` such as 10s, or a number of milliseconds ("+byDefault+")", func(text string) error {
 		d, err := time.ParseDuration(text)
 		if n, plain := strconv.Atoi(text); plain == nil {
 			d, err = time.Duration(n)*time.Millisecond, nil

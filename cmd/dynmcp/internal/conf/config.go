@@ -38,9 +38,12 @@ type Flags struct {
 	Pushed <-chan *schema.Files
 }
 
+// ConfigUsage is the help of --config.
+const ConfigUsage = "config `file` (default: that of the working directory, such as mcp.json, over that of the user)"
+
 // Add adds the flags to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", ConfigUsage)
 	cmd.Flags().StringVarP(&f.EnvFile, "env", "e", "", "`file` to read variables from instead of .env")
 	f.addProfile(cmd)
 }

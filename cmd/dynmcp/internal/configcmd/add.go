@@ -48,9 +48,10 @@ suffix .bak. A description makes the server lazy: the model reads it, and the se
 starts when it is first used. --lazy starts the server once and writes one of what its
 tools are about.
 
-Of a server of a registry it is shown what will run, with its version. What it needs is
-asked for, unless --set, --answers, --env or --header say it; its secrets go into the
-keyring or the .env beside the config. Nothing is written before you agree, or say --yes.
+For a server of a registry, add shows what will run and its version. It asks for what the
+server needs, unless --set, --answers, --env or --header give it. Secrets go into the
+keyring, or into the .env beside the config. Nothing is written before you agree, or give
+--yes.
 
 ${NAME} in a value is written as it is, and replaced from the environment or .env
 when dynmcp starts: keep secrets there.`,

@@ -34,9 +34,9 @@ var Login = cli.Verb{
 	Long: `Log in to a server of the config that asks for it, in the browser. The login is
 kept for every dynmcp of yours, running ones too, and renewed before it expires.
 
-With --no-browser the address of the login page is printed. Where the browser is
-on another machine it cannot come back here: paste the address that it ends at,
-of a page that does not load. With --cluster the login is kept for its replicas.`,
+With --no-browser the address of the login page is printed. A browser on another
+machine ends at a page that does not load: paste the address of that page. With
+--cluster the login is kept for the replicas.`,
 	Example: `  dynmcp login linear
   dynmcp login linear --no-browser
   dynmcp login files --scope files:write`,
@@ -114,7 +114,7 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 	case err != nil:
 		return s, err
 	case s.Transport == schema.Stdio:
-		return s, hint.With(fmt.Errorf("%s is a program on this machine, which there is no login for", name), "what it needs goes into its env")
+		return s, hint.With(fmt.Errorf("%s is a program, and only servers at an address have a login", name), "put the key that it needs into its env")
 	case !oauth.Applies(s):
 		return s, hint.With(fmt.Errorf("%s has an Authorization header in the config, which is sent in place of a login", name), "remove that header first")
 	case s.Auth.Machine():

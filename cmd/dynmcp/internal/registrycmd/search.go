@@ -29,12 +29,11 @@ import (
 var Search = cli.Verb{
 	Use:   "search WORDS…",
 	Short: "Search registries for servers",
-	Long: `Search registries for servers: those with all words in their name or description, or
-else with the most, of what registries find for a word (the official one compares it with
-names alone). Of each it is said how it runs, and what it needs. Servers that were
-deleted are left out. The registries are those of "registries" in your own config, or the
-official one. What they answered is kept, and shown with its age where a registry cannot
-be reached.`,
+	Long: `Search registries for servers that have all words in their name or description, or else
+the most of them. The official registry compares words with names alone. For each server
+the result says how it runs and what it needs. Deleted servers are left out. The
+registries are those of "registries" in your own config, or the official one. If a
+registry cannot be reached, its last answer is shown, with its age.`,
 	Example: `  dynmcp search weather
   dynmcp search issue tracker --registry https://registry.example.com --json`,
 	Args: func(_ *cobra.Command, args []string) error {

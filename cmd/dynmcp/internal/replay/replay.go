@@ -35,7 +35,7 @@ not answered is not answered.
 Answers come at once, or with --speed 1 after the recorded time.`,
 	Example: `  dynmcp replay files.jsonl
   dynmcp replay run.jsonl --server files --speed 10
-  dynmcp call -- dynmcp replay files.jsonl`,
+  dynmcp call read_file path=README.md -- dynmcp replay files.jsonl`,
 	Args: cli.One("no recording given", "FILE.jsonl"),
 	New: func(cmd *cobra.Command) cli.Run {
 		server := cmd.Flags().String("server", "", "the `server` to stand in for, where several were recorded")

@@ -122,7 +122,7 @@ profiles stays as it is. Without --run it is the run of the config that is found
 	Args: cli.One("no profile given", "PROFILE; all is every server"),
 	New: func(cmd *cobra.Command) cli.Run {
 		var from conf.Flags
-		cmd.Flags().StringVarP(&from.Config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
+		cmd.Flags().StringVarP(&from.Config, "config", "c", "", conf.ConfigUsage)
 		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return from.Profiles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp

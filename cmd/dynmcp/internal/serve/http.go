@@ -57,7 +57,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.token, "token", "", "the bearer `token` that every request must carry; others of this machine see it in the list of processes, gateway.token of the config they do not")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "serve HTTPS with the certificate in this `file` (PEM), which is read again when it changes")
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "the `file` with its key (PEM)")
-	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow --http to be an address that other machines reach, which takes a token")
+	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow an address of --http that other machines reach; it needs a token, or gateway.issuers of the config")
 }
 
 // An httpListener serves hosts over HTTP, and in a cluster the other replicas.
@@ -122,7 +122,7 @@ func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
 	l.token = cmp.Or(l.token, cfg.Token)
 	ln, err := gateway.Listen(l.address, l.public, l.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
 	if _, ok := errors.AsType[*gateway.PublicError](err); ok {
-		return nil, hint.With(err, "use 127.0.0.1, or say --listen-public and give it a token")
+		return nil, hint.With(err, "use 127.0.0.1, or --listen-public with a token")
 	}
 	if err != nil || l.cert == "" {
 		return ln, err

@@ -48,9 +48,9 @@ many hosts use it.
 --socket makes a unix socket that only programs of the same user may connect to. It
 carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
 
---http serves hosts that speak HTTP, at /mcp all servers as one, at /mcp/NAME one
-server as itself. Without an address of its own it is where gateway.listen of the
-config says. What others than this machine reach needs --listen-public and a token.
+--http serves hosts that speak HTTP: all servers as one at /mcp, one server as itself at
+/mcp/NAME. Without --http and --socket, gateway.listen of the config is the address. An
+address that other machines reach needs --listen-public, and a token or gateway.issuers.
 
 --cluster makes the run one of several replicas behind a balancer, which share their
 state in NATS: any of them takes any request. Without -c its config is the cluster's,
