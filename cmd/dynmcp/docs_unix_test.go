@@ -29,6 +29,12 @@ var notRun = map[string]string{
 	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/ui.md: dynmcp ui":                         "it serves until it is ended; TestUI in bench/page has a browser",
 	"docs/ui.md: dynmcp restart":                    "it needs a run; TestRunsAreFoundAndSteered has one",
+	"docs/recording.md: jq":                         "it needs jq",
+	"docs/recording.md: dynmcp inspect  ":           "it needs a run; TestInspect has one",
+	"docs/recording.md: dynmcp inspect --server":    "it needs a run; TestInspect has one",
+	"deploy/README.md: go -C deploy":                "the tests of the module deploy run it",
+	"deploy/README.md: DYNMCP_GROUP":                "it needs Docker; the tests of the module deploy read the file",
+	"deploy/README.md: curl":                        "it needs Docker; TestHealthOfAServer asks serve",
 	"docs/profiles.md: dynmcp use":                  "it needs a run; TestUseChangesTheProfileOfARun has one",
 	"docs/registries.md: dynmcp search":             "it needs a registry; TestEditScripts runs these with one of its own",
 	"docs/registries.md: dynmcp outdated":           "it needs a registry; TestEditScripts runs these with one of its own",
@@ -56,6 +62,9 @@ type shown struct {
 }
 
 var fenced = regexp.MustCompile("(?ms)^```(sh|console)\n(.*?)^```$")
+
+// unlabelled is a block of another kind than console with a command in it.
+var unlabelled = regexp.MustCompile("(?m)^```(?:|text|sh|json)\n\\$ ")
 
 // commands reads the blocks of a page. Each command of a console begins with "$ ", goes on
 // in the next line after a \ or |, and has its output below it. A block of sh is one
@@ -107,10 +116,13 @@ func TestCommandsOfTheDocs(t *testing.T) {
 		}
 	}
 	used := map[string]bool{}
-	for _, path := range append(pages, "../../README.md") {
+	for _, path := range append(pages, "../../README.md", "../../deploy/README.md") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if unlabelled.Match(text) {
+			t.Errorf("%s has a command in a block that is not of the kind console", path)
 		}
 		name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
 		var run []shown
@@ -191,6 +203,25 @@ func comparable(text string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " "))
 }
 
+var listedVerb = regexp.MustCompile(`(?m)^  ([a-z-]+) `)
+
+// verbs are a command, and all that its help lists.
+func verbs(t *testing.T, command string) []string {
+	out, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(command), "--help")...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	all := []string{command}
+	_, rest, _ := strings.Cut(string(out), "Available Commands:")
+	list, _, _ := strings.Cut(rest, "Flags:")
+	for _, m := range listedVerb.FindAllStringSubmatch(list, -1) {
+		if m[1] != "help" && m[1] != "completion" {
+			all = append(all, verbs(t, strings.TrimSpace(command+" "+m[1]))...)
+		}
+	}
+	return all
+}
+
 // TestFlagsAreDocumented looks for every flag that the help of a command lists.
 func TestFlagsAreDocumented(t *testing.T) {
 	t.Parallel()
@@ -208,8 +239,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 	listed := regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
 	seen := 0
-	for _, command := range []string{"", "add", "call", "cluster", "cluster key", "cluster pull", "cluster push", "connect", "describe", "doctor", "find", "import", "init",
-		"install", "login", "logout", "ls", "outdated", "prompt", "read", "remove", "schema", "search", "secret", "secret ls", "secret rm", "secret set", "serve", "test", "tokens", "update", "version", "warm"} {
+	for _, command := range verbs(t, "") {
 		out, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(command), "--help")...).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", command, err)
@@ -222,7 +252,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	if seen < 80 {
+	if seen < 150 {
 		t.Errorf("only %d flags looked at", seen)
 	}
 }
