@@ -17,12 +17,12 @@ import (
 const (
 	readmeWords       = 1400
 	architectureWords = 3000
-	allWords          = 26400 // of README, ARCHITECTURE and docs without the pages of ownWords: 25,000, and the keys of sandbox, pins, policy, activity, registries, profiles and scripts; and the verbs of runs
+	allWords          = 25000 // of README, ARCHITECTURE and docs, without the pages of ownWords
 	lineChars         = 160
 )
 
 // ownWords are pages that have a limit of their own.
-var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 620, "docs/activity.md": 500, "docs/ui.md": 600, "docs/trust.md": 900, "docs/descriptions.md": 750, "docs/registries.md": 760, "docs/profiles.md": 500, "docs/scripts.md": 850, "docs/verify.md": 700, "docs/recording.md": 870}
+var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 620, "docs/activity.md": 460, "docs/ui.md": 600, "docs/trust.md": 740, "docs/descriptions.md": 630, "docs/registries.md": 760, "docs/profiles.md": 440, "docs/scripts.md": 850, "docs/verify.md": 630, "docs/recording.md": 870}
 
 // documents reads what users read, by path.
 func documents(t *testing.T) map[string]string {
@@ -86,6 +86,17 @@ var (
 	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	file      = regexp.MustCompile("`([a-zA-Z]+(?:/[a-zA-Z0-9_.-]+)+)`")
 )
+
+var lateRow = regexp.MustCompile(`(?m)^$\n^\|.*\n(?:[^|]|\|[^-])`)
+
+// A row behind an empty line is in no table.
+func TestTablesAreWhole(t *testing.T) {
+	for name, text := range documents(t) {
+		if row := lateRow.FindString(codeBlock.ReplaceAllString(text, "```")); row != "" {
+			t.Errorf("%s has rows without a head: %s", name, row)
+		}
+	}
+}
 
 // A link to a file or to a heading leads there.
 func TestLinksResolve(t *testing.T) {

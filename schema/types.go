@@ -95,7 +95,7 @@ type Document struct {
 	MCP []Server `json:"mcp" example:"{files: {command: mcp-files, args: [/tmp]}}"`
 	// The MCP servers by name, as Claude, Cursor and other hosts write them. Names that do not fit are changed, with a warning.
 	MCPServers []Server `json:"mcpServers" example:"{files: {type: stdio, command: mcp-files, args: [/tmp]}}"`
-	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
+	// The MCP servers by name, as VS Code and MCP Browser write them.
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
 	// The surfaces that the host sees. auto is direct for a host with a tool search, and discover for others. The default of a file with only a tree is tree.
 	Expose []string `json:"expose" enum:"surfaces" default:"[discover]" example:"[discover, direct]"`
@@ -123,7 +123,7 @@ type Document struct {
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
 	// The registries that are asked; only the user's own config counts. See docs/registries.md.
 	Registries []string `json:"registries" default:"[]" example:"[\"https://registry.modelcontextprotocol.io\"]"`
-	// How long lists and searches wait for servers that are starting. Left out, it depends on the host: 1.2s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
+	// How long lists and searches wait for servers that are starting. Left out, it depends on the host, and is 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
 
@@ -165,7 +165,7 @@ type Server struct {
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
 	// Which variables of dynmcp's environment the program inherits: true is all, false the few that every program needs, a list is these few and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
-	// What the program, with everything that it starts, may access: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort is set. See docs/sandbox.md.
+	// What the program and all that it starts may access: true is what programs need to run, without the home directory; an object allows more, or less of the network. On Linux and macOS; elsewhere the server is not started, unless best_effort is set. See docs/sandbox.md.
 	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
 	// The address of the server, http or https.
@@ -199,7 +199,7 @@ type Server struct {
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
 	// The most processes of the server for hosts, users or sets of roots that do not share one.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
-	// Whether the tools of the server are compared with dynmcp.lock: warn reports, to the model and in the log, tools that differ from the version that was first listed or approved; block hides tools that dynmcp approve has not approved. See docs/trust.md.
+	// Whether tools are compared with dynmcp.lock: warn reports, to the model and in the log, those that differ from the version that was first listed or approved; block hides those that dynmcp approve has not approved; off compares nothing. See docs/trust.md.
 	Pins string `json:"pins" group:"limit" enum:"off,warn,block" default:"off" example:"warn"`
 	// The largest message in bytes, in both directions. A larger one fails its call.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
@@ -362,10 +362,10 @@ type Catalog struct {
 	Stable string `json:"stable" enum:"auto,on,off" default:"auto" example:"on"`
 	// What happens to a call if its tool has changed since the model was shown it: warn answers once with the change; block refuses until the new definition was shown; ignore sends it.
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
-	// How the schemas of a definition are written where discover_tool shows it: as the JSON that the server sent, or as types in the manner of TypeScript, which say the same in fewer tokens and are the default where scripts are on.
+	// How discover_tool writes the schemas of a definition: json as the server sent them, typescript as types, in fewer tokens. With scripts typescript is the default. See docs/definitions.md.
 	Definitions string `json:"definitions" enum:"json,typescript" default:"json" example:"typescript"`
 	// The most characters of any tool's result, whatever its max_output_chars. 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
-	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit; a longer answer is cut, and says how to continue. 0 is 512 KB for proxy, 16 KB for mcp_discover.
+	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit. 0 is 512 KB for proxy, 16 KB for mcp_discover.
 	MaxListBytes int `json:"max_list_bytes" default:"0" example:"2097152"`
 }
