@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
@@ -307,61 +305,6 @@ func replicasAreOneService(c *testCluster) {
 		if want := fmt.Sprintf(`{"status":"ok","replica":%q}`, r.name); strings.TrimSpace(string(body)) != want {
 			c.errorf("got %s, want %s", body, want)
 		}
-	}
-}
-
-// A replica that is asked to end hands over what runs there, and no call fails.
-func TestAReplicaThatEndsFailsNoCall(t *testing.T) {
-	t.Parallel()
-	inACluster(t, aReplicaThatEndsFailsNoCall)
-}
-
-func aReplicaThatEndsFailsNoCall(c *testCluster) {
-	alpha := fake(c.t, "alpha")
-	c.push(alpha)
-	a, b := c.replica("a").serving(), c.replica("b").serving()
-	before := c.process(useOnce(a.once(), "alpha/pid", `{}`))
-	c.process(useOnce(b.once(), "alpha/pid", `{}`))
-	ending, staying := c.holder("alpha", a, b)
-
-	ctx, stop := context.WithCancel(context.Background())
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	defer stop()
-	for range 3 {
-		calls.Go(func() {
-			h := staying.once()
-			for n := 0; ctx.Err() == nil; n++ {
-				if want := fmt.Sprintf(`{"n":%d}`, n); useOnce(h, "alpha/echo", want).Text() != want {
-					c.errorf("call %d failed", n)
-				}
-				time.Sleep(2 * time.Millisecond) // the machine is for those who start and end
-			}
-		})
-	}
-	ending.Signal(syscall.SIGTERM)
-	if code := ending.Wait(); code != 0 {
-		c.errorf("got exit status %d", code)
-	}
-	after := c.process(useOnce(staying.once(), "alpha/pid", `{}`))
-	stop()
-	calls.Wait()
-	if after == before || mcptest.Alive(before) {
-		c.errorf("process %d answers after %d, which lives: %t", after, before, mcptest.Alive(before))
-	}
-	// The first has ended when the second starts.
-	var order []string
-	for _, line := range alpha.Events() {
-		if e, _, _ := strings.Cut(line, " "); e == "start" || e == "exit" {
-			order = append(order, e)
-		}
-	}
-	if got := strings.Join(order, " "); got != "start exit start" && got != "start start" { // it was killed, late
-		c.errorf("got %s", got)
-	}
-	c.shows("\n" + staying.name + "  ")
-	if text := c.state(); strings.Contains(text, "\n"+ending.name+"  ") {
-		c.errorf("who has ended is shown: %s", text)
 	}
 }
 
