@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -68,11 +69,16 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	beta, gamma := deferred(t, "beta", "B"), deferred(t, "gamma", "C")
-	path := writeFile(t, dir, "mcp.json", document([]entry{beta}))
+	stored := filepath.Join(dir, "catalog")
+	path := writeFile(t, dir, "mcp.json", document([]entry{beta}, `"catalog": {"dir": `+quote(stored)+`}`))
 	host := mcptest.StartDynmcp(t, "-c", path)
 	greetAs(host, "claude-code")
 	contains(t, load(host, "beta").Text(), "beta/echo")
-	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}))
+	mcptest.Soon(t, "what beta lists is stored", func() bool {
+		files, _ := filepath.Glob(filepath.Join(stored, "*.listing"))
+		return len(files) > 0
+	})
+	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}, `"catalog": {"dir": `+quote(stored)+`}`))
 	host.WaitMethod("notifications/tools/list_changed", 1)
 	contains(t, catalogue(t, host), "start when a tool of theirs is used:\n\n<mcp_servers>\n- beta: B\n</mcp_servers>", "call load_mcp with a name to get them.\n\n<mcp_servers>\n- gamma: C\n</mcp_servers>")
 }
