@@ -28,6 +28,7 @@ func next(t *testing.T, page string) (offset int) {
 }
 
 func TestPageOfEverything(t *testing.T) {
+	t.Parallel()
 	c := office()
 	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
 	p, ok := c.View().Texts().Page("", 0, 0, false)
@@ -38,6 +39,7 @@ func TestPageOfEverything(t *testing.T) {
 }
 
 func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
+	t.Parallel()
 	l := tools("a", "First", "b", "Second", "c", "Third")
 	l.Instructions = "Call a before b.\u202e"
 	v := one(Server{Name: "s"}, l)
@@ -53,6 +55,7 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 }
 
 func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
+	t.Parallel()
 	p, ok := office().View().Texts().Page("chrome", 0, 0, false)
 	if !ok {
 		t.Fatal("not known")
@@ -61,6 +64,7 @@ func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
 }
 
 func TestCutInstructionsAreShownInFull(t *testing.T) {
+	t.Parallel()
 	for _, bare := range []bool{false, true} {
 		l := tools("a", "First")
 		l.Instructions = strings.Repeat("long ", 1000) + "end"
@@ -78,12 +82,14 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 }
 
 func TestPageOfUnknownServer(t *testing.T) {
+	t.Parallel()
 	if _, ok := New().View().Texts().Page("x", 0, 0, false); ok {
 		t.Error("known")
 	}
 }
 
 func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
+	t.Parallel()
 	servers := []Server{{Name: "s"}}
 	for i := range 1299 {
 		servers = append(servers, Server{Name: fmt.Sprintf("later-%d", i), Lazy: true, Description: strings.Repeat("words ", 30)})
@@ -117,6 +123,7 @@ func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
 }
 
 func TestLoadedListsEverythingByName(t *testing.T) {
+	t.Parallel()
 	l := tools("browser_navigate", "Go to a URL. Waits for it.", "click", "")
 	l.Resources = raws(`{"uri":"page://current","name":"Current page","description":"What is\nshown"}`)
 	l.Templates = raws(`{"uriTemplate":"page://{n}","name":"Page n"}`)
@@ -127,6 +134,7 @@ func TestLoadedListsEverythingByName(t *testing.T) {
 }
 
 func TestLoadedOfNothing(t *testing.T) {
+	t.Parallel()
 	text := one(Server{Name: "x"}, &Listing{}).Texts().Loaded("x")
 	equal(t, text, "x (0 tools)\nNo tools.")
 	v := office().View()
@@ -138,6 +146,7 @@ func TestLoadedOfNothing(t *testing.T) {
 }
 
 func TestLoadedStaysSmall(t *testing.T) {
+	t.Parallel()
 	l := many(300)
 	for i := range 3000 {
 		l.Resources = append(l.Resources, json.RawMessage(fmt.Sprintf(`{"uri":"x://%d","name":"resource %d","description":"long words"}`, i, i)))
@@ -155,6 +164,7 @@ func TestLoadedStaysSmall(t *testing.T) {
 }
 
 func TestUnknownToolNamesTheNearest(t *testing.T) {
+	t.Parallel()
 	c := office()
 	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
 	v := c.View()
@@ -166,6 +176,7 @@ func TestUnknownToolNamesTheNearest(t *testing.T) {
 }
 
 func TestUnknownIsNeverEmptyAndBounded(t *testing.T) {
+	t.Parallel()
 	golden(t, "unknown_nothing", New().View().Texts().Unknown("x"))
 	servers := []Server{{Name: "s"}}
 	for i := range 500 {
@@ -184,10 +195,12 @@ func TestUnknownIsNeverEmptyAndBounded(t *testing.T) {
 }
 
 func TestUnknownServerListsAlternatives(t *testing.T) {
+	t.Parallel()
 	golden(t, "unknown_server", office().View().Texts().UnknownServer("chrom\ne")+"\n"+New().View().Texts().UnknownServer("x"))
 }
 
 func TestNearest(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "gh"}, tools("create_issue", "", "list_issues", "", "create_pull_request", "", "get_me", "", "search_code", ""))
 	for name, want := range map[string]string{
 		"gh/creat_issue":         "gh/create_issue",

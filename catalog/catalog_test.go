@@ -7,6 +7,7 @@ import (
 )
 
 func TestPutIndexesOnlyItsServer(t *testing.T) {
+	t.Parallel()
 	c := office()
 	before := c.View()
 	put(c, "notes", tools("write", "Write another note"))
@@ -24,6 +25,7 @@ func TestPutIndexesOnlyItsServer(t *testing.T) {
 // What takes long for a large listing is done by Index, so that the locks that
 // are held over Put are held for a moment only.
 func TestPutBuildsNothing(t *testing.T) {
+	t.Parallel()
 	c := office()
 	x := c.Index("notes", tools("write", "Write another note"))
 	if !c.Put("notes", x) || c.View().server["notes"] != x.view {
@@ -33,6 +35,7 @@ func TestPutBuildsNothing(t *testing.T) {
 
 // A declaration that changes between Index and Put counts.
 func TestPutHeedsTheLastDeclaration(t *testing.T) {
+	t.Parallel()
 	c := office()
 	x := c.Index("notes", tools("write", "Write another note", "read", ""))
 	c.Declare([]Server{{Name: "notes", Filter: []string{"r*"}}})
@@ -41,6 +44,7 @@ func TestPutHeedsTheLastDeclaration(t *testing.T) {
 }
 
 func TestDeclareKeepsListingsOfWhatStays(t *testing.T) {
+	t.Parallel()
 	c := office()
 	kept := c.View().server["files"].index
 	c.Declare([]Server{{Name: "new"}, {Name: "files", Filter: []string{"read*"}}, {Name: "new", Description: "twice"}})
@@ -59,6 +63,7 @@ func TestDeclareKeepsListingsOfWhatStays(t *testing.T) {
 }
 
 func TestPutOfUndeclaredServerChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := office()
 	before := c.View()
 	if put(c, "stranger", tools("x", "")) {
@@ -71,6 +76,7 @@ func TestPutOfUndeclaredServerChangesNothing(t *testing.T) {
 }
 
 func TestDropEvictsUntilPutOrDeclared(t *testing.T) {
+	t.Parallel()
 	c := office()
 	c.Drop("files")
 	if _, ok := c.View().Server("files"); ok {
@@ -90,6 +96,7 @@ func TestDropEvictsUntilPutOrDeclared(t *testing.T) {
 }
 
 func TestServersKeepConfigOrder(t *testing.T) {
+	t.Parallel()
 	c := office()
 	l := tools("a", "")
 	l.Instructions, l.Info, l.Capabilities = "do", raws(`{"name":"up"}`)[0], raws(`{"tools":{}}`)[0]
@@ -108,6 +115,7 @@ func TestServersKeepConfigOrder(t *testing.T) {
 }
 
 func TestSameCatalogueSameBytes(t *testing.T) {
+	t.Parallel()
 	a, b := office().View(), office().View()
 	for _, limit := range []int{0, 2048, 600, 300, 100} {
 		equal(t, a.Texts().Describe(limit), b.Texts().Describe(limit))
@@ -119,6 +127,7 @@ func TestSameCatalogueSameBytes(t *testing.T) {
 
 // TestConcurrentUse is for the race detector.
 func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
 	c := office()
 	servers := c.servers
 	var wg sync.WaitGroup

@@ -184,6 +184,7 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 }
 
 func TestRealCataloguesFitEveryLimit(t *testing.T) {
+	t.Parallel()
 	v := realCatalog(t).View()
 	for _, limit := range []int{1, 50, 100, 200, 500, 1000, 2048, 4096, 10_000, 50_000, 200_000} {
 		if n := display.Units(v.Texts().Describe(limit)); n > limit {
@@ -200,6 +201,7 @@ func TestRealCataloguesFitEveryLimit(t *testing.T) {
 
 // TestRealServersAreWhole puts each real server through every answer.
 func TestRealServersAreWhole(t *testing.T) {
+	t.Parallel()
 	servers, listings := realServers(t)
 	for i, s := range servers {
 		for _, s.Single = range []bool{false, true} {
@@ -232,6 +234,7 @@ func TestRealServersAreWhole(t *testing.T) {
 
 // TestNoRealSchemaIsABomb puts the tools of the labelled sets under the same limits.
 func TestNoRealSchemaIsABomb(t *testing.T) {
+	t.Parallel()
 	sets, _ := filepath.Glob(corpus + "/retrieval/*")
 	if len(sets) == 0 {
 		t.Skip("no labelled queries: " + corpus + "/retrieval is missing")
@@ -248,6 +251,7 @@ func TestNoRealSchemaIsABomb(t *testing.T) {
 
 // TestRealNamesFindTheirTools asks for every tool by its name in words.
 func TestRealNamesFindTheirTools(t *testing.T) {
+	t.Parallel()
 	v := realCatalog(t).View()
 	missed := 0
 	for _, tool := range v.Tools() {

@@ -27,6 +27,7 @@ func office() *Catalog {
 // load_mcp is for servers of which nothing is known: the tools of others are found, and
 // start their server when they are used.
 func TestDescribeSaysHowEachServerIsUsed(t *testing.T) {
+	t.Parallel()
 	servers := []Server{{Name: "chrome", Lazy: true, Description: "Browser automation."}, {Name: "git", Lazy: true, Description: "Commits."}}
 	c := New()
 	c.Declare(servers)
@@ -42,20 +43,24 @@ func TestDescribeSaysHowEachServerIsUsed(t *testing.T) {
 }
 
 func TestDescribeNamesLazyServersAndLoadedTools(t *testing.T) {
+	t.Parallel()
 	golden(t, "describe_mixed", office().View().Texts().Describe(2048))
 }
 
 func TestDescribeWithoutLazyServersHasOnlyTools(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "files"}, tools("read", "Read a file"))
 	golden(t, "describe_eager", v.Texts().Describe(2048))
 }
 
 func TestDescribeSingleWrapHasBareNames(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "files", Single: true}, tools("read", "Read a file", "a/b", "Slashes are no separators here"))
 	golden(t, "describe_bare", v.Texts().Describe(2048))
 }
 
 func TestDescribeOnlyLazySaysThatNothingIsLoaded(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{{Name: "zeta", Description: "Last letter, first in the file", Lazy: true}, {Name: "alpha", Description: "First letter", Lazy: true}})
 	s := c.View().Texts().Describe(2048)
@@ -66,12 +71,14 @@ func TestDescribeOnlyLazySaysThatNothingIsLoaded(t *testing.T) {
 }
 
 func TestDescribeAfterLoadMovesServerToTools(t *testing.T) {
+	t.Parallel()
 	c := office()
 	put(c, "chrome", tools("navigate", "Go to a URL"))
 	golden(t, "describe_after_load", c.View().Texts().Describe(2048))
 }
 
 func TestDescribeTellsStartingFromWhatCouldNotBeStarted(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{
 		{Name: "linear", Lazy: true, Description: "Issues", Note: "(run: dynmcp login linear)"},
@@ -86,6 +93,7 @@ func TestDescribeTellsStartingFromWhatCouldNotBeStarted(t *testing.T) {
 }
 
 func TestDescribeEvictedServerIsGone(t *testing.T) {
+	t.Parallel()
 	c := office()
 	c.Drop("chrome")
 	if s := c.View().Texts().Describe(0); strings.Contains(s, "chrome") {
@@ -98,11 +106,13 @@ func TestDescribeEvictedServerIsGone(t *testing.T) {
 }
 
 func TestDescribeNothing(t *testing.T) {
+	t.Parallel()
 	golden(t, "describe_nothing", New().View().Texts().Describe(2048))
 }
 
 // TestDescribeDegradesInSteps renders one catalogue under ever smaller limits.
 func TestDescribeDegradesInSteps(t *testing.T) {
+	t.Parallel()
 	long := "words that go on and on about what this can be used for in the daily work of a team, and more of the same after that"
 	l := map[string]*Listing{"big": {}, "small": tools("ping", "Ping. "+long, "pong", "Answer a ping with "+long)}
 	for i := range 12 {
@@ -125,6 +135,7 @@ func TestDescribeDegradesInSteps(t *testing.T) {
 }
 
 func TestDescribeKeepsOperatorsWordsWhileToolsHaveLines(t *testing.T) {
+	t.Parallel()
 	words := strings.Repeat("operator words ", 40)
 	l := &Listing{}
 	for i := range 40 {
@@ -140,6 +151,7 @@ func TestDescribeKeepsOperatorsWordsWhileToolsHaveLines(t *testing.T) {
 }
 
 func TestDescribeGroupsAreSortedLikeNames(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{{Name: "b"}, {Name: "a"}, {Name: "a-b"}})
 	for _, s := range []string{"a", "b", "a-b"} {
@@ -158,6 +170,7 @@ func TestDescribeGroupsAreSortedLikeNames(t *testing.T) {
 }
 
 func TestInstructionsHoldNoState(t *testing.T) {
+	t.Parallel()
 	c := office()
 	s := c.View().Texts().Instructions(2048)
 	golden(t, "instructions", s)
@@ -174,6 +187,7 @@ func TestInstructionsHoldNoState(t *testing.T) {
 }
 
 func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
+	t.Parallel()
 	l := tools("read", "Read a file", "write", "Write a file")
 	l.Info = json.RawMessage(`{"name":"mcp-files","version":"1"}`)
 	l.Instructions = "Use <b>read</b> & then write.\n\n- never both"
@@ -191,6 +205,7 @@ func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
 }
 
 func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
+	t.Parallel()
 	l := tools("read", "Read a file")
 	l.Instructions = strings.Repeat("😀 long ", 1000)
 	v := one(Server{Name: "x", Single: true}, l)
@@ -209,6 +224,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 // In single-wrap mode there is no server to ask for, and the config's name for it
 // is that of a command.
 func TestSingleWrapNamesNoServer(t *testing.T) {
+	t.Parallel()
 	l := many(300)
 	l.Info = json.RawMessage(`{"name":"mcp-files","version":"1"}`)
 	v := one(Server{Name: "npx", Single: true}, l)
@@ -222,6 +238,7 @@ func TestSingleWrapNamesNoServer(t *testing.T) {
 }
 
 func TestEagerServersWithoutWordsSpeakForThemselves(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{{Name: "told", Description: "The operator's words", Lazy: true}, {Name: "instructed"}, {Name: "titled"}, {Name: "mute"}})
 	for name, l := range map[string]*Listing{
@@ -242,6 +259,7 @@ func TestEagerServersWithoutWordsSpeakForThemselves(t *testing.T) {
 }
 
 func TestOneLargeServerShowsNames(t *testing.T) {
+	t.Parallel()
 	for _, bare := range []bool{false, true} {
 		s := one(Server{Name: "gitlab", Single: bare}, many(118)).Texts().Describe(2048)
 		if n := strings.Count(s, "tool_0"); n < 100 || display.Units(s) < 2048*9/10 {
@@ -308,6 +326,7 @@ func growing(name string) iter.Seq2[int, *View] {
 // cut, nine tenths of the bound are used, and no server more takes much beyond
 // its share from the others.
 func TestDescribeFillsItsBound(t *testing.T) {
+	t.Parallel()
 	const bound = 2048
 	for name := range households {
 		before, lines := 0, 0
@@ -352,6 +371,7 @@ func wordsShown(v *View, s string) int {
 
 // TestDescribeOf38Servers is how it looks in the middle of that walk.
 func TestDescribeOf38Servers(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	for _, name := range []string{"lazy", "mixed", "eager", "large", "still starting"} {
 		for n, v := range growing(name) {
@@ -368,6 +388,7 @@ func TestDescribeOf38Servers(t *testing.T) {
 // A host that is shown tools as themselves reads what their servers say of them: whole
 // where it fits, the same share of each where it does not, and never more than the host keeps.
 func TestDirectInstructions(t *testing.T) {
+	t.Parallel()
 	servers := []Server{{Name: "none"}, {Name: "short"}, {Name: "long"}, {Name: "longer"}}
 	with := func(text string) *Listing {
 		l := tools("look", "Looks.")

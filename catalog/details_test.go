@@ -14,6 +14,7 @@ const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",
  "outputSchema":{"type":"object"}, "annotations":{"title":"T","readOnlyHint":true,"openWorldHint":false}, "_meta":{"name":"inner"}}`
 
 func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
 	found, _ := v.Tool("s/search")
 	golden(t, "details", v.Texts().Details(found))
@@ -21,6 +22,7 @@ func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 
 // Schemas are types where the config says so, those that types cannot say stay JSON.
 func TestDetailsWithTypes(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s", Types: true}, &Listing{Tools: raws(searchTool, `{"name":"odd","inputSchema":{"type":"object","$ref":"other.json"}}`)})
 	found, _ := v.Tool("s/search")
 	odd, _ := v.Tool("s/odd")
@@ -32,18 +34,21 @@ func TestDetailsWithTypes(t *testing.T) {
 }
 
 func TestDetailsOmitWhatIsAbsent(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s", Single: true}, &Listing{Tools: raws(
 		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ` + "\u202e \U000e0041" + `"},"outputSchema":null,"annotations":null}`)})
 	golden(t, "details_plain", v.Texts().Details(v.Tools()[0]))
 }
 
 func TestDefinitionChangesOnlyTheName(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
 	golden(t, "definition", string(v.Tools()[0].Definition()))
 	equal(t, string(v.Tools()[0].define(v.Tools()[0].typed, "search")), searchTool)
 }
 
 func TestDefinitionCarriesOverride(t *testing.T) {
+	t.Parallel()
 	s := Server{Name: "s", Overrides: map[string]schema.ToolOverride{
 		"a": {Description: "The operator's \"own\" <words>"},
 		"b": {Description: "Added"},
@@ -64,6 +69,7 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 }
 
 func TestSetTextReplacesEveryOneOfThatName(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		`{"name":1}`:                             `{"name":"n"}`,
 		`{"name":"a","name":"b"}`:                `{"name":"n","name":"n"}`,
@@ -110,6 +116,7 @@ func FuzzDefinition(f *testing.F) {
 }
 
 func TestVisibleKeepsTheMeaning(t *testing.T) {
+	t.Parallel()
 	in := json.RawMessage("{\n\t\"a\u200b\": \"x\U000e0041\u202e\u007f\", \"b\": \"é😀漢\"\n}")
 	out := display.JSON(in)
 	equal(t, out, "{\n\t\"a\\u200b\": \"x\\udb40\\udc41\\u202e\\u007f\", \"b\": \"é😀漢\"\n}")

@@ -46,6 +46,7 @@ func thirtyTasks(t testing.TB) (tasks []task) {
 // task at once, and calls what is defined in the answer. A step whose tool is not defined
 // there takes a third round trip.
 func TestThirtyTasks(t *testing.T) {
+	t.Parallel()
 	v := realCatalog(t).View()
 	two, tasks := 0, thirtyTasks(t)
 	var sizes []int
@@ -75,6 +76,7 @@ func TestThirtyTasks(t *testing.T) {
 
 // TestStepsFindMore searches for each step of a task by itself.
 func TestStepsFindMore(t *testing.T) {
+	t.Parallel()
 	v, ids, questions := labelled(t, "livemcpbench")
 	steps := readSteps(t)
 	var five, named float64

@@ -10,6 +10,7 @@ import (
 )
 
 func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
+	t.Parallel()
 	v := office().View()
 	golden(t, "found", strings.Join([]string{
 		v.Texts().Found(Search{Queries: []string{"read a file"}, Limit: 2}), v.Texts().Found(Search{Queries: []string{"take a screenshot"}}), v.Texts().Found(Search{Queries: []string{"platypus"}}),
@@ -31,6 +32,7 @@ func issues(t *testing.T, names ...string) *View {
 }
 
 func TestToolsOfOneNameAreOneResult(t *testing.T) {
+	t.Parallel()
 	v := issues(t, "github", "gitlab", "jira", "linear", "gitea", "forgejo", "bitbucket")
 	found, more := v.Find("create an issue", 1)
 	if len(found) != 1 || found[0].Tool.Name != "github/create_issue" || len(found[0].Also) != 6 || more != 0 {
@@ -48,11 +50,13 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 }
 
 func TestVariantsLetOthersThrough(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, tools("send_mail", "Send a mail", "send_mail_2", "Send a mail", "send_mail_3", "Send a mail", "send_letter", "Send a letter that is a mail"))
 	equal(t, found(v, "send mail", 4), []string{"s/send_mail", "s/send_mail_2", "s/send_letter", "s/send_mail_3"})
 }
 
 func TestFoundGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, many(25))
 	seen := map[string]bool{}
 	for page, offset := range []int{0, 5, 15} {
@@ -81,6 +85,7 @@ func TestFoundGoesOnWhereItStopped(t *testing.T) {
 // Several queries are one answer: no tool stands there twice, and all definitions together
 // stay within what those of one query may take.
 func TestSeveralQueriesAreOneAnswer(t *testing.T) {
+	t.Parallel()
 	v := loadedWith([]Server{{Name: "gh"}, {Name: "fs"}}, map[string]*Listing{
 		"gh": tools("create_issue", "Create an issue", "list_issues", "List the issues of a repository", "delete_issue", "Delete an issue"),
 		"fs": tools("read_file", "Read a file", "write_file", "Write a file"),
@@ -108,6 +113,7 @@ func TestSeveralQueriesAreOneAnswer(t *testing.T) {
 // TestFoundStaysSmall has definitions that are too large for an answer, in scripts
 // that take a token for each character.
 func TestFoundStaysSmall(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{"word ", "言葉です"} {
 		l := &Listing{}
 		for i := range 30 {
@@ -125,6 +131,7 @@ func TestFoundStaysSmall(t *testing.T) {
 }
 
 func TestServersToLoadAreRanked(t *testing.T) {
+	t.Parallel()
 	servers := []Server{
 		{Name: "mobile", Lazy: true, Description: "Drive phones. Take a picture of one, use it for apps that have no web page, or a screen of any size at all."},
 		{Name: "exa", Lazy: true, Description: "Search the web."},
@@ -152,6 +159,7 @@ func TestServersToLoadAreRanked(t *testing.T) {
 }
 
 func TestFoundInAServerThatWasLoaded(t *testing.T) {
+	t.Parallel()
 	l := many(300)
 	l.Prompts = raws(`{"name":"debug"}`)
 	l.Instructions = "Be kind to it."
@@ -173,6 +181,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 // Servers that start by themselves and have never been listed are suggested like those
 // that are to be loaded, and named once.
 func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{
 		{Name: "browser-slow"},

@@ -14,6 +14,7 @@ var hostile = []string{
 }
 
 func TestHostileTextStaysInItsLine(t *testing.T) {
+	t.Parallel()
 	l := &Listing{}
 	for i, s := range hostile {
 		l.Tools = append(l.Tools, tool(string(rune('a'+i)), s))

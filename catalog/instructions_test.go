@@ -44,6 +44,7 @@ func store(c *Catalog, name string, l *Listing) {
 }
 
 func TestManyServersAreInTwoTexts(t *testing.T) {
+	t.Parallel()
 	v := hundred(1).View().Texts()
 	first, rest := v.Describe(2048), v.DescribeRest("Use a tool.", 2048)
 	golden(t, "describe_divided", first+"\n---\n"+rest)
@@ -71,6 +72,7 @@ func TestManyServersAreInTwoTexts(t *testing.T) {
 
 // Which servers the rest are does not depend on what is known of servers: a load moves no line.
 func TestDivisionIsThatOfTheConfig(t *testing.T) {
+	t.Parallel()
 	c := hundred(3)
 	names := func(text string) (names []string) {
 		for name := range linesOf(text) {
@@ -88,6 +90,7 @@ func TestDivisionIsThatOfTheConfig(t *testing.T) {
 
 // What fits into the description with words is there alone.
 func TestFewServersAreInTheDescriptionAlone(t *testing.T) {
+	t.Parallel()
 	for _, v := range []*View{office().View(), New().View(), one(Server{Name: "a", Single: true}, tools("x", ""))} {
 		for _, limit := range []int{0, 2048} {
 			equal(t, v.Texts().DescribeRest("Use a tool.", limit), "Use a tool.")

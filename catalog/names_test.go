@@ -12,6 +12,7 @@ import (
 )
 
 func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "fs"}, tools("read", "", "a/b", ""))
 	equal(t, exposed(v), []string{"fs/a/b", "fs/read"})
 	if _, ok := v.Tool("read"); ok {
@@ -23,6 +24,7 @@ func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
 }
 
 func TestSingleWrapExposesBareNames(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "fs", Single: true}, tools("read", "", "a/b", ""))
 	equal(t, exposed(v), []string{"a/b", "read"})
 	if _, ok := v.Tool("fs/read"); ok {
@@ -32,6 +34,7 @@ func TestSingleWrapExposesBareNames(t *testing.T) {
 
 // TestOddToolsHurtNobody gives every broken tool beside a good one.
 func TestOddToolsHurtNobody(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat(`{"not":`, 70) + "true" + strings.Repeat("}", 70)
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(
 		`{"name":"good","inputSchema":{}}`,
@@ -63,6 +66,7 @@ func TestOddToolsHurtNobody(t *testing.T) {
 // A schema at every limit is offered, one beyond any of them hides its tool and
 // no other; who asks for it is told why, unless the operator's filter hides it.
 func TestSchemaBombsAreHidden(t *testing.T) {
+	t.Parallel()
 	nested := func(n int) string { return strings.Repeat(`{"not":`, n-1) + "{}" + strings.Repeat("}", n-1) }
 	sized := func(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
 	objects := func(n int) string { return `{"allOf":[` + strings.Repeat(`{},`, n-2) + `{}]}` }
@@ -97,6 +101,7 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 }
 
 func TestFilterHidesTools(t *testing.T) {
+	t.Parallel()
 	names := []string{"get_a", "get_secret_a", "list_a", "delete_a", "Get_B", "x/y", "[odd]"}
 	for _, tt := range []struct {
 		filter []string
@@ -143,6 +148,7 @@ func TestFilterHidesTools(t *testing.T) {
 // What tools say of themselves in their annotations can be asked for. Who says nothing,
 // or contradicts himself, counts as the worst.
 func TestFilterOfClasses(t *testing.T) {
+	t.Parallel()
 	tools := []string{
 		`{"name":"silent"}`,
 		`{"name":"reads","annotations":{"readOnlyHint":true}}`,
@@ -182,6 +188,7 @@ func TestFilterOfClasses(t *testing.T) {
 // A pattern that matches no tool hides nothing, or shows nothing: it is
 // probably misspelt.
 func TestFilterThatMatchesNothing(t *testing.T) {
+	t.Parallel()
 	l := tools("read_file", "", "write_file", "")
 	v := one(Server{Name: "s", Filter: []string{"read*", "wrote*", "!{delete,remove}_*", "!write_file"}}, l)
 	equal(t, v.Warnings(), []string{
@@ -194,6 +201,7 @@ func TestFilterThatMatchesNothing(t *testing.T) {
 }
 
 func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
+	t.Parallel()
 	s := Server{Name: "s", Filter: []string{"!secret*"}, Overrides: map[string]schema.ToolOverride{"secret_tool": {Description: "still a secret"}}}
 	v := one(s, tools("secret_tool", "Steals a secret", "open", "Opens a door"))
 	_, byName := v.Tool("s/secret_tool")
@@ -218,6 +226,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 }
 
 func TestAliasesRenameTools(t *testing.T) {
+	t.Parallel()
 	s := Server{Name: "s", Aliases: map[string]string{
 		"read_file": "read", "write_file": "taken", "gone": "x", "move": "bad\x00name", "same": "same",
 	}}
@@ -236,6 +245,7 @@ func TestAliasesRenameTools(t *testing.T) {
 }
 
 func TestFirstServerKeepsASharedToolName(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{{Name: "a/b"}, {Name: "a"}})
 	put(c, "a", tools("b/c", "of a", "d", ""))
@@ -256,6 +266,7 @@ func TestFirstServerKeepsASharedToolName(t *testing.T) {
 }
 
 func TestDirectNamesAreFitAndUnique(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("very_", 20) + "long"
 	c := loadedWith([]Server{{Name: "a"}, {Name: "a__b"}, {Name: "one", Single: true}}, map[string]*Listing{
 		"a":    tools("b__c", "", "plain", "", "with.dot", "", "with dot", "", long, "", long+"er", "", "x_0123abcd", ""),

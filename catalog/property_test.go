@@ -51,6 +51,7 @@ func drawCatalog(t *rapid.T) *View {
 }
 
 func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		limit := rapid.OneOf(rapid.IntRange(1, 5000), rapid.SampledFrom([]int{1, 2, 100, 2048})).Draw(t, "limit")
@@ -74,6 +75,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 }
 
 func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		s := v.Texts().Describe(0)
@@ -109,6 +111,7 @@ func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 }
 
 func TestPropertyAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		for _, info := range v.Servers() {

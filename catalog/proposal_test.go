@@ -8,6 +8,7 @@ import (
 // A description is proposed of what a server's tools are about, and what it and its package
 // say of it.
 func TestProposal(t *testing.T) {
+	t.Parallel()
 	tools := []json.RawMessage{json.RawMessage(`{"name":"find_note","inputSchema":{"type":"object"}}`), json.RawMessage(`{"name":"read_note","inputSchema":{"type":"object"}}`)}
 	many := append(tools, json.RawMessage(`{"name":"notes_list_tags","inputSchema":{"type":"object"}}`), json.RawMessage(`{"name":"create_note","inputSchema":{"type":"object"}}`))
 	for name, c := range map[string]struct {
@@ -35,6 +36,7 @@ func TestProposal(t *testing.T) {
 // A lazy server of which nobody has said what it is for is described by its stored tools;
 // one that is shown with its tools is not.
 func TestStoredToolsDescribe(t *testing.T) {
+	t.Parallel()
 	stored := map[string]*Stored{}
 	for _, name := range []string{"lazy", "eager", "told", "named"} {
 		stored[name] = &Stored{Count: 2, ReadTools: func() []json.RawMessage { return []json.RawMessage{tool("find_note", ""), tool("read_note", "")} }}

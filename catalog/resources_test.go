@@ -22,6 +22,7 @@ func twoLibraries() *Catalog {
 }
 
 func TestResourcesAndPromptsAreConcatenatedVerbatim(t *testing.T) {
+	t.Parallel()
 	v := twoLibraries().View()
 	equal(t, v.Resources(), raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`,
 		`{"uri":"file:///b/c","name":"c"}`, `{"uri":"file:///b/c","name":"again"}`))
@@ -33,6 +34,7 @@ func TestResourcesAndPromptsAreConcatenatedVerbatim(t *testing.T) {
 }
 
 func TestResourceOwner(t *testing.T) {
+	t.Parallel()
 	v := twoLibraries().View()
 	for uri, want := range map[string]string{
 		"file:///a":        "first",
@@ -56,6 +58,7 @@ func TestResourceOwner(t *testing.T) {
 }
 
 func TestPromptOwnerIsFirstInConfigOrder(t *testing.T) {
+	t.Parallel()
 	v := twoLibraries().View()
 	for name, want := range map[string]string{"greet": "first", "bye": "second", "none": ""} {
 		if got, ok := v.PromptOwner(name); got != want || ok != (want != "") {
@@ -65,6 +68,7 @@ func TestPromptOwnerIsFirstInConfigOrder(t *testing.T) {
 }
 
 func TestCollisionsAreNamedAndGoOnceResolved(t *testing.T) {
+	t.Parallel()
 	c := twoLibraries()
 	equal(t, c.View().Collisions(), []string{
 		`resource URI collision: "shared://x" of second is hidden by that of first`,
@@ -81,6 +85,7 @@ func TestCollisionsAreNamedAndGoOnceResolved(t *testing.T) {
 }
 
 func TestListsAreEmptyBeforeData(t *testing.T) {
+	t.Parallel()
 	v := New().View()
 	if len(v.Resources())+len(v.Templates())+len(v.Prompts())+len(v.Tools())+len(v.Servers()) != 0 {
 		t.Error("something is listed")
@@ -88,6 +93,7 @@ func TestListsAreEmptyBeforeData(t *testing.T) {
 }
 
 func TestCapabilities(t *testing.T) {
+	t.Parallel()
 	all := `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}`
 	for _, tt := range []struct {
 		name    string
@@ -122,6 +128,7 @@ func TestCapabilities(t *testing.T) {
 }
 
 func TestCompleteOnceEveryServerIsListed(t *testing.T) {
+	t.Parallel()
 	c := New()
 	c.Declare([]Server{{Name: "a"}, {Name: "b", Lazy: true}})
 	put(c, "a", &Listing{})

@@ -11,6 +11,7 @@ import (
 // TestRetrieval keeps the quality of search: floors a little under what was
 // reached. Plain BM25 over the complete sets is given beside them: R@1 R@5 R@10 MRR.
 func TestRetrieval(t *testing.T) {
+	t.Parallel()
 	for _, set := range []struct {
 		name  string
 		floor figures

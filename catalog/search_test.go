@@ -21,6 +21,7 @@ func found(v *View, query string, limit int) []string {
 }
 
 func TestFindPutsTheExactNameFirst(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, tools(
 		"+", "plus", "the", "the the", "issue", "Text", "issue_issue_issue", "issue issue issue", "get", "get get get", "list_issue", "issue"))
 	for query, want := range map[string]string{"issue": "s/issue", "s/issue": "s/issue", " GET ": "s/get", "s/+": "s/+", "the": "s/the", "s/list_issue": "s/list_issue"} {
@@ -31,6 +32,7 @@ func TestFindPutsTheExactNameFirst(t *testing.T) {
 }
 
 func TestFindReadsNamesTextsAndArguments(t *testing.T) {
+	t.Parallel()
 	v := loadedWith([]Server{{Name: "gh", Overrides: map[string]schema.ToolOverride{"quiet": {Description: "Adds a zebra"}}}, {Name: "fs"}}, map[string]*Listing{
 		"gh": {Tools: raws(
 			`{"name":"createPullRequest","description":"Opens one","inputSchema":{}}`,
@@ -73,6 +75,7 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 
 // A search leaves nothing behind for the next one.
 func TestSearchesAtOnce(t *testing.T) {
+	t.Parallel()
 	v := madeCatalog(300).View()
 	queries := []string{"rename the dashboards of a project", "delete invoices", "issue", "nobody says platypus", "server-003"}
 	var want [][]string
@@ -93,6 +96,7 @@ func TestSearchesAtOnce(t *testing.T) {
 }
 
 func TestFindHearsWhatIsAskedForAndNotHow(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, tools(
 		"help_me", "Shows the manual",
 		"film_search", "Lists films by their names and years, with directors and ratings",
@@ -110,6 +114,7 @@ func TestFindHearsWhatIsAskedForAndNotHow(t *testing.T) {
 }
 
 func TestFindOrdersEqualsByName(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, tools("c", "same words", "a", "same words", "b", "same words"))
 	equal(t, found(v, "words", 10), []string{"s/a", "s/b", "s/c"})
 	equal(t, found(v, "words", 2), []string{"s/a", "s/b"})

@@ -88,6 +88,7 @@ func byHand(t testing.TB) (lazy []Server) {
 // TestProposalsFindTheServer keeps how well proposed descriptions tell servers apart, whole and
 // in the 2,048 characters that hosts pass on: floors a little under what was reached.
 func TestProposalsFindTheServer(t *testing.T) {
+	t.Parallel()
 	servers, listings := realServers(t)
 	listed := map[string]*Listing{}
 	for i, s := range servers {

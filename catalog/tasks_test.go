@@ -9,6 +9,7 @@ import (
 // A tool that runs only as a task is there for hosts that follow the tasks which its
 // server offers, and for no others, in everything that is shown.
 func TestToolsThatRunOnlyAsTasks(t *testing.T) {
+	t.Parallel()
 	tools := []json.RawMessage{
 		json.RawMessage(`{"name":"both","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`),
 		json.RawMessage(`{"name":"slow","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`),

@@ -57,6 +57,7 @@ var kinds = map[string]struct {
 // Every known member of every kind, each with each JSON type that it may not have,
 // takes its own entry away and no other; the warning names it.
 func TestMalformedEntriesAreLeftOut(t *testing.T) {
+	t.Parallel()
 	const str, number, boolean, arr, obj, null = `"x"`, `5`, `true`, `[]`, `{}`, `null`
 	notText := []string{number, boolean, arr, obj}
 	notBool := []string{str, number, arr, obj}
@@ -153,6 +154,7 @@ func replaced(t *testing.T, obj, path, value string) string {
 // What means the same in the types of hosts is passed on so, byte for byte
 // otherwise.
 func TestTypedHostsGetWhatTheyAccept(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ kind, is, want string }{
 		{"resource", `{"uri":"a", "name":"n","title":null,"x":null,"size":1.0,"annotations":{"priority":null,"y":2.0}}`, `{"uri":"a", "name":"n","x":null,"annotations":{"y":2.0}}`},
 		{"resource", `{"uri":"a","name":"n","size":9223372036854775808}`, `{"uri":"a","name":"n"}`},
@@ -179,6 +181,7 @@ func TestTypedHostsGetWhatTheyAccept(t *testing.T) {
 }
 
 func TestMalformedToolIsExplained(t *testing.T) {
+	t.Parallel()
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(`{"name":"x","inputSchema":{},"description":5}`)})
 	if got := v.Texts().Unknown("s/x"); !strings.Contains(got, `it is left out: "description" is a number, want a string.`) {
 		t.Errorf("got %s", got)
@@ -187,6 +190,7 @@ func TestMalformedToolIsExplained(t *testing.T) {
 
 // However many entries of a list are malformed, one warning is enough.
 func TestMalformedEntriesShareAWarning(t *testing.T) {
+	t.Parallel()
 	l := &Listing{}
 	for i := range 1000 {
 		l.Prompts = append(l.Prompts, json.RawMessage(fmt.Sprintf(`{"name":"p%d","title":5}`, i)))
