@@ -31,7 +31,7 @@ func Main(m *testing.M) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == atOnce })
 	if !chosen {
-		if err := flag.Set(atOnce, strconv.Itoa(4*runtime.NumCPU())); err != nil {
+		if err := flag.Set(atOnce, strconv.Itoa(8*runtime.NumCPU())); err != nil {
 			panic(err) // not reached: testing defines the flag
 		}
 	}
