@@ -36,7 +36,6 @@ func TestScriptsThatUseTooMuch(t *testing.T) {
 		"endless loop":          {"console.log('before');\nlet n = 0; for (;;) n++", "line 2, column 21: the script was stopped: it used 100ms of processor time"},
 		"endless loop, caught":  {"for (;;) { try { for (;;); } catch {} finally { for (;;); } }", "the script was stopped: it used 100ms of processor time"},
 		"endless promises":      {"const again = () => Promise.resolve().then(again); await again()", "the script was stopped: it used 100ms of processor time"},
-		"endless expression":    {"return /^(a+)+$(?=x)/.test('a'.repeat(40))", "the script was stopped: it used 100ms of processor time"},
 		"memory":                {"const all = []; for (;;) all.push(new Array(1000).fill(all.length))", "the script was stopped: it used more than 256 MB of memory"},
 		"a long text":           {"let s = 'x'; for (;;) s += s.toUpperCase().toLowerCase()", "the script was stopped: it used 100ms of processor time"},
 		"a large array":         {"return new Array(2 ** 31).fill(1)", "the script was stopped: it used"},
