@@ -13,7 +13,6 @@ import (
 )
 
 func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var all []*Replica
@@ -55,7 +54,6 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 }
 
 func TestALongOutageOfTheStore(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		ca, cb := m.Connect(), m.Connect()
@@ -89,7 +87,6 @@ func TestALongOutageOfTheStore(t *testing.T) {
 // A connection that is being made again is waited for, and one that is not made for long
 // is not.
 func TestTakeWaitsForTheStore(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -150,7 +147,6 @@ func (b unansweredBucket) Get(ctx context.Context, key string) (kv.Entry, error)
 }
 
 func TestABeatThatWasNotAnswered(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
@@ -173,7 +169,6 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 
 // Heartbeats that arrive without an answer let nobody run longer than it knows of.
 func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
@@ -192,7 +187,6 @@ func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 }
 
 func TestANewcomerWaitsForOneThatIsCutOff(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -226,7 +220,6 @@ func notBefore(t *testing.T, r *Replica, held *Lease) {
 
 // The others go on while the store is away, and take over then.
 func TestADeathWhileTheStoreIsAway(t *testing.T) {
-	t.Parallel()
 	for _, others := range []int{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			m := memkv.New()
@@ -268,7 +261,6 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 }
 
 func TestTwoOfThreeDie(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")

@@ -35,7 +35,6 @@ func breakRecord(t *testing.T, store kv.Store, key string) {
 
 // A changed bit in the name of the checksum leaves a record without one.
 func TestARecordWithoutChecksumIsBroken(t *testing.T) {
-	t.Parallel()
 	key := leaseKey("git")
 	text := encode(key, LeaseInfo{Name: "git", Owner: "a", Epoch: 1})
 	if l, err := decodeLease(key, text); err != nil || l.Owner != "a" {
@@ -65,7 +64,6 @@ func takeFrom(t *testing.T, r *Replica, name string) *Lease {
 }
 
 func TestABrokenLeaseIsAFreeOne(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var log bytes.Buffer
@@ -105,7 +103,6 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 }
 
 func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -133,7 +130,6 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 
 // A holder that cannot see that its lease is broken still runs what it holds.
 func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -183,7 +179,6 @@ func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.E
 // A holder that cannot mend its lease, and that another one does not see, still runs what it
 // holds: the store has its record.
 func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -212,7 +207,6 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 
 // What a dead member held is taken though its record cannot be read.
 func TestABrokenRecordOfAMember(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
@@ -281,7 +275,6 @@ func (b *slowBucket) Delete(ctx context.Context, key string, revision uint64) er
 
 // A store that is in trouble says so of every beat: an earlier one is still being decided on.
 func TestBeatsThatConflictDoNotSpin(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{Connection: memkv.New().Connect()}
 		a := join(t, store, "a")
@@ -301,7 +294,6 @@ func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 
 // Many leases to be deleted do not put off what frees those of the next one that dies.
 func TestADeathWhileLeasesAreCollected(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")

@@ -50,7 +50,6 @@ func take(t *testing.T, r *Replica, name string) *Lease {
 }
 
 func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -91,7 +90,6 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 }
 
 func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
@@ -137,7 +135,6 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 }
 
 func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -193,7 +190,6 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 }
 
 func TestCloseWaitsForWhatIsLost(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -214,7 +210,6 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 }
 
 func TestAReplicaCutOffFromTheStore(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
@@ -264,7 +259,6 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 }
 
 func TestNamesAreAnyBytes(t *testing.T) {
-	t.Parallel()
 	names := []string{"", "git", "Git", "a.b", "a/b", "a=b", "a=3Db", "=s", "\x00\xff", "日本", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "https://id.example/ü|17\n"}
 	seen := map[string]string{}
 	for _, name := range names {
@@ -280,7 +274,6 @@ func TestNamesAreAnyBytes(t *testing.T) {
 }
 
 func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
-	t.Parallel()
 	var members []Member
 	for i := range 10 {
 		members = append(members, Member{ID: fmt.Sprint("id", i), Name: fmt.Sprint("replica-", i)})
@@ -322,7 +315,6 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 }
 
 func TestReadWithoutBeingAMember(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
@@ -343,7 +335,6 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 }
 
 func TestJoinGivesUpWithItsContext(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cable := memkv.New().Connect()
 		if _, err := cable.Bucket(t.Context(), Bucket); err != nil {
@@ -360,7 +351,6 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 
 // An answer of the store from before the lease proves nothing.
 func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		r := join(t, m.Connect(), "a")
@@ -388,7 +378,6 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 
 // A store that has lost everything starts its revisions again.
 func TestRevisionsThatBeginAnew(t *testing.T) {
-	t.Parallel()
 	v := newView("self", slog.New(slog.DiscardHandler))
 	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)
 	v.list([]kv.Entry{{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 2}), Revision: 7}}, 2)

@@ -47,7 +47,6 @@ func (b *lateBucket) Update(ctx context.Context, key string, value []byte, revis
 
 // Validity may end while a lease is written.
 func TestALeaseThatIsWrittenTooLate(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &lateStore{Connection: memkv.New().Connect()}
 		a := join(t, store, "a")
@@ -70,7 +69,6 @@ func TestALeaseThatIsWrittenTooLate(t *testing.T) {
 // The record of a lease may be broken before its writer knows that it was written. Others
 // may have taken it then.
 func TestALeaseThatIsBrokenBeforeItIsKnown(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a := join(t, &lateStore{Connection: m.Connect()}, "a")

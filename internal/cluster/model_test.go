@@ -27,7 +27,6 @@ const kill = 500 * time.Millisecond
 // drained at random, for a long time, which is virtual. What runs under a name is in a
 // ledger, and must never overlap. DYNMCP_MODEL_SEEDS is how many runs of an hour to do instead.
 func TestNothingRunsTwice(t *testing.T) {
-	t.Parallel()
 	seeds, minutes := 4, 6
 	if n, err := strconv.Atoi(os.Getenv("DYNMCP_MODEL_SEEDS")); err == nil {
 		seeds, minutes = n, 60

@@ -21,7 +21,6 @@ func TestMain(m *testing.M) { mcptest.Main(m) }
 
 // The store is NATS, and all begin to take everything at once, some while another dies.
 func TestLeasesOnNATS(t *testing.T) {
-	t.Parallel()
 	node := natstest.Start(t, "")
 	var all []*Replica
 	for i := range 3 {

@@ -8,7 +8,6 @@ import (
 )
 
 func TestBatchLine(t *testing.T) {
-	t.Parallel()
 	const shell, script = `C:\Windows\System32\cmd.exe`, `C:\Program Files\nodejs\npx.cmd`
 	const prefix = `"` + shell + `" /d /e:on /v:off /c ""` + script + `" `
 	for arg, want := range map[string]string{
@@ -53,7 +52,6 @@ func TestBatchLine(t *testing.T) {
 }
 
 func TestIsBatch(t *testing.T) {
-	t.Parallel()
 	for path, want := range map[string]bool{
 		"npx.cmd": true, "A.BAT": true, "a.cmd. .": true, "a.exe": false, "cmd": false, "a.cmd.exe": false, "": false,
 	} {
@@ -64,7 +62,6 @@ func TestIsBatch(t *testing.T) {
 }
 
 func TestBatchDir(t *testing.T) {
-	t.Parallel()
 	for dir, want := range map[string]string{
 		`C:\a dir`: `C:\a dir`, `\\?\C:\a`: `C:\a`, `\\?\c:`: `c:`, `a\b`: `a\b`, `\\server\share`: "", `//server/share`: "",
 		`\\?\UNC\server\share`: "", `\\?\unc\server\share\a`: "", `\\?\Volume{1}\a`: "",

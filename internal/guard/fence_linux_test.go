@@ -135,7 +135,6 @@ func TestNothingStartsAfterTheDeadline(t *testing.T) {
 
 // What this process has open a command can open too, by way of /proc.
 func TestOthersCannotMoveTheDeadline(t *testing.T) {
-	t.Parallel()
 	fence := newFence(t)
 	extend(fence, time.Hour)
 	names, err := os.ReadDir("/proc/self/fd")

@@ -276,8 +276,8 @@ func TestASignalToTheGuardItself(t *testing.T) {
 }
 
 // What a guard is started with must not show.
-// Not in parallel: the descriptors of this process are compared.
 func TestACommandInheritsNothingOfItsGuard(t *testing.T) {
+	t.Parallel()
 	said := func(start func(*exec.Cmd) (end func())) string {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -374,7 +374,6 @@ func asRole(t *testing.T, role string, args ...string) (*exec.Cmd, io.Reader) {
 }
 
 func TestWeAreKilledWhileAGuardIsStopped(t *testing.T) {
-	t.Parallel()
 	marker := newMarker(t)
 	cmd, out := asRole(t, "stop the guard", hostiles[2].script, marker)
 	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
@@ -436,7 +435,6 @@ func haveAChildBefore() {
 }
 
 func TestAGuardThatCannotStart(t *testing.T) {
-	t.Parallel()
 	cmd := command(t, "sh", "-c", "exit 0")
 	cmd.Env = []string{"GOMEMLIMIT=nonsense"} // the Go runtime refuses to start
 	if _, err := guard.Start(cmd, nil, nil); !errors.Is(err, guard.ErrResources) {
@@ -506,7 +504,6 @@ func runOutOfFiles() {
 }
 
 func TestNothingStartsWithoutItsWalls(t *testing.T) {
-	t.Parallel()
 	began := filepath.Join(t.TempDir(), "began")
 	broken := errors.New("no walls")
 	for name, err := range map[string]error{"with an error": broken, "with none": nil} {
@@ -523,7 +520,6 @@ func TestNothingStartsWithoutItsWalls(t *testing.T) {
 
 // What a host has left open in us leads around walls: within them a command has its streams alone.
 func TestNothingIsInheritedWithinWalls(t *testing.T) {
-	t.Parallel()
 	const high = 1600
 	null, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
 	if err = errors.Join(err, syscall.Dup3(null, high, 0)); err != nil {

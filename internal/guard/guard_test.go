@@ -62,7 +62,6 @@ func start(t *testing.T, args ...string) *guard.Tree {
 }
 
 func TestHowACommandEnded(t *testing.T) {
-	t.Parallel()
 	for script, want := range map[string]string{
 		"exit 0":            "it exited with status 0",
 		"exit 3":            "it ended: exit status 3",
@@ -80,7 +79,6 @@ func TestHowACommandEnded(t *testing.T) {
 }
 
 func TestACommandThatCannotStart(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "not-a-program")
 	if err := os.WriteFile(path, []byte{0, 1, 2, 3}, 0o700); err != nil {
 		t.Fatal(err)
@@ -98,7 +96,6 @@ func TestACommandThatCannotStart(t *testing.T) {
 }
 
 func TestADirectoryThatIsMissing(t *testing.T) {
-	t.Parallel()
 	cmd := command(t, "sh", "-c", "exit 0")
 	cmd.Dir = filepath.Join(t.TempDir(), "missing")
 	_, err := guard.Start(cmd, nil, nil)
@@ -108,7 +105,6 @@ func TestADirectoryThatIsMissing(t *testing.T) {
 }
 
 func TestWhatIsALackOfResources(t *testing.T) {
-	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("other errors there")
 	}

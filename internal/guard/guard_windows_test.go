@@ -54,7 +54,6 @@ func init() {
 
 // A batch file passes its arguments on as they were written for it, as npx.cmd does.
 func TestArgumentsOfABatchFile(t *testing.T) {
-	t.Parallel()
 	for _, folder := range []string{"plain", "with spaces & (more)", "grün"} {
 		batchFilePassesOn(t, folder, map[string]string{
 			"-y": "-y", "@scope/name@1.2.3": "@scope/name@1.2.3", "": `""`, "two words": `"two words"`, `C:\a dir\`: `"C:\a dir\\"`,
@@ -65,7 +64,6 @@ func TestArgumentsOfABatchFile(t *testing.T) {
 }
 
 func TestPercentSignsOfABatchFile(t *testing.T) {
-	t.Parallel()
 	batchFilePassesOn(t, "100%PATH%", map[string]string{"%PATH%": `"%PATH%"`, "100%": `"100%"`, "%CMDCMDLINE:~-1%&echo injected": `"%CMDCMDLINE:~-1%&echo injected"`})
 }
 
@@ -98,7 +96,6 @@ func batchFilePassesOn(t *testing.T, folder string, arguments map[string]string)
 }
 
 func TestATreeEndsAsAWhole(t *testing.T) {
-	t.Parallel()
 	for name, end := range map[string]func(tree *guard.Tree, stdin io.Closer){
 		"killed":           func(tree *guard.Tree, _ io.Closer) { tree.Kill() },
 		"ended by itself":  func(_ *guard.Tree, stdin io.Closer) { stdin.Close() },
@@ -137,7 +134,6 @@ func TestATreeEndsAsAWhole(t *testing.T) {
 // A process that is killed before the command that it starts is in a job leaves nothing of it; a
 // browser, say, lives on.
 func TestWhatAProcessLeavesThatIsKilled(t *testing.T) {
-	t.Parallel()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"=user")
 	out, err := cmd.StdoutPipe()
@@ -164,7 +160,6 @@ func TestWhatAProcessLeavesThatIsKilled(t *testing.T) {
 }
 
 func TestLackOfResources(t *testing.T) {
-	t.Parallel()
 	for errno, want := range map[syscall.Errno]bool{
 		windows.WSAEMFILE: true, windows.ERROR_TOO_MANY_OPEN_FILES: true, windows.ERROR_COMMITMENT_LIMIT: true, windows.ERROR_FILE_NOT_FOUND: false,
 	} {

@@ -13,7 +13,6 @@ import (
 // TestTalkNeedsNoProcess asks and is asked in a bubble: what waits there waits for
 // the other end, never for the clock.
 func TestTalkNeedsNoProcess(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()
 		c := mcptest.Talk(t, near, nil)
@@ -38,7 +37,6 @@ func TestTalkNeedsNoProcess(t *testing.T) {
 }
 
 func TestPipeEnds(t *testing.T) {
-	t.Parallel()
 	a, b := mcptest.Pipe()
 	if err := a.Close(); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,6 @@ var asked = Options{
 }
 
 func TestWhatReplicasAskEachOther(t *testing.T) {
-	t.Parallel()
 	identity := keyed(t, keys(t, secret(1)))
 	address := serve(t, identity, asked).Addr().String()
 	client := newClient(t, identity, "a")
@@ -133,7 +132,6 @@ func TestOthersAreNotLetIn(t *testing.T) {
 
 // Certificates of one's own authority may be replaced while replicas run.
 func TestCertificatesInFiles(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
 	if _, err := Files(cert, key, ca); err == nil {

@@ -27,7 +27,6 @@ func three(t testing.TB, handle func(at *node, r *host.Request)) (a, b, c *node)
 }
 
 func TestAnyReplicaTakesAnyRequest(t *testing.T) {
-	t.Parallel()
 	a, b, c := three(t, answered)
 	id := a.begin()
 	if got := b.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id); got.status != 202 || got.body != "" {
@@ -79,7 +78,6 @@ func TestAnyReplicaTakesAnyRequest(t *testing.T) {
 }
 
 func TestAStreamGoesOnAtAnotherReplica(t *testing.T) {
-	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	a, b, c := three(t, func(_ *node, r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
@@ -121,7 +119,6 @@ func TestAStreamGoesOnAtAnotherReplica(t *testing.T) {
 // A cancel reaches the call wherever it comes in, and so does the end of a request of the
 // stateless era.
 func TestCancelsReachTheCall(t *testing.T) {
-	t.Parallel()
 	cancelled := make(chan string, 9)
 	calls := make(chan *host.Request, 1)
 	a, b, c := three(t, func(at *node, r *host.Request) {
@@ -164,7 +161,6 @@ func TestCancelsReachTheCall(t *testing.T) {
 }
 
 func TestACallGoesOnWhereItWaits(t *testing.T) {
-	t.Parallel()
 	_, b, c := three(t, answered)
 	body, headers := modern(1, "of b")
 	if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"b"`) {
@@ -240,7 +236,6 @@ func TestTheOwnerIsGone(t *testing.T) {
 // Where the address of a replica that is gone is another's by now, that does not pass on
 // what was passed on to it.
 func TestWhatWasPassedOnStays(t *testing.T) {
-	t.Parallel()
 	a, b, c := three(t, answered)
 	id := a.begin()
 	a.cluster.mu.Lock()
@@ -256,7 +251,6 @@ func TestWhatWasPassedOnStays(t *testing.T) {
 
 // What is no id of ours, or another's, reaches nothing.
 func TestIDsThatAreNotOurs(t *testing.T) {
-	t.Parallel()
 	cluster := newTestCluster(t, answered)
 	k := keys(t, secret(1))
 	a := cluster.add("a", k)

@@ -57,7 +57,6 @@ func echo(stream io.ReadWriteCloser, word string) {
 }
 
 func TestAnUpstreamOfAnotherReplica(t *testing.T) {
-	t.Parallel()
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
 	at := serve(t, identity, Options{Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
@@ -139,7 +138,6 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 
 // A stream whose replica dies ends with an error that says so, at either end.
 func TestAStreamIsLost(t *testing.T) {
-	t.Parallel()
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
 	at := serve(t, identity, Options{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
@@ -272,7 +270,6 @@ func small(t testing.TB) *http.Request {
 // A server that ends answers the requests in flight. One that comes too late is not sent,
 // or is answered: no host is told that it may have run.
 func TestNoRequestIsLostWhenAServerEnds(t *testing.T) {
-	t.Parallel()
 	identity := keyed(t, seal.Random())
 	begun, finish := make(chan struct{}), make(chan struct{})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
