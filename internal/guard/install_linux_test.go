@@ -59,15 +59,6 @@ func install() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-func TestAnInstallationThatDoesNothingIsEnded(t *testing.T) {
-	t.Parallel()
-	marker := newMarker(t)
-	tree := start(t, "sh", "-c", `sleep $0; :`, marker)
-	tree.Installing(true)
-	tree.End()
-	finish(t, "idle", tree, marker)
-}
-
 func TestAnInstallationThatIsOverIsEnded(t *testing.T) {
 	t.Parallel()
 	file, marker := filepath.Join(t.TempDir(), "done"), newMarker(t)
