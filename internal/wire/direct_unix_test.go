@@ -34,7 +34,15 @@ func TestSentDuringADirectWrite(t *testing.T) {
 		}
 	}}, 0)
 	defer w.Close()
+	idle := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return !w.writing
+	}
 	for range 100 {
+		for !idle() { // what is sent while the goroutine writes is not written directly
+			runtime.Gosched()
+		}
 		first = true
 		w.Send([]byte("one"))
 		for got := ""; got != "one\ntwo\n"; {
