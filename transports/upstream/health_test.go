@@ -237,7 +237,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 			s.Listener.Close()
 		}
 	}), Options{timing: timing{ping: 50 * time.Millisecond}})
-	setTimeout(c, 100*time.Millisecond)
+	setTimeout(c, 2*time.Second) // the call must be there before: a ping that is sent earlier is answered
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	waitFor(t, "the end", c.Done())

@@ -21,7 +21,7 @@ import (
 // hurried is for upstreams that stall: a test need not wait long.
 var hurried = Options{HandshakeOnly: true, timing: timing{http: httpTimeouts{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
 
-const hurriedPatience = 250 * time.Millisecond
+const hurriedPatience = time.Second
 
 // hijacked returns the connection of a request, to be written to by hand.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {

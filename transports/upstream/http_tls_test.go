@@ -347,7 +347,7 @@ func TestHTTP2Stalls(t *testing.T) {
 		h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 	}
 	opts := hurried
-	opts.roots, opts.timing.http.ping = ca.roots, 100*time.Millisecond
+	opts.roots, opts.timing.http.ping = ca.roots, time.Second
 	c := dial(t, s.serve(t, ca), opts)
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(f.Error(), "lost") {
