@@ -63,8 +63,13 @@ func (b *Budget) Open(who string, shed func()) *Reservation {
 	return &Reservation{in: b, who: who, shed: shed}
 }
 
-// Sibling returns a Reservation of the same account.
-func (h *Reservation) Sibling(shed func()) *Reservation { return h.in.Open(h.who, shed) }
+// Sibling returns a Reservation of the same account, nil for a nil one.
+func (h *Reservation) Sibling(shed func()) *Reservation {
+	if h == nil {
+		return nil
+	}
+	return h.in.Open(h.who, shed)
+}
 
 // Reserve adds n bytes, unless that exceeds the account's share. Larger accounts make room.
 func (h *Reservation) Reserve(n int64) bool {
@@ -103,7 +108,7 @@ func (h *Reservation) reserve(n int64) (over []*Reservation, ok bool) {
 
 // Release gives back n of the bytes.
 func (h *Reservation) Release(n int64) {
-	if n == 0 {
+	if h == nil || n == 0 {
 		return
 	}
 	h.in.mu.Lock()
@@ -214,8 +219,8 @@ func (b *Budget) worstLocked(who string) *Reservation {
 	return worst
 }
 
-// largestLocked returns the reservation to shed first of the largest account that can shed so much, nil if
-// there is none, and how much that account has.
+// largestLocked finds the largest account that can shed so much. It returns the reservation to shed
+// first, nil without such an account, and how much that account has.
 func (b *Budget) largestLocked(need int64) (worst *Reservation, largest int64) {
 	for _, a := range b.of {
 		if a.bytes > largest && a.sheddable >= need {

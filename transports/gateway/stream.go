@@ -323,9 +323,6 @@ func (st *stream) expired(now time.Time) bool {
 func (st *stream) writing(c *conn) *membudget.Reservation {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.reserved == nil {
-		return nil
-	}
 	return st.reserved.Sibling(func() { st.cut(c) })
 }
 
