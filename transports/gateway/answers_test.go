@@ -159,19 +159,10 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 func TestASessionWhoseEndPanics(t *testing.T) {
 	var log lockedBuffer
 	tg := newTestGateway(t, Options{SessionIdle: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
-	first := true
-	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace, lasts)
-		if !first {
-			return s, end
-		}
-		first = false
-		return s, func(ctx context.Context) {
-			end(ctx)
-			panic("as asked")
-		}
-	}
+	tg.endFirst(func(end func()) {
+		end()
+		panic("as asked")
+	})
 	tg.begin("/mcp")
 	tg.begin("/mcp")
 	tg.endIdle(time.Now().Add(2 * time.Hour))

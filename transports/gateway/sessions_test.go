@@ -174,13 +174,8 @@ func TestALargeAnswerIsNotTooMuch(t *testing.T) {
 	}
 }
 
-// A session that takes long to end keeps the reaper from no other.
-func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
-	t.Parallel()
-	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
-	ending, release := make(chan struct{}), make(chan struct{})
-	goOn := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(goOn) // the gateway ends after it
+// endFirst has the first session that is opened ended by a function, which is given its usual end.
+func (tg *testGateway) endFirst(by func(end func())) {
 	first := true
 	inner := tg.g.opts.Open
 	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
@@ -189,12 +184,22 @@ func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
 			return s, end
 		}
 		first = false
-		return s, func(ctx context.Context) {
-			close(ending)
-			<-release
-			end(ctx)
-		}
+		return s, func(ctx context.Context) { by(func() { end(ctx) }) }
 	}
+}
+
+// A session that takes long to end keeps the reaper from no other.
+func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
+	ending, release := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(goOn) // the gateway ends after it
+	tg.endFirst(func(end func()) {
+		close(ending)
+		<-release
+		end()
+	})
 	begin := func() {
 		t.Helper()
 		if a := tg.do("POST", "/mcp", initialize); a.status != 200 || !strings.Contains(a.body, "2025-11-25") {
