@@ -72,13 +72,10 @@ only if -c names it.`,
 			var added []string
 			err := cli.Interruptibly(cmd, func(ctx context.Context) (err error) {
 				m.out, m.errOut = cli.Stdout(cmd), cli.Stderr(cmd)
-				switch m.secrets {
-				case "":
-				case secret.InEnv, secret.InKeyring:
-					m.vars = true
-				default:
-					return hint.With(fmt.Errorf("--secrets: unknown place %q", m.secrets), "there are keyring and env")
+				if err := secret.CheckPlace(m.secrets); err != nil {
+					return err
 				}
+				m.vars = m.vars || m.secrets != ""
 				config, added, err = m.run(ctx, args)
 				return err
 			})

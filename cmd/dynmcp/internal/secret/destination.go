@@ -24,6 +24,14 @@ const (
 	InEnv     = "env"
 )
 
+// CheckPlace returns an error for a place that --secrets does not know; "" leaves the choice to the verb.
+func CheckPlace(place string) error {
+	if place == "" || place == InKeyring || place == InEnv {
+		return nil
+	}
+	return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
+}
+
 // A Destination is where the secrets of a config go, and the names that they get.
 type Destination struct {
 	// Values are the secrets that are to go there, by their names.

@@ -39,8 +39,8 @@ asked, unless --yes is given. No copy of the old file is kept.`,
 		cli.CompleteValues(cmd, map[string][]string{"secrets": {InKeyring, InEnv}})
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
 		return func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"", InKeyring, InEnv}, *place) {
-				return hint.With(fmt.Errorf("--secrets: unknown place %q", *place), "there are keyring and env")
+			if err := CheckPlace(*place); err != nil {
+				return err
 			}
 			inKeyring := *place == InKeyring || *place == "" && keyring.Offered() == nil
 			return moveSecrets(cmd, from.Config, inKeyring, *yes, strings.Join(args, ""))
