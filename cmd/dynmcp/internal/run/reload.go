@@ -119,17 +119,18 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 	var events <-chan fsnotify.Event
 	var errs <-chan error
 	var check <-chan time.Time
-	var err error
-	if !watch {
-	} else if r.watcher, err = fsnotify.NewWatcher(); err != nil {
-		r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
-	} else {
-		defer r.watcher.Close()
-		ticker := time.NewTicker(watchInterval)
-		defer ticker.Stop()
-		events, errs, check = r.watcher.Events, r.watcher.Errors, ticker.C
-		r.watch()
-		schedule() // for changes before that
+	if watch {
+		var err error
+		if r.watcher, err = fsnotify.NewWatcher(); err != nil {
+			r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
+		} else {
+			defer r.watcher.Close()
+			ticker := time.NewTicker(watchInterval)
+			defer ticker.Stop()
+			events, errs, check = r.watcher.Events, r.watcher.Errors, ticker.C
+			r.watch()
+			schedule() // for changes before that
+		}
 	}
 	for {
 		select {
