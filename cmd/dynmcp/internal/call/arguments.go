@@ -12,7 +12,7 @@ import (
 )
 
 // checkWords finds errors in key=value arguments that do not depend on the tool's schema. how is
-// the hint for a word that is none.
+// the hint for a word of another form.
 func checkWords(words []string, how string) error {
 	seen := map[string]bool{}
 	for _, word := range words {
