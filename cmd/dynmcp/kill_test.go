@@ -11,7 +11,7 @@ import (
 
 // kills is how often dynmcp is killed in each way; bench/soak does it a
 // thousand times.
-const kills = 8
+const kills = 4
 
 // hostile are servers whose trees resist: grandchildren, some of which ignore
 // SIGTERM or have a session of their own, one whose parent has ended, and a
@@ -57,10 +57,10 @@ func TestNothingSurvivesAKillDuringAStart(t *testing.T) {
 		t.Skip("there is neither a guard nor a job here")
 	}
 	t.Parallel()
-	for i := range 20 {
+	for i := range 10 {
 		host := start(t, hostile(t)...)
 		host.Go("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`)
-		time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+		time.Sleep(time.Duration(i) * 4 * time.Millisecond)
 		host.Kill()
 		mcptest.WaitVanished(t, host.Marker())
 	}

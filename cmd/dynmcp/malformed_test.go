@@ -84,38 +84,6 @@ func TestMalformedToolIsExplained(t *testing.T) {
 	contains(t, host.WaitStderr("bad: malformed and left out: tool"), `\"m1\": \"inputSchema\" is null, want an object`)
 }
 
-// A list that fails, is no list or never comes costs its own kind, until it can be
-// had; the others are there.
-func TestFailedListCostsItsKindOnly(t *testing.T) {
-	t.Parallel()
-	for _, fault := range []string{"fail-list", "list-null", "hang-list"} {
-		for _, c := range []struct{ method, entry string }{
-			{"resources/list", "fake://odd/text"},
-			{"resources/templates/list", "fake://odd/item/{id}"},
-			{"prompts/list", "odd.greet"},
-		} {
-			t.Run(fault+"/"+c.method, func(t *testing.T) {
-				t.Parallel()
-				odd := fake(t, "odd", "-fault", fault, "-fault-on", c.method, "-fault-times", "1").with("load_timeout", "10s")
-				host := start(t, odd, fake(t, "good"))
-				host.Initialize(handshake, nil)
-				contains(t, catalogue(t, host), "\nodd", "- good/echo")
-				contains(t, discover(host, `{"server":"odd"}`).Text(), "- odd/echo")
-				contains(t, host.WaitStderr(c.method+" is empty until its server answers"), "odd: ")
-				for _, other := range []string{"resources/list", "resources/templates/list", "prompts/list"} {
-					contains(t, host.Call(other, nil).Raw, "good")
-					if other != c.method {
-						contains(t, host.Call(other, nil).Raw, "odd")
-					}
-				}
-				mcptest.Eventually(t, c.entry+" is listed", func() bool {
-					return strings.Contains(host.Call(c.method, nil).Raw, c.entry)
-				})
-			})
-		}
-	}
-}
-
 // Without its tools a server is of no use.
 func TestFailedToolsFailTheLoad(t *testing.T) {
 	t.Parallel()

@@ -37,20 +37,6 @@ func TestFloodOfJunkOnStdout(t *testing.T) {
 	}
 }
 
-// What a server says on stderr is read as fast as it comes, line or no line, and
-// its end is kept.
-func TestFloodOnStderr(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "noisy", "-fault", "stderr-flood:100000000", "-fault-tool", "pid")
-	host := serve(t, e)
-	before := memory(t, host.Pid())
-	if m := use(host, "noisy/pid", nil); m.IsError() {
-		t.Errorf("got %s", m.Raw)
-	}
-	grewLittle(t, host, before)
-	contains(t, use(host, "noisy/crash", nil).Text(), "outcome unknown", "fakemcp: that was all")
-}
-
 // A server that knows no server/discover may complain about it at length, and
 // then refuse, exit or say nothing: it is started all the same.
 func TestNoiseAboutDiscovery(t *testing.T) {

@@ -99,7 +99,7 @@ func TestSlowRequests(t *testing.T) {
 
 func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 	t.Parallel()
-	count := 10_000
+	count := 2_000
 	if mcptest.RaceEnabled {
 		count = 1_000
 	}
