@@ -144,10 +144,15 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 		if got := h.heard(); got != "a3 b1" {
 			t.Errorf("after the pause came %q", got)
 		}
-		time.Sleep(2 * mergeFor)
+		time.Sleep(4 * mergeFor)
 		h.say("a", "a4")
 		if got := h.heard(); got != "a4" {
 			t.Errorf("after a pause without any came %q", got)
+		}
+		h.say("a", "a5")
+		time.Sleep(mergeFor)
+		if got := h.heard(); got != "a5" {
+			t.Errorf("a pause without any made the next one longer: %q came", got)
 		}
 		h.say("a", "a5")
 		h.say("c", "c1")
