@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// corpus is what results are made of: short calls, long texts, big structures.
+// corpus returns messages by name: short calls, long texts, big structures.
 func corpus() map[string][]byte {
 	text := func(n int) []byte {
 		line := `the quick brown fox said \"no\", turned to line 2\n and went on for another sixty characters or so; `
@@ -47,7 +47,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkJSONValid is the yardstick: the least encoding/json can do.
+// BenchmarkJSONValid measures encoding/json for comparison.
 func BenchmarkJSONValid(b *testing.B) {
 	texts := corpus()
 	for _, name := range sizes {
@@ -81,7 +81,7 @@ func BenchmarkReader(b *testing.B) {
 	}
 }
 
-// endless is the same line over and over, as a pipe gives it.
+// endless repeats one line, in reads of at most readChunk bytes.
 type endless struct {
 	line []byte
 	at   int
@@ -112,8 +112,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is what the 64 small messages of one read lead to, an answer
-// each, written to a pipe that is read.
+// BenchmarkBatch answers each of the 64 small messages of one read, over a pipe that is
+// read.
 func BenchmarkBatch(b *testing.B) {
 	line := append(corpus()["100B"], '\n')
 	batch := bytes.Repeat(line, 64)
@@ -184,7 +184,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"SendRequest": {0, func() { w.SendRequest(0, 1, "tools/call", params); w.WaitBelow(0) }},
 		"Send":        {0, func() { w.Send(params); w.WaitBelow(0) }},
 	} {
-		// room is allocated with every write that someone may wait for.
+		// WaitBelow allocates a channel if it waits.
 		if strings.HasPrefix(name, "Send") {
 			test.allowed = 1
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience is how long what must come may take.
+// patience bounds the wait for what must happen.
 const patience = 2 * time.Minute
 
 // pipe returns a pipe whose ends are closed when the test is over.
@@ -29,7 +29,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// readOnce returns what one read gets.
+// readOnce returns the bytes of one read.
 func readOnce(t *testing.T, r *os.File) string {
 	t.Helper()
 	_ = r.SetReadDeadline(time.Now().Add(patience))
@@ -76,8 +76,7 @@ func TestCorkLetsOutInOneWrite(t *testing.T) {
 	}
 }
 
-// Any Release writes everything: what one holder sent does not wait for as
-// long as another holds.
+// Any Release writes everything: the messages of one holder do not wait for another.
 func TestReleaseWritesWhatOthersSent(t *testing.T) {
 	c, w1, r1 := corked(t)
 	_, w2, r2 := corked(t)
@@ -98,8 +97,8 @@ func TestReleaseWritesWhatOthersSent(t *testing.T) {
 	}
 }
 
-// What a reader has others send to its own peer is theirs to write, as long as there
-// is one.
+// While others hold the Cork, a Release leaves the messages to the caller's own peer to
+// them.
 func TestReleaseLeavesItsOwnToOthers(t *testing.T) {
 	c, own, r1 := corked(t)
 	_, other, r2 := corked(t)
@@ -147,7 +146,7 @@ func TestCorkDoesNotHoldMoreThanAPipeTakes(t *testing.T) {
 	}
 }
 
-// What is held back when the writer is closed is written by that.
+// Close writes what is held back.
 func TestCloseDoesNotWaitForRelease(t *testing.T) {
 	r, dst := pipe(t)
 	w := NewWriter(dst, 0)
@@ -164,9 +163,8 @@ func TestCloseDoesNotWaitForRelease(t *testing.T) {
 	}
 }
 
-// Goroutines that hold, goroutines that do not, and two writers: each sender's
-// messages arrive in its order, and all of them, although no one releases after
-// the last but the holders themselves.
+// Some senders hold the Cork and some do not. All messages of each sender arrive, in its
+// order, at both writers, although nobody releases but the holders.
 func TestCorkLosesNothing(t *testing.T) {
 	const senders, messages = 8, 2000
 	c, w1, r1 := corked(t)
@@ -217,9 +215,7 @@ func TestCorkLosesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// What is sent while the messages of one read are handled leaves when the reader
-// goes to read again: all in one write, and before it waits.
-// What others send must not wait for the check of a message of megabytes.
+// Messages of others must not wait while a message of megabytes is checked.
 func TestReaderHoldsNoCorkForALongMessage(t *testing.T) {
 	c, w, out := corked(t)
 	text := `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
@@ -238,6 +234,8 @@ func TestReaderHoldsNoCorkForALongMessage(t *testing.T) {
 	}
 }
 
+// What is sent while the messages of one read are handled leaves in one write, before the
+// reader waits again.
 func TestReaderCorksWhatOneReadLeadsTo(t *testing.T) {
 	c, w, r := corked(t)
 	var writes []string
@@ -294,8 +292,7 @@ func TestUncorkEndsTheHoldOfAReader(t *testing.T) {
 	}
 }
 
-// The reader says that it is about to wait when all that came whole was
-// returned, also where a message has begun.
+// Idle is called when every complete message was returned, even if the next one has begun.
 func TestReaderIsIdleBeforeItWaits(t *testing.T) {
 	parts := []string{one + "\n" + two + "\n{\n", `"jsonrpc":"2.0","id":1,"method":"a"` + "\n}\n" + one, ""}
 	var steps []string

@@ -18,7 +18,7 @@ func TestDirectWritesAllParts(t *testing.T) {
 	}
 }
 
-// What is sent while another sender writes follows, although nothing is sent after it.
+// A message that is sent while another sender writes is written too, without a later send.
 func TestSentDuringADirectWrite(t *testing.T) {
 	r, dst := pipe(t)
 	var w *Writer
@@ -51,7 +51,7 @@ func TestSentDuringADirectWrite(t *testing.T) {
 	}
 }
 
-// A slowFile is a file of which a direct write takes as long as slow.
+// A slowFile calls slow before each direct write.
 type slowFile struct {
 	*os.File
 	slow func()

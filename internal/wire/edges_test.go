@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Of a line that is cut off anywhere the members are read that are whole.
+// lastMembers returns the complete members of a line that is cut anywhere.
 func TestLastMembersOfACutLine(t *testing.T) {
 	text := []byte(`{"a":[1,{"x":"},{"},[]] , "b":"q\"uo\\te,\\\\","c":{"d":{"e":[[2,3],{}]},"f":"\\"}, "id":"x\\\\\"y" }` + " \r\n")
 	var commas []int // before each member but the first
@@ -40,8 +40,8 @@ func TestLastMembersOfACutLine(t *testing.T) {
 	}
 }
 
-// A member that others could take for one that is looked for is refused, and so is one that
-// is there twice.
+// GetStrict refuses a duplicate member, and one whose name other readers confuse with a
+// wanted name.
 func TestMembersThatOthersTakeForAnother(t *testing.T) {
 	for text, ok := range map[string]bool{
 		`{"key":1,"skin":2}`:               true,
@@ -66,7 +66,7 @@ func TestMembersThatOthersTakeForAnother(t *testing.T) {
 	}
 }
 
-// What cannot be in a string as it is, is not.
+// Quote escapes what JSON does not allow in a string.
 func TestQuoteOfWhatIsSpecial(t *testing.T) {
 	for text, want := range map[string]string{
 		``: `""`, `\`: `"\\"`, `\\`: `"\\\\"`, `"`: `"\""`, "\x00": `"\u0000"`, "\x1f": `"\u001f"`, " ": `" "`, "~": `"~"`, "\x7f": "\"\x7f\"",
@@ -88,7 +88,7 @@ func TestJoinLinesOfEachBreak(t *testing.T) {
 	}
 }
 
-// All digits are digits, in ids and in escapes.
+// Ids and escapes accept every digit, and no neighbour of the digits in ASCII.
 func TestDigitsOfAllKinds(t *testing.T) {
 	for _, digit := range "0123456789" {
 		for _, id := range []string{string(digit), "-" + string(digit), "1" + string(digit)} {
@@ -110,7 +110,7 @@ func TestDigitsOfAllKinds(t *testing.T) {
 	}
 }
 
-// A message may be nested as deeply as any JSON text may, and its parts as well.
+// Parse allows messages and their parts the same depth as Valid.
 func TestMessagesNestAsDeeplyAsTheirText(t *testing.T) {
 	for depth := maxDepth - 4; depth <= maxDepth+2; depth++ {
 		for _, before := range []string{`"params":`, `"params":{"_meta":`, `"params":{"arguments":`, `"x":`, `"x":{"y":`} {
@@ -123,7 +123,7 @@ func TestMessagesNestAsDeeplyAsTheirText(t *testing.T) {
 	}
 }
 
-// Edits of one place come in their order.
+// Edits at one offset are made in the order given.
 func TestEditsOfOnePlace(t *testing.T) {
 	got := Replace([]byte(`{"a":1}`), Edit{Span{5, 1}, []byte("2")}, Edit{Span{1, 0}, []byte(`"x":0,`)}, Edit{Span{1, 0}, []byte(`"y":0,`)})
 	if want := `{"x":0,"y":0,"a":2}`; string(got) != want {

@@ -15,7 +15,7 @@ const (
 )
 
 // An Error is a JSON-RPC error object. Raw holds the bytes of an error that a peer sent,
-// which are forwarded unchanged; it is nil in an error of our own.
+// which are forwarded unchanged; it is nil in our own errors.
 type Error struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
@@ -39,7 +39,7 @@ func (e *Error) JSON() json.RawMessage {
 }
 
 // ParseError reads a peer's error object and keeps its bytes. Hosts read only error
-// objects of JSON-RPC, so that any other value becomes the data of one.
+// objects of JSON-RPC, so any other value becomes the data of one.
 func ParseError(raw json.RawMessage) *Error {
 	message, isText := Text(Get(raw, "message"))
 	code, isNumber := number(Get(raw, "code"))

@@ -8,7 +8,7 @@ import (
 // kept is how many bytes of either end of a line that is not a message are kept.
 const kept = 4 << 10
 
-// A Fault is a line that is not a message. The stream goes on behind it.
+// A Fault is a line that is not a message. The stream continues after it.
 type Fault struct {
 	Line   []byte // the line, or its first 4 KiB
 	End    []byte // the line, or its last 4 KiB
@@ -65,7 +65,7 @@ func (f *Fault) guess() guess {
 }
 
 // read notes the members of an object that may be truncated, and the name of the member
-// at which it is. The text begins with a brace or a comma.
+// that is cut. The text begins with a brace or a comma.
 func (g *guess) read(text []byte) {
 	i := space(text, 0)
 	for i < len(text) && (text[i] == '{' || text[i] == ',') {

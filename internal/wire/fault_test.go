@@ -13,7 +13,7 @@ func first(ids [][]byte) []byte {
 	return ids[0]
 }
 
-// What is known of a line that could not be read decides whose call fails.
+// The id that is found in an invalid line decides which call fails.
 func TestFaultNamesItsCall(t *testing.T) {
 	const limit = 32 << 10
 	x := strings.Repeat(`{"a":[1,"b,\"id\":6"],"id":5},`, 2000)

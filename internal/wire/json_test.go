@@ -40,8 +40,7 @@ func TestValidStringBytes(t *testing.T) {
 	}
 }
 
-// Escapes of any length lie across the borders of what is taken at a time, and a text
-// may end anywhere in them.
+// Escapes may cross the borders of the blocks that are scanned, and a text may end in one.
 func TestValidEscapesAtBorders(t *testing.T) {
 	for _, escape := range []string{`\"`, `\\`, `\n`, `\u00e9`, `\ud83d\ude00`, `\\\"`, `\x`, `\u00g0`, "\\\n", `\"\"\"\"`} {
 		for before := range 140 {
@@ -85,7 +84,7 @@ func TestUnexpectedEnd(t *testing.T) {
 	}
 }
 
-// A text is looked at as it is and as part of a long string, from any offset on.
+// A text is checked alone, and inside a long string at any offset.
 func FuzzValid(f *testing.F) {
 	for _, text := range texts {
 		f.Add([]byte(text), uint8(0))

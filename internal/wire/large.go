@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// largeBuffers are the large buffers that no Reader uses. There are as many in use as
-// large lines are being read.
+// largeBuffers is the pool of unused large buffers. A Reader uses one while it reads a large
+// line.
 var largeBuffers sync.Pool
 
 // largeBuffer returns a buffer of at least size bytes.
@@ -23,7 +23,7 @@ func largeBuffer(size int) []byte {
 
 func giveBack(buf []byte) { largeBuffers.Put(&buf) }
 
-// largeInUse is the sum of all Helds.
+// largeInUse is the sum of all MemoryCounters.
 var largeInUse atomic.Int64
 
 // LargeInUse returns the number of bytes of memory taken by the large messages that this
@@ -56,8 +56,8 @@ var (
 
 // ExpectQuiet arranges for garbage to be returned to the system soon. It is called when a
 // large line arrives, and after other work that leaves much garbage. Otherwise the runtime
-// would collect it once as much again was allocated, or after two minutes: a process that
-// is idle after a burst would keep all of it.
+// would collect it when as much again was allocated, or after two minutes, and a process
+// that is idle after a burst would keep all of it.
 func ExpectQuiet() {
 	busy.Store(true)
 	if !waiting.Load() && waiting.CompareAndSwap(false, true) {

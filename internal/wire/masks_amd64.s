@@ -2,11 +2,11 @@
 
 // func maskVectors(masks *uint64, text *byte, n int)
 //
-// For each of n times 64 bytes: two vectors of 32, compared three times, each byte
-// of which becomes a bit. A byte is below 0x20 if the less of it and 0x1f is itself.
+// Each 64 bytes are two vectors of 32, which are compared three times; each byte becomes a
+// bit. A byte is below 0x20 if the minimum of it and 0x1f is the byte itself.
 //
-// What names a vector begins with V: a MOVQ, which is of SSE, among instructions of AVX has
-// some processors wait, 200 ns a call where it was measured.
+// Every vector instruction is of AVX and begins with V. One SSE instruction, such as MOVQ,
+// among them stalls some processors: it cost 200 ns a call.
 TEXT ·maskVectors(SB), NOSPLIT, $0-24
 	MOVQ masks+0(FP), DI
 	MOVQ text+8(FP), SI

@@ -18,7 +18,7 @@ type Message struct {
 	Result json.RawMessage
 	Error  json.RawMessage
 
-	Outline *Outline // valid as long as the message; nil if no Reader read it, unless it is large
+	Outline *Outline // set by a Reader, and by ParseOutlined for a large message; valid as long as the message
 }
 
 // Clone returns a copy of the message.
@@ -29,7 +29,7 @@ func (m Message) Clone() Message {
 		if part == nil {
 			return nil
 		}
-		// All are slices of one array that end, by their capacity, where it ends.
+		// All are slices of one array, and their capacities end where it ends.
 		at := cap(m.Raw) - cap(part)
 		return raw[at : at+len(part) : len(raw)]
 	}
@@ -51,7 +51,8 @@ var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 // were found, so that an error can be sent under its id.
 func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
 
-// ParseOutlined is Parse with an outline if the message is large, for one that is searched.
+// ParseOutlined is Parse for a message whose members are looked up later: a large message gets
+// an Outline.
 func ParseOutlined(b []byte) (Message, error) {
 	if len(b) < outlined {
 		return Parse(b)
@@ -78,8 +79,8 @@ func parse(b []byte, depth int, o *Outline) (Message, error) {
 }
 
 // envelope reads the message at b[i], of at most depth levels, and returns the offset
-// behind it, also with ErrEnvelope, as the value is JSON then. The members of params and of
-// result are noted in o, if it is not nil.
+// after it. It returns the offset with ErrEnvelope too, because the value is JSON then. The
+// members of params and result are noted in o if it is not nil.
 func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// An Object is the text of an object. Known is the position of one of its values, which is not
-// read to find what is behind it; the zero Span if none is known. The arguments of a call may be
-// megabytes among members of some bytes.
+// An Object is the text of a JSON object. Known is the position of one of its values, or the
+// zero Span. A search skips that value without reading it: the arguments of a call may be
+// megabytes among members of a few bytes.
 type Object struct {
 	Text  []byte
 	Known Span
 }
 
-// ObjectOf returns the object in which the position of a part of it is known.
+// ObjectOf returns the object whose known value is part, a slice of text.
 func ObjectOf(text, part []byte) Object { return Object{text, Locate(text, part)} }
 
 // Spans yields the positions of the members. See the function Spans.
@@ -84,8 +84,8 @@ func Replace(text []byte, edits ...Edit) []byte {
 	return append(out, text[from:]...)
 }
 
-// Replace returns a copy with edits made, of parts that are outside the known value or all of it.
-// See the function Replace.
+// Replace returns a copy with the edits made. An edit replaces the whole known value or lies
+// outside it. See the function Replace.
 func (o Object) Replace(edits ...Edit) Object {
 	known := o.Known
 	for _, e := range edits {

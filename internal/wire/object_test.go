@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An object whose value at one position is known is changed as one without, and the position
-// stays that of the value.
+// A known value does not change what Set and Delete return, and Known follows the value.
 func TestObjectsWithAKnownValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(jsonObject(2).Draw(t, "obj"))

@@ -7,8 +7,8 @@ const outlined = 2 << 10
 
 // An Outline holds the positions of the members of a message's params, their arguments, the
 // tool_input in those, and a result. They are noted while the message is checked, so that a
-// long value need not be scanned again to find the one behind it. Its methods are the
-// package's functions of the same names. Objects that are not noted are searched.
+// long value need not be scanned again to find the one after it. Its methods return what the
+// package's functions of the same names return. Objects that are not noted are searched.
 type Outline struct {
 	text    []byte // the offsets refer to it
 	objects [4]struct {
@@ -30,8 +30,8 @@ var nestedKeys = []string{`"arguments"`, `"tool_input"`}
 // spared is the number of slots that an object leaves free for each object around it.
 const spared = 8
 
-// skip is the function skip for a value whose members are noted if it is an object, as are
-// those of its member nested[0], and so on.
+// skip is the function skip, and notes the members of the value if it is an object. Those of
+// its member nested[0] are noted too, and so on.
 func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	if i >= len(b) || b[i] != '{' || o.count == len(o.objects) {
 		return skip(b, i, depth)

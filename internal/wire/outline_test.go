@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a Reader noted is what a search finds, whatever the message, however often a
-// name is there, and also where there are more members than are noted.
+// An Outline yields what a search finds, also with duplicate names and with more members than
+// it has room for.
 func TestOutlineIsWhatASearchFinds(t *testing.T) {
 	long := `"` + strings.Repeat(`\"x`, outlined/3) + `"`
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestOutlineIsWhatASearchFinds(t *testing.T) {
 	})
 }
 
-// An outline is of the message that was read last, and of no other.
+// An Outline applies only to the message that was read last.
 func TestOutlineOfAnotherMessage(t *testing.T) {
 	long := strings.Repeat("x", outlined)
 	r := NewReader(strings.NewReader(`{"jsonrpc":"2.0","method":"a","params":{"x":1,"long":"`+long+`"}}`+"\n"+`{"jsonrpc":"2.0","method":"a","params":{"x":2}}`+"\n"), 1<<20)

@@ -22,8 +22,8 @@ func capacityOf(t *testing.T, f *os.File) int {
 	return size
 }
 
-// A pipe through which much goes is widened from either end, one through which little
-// goes is not, and what was widened counts until the connection is over.
+// A busy pipe is widened from either end, and an idle one is not. The extra size counts until
+// the connection ends.
 func TestBusyPipesAreWidened(t *testing.T) {
 	if allowance() < 8*widest {
 		t.Skip("this user's pipes may not be wide")
@@ -65,8 +65,7 @@ func TestBusyPipesAreWidened(t *testing.T) {
 	}
 }
 
-// What all pipes of a user may have is shared: the more of them are wide, the less
-// the next one gets, and others keep half.
+// Pipes share the allowance: the more of them are wide, the less the next one gets.
 func TestPipesShareTheAllowance(t *testing.T) {
 	before := widened.Load()
 	defer widened.Store(before)
@@ -90,8 +89,8 @@ func TestPipesShareTheAllowance(t *testing.T) {
 	}
 }
 
-// The allowance is half of what the system says, all of it without a limit, and nothing if
-// that cannot be read.
+// The allowance is half of the system's limit, unlimited without one, and nothing if the limit
+// cannot be read.
 func TestAllowance(t *testing.T) {
 	for text, want := range map[string]int64{"16384\n": 8192 * int64(os.Getpagesize()), "0\n": 1 << 40, "": 0} {
 		if got := allowanceOf([]byte(text)); got != want {

@@ -11,7 +11,7 @@ const blockSize = 64 << 10
 
 type block [blockSize]byte
 
-// blocks are the blocks that no queue uses.
+// blocks is the pool of unused blocks.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
 // A queue holds bytes that wait to be written, in blocks of the pool. A block returns to the
@@ -79,7 +79,7 @@ func (q *queue) discard(n int) {
 	q.end = 0
 }
 
-// reset drops everything, and keeps the slice of blocks for the next ones.
+// reset drops everything but keeps the slice for the next blocks.
 func (q *queue) reset() {
 	for i, b := range q.blocks {
 		blocks.Put(b)

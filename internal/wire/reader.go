@@ -20,13 +20,12 @@ const (
 // long, and continues behind it. A message lies in the Reader's own buffer, which the next
 // message reuses.
 type Reader struct {
-	// Idle, if not nil, is called before a read of the source, which may take long: every
-	// message that has arrived whole was returned. It may block.
+	// Idle, if not nil, is called before each read of the source, when every complete message
+	// was returned. Like the read, it may block.
 	Idle func()
 
-	// Cork, if not nil, is held from a read that brought something until Idle is called,
-	// that is while the caller of Next handles messages. In between, that goroutine must call
-	// Uncork before it blocks.
+	// Cork, if not nil, is held while the caller of Next handles the messages of one read:
+	// until the next read. The caller must call Uncork before it blocks.
 	Cork *Cork
 
 	// Back is the Writer to the peer that src reads from, if Cork holds that Writer back;
@@ -54,14 +53,13 @@ type Reader struct {
 	held     MemoryCounter // counts buf
 }
 
-// lent is set to "overwritten" by the linker in programs that tests build. See
-// OverwriteLent.
+// The linker sets lent to "overwritten" in programs that tests build. See OverwriteLent.
 var lent string
 
 var overwriteLent = lent == "overwritten"
 
 // OverwriteLent makes every Reader overwrite a message once it is no longer valid. Tests
-// call it first, so that the use of a message that was not copied fails them.
+// call it first: code that uses an old message without a copy then fails.
 func OverwriteLent() { overwriteLent = true }
 
 // scanned is called with the number of bytes of each scan. Tests count them: the cost of
@@ -74,7 +72,7 @@ func NewReader(src io.Reader, max int) *Reader {
 }
 
 // Next returns the next message. Its bytes are valid until the next call of Next; use
-// Message.Own to keep it longer. The error is a *Fault, whose bytes may be kept, if a line
+// Message.Clone to keep it longer. The error is a *Fault, whose bytes may be kept, if a line
 // was not a message: call Next again for the messages after it. Otherwise it is the error
 // of the source, io.EOF at its end.
 //
@@ -103,8 +101,7 @@ func (r *Reader) Next() (Message, error) {
 const longMessage = 128 << 10
 
 // Uncork releases Cork until the next read. The goroutine that calls Next calls it
-// before it blocks, and when it stops calling Next before an error of the source was
-// returned.
+// before it blocks, and when it stops reading before the source has returned an error.
 func (r *Reader) Uncork() {
 	if r.holding {
 		r.holding = false
@@ -197,8 +194,8 @@ func (r *Reader) join(text []byte) []byte {
 	return text
 }
 
-// brackets returns how many more brackets a line opens than it closes. It is not
-// ok if a string is open at the end: strings do not continue on the next line.
+// brackets returns how many more brackets a line opens than it closes. ok is false
+// if a string is open at the end: strings do not continue on the next line.
 func brackets(line []byte) (open int, ok bool) {
 	for i := 0; i < len(line); {
 		switch line[i] {

@@ -32,7 +32,7 @@ type Writer struct {
 	dst    io.Writer
 	direct *direct // nil if the destination cannot be written to without blocking
 	stall  time.Duration
-	most   int           // in one write of the goroutine
+	most   int           // bytes in one write of the goroutine
 	wake   chan struct{} // holds one token while there may be work
 	done   chan struct{} // closed when nothing more will be written
 
@@ -44,11 +44,11 @@ type Writer struct {
 	current   queue         // being written by the goroutine that set writing
 	through   int           // bytes of a message that is being written without a copy
 	writing   bool          // someone owns dst and current
-	directing bool          // that is a sender, which owns direct as well
+	directing bool          // the owner is a sender, which owns direct as well
 	head      []byte        // scratch
 	left      bool          // a sender left the rest of current to the goroutine
 	corked    bool          // in the list of Cork: its next Release writes the queue
-	room      chan struct{} // nil or closed when current was written, for WaitBelow
+	room      chan struct{} // closed when current is written; nil if nobody waits in WaitBelow
 	closing   bool
 	over      bool // done is closed
 	err       error
@@ -66,8 +66,8 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 		done:   make(chan struct{}),
 	}
 	if !w.deadline(time.Time{}) {
-		// The progress of a write cannot be observed, so that for a slow peer each write must
-		// be small. Pipes of Windows hold no more at a time.
+		// The progress of a write cannot be observed, so each write must be small in case the
+		// peer is slow. Pipes of Windows hold no more at a time.
 		w.most = 4 << 10
 	}
 	go w.run()

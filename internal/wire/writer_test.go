@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// A sink takes what is written to it when it is told to.
+// A sink records what is written to it.
 type sink struct {
-	step chan struct{} // one write a token; nil takes all at once
+	step chan struct{} // each write waits for a token; nil blocks no write
 
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -244,12 +244,12 @@ func TestWriterBreaksOnStallWithoutDeadline(t *testing.T) {
 	})
 }
 
-// refusesDeadlines is as a file that is no pipe.
+// refusesDeadlines is like a file that is not a pipe.
 type refusesDeadlines struct{ io.Writer }
 
 func (refusesDeadlines) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// A request of which the pipe takes a part at first arrives whole.
+// A request that is larger than the pipe arrives whole.
 func TestWriterLargeRequest(t *testing.T) {
 	r, dst := pipe(t)
 	w := NewWriter(dst, patience)
@@ -324,8 +324,8 @@ func TestWriterSurvivesPanic(t *testing.T) {
 	}
 }
 
-// However a message is cut into pieces, of whatever length, it arrives whole,
-// and in its turn, through a pipe that is full most of the time.
+// Messages in pieces of any length arrive whole and in order, through a pipe that is full
+// most of the time.
 func TestWriterPieces(t *testing.T) {
 	r, pipe, err := os.Pipe()
 	if err != nil {
