@@ -18,7 +18,8 @@ import (
 // patience bounds the wait for what must happen.
 const patience = 2 * time.Minute
 
-// pipe returns a pipe whose ends are closed when the test is over.
+// pipe returns a pipe whose ends are closed when the test is over: the reader first, because on
+// Windows closing the other end waits for a write.
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()

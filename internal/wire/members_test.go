@@ -56,7 +56,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestPair(t *testing.T) {
+func TestGetStrict(t *testing.T) {
 	name, arguments, err := GetStrict([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
 	if err != nil || string(name) != `"n"` || arguments != nil {
 		t.Errorf("got %q, %q, %v", name, arguments, err)
@@ -143,8 +143,8 @@ func pairs(obj string) []pair {
 	return all
 }
 
-// Whatever the object: the named member changes as asked, all others keep
-// their bytes and their order, and the result is JSON.
+// Set and Delete change the named member; all others keep their bytes and their order, and
+// the result is JSON.
 func TestSetAndDeleteKeepTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := jsonObject(2).Draw(t, "obj")
@@ -247,7 +247,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is appended to a value does not run over what follows it.
+// Appending to a value does not overwrite the text after it.
 func TestValuesHaveNoCapacity(t *testing.T) {
 	obj := []byte(`{"a":[1],"b":2}`)
 	_ = append(Get(obj, "a"), "xxxx"...)
@@ -259,7 +259,7 @@ func TestValuesHaveNoCapacity(t *testing.T) {
 	}
 }
 
-// Several edits, in whatever order, are what they are one after the other.
+// Several edits, in any order, give the same as one after the other.
 func TestReplaceMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := []byte(jsonObject(2).Draw(t, "obj"))

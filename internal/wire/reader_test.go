@@ -12,8 +12,8 @@ import (
 	"testing/iotest"
 )
 
-// read returns what a Reader makes of src: "ok RAW", "batch RAW" or a word for
-// the fault and its line, and the error at the end.
+// read returns the messages and faults of src as texts, "ok RAW", "batch RAW" or the word and
+// the line of a fault, and the error at the end.
 func read(src io.Reader, max int) (got []string, end error) {
 	r := NewReader(src, max)
 	for {
@@ -119,7 +119,7 @@ func TestReaderLimit(t *testing.T) {
 	}
 }
 
-// What is behind a huge line is found, and the line costs no memory.
+// The message after a huge line is found, and the line costs no memory.
 func TestReaderHugeLine(t *testing.T) {
 	const limit, huge = 1 << 20, 64 << 20
 	for largeBuffers.Get() != nil { // that of another test may be larger than the limit
@@ -148,8 +148,8 @@ func (xs) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A message is lent until the next one is asked for, and in tests it is gone
-// afterwards. What is made its own stays what it is while more is read.
+// A message is valid until the next call of Next, and tests overwrite it then. A clone stays
+// valid.
 func TestReaderLends(t *testing.T) {
 	var in strings.Builder
 	var want []string
@@ -186,8 +186,8 @@ func TestReaderLends(t *testing.T) {
 	}
 }
 
-// What is kept of a line must not hold on to much more memory than it needs:
-// lists are kept for long, and may come behind a big result.
+// A clone must not keep much more memory than its own bytes: lists are kept for long, and may
+// come after a big result.
 func TestReaderKeepsLittle(t *testing.T) {
 	line := func(size int) string {
 		return `{"jsonrpc":"2.0","method":"m","params":"` + strings.Repeat("x", size) + "\"}\n"
@@ -235,8 +235,8 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-// Junk that might go on must not cost more than its length: joined line by
-// line it took seconds.
+// Junk that may continue on the next line costs linear time: checked after each line, it took
+// seconds.
 func TestReaderJoinIsLinear(t *testing.T) {
 	junk := strings.Repeat("[\n", 1<<20)
 	if got, err := read(strings.NewReader(junk+one+"\n"), 1<<20); err != io.EOF || got[len(got)-1] != "ok "+one {
@@ -244,9 +244,8 @@ func TestReaderJoinIsLinear(t *testing.T) {
 	}
 }
 
-// Whatever comes, reading it and finding out whose call a broken line answers goes
-// over no byte more than a few times. Line by line, comma by comma or level by level
-// 18 KB have cost 0.65 s.
+// Reading any input, and finding the calls that broken lines answer, scans no byte more than
+// a few times. Scanning again for each line, comma or level cost 0.65 s for 18 KB.
 func FuzzReaderIsLinear(f *testing.F) {
 	const limit = 64 << 10
 	nested := strings.Repeat("[", 9000) + `""` + strings.Repeat("]", 9000)
@@ -277,7 +276,7 @@ func FuzzReaderIsLinear(f *testing.F) {
 			}
 		}
 		if total > 8*len(text)+64 {
-			t.Errorf("%d bytes were gone over for %d: %.60q", total, len(text), text)
+			t.Errorf("%d bytes were scanned for %d: %.60q", total, len(text), text)
 		}
 	})
 }
@@ -298,8 +297,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Any bytes give the same messages however they are split, it always ends, and
-// a message on a line of its own behind them is always found.
+// Any bytes give the same messages however they are split into reads, the Reader always ends,
+// and a message on its own line after them is always found.
 func FuzzReader(f *testing.F) {
 	for _, text := range append(texts, one+"\n"+two+"\r\n", "{\n\"jsonrpc\":\"2.0\",\n\"id\":1,\"method\":\"a\"\n}", "[1,2\n\"a", "{\"a\":[\n"+one[:10]+"\n",
 		"\ufeff"+one+"x"+two, strings.Repeat("[\n", 50)+strings.Repeat("x", 200)) {

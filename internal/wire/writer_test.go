@@ -178,13 +178,8 @@ func TestWriterWaitBelow(t *testing.T) {
 
 // A pipe has deadlines, except on Windows: the goroutine ends with the stall.
 func TestWriterBreaksOnStalledPipe(t *testing.T) {
-	r, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	defer r.Close() // first: on Windows closing the other end waits for the write
-	w := NewWriter(pipe, 20*time.Millisecond)
+	_, dst := pipe(t)
+	w := NewWriter(dst, 20*time.Millisecond)
 	w.Send(make([]byte, 1<<20))
 	if err := w.Close(); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, ErrStalled) {
 		t.Errorf("got %v, want %v", err, os.ErrDeadlineExceeded)
@@ -267,14 +262,9 @@ func TestWriterLargeRequest(t *testing.T) {
 }
 
 func TestWriterBreak(t *testing.T) {
-	r, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer pipe.Close()
+	_, dst := pipe(t)
 	cause := errors.New("time is up")
-	w := NewWriter(pipe, time.Hour)
+	w := NewWriter(dst, time.Hour)
 	w.Send(make([]byte, 1<<20))
 	w.Break(cause)
 	if err := w.Close(); !errors.Is(err, cause) {
@@ -327,13 +317,9 @@ func TestWriterSurvivesPanic(t *testing.T) {
 // Messages in pieces of any length arrive whole and in order, through a pipe that is full
 // most of the time.
 func TestWriterPieces(t *testing.T) {
-	r, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r, dst := pipe(t)
 	const senders, messages = 4, 30
-	w := NewWriter(pipe, 10*time.Second)
+	w := NewWriter(dst, 10*time.Second)
 	var sending sync.WaitGroup
 	for s := range senders {
 		sending.Go(func() {
@@ -343,14 +329,14 @@ func TestWriterPieces(t *testing.T) {
 				if err := w.Send(cut(random, text)...); err != nil {
 					t.Error(err)
 				}
-				overwrite(text) // it is the sender's again
+				clear(text) // it is the sender's again
 			}
 		})
 	}
 	go func() {
 		sending.Wait()
 		w.Close()
-		pipe.Close()
+		dst.Close()
 	}()
 	want := make([]*rand.Rand, senders)
 	for s := range want {
