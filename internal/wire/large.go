@@ -35,12 +35,12 @@ func LargeInUse() int64 { return largeInUse.Load() }
 type MemoryCounter struct{ size atomic.Int64 }
 
 // Set records that the message now takes size bytes; 0 means that it was handled.
-func (h *MemoryCounter) Set(size int) {
+func (c *MemoryCounter) Set(size int) {
 	if size <= readChunk {
 		size = 0
 	}
 	after := int64(size)
-	if before := h.size.Swap(after); before != after {
+	if before := c.size.Swap(after); before != after {
 		largeInUse.Add(after - before)
 	}
 }

@@ -39,14 +39,14 @@ func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	object := o.count
 	o.count++
 	o.objects[object].at, o.objects[object].complete = i, true
-	begins, places := i, len(o.members)-spared*object
+	start, limit := i, len(o.members)-spared*object
 	end, err := eachMember(b, i, depth+1, func(key []byte, i int) (end int, err error) {
 		if len(nested) > 0 && string(key) == nested[0] {
 			end, err = o.skip(b, i, depth+1, nested[1:])
 		} else {
 			end, err = skip(b, i, depth+1)
 		}
-		if o.used >= places {
+		if o.used >= limit {
 			o.objects[object].complete = false
 			return end, err
 		}
@@ -55,7 +55,7 @@ func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 		m.object, m.name, m.value = object, Span{cap(b) - cap(key), len(key)}, Span{i, end - i}
 		return end, err
 	})
-	o.objects[object].size = end - begins
+	o.objects[object].size = end - start
 	return end, err
 }
 
