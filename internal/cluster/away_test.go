@@ -84,8 +84,7 @@ func TestALongOutageOfTheStore(t *testing.T) {
 	})
 }
 
-// A connection that is being made again is waited for, and one that is not made for long
-// is not.
+// Take waits for a lost connection to the store, but not longer than Reconnect.
 func TestTakeWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -113,7 +112,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// A store whose answers are lost: what is asked is done.
+// unanswered is a store that makes changes, but whose answers are lost.
 type unanswered struct {
 	*memkv.Connection
 	on *atomic.Bool
@@ -167,7 +166,7 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 	})
 }
 
-// Heartbeats that arrive without an answer let nobody run longer than it knows of.
+// A heartbeat without an answer does not extend validity.
 func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -201,8 +200,8 @@ func TestANewcomerWaitsForOneThatIsCutOff(t *testing.T) {
 	})
 }
 
-// notBefore takes a lease that another replica has, and checks that it gets it only when
-// the work of that one has long ended.
+// notBefore takes a lease from another replica, and checks that this succeeds only well after
+// that replica has lost it.
 func notBefore(t *testing.T, r *Replica, held *Lease) {
 	t.Helper()
 	taken := make(chan time.Time, 1)
@@ -218,7 +217,7 @@ func notBefore(t *testing.T, r *Replica, held *Lease) {
 	held.Release()
 }
 
-// The others go on while the store is away, and take over then.
+// The others keep their leases while the store is away, and take over when it is back.
 func TestADeathWhileTheStoreIsAway(t *testing.T) {
 	for _, others := range []int{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {

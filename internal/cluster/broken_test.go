@@ -45,7 +45,7 @@ func TestARecordWithoutChecksumIsBroken(t *testing.T) {
 	}
 }
 
-// takeFrom is take where another replica has it, until that does not.
+// takeFrom retries Take while another replica holds the lease.
 func takeFrom(t *testing.T, r *Replica, name string) *Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tooLong)
@@ -128,7 +128,7 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 	})
 }
 
-// A holder that cannot see that its lease is broken still runs what it holds.
+// A holder that is cut off does not see that its lease is broken, and still runs its work.
 func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -176,8 +176,8 @@ func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.E
 	}, ready)
 }
 
-// A holder that cannot mend its lease, and that another one does not see, still runs what it
-// holds: the store has its record.
+// A holder that cannot repair its lease still runs its work, even if another replica does not
+// see that member: the store has its record.
 func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -205,7 +205,7 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 	})
 }
 
-// What a dead member held is taken though its record cannot be read.
+// The leases of a dead member are taken even if its record is broken.
 func TestABrokenRecordOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -239,11 +239,11 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 	})
 }
 
-// A slowStore answers deletions late, or changes never.
+// A slowStore delays the deletion of leases, and can make updates of members conflict.
 type slowStore struct {
 	*memkv.Connection
 	late     time.Duration
-	conflict atomic.Bool // every update of a member's record is one
+	conflict atomic.Bool // every update of a member's record conflicts
 	updates  atomic.Int64
 }
 
@@ -273,7 +273,7 @@ func (b *slowBucket) Delete(ctx context.Context, key string, revision uint64) er
 	return b.Bucket.Delete(ctx, key, revision)
 }
 
-// A store that is in trouble says so of every beat: an earlier one is still being decided on.
+// A store in trouble answers every heartbeat with a conflict while an earlier one is undecided.
 func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{Connection: memkv.New().Connect()}
@@ -292,7 +292,7 @@ func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 	})
 }
 
-// Many leases to be deleted do not put off what frees those of the next one that dies.
+// Deleting many leases does not delay the expiry of the next member that dies.
 func TestADeathWhileLeasesAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -303,7 +303,7 @@ func TestADeathWhileLeasesAreCollected(t *testing.T) {
 		take(t, b, "git")
 		store := &slowStore{Connection: m.Connect(), late: time.Second}
 		c := join(t, store, "c")
-		for c.ID() > b.ID() { // the first collects
+		for c.ID() > b.ID() { // the member with the smallest ID collects
 			c.Close()
 			c = join(t, store, "c")
 		}

@@ -32,10 +32,10 @@ func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *
 	return r
 }
 
-// failover is how long it takes at most until another replica has the leases of one that died.
+// failover is the longest time until another replica can take the leases of one that died.
 const failover = TTL + 2*HeartbeatInterval
 
-// tooLong is how long nothing takes: a test that waits for so long fails.
+// tooLong is the timeout of a Take that must succeed.
 const tooLong = 5 * time.Minute
 
 func take(t *testing.T, r *Replica, name string) *Lease {
@@ -74,7 +74,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 			t.Errorf("leases: %+v", all)
 		}
 		first.Release()
-		first.Release() // is not the second's
+		first.Release() // does not release the second
 		synctest.Wait()
 		if _, err := b.Take(t.Context(), "git"); err == nil {
 			t.Error("taken while a still uses it")
@@ -349,7 +349,7 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-// An answer of the store from before the lease proves nothing.
+// An answer of the store from before the lease does not prove that its owner is gone.
 func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
@@ -376,7 +376,7 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 	})
 }
 
-// A store that has lost everything starts its revisions again.
+// The revisions of a store that has lost everything start again.
 func TestRevisionsThatBeginAnew(t *testing.T) {
 	v := newView("self", slog.New(slog.DiscardHandler))
 	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)

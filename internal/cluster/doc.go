@@ -25,10 +25,10 @@
 // has seen, once C saw that revision [TTL] ago. C counts only time in which its own
 // heartbeats arrived: after an outage of the store all can come back.
 //
-// Validity is 12 s, so that an election in the store, which takes a few seconds and ten at most,
-// costs no lease. This is the only protection against elections: replicas do not vote, and
-// the price is a fail-over of 15 s. TTL is 3 s longer. In that time guards (package guard)
-// end the processes of a stopped replica, and clocks may differ in speed.
+// Validity is 12 s, so that an election in the store, which takes at most ten, costs no lease.
+// This is the only protection against elections: replicas do not vote. The price is a
+// fail-over of 15 s. TTL is 3 s longer than Validity. In that time guards (package guard) end
+// the processes of a stopped replica; it also covers clocks that differ in speed.
 //
 // A lease whose owner is gone, or in another epoch, is free, and is taken by an update at
 // its revision. A view may be old and have gaps (a lease can be seen before its owner), so
@@ -47,33 +47,32 @@
 // B itself begins its next epoch, or deletes its record, only when all its leases were
 // released. The others take the leases of B when its epoch is gone, and by the store's order
 // only one of them does. A lease that C wrote is C's own if C is valid after the write was
-// answered: it was not deleted before that moment, so the write came in its epoch. If it is
-// not, the lease is not used, and deleted if it is there; the same is done with one whose
-// write was not answered.
+// answered: C was not deleted before that moment, so the write came in its epoch. Otherwise
+// the lease is not used, and is deleted if it exists. The same is done with a lease whose write
+// was not answered.
 //
 // # Broken records
 //
 // A record that no replica wrote, or with a changed bit, has a wrong checksum (record.go). It is
 // rewritten or deleted, at its revision ρ.
 //
-//   - Of a member: its next heartbeat replaces it. It conflicts at first, and finds no other
-//     epoch, so a member that is still valid goes on. One that sends no more heartbeats
+//   - Of a member: its next heartbeat replaces it. That heartbeat conflicts at first, but the
+//     member finds no other epoch, so it stays valid. A member that sends no more heartbeats
 //     expires at ρ as at any other revision.
 //   - Of a lease: its holder writes it again when it sees ρ. Another takes it, or it is
-//     deleted, when the records of all members in the store have Seen ≥ ρ. A member says so
-//     when it has seen ρ, and not while it holds the lease at an older revision: then it has
-//     lost and released it, or has written it at ρ, and taking it at ρ conflicts. A member
-//     that has written the lease and does not know it yet uses it only if nothing later was
-//     seen.
+//     deleted, when the records of all members in the store have Seen ≥ ρ. A member writes
+//     that when it has seen ρ and does not hold the lease at an older revision: it has lost and
+//     released the lease, or has written it at ρ, so that taking it at ρ conflicts. A member
+//     that has written the lease and does not know it yet uses it only if it saw nothing later.
 //
 // # Pauses and clocks
 //
 // Between any two steps B can be stopped, or its machine suspended, so [Options.Extend] is
 // told t as an absolute time at which guards kill what B has started. B can also be stopped
-// after Take has looked at the clock for the last time: what it starts when it goes on is
-// started under the same deadline, which has passed, and which the next epoch does not
-// extend before the lease was released. Wall clocks are never read. On Linux the clock goes
-// on while the machine is suspended (clock_linux.go).
+// after Take has read the clock for the last time. What B starts later has the same deadline,
+// which has passed by then, and which the next epoch does not extend before the lease is
+// released. Wall clocks are never read. On Linux the clock continues while the machine is
+// suspended (clock_linux.go).
 //
 // All of this relies on a store that loses no change that it has confirmed and whose Get
 // returns the last change, and on holders that start nothing without that deadline.

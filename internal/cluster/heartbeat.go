@@ -100,14 +100,14 @@ func (b *heartbeat) resolve(t term) {
 	at := b.clock()
 	var found Member
 	if err == nil {
-		// A broken record was written by somebody else. The next heartbeat replaces it.
+		// A broken record was not written by this replica. The next heartbeat replaces it.
 		if found, err = decodeMember(e.Key, e.Value); err != nil {
 			found.Epoch = t.epoch
 		}
 	}
 	b.revision = e.Revision // 0 if absent
 	b.leases.expire(at)
-	// In the same epoch it is a heartbeat of ours that was not answered.
+	// In the same epoch it is one of our heartbeats that was not answered.
 	if t.live && found.Epoch != t.epoch && b.leases.lose() {
 		b.logger.Warn("this replica has expired: its leases are lost")
 	}

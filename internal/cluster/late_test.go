@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// A lateStore answers the writes of leases 2 s after they were done, and those of heartbeats
-// not at all while mute is set.
+// A lateStore answers the creation of a lease 2 s after it was done, and does not answer
+// heartbeats while mute is set.
 type lateStore struct {
 	*memkv.Connection
 	mute atomic.Bool

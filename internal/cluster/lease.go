@@ -52,7 +52,7 @@ type leases struct {
 	held       map[string]*held
 	taking     map[string]*attempt
 	unreleased int  // lost leases whose work may still run
-	stuck      bool // some are unreleased for long; this was logged
+	stuck      bool // some were not released for long; this was logged
 	draining   bool
 	closed     bool
 	leaving    chan struct{} // closed when draining is set
@@ -191,7 +191,7 @@ func (s *leases) close() {
 	s.loseLocked()
 }
 
-// left returns how many leases are held, taken, or lost and not yet released.
+// left returns how many leases are held, being taken, or lost and not yet released.
 func (s *leases) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

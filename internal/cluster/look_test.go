@@ -1,17 +1,17 @@
 package cluster
 
-// What tests look at.
+// Accessors for tests.
 
-// Members returns the members that this replica knows, itself too, by name.
+// Members returns the members that this replica knows, including itself, by name.
 func (r *Replica) Members() []Member { return r.State().Members }
 
-// Valid reports whether this replica may run what it holds, and take more.
+// Valid reports whether this replica may use its leases and take more.
 func (r *Replica) Valid() bool {
 	valid, _ := r.leases.valid(r.clock())
 	return valid
 }
 
-// Revision is the fencing token: a later holder of the lease has a higher one.
+// Revision returns the fencing token: a later holder of the lease has a higher one.
 func (l *Lease) Revision() uint64 {
 	l.held.leases.mu.Lock()
 	defer l.held.leases.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// kill is what guards may take to kill after their deadline.
+// kill is how long guards take to kill after their deadline.
 const kill = 500 * time.Millisecond
 
-// Replicas on one store are cut off from it and from each other, stopped, killed and
-// drained at random, for a long time, which is virtual. What runs under a name is in a
-// ledger, and must never overlap. DYNMCP_MODEL_SEEDS is how many runs of an hour to do instead.
+// Replicas on one store are cut off from it, stopped, killed and drained at random, for a long
+// virtual time. A ledger records what runs under each name; the entries of a name must never
+// overlap. DYNMCP_MODEL_SEEDS replaces the short runs by that many runs of an hour.
 func TestNothingRunsTwice(t *testing.T) {
 	seeds, minutes := 4, 6
 	if n, err := strconv.Atoi(os.Getenv("DYNMCP_MODEL_SEEDS")); err == nil {
@@ -74,7 +74,7 @@ type world struct {
 	nodes  []*node
 	joined int
 	log    bytes.Buffer
-	ledger []*work // that may still run, or the last of their names
+	ledger []*work // may still run, or are the last of their names
 	works  int
 }
 
@@ -88,11 +88,11 @@ type node struct {
 	kill   context.CancelFunc
 	users  sync.WaitGroup
 	conn   *memkv.Connection
-	direct *memkv.Connection // what was sent and is under way
+	direct *memkv.Connection // carries the requests that arrive late
 
 	mu       sync.Mutex // all below; the world's lock may be taken before
 	dead     bool
-	faults   map[string]int           // that go on, by kind
+	faults   map[string]int           // number of active faults, by kind
 	gates    map[string]chan struct{} // closed when the last fault of the kind ends
 	deadline time.Time                // of the guards
 }
@@ -135,7 +135,7 @@ func (w *world) logf(format string, args ...any) {
 	fmt.Fprintf(&w.log, "%8.3f "+format+"\n", append([]any{time.Since(w.began).Seconds()}, args...)...)
 }
 
-// join starts a replica and those who use it.
+// join starts a replica and its users.
 func (w *world) join() {
 	n := &node{w: w, conn: w.memory.Connect(), direct: w.memory.Connect(), faults: map[string]int{}, gates: map[string]chan struct{}{}}
 	n.skew = float64(w.within(0, 60)-30) / 1000
@@ -177,7 +177,7 @@ func (l nodeLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pass returns when no fault of a kind goes on.
+// pass returns when no fault of a kind is active.
 func (n *node) pass(kind string) {
 	for {
 		n.mu.Lock()
@@ -187,7 +187,7 @@ func (n *node) pass(kind string) {
 			return
 		}
 		<-gate
-		time.Sleep(n.w.within(0, 300*time.Millisecond)) // they do not all go on at once
+		time.Sleep(n.w.within(0, 300*time.Millisecond)) // they do not all continue at once
 	}
 }
 
@@ -211,7 +211,7 @@ func (n *node) extend(until time.Time) {
 	}
 }
 
-// endKilledLocked ends what the guards have killed. The world's lock is held.
+// endKilledLocked ends the works that the guards have killed. The world's lock is held.
 func (n *node) endKilledLocked() {
 	n.mu.Lock()
 	deadline := n.deadline
@@ -257,7 +257,7 @@ func (w *world) start(n *node, name string, l *Lease) *work {
 	return started
 }
 
-// worked is every node of the ledger, those that have left the list too.
+// worked returns the nodes in the ledger, including those that have left w.nodes.
 func (w *world) worked() []*node {
 	var all []*node
 	for _, work := range w.ledger {
@@ -281,7 +281,7 @@ func (w *world) end(work *work) time.Duration {
 
 var names = []string{"git", "files", "browser"}
 
-// use is what a process does with its replica: it takes leases and works.
+// use takes leases and works under them, until the process ends or leaves.
 func (n *node) use() {
 	w, r := n.w, n.r
 	for n.ctx.Err() == nil {
@@ -314,9 +314,9 @@ func (n *node) use() {
 				return // crash has ended it
 			}
 			n.pass("stopped")
-			time.Sleep(w.within(0, 300*time.Millisecond)) // it is killed, or closes
+			time.Sleep(w.within(0, 300*time.Millisecond)) // it is killed or closes
 			n.pass("stopped")
-			time.Sleep(w.end(work)) // guards may be at it
+			time.Sleep(w.end(work)) // while guards kill it
 		}
 		l.Release()
 	}
@@ -352,7 +352,7 @@ func (n *node) has(kind string) bool {
 	return n.faults[kind] > 0
 }
 
-// crash ends a process. What it ran is killed by its guards.
+// crash ends a process. Its guards kill what it ran.
 func (w *world) crash(n *node) {
 	w.mu.Lock()
 	w.nodes = slices.DeleteFunc(w.nodes, func(m *node) bool { return m == n })
@@ -375,7 +375,7 @@ func (w *world) crash(n *node) {
 	})
 }
 
-// leave drains and closes.
+// leave drains and closes a replica.
 func (w *world) leave(n *node) {
 	w.mu.Lock()
 	w.nodes = slices.DeleteFunc(w.nodes, func(m *node) bool { return m == n })
@@ -392,7 +392,7 @@ func (w *world) leave(n *node) {
 	})
 }
 
-// fault begins something that goes wrong, which ends by itself.
+// fault begins a random fault, which ends by itself.
 func (w *world) fault() {
 	n := w.some()
 	if n == nil {
@@ -424,7 +424,7 @@ func (w *world) fault() {
 			w.join()
 		}
 		return
-	case "everything": // at once, and started again
+	case "everything": // all crash at once, and others start
 		if w.one(4) {
 			all := w.live()
 			for _, n := range all {
@@ -453,7 +453,7 @@ func (w *world) fault() {
 	})
 }
 
-// breakRecord changes one record as nobody may.
+// breakRecord corrupts a random record.
 func (w *world) breakRecord() {
 	bucket, err := w.memory.Connect().Bucket(w.t.Context(), Bucket)
 	if err != nil {
@@ -497,7 +497,7 @@ func (w *world) breakRecord() {
 	}
 }
 
-// settle waits for all faults to end, and then for the replicas to be well.
+// settle waits for all faults to end, and checks that the replicas recover.
 func (w *world) settle() {
 	w.faults.Wait()
 	time.Sleep(4 * TTL)
@@ -547,7 +547,7 @@ func (w *world) failOver() {
 	time.Sleep(2 * TTL)
 }
 
-// A nodeStore is a node's way to the store.
+// A nodeStore is a node's connection to the store.
 type nodeStore struct {
 	*memkv.Connection
 	n *node
@@ -562,8 +562,8 @@ func (s *nodeStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) 
 	return &nodeBucket{b, direct, s.n}, err
 }
 
-// A nodeBucket asks the store as a process on a network does: answers are late or lost,
-// and what was sent arrives late, after nobody waits for it any more.
+// A nodeBucket reaches the store over a bad network: answers are late or lost, and requests
+// may arrive after their caller gave up.
 type nodeBucket struct {
 	kv.Bucket
 	direct kv.Bucket
@@ -598,7 +598,7 @@ func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.
 		<-ctx.Done()
 		return nothing, kv.ErrUnavailable
 	}
-	if n.has("stalled") || n.has("lossy") && w.one(3) { // it arrives, some time
+	if n.has("stalled") || n.has("lossy") && w.one(3) { // the request arrives later
 		w.tasks.Go(func() {
 			time.Sleep(w.within(0, 12*time.Second))
 			_, _ = do(context.Background(), b.direct)
@@ -616,7 +616,7 @@ func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.
 	return answer, err
 }
 
-// Watch stands still while the process is stopped or deaf, and is late when it is behind.
+// Watch blocks while the process is stopped or deaf, and is late while it is behind.
 func (b *nodeBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
 	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
 		b.n.pass("deaf")

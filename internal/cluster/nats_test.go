@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// The store is NATS, and all begin to take everything at once, some while another dies.
+// On NATS, all replicas take all leases at once, and again after one of them is killed.
 func TestLeasesOnNATS(t *testing.T) {
 	node := natstest.Start(t, "")
 	var all []*Replica
@@ -63,11 +63,11 @@ type taken struct {
 	lease *Lease
 }
 
-// runs reports whether what was taken may run. A slow machine may have lost it.
+// runs reports whether the lease is still held. A slow machine may have lost it.
 func (t taken) runs() bool { return !isClosed(t.lease.Lost()) && t.r.Valid() }
 
-// takeAll has each of the replicas take each name, also from one that is dead, and
-// returns who had it in the end: one at a time.
+// takeAll makes each replica take each name, after dead has expired, and returns the last holder
+// of each. It checks that a name has one holder at a time.
 func takeAll(t *testing.T, replicas []*Replica, dead string, names int) map[string]taken {
 	t.Helper()
 	got := map[string]taken{}

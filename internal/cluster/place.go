@@ -7,7 +7,7 @@ import (
 )
 
 // Where returns the member that holds a lease, with held true, or the one that should take it:
-// by rendezvous hashing over the members that do not drain and had a recent heartbeat. It
+// by rendezvous hashing over the members that do not drain and sent a recent heartbeat. It
 // skips a draining holder, and members whose IDs are in except. The ID is "" if no member
 // is left.
 func (r *Replica) Where(name string, except ...string) (m Member, held bool) {

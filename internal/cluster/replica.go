@@ -82,7 +82,8 @@ type base struct {
 	sweeps  chan struct{} // requests a check for leases to delete or repair
 }
 
-// pause waits, and reports whether it was kicked.
+// pause waits for d, until kicked has a value, or until the replica ends. It reports whether
+// kicked had a value.
 func (b *base) pause(d time.Duration, kicked <-chan struct{}) bool {
 	timer := time.NewTimer(max(0, d))
 	defer timer.Stop()

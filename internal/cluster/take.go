@@ -109,8 +109,8 @@ func (r *Replica) try(ctx context.Context, a *attempt) (*Lease, error) {
 	return nil, err
 }
 
-// grant ends an attempt. The lease is ours if this replica is valid now, in the same epoch:
-// nobody can have declared it dead before.
+// grant ends an attempt. The lease is ours if this replica is still valid in the same epoch:
+// nobody can have expired it before.
 func (s *leases) grant(a *attempt, revision uint64, granted time.Time, err error, at time.Duration) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,6 +162,6 @@ func (r *Replica) free(ctx context.Context, l lease) (bool, error) {
 		return false, err
 	}
 	m, err := decodeMember(e.Key, e.Value)
-	// A broken record is rewritten, or expires. A smaller epoch is an answer from before the lease.
+	// A broken record is rewritten or expires. A smaller epoch is older than the lease.
 	return err == nil && m.Epoch > l.Epoch, nil
 }

@@ -219,7 +219,7 @@ func (v *view) address(id string) (address string, ok bool) {
 	return e.address, ok
 }
 
-// first reports whether this replica does the tasks that one member does for all.
+// first reports whether this replica, by its ID, does the tasks that one member does for all.
 func (v *view) first() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

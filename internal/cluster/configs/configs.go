@@ -35,7 +35,7 @@ type Version struct {
 	By     string    `json:"by"` // the user who pushed it, not verified
 	At     time.Time `json:"at"`
 
-	Broken bool `json:"-"` // its record is broken, and this is the copy
+	Broken bool `json:"-"` // the record is broken, and this is its copy
 }
 
 // A Store has the config document of a cluster.
@@ -47,8 +47,8 @@ type Store struct {
 // New returns the document in a bucket of its own.
 func New(bucket kv.Bucket, keys *seal.Keys) *Store { return &Store{bucket, keys} }
 
-// current is the key of the current version, copies the prefix for that of its copy. The copy is
-// read if the other record is broken.
+// current is the key of the current version, and copies the prefix of the key of its copy, which
+// is read if the record of the current version is broken.
 const (
 	current = "current"
 	copies  = "version/"
@@ -125,7 +125,7 @@ func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, 
 	if err != nil {
 		return Version{}, false, err
 	}
-	// It is current from here on, even if there is no copy of it.
+	// It is current from here on, even if it has no copy.
 	if sealed, err = s.seal(copyOf(v.Number), v); err == nil {
 		_, err = s.bucket.Put(ctx, copyOf(v.Number), sealed)
 	}

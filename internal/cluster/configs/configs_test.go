@@ -72,7 +72,7 @@ func TestPushReplacesTheConfig(t *testing.T) {
 	}
 }
 
-// Of two that push at once one is told so, and nothing of it is there.
+// Of two concurrent pushes one fails and changes nothing.
 func TestPushesDoNotOverwriteEachOther(t *testing.T) {
 	m := memkv.New()
 	b := bucket(t, m)
@@ -85,7 +85,7 @@ func TestPushesDoNotOverwriteEachOther(t *testing.T) {
 	wantCurrent(t, s, 2, "two")
 }
 
-// overtaken is a bucket in which somebody else is faster with each update.
+// overtaken is a bucket in which somebody else writes before each update.
 type overtaken struct {
 	kv.Bucket
 	first func()
@@ -96,7 +96,7 @@ func (o overtaken) Update(ctx context.Context, key string, value []byte, revisio
 	return o.Bucket.Update(ctx, key, value, revision)
 }
 
-// What a key seals others cannot read, nor put in the place of anything else.
+// Only the key opens a config, and a sealed record cannot be copied to another key.
 func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	b := bucket(t, memkv.New())
 	old, both, next := New(b, keys(t, 1)), New(b, keys(t, 2, 1)), New(b, keys(t, 2))
@@ -125,7 +125,7 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	if _, err := b.Put(t.Context(), current, other.Value); err != nil {
 		t.Fatal(err)
 	}
-	// It is not opened in that place: the copy is.
+	// A record is not opened under another key, so the copy is used.
 	if v, err := both.Current(t.Context()); err != nil || v.Text != "newest" || !v.Broken {
 		t.Errorf("the copy in the place of the current one: %+v, %v", v, err)
 	}
@@ -166,8 +166,8 @@ func TestWatchSaysWhichIsCurrent(t *testing.T) {
 	<-ended
 }
 
-// A broken current version is gone on from with its copy, and the next push mends it. Who
-// lacks the key gets no older one in its place.
+// The copy is used if the current version is broken, and the next push repairs it. Without the
+// key, Current fails.
 func TestABrokenVersion(t *testing.T) {
 	bucket, err := memkv.New().Connect().Bucket(t.Context(), "config")
 	if err != nil {
@@ -207,7 +207,7 @@ func TestABrokenVersion(t *testing.T) {
 	wantCurrent(t, s, 3, "two")
 }
 
-// Who says which version he has changed does not undo what another has pushed since.
+// A push on a base fails if another version was pushed since.
 func TestPushOnABase(t *testing.T) {
 	bucket, err := memkv.New().Connect().Bucket(t.Context(), "config")
 	if err != nil {
