@@ -112,23 +112,15 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// unanswered is a store that makes changes, but whose answers are lost.
+// unanswered is a bucket that makes changes, but whose answers are lost.
 type unanswered struct {
-	*memkv.Connection
-	on *atomic.Bool
-}
-
-func (s unanswered) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
-	b, err := s.Connection.Bucket(ctx, name)
-	return unansweredBucket{b, s.on}, err
-}
-
-type unansweredBucket struct {
 	kv.Bucket
 	on *atomic.Bool
 }
 
-func (b unansweredBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
+func (b unanswered) wrap(bucket kv.Bucket) kv.Bucket { return unanswered{bucket, b.on} }
+
+func (b unanswered) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
 	revision, err := b.Bucket.Update(ctx, key, value, at)
 	if b.on.Load() {
 		<-ctx.Done()
@@ -137,7 +129,7 @@ func (b unansweredBucket) Update(ctx context.Context, key string, value []byte, 
 	return revision, err
 }
 
-func (b unansweredBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+func (b unanswered) Get(ctx context.Context, key string) (kv.Entry, error) {
 	if b.on.Load() {
 		<-ctx.Done()
 		return kv.Entry{}, kv.ErrUnavailable
@@ -149,7 +141,7 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
-		a := join(t, unanswered{m.Connect(), &on}, "a")
+		a := join(t, wrapped{m.Connect(), unanswered{on: &on}.wrap}, "a")
 		defer a.Close()
 		b := join(t, m.Connect(), "b")
 		defer b.Close()
@@ -172,7 +164,7 @@ func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
 		cable := m.Connect()
-		a := join(t, unanswered{cable, &on}, "a")
+		a := join(t, wrapped{cable, unanswered{on: &on}.wrap}, "a")
 		defer a.Close()
 		l := take(t, a, "git")
 		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)

@@ -152,21 +152,13 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 	})
 }
 
-// A blindStore hides the record of a member from the view, as a node of the store that lags does.
-type blindStore struct {
-	*memkv.Connection
-	hidden string
-}
-
+// A blindBucket hides the record of a member from the view, as a node of the store that lags does.
 type blindBucket struct {
 	kv.Bucket
 	hidden string
 }
 
-func (s blindStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
-	b, err := s.Connection.Bucket(ctx, name)
-	return blindBucket{b, s.hidden}, err
-}
+func (b blindBucket) wrap(bucket kv.Bucket) kv.Bucket { return blindBucket{bucket, b.hidden} }
 
 func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
 	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
@@ -185,7 +177,7 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 		a := join(t, cable, "a")
 		defer a.Close()
 		l := take(t, a, "git")
-		b := join(t, blindStore{m.Connect(), memberKey(a.ID())}, "b")
+		b := join(t, wrapped{m.Connect(), blindBucket{hidden: memberKey(a.ID())}.wrap}, "b")
 		defer b.Close()
 		time.Sleep(3 * HeartbeatInterval)
 		cable.Cut()
@@ -239,22 +231,17 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 	})
 }
 
-// A slowStore delays the deletion of leases, and can make updates of members conflict.
-type slowStore struct {
-	*memkv.Connection
+// A slowBucket delays the deletion of leases, and can make updates of members conflict.
+type slowBucket struct {
+	kv.Bucket
 	late     time.Duration
 	conflict atomic.Bool // every update of a member's record conflicts
 	updates  atomic.Int64
 }
 
-type slowBucket struct {
-	kv.Bucket
-	*slowStore
-}
-
-func (s *slowStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
-	b, err := s.Connection.Bucket(ctx, name)
-	return &slowBucket{b, s}, err
+func (b *slowBucket) wrap(bucket kv.Bucket) kv.Bucket {
+	b.Bucket = bucket
+	return b
 }
 
 func (b *slowBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
@@ -276,13 +263,13 @@ func (b *slowBucket) Delete(ctx context.Context, key string, revision uint64) er
 // A store in trouble answers every heartbeat with a conflict while an earlier one is undecided.
 func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowStore{Connection: memkv.New().Connect()}
-		a := join(t, store, "a")
+		var slow slowBucket
+		a := join(t, wrapped{memkv.New().Connect(), slow.wrap}, "a")
 		defer a.Close()
-		store.conflict.Store(true)
+		slow.conflict.Store(true)
 		time.Sleep(2 * time.Second)
-		store.conflict.Store(false)
-		if n := store.updates.Load(); n > 2*int64(2*time.Second/tick) {
+		slow.conflict.Store(false)
+		if n := slow.updates.Load(); n > 2*int64(2*time.Second/tick) {
 			t.Errorf("%d updates in 2 s", n)
 		}
 		time.Sleep(HeartbeatInterval)
@@ -301,7 +288,7 @@ func TestADeathWhileLeasesAreCollected(t *testing.T) {
 			take(t, a, fmt.Sprint("server ", i))
 		}
 		take(t, b, "git")
-		store := &slowStore{Connection: m.Connect(), late: time.Second}
+		store := wrapped{m.Connect(), (&slowBucket{late: time.Second}).wrap}
 		c := join(t, store, "c")
 		for c.ID() > b.ID() { // the member with the smallest ID collects
 			c.Close()

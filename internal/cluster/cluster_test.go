@@ -19,6 +19,17 @@ import (
 // bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.
 func bubbleClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
+// wrapped is a connection to a store whose buckets are wrapped.
+type wrapped struct {
+	*memkv.Connection
+	wrap func(kv.Bucket) kv.Bucket
+}
+
+func (s wrapped) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	return s.wrap(b), err
+}
+
 func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *Replica {
 	t.Helper()
 	o := Options{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}

@@ -12,21 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// A lateStore answers the creation of a lease 2 s after it was done, and does not answer
+// A lateBucket answers the creation of a lease 2 s after it was done, and does not answer
 // heartbeats while mute is set.
-type lateStore struct {
-	*memkv.Connection
+type lateBucket struct {
+	kv.Bucket
 	mute atomic.Bool
 }
 
-type lateBucket struct {
-	kv.Bucket
-	*lateStore
-}
-
-func (s *lateStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
-	b, err := s.Connection.Bucket(ctx, name)
-	return &lateBucket{b, s}, err
+func (b *lateBucket) wrap(bucket kv.Bucket) kv.Bucket {
+	b.Bucket = bucket
+	return b
 }
 
 func (b *lateBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
@@ -48,11 +43,11 @@ func (b *lateBucket) Update(ctx context.Context, key string, value []byte, revis
 // Validity may end while a lease is written.
 func TestALeaseThatIsWrittenTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lateStore{Connection: memkv.New().Connect()}
-		a := join(t, store, "a")
+		var late lateBucket
+		a := join(t, wrapped{memkv.New().Connect(), late.wrap}, "a")
 		defer a.Close()
 		time.Sleep(5 * HeartbeatInterval)
-		store.mute.Store(true)
+		late.mute.Store(true)
 		time.Sleep(Validity - 2*HeartbeatInterval)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
@@ -60,7 +55,7 @@ func TestALeaseThatIsWrittenTooLate(t *testing.T) {
 			t.Errorf("taken, valid: %t, lost: %t", a.Valid(), isClosed(l.Lost()))
 			l.Release()
 		}
-		store.mute.Store(false)
+		late.mute.Store(false)
 		time.Sleep(5 * HeartbeatInterval)
 		take(t, a, "git").Release()
 	})
@@ -71,7 +66,7 @@ func TestALeaseThatIsWrittenTooLate(t *testing.T) {
 func TestALeaseThatIsBrokenBeforeItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		a := join(t, &lateStore{Connection: m.Connect()}, "a")
+		a := join(t, wrapped{m.Connect(), (&lateBucket{}).wrap}, "a")
 		defer a.Close()
 		time.AfterFunc(time.Second, func() { breakRecord(t, m.Connect(), leaseKey("git")) })
 		l := take(t, a, "git")
