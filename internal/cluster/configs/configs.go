@@ -154,7 +154,7 @@ func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(er
 			}
 			failed(fmt.Errorf("the record %s: %w", entry.Key, err))
 		case v.Number < last:
-			failed(fmt.Errorf("version %d came after version %d, as if the cluster's state was of another day: it is taken at the next start", v.Number, last))
+			failed(fmt.Errorf("version %d came after version %d, as if the cluster's state was restored from a backup: it takes effect at the next start", v.Number, last))
 		case v.Number > last:
 			last = v.Number
 			changed(v)

@@ -154,10 +154,10 @@ func TestWatchSaysWhichIsCurrent(t *testing.T) {
 	expect("one")
 	push(t, s, "two")
 	expect("two")
-	if _, err := b.Put(t.Context(), current, first.Value); err != nil { // an older one, brought back by who has no key
+	if _, err := b.Put(t.Context(), current, first.Value); err != nil { // an older one, restored without the key
 		t.Fatal(err)
 	}
-	expect("version 1 came after version 2, as if the cluster's state was of another day: it is taken at the next start")
+	expect("version 1 came after version 2, as if the cluster's state was restored from a backup: it takes effect at the next start")
 	if _, err := b.Put(t.Context(), current, []byte("rubbish")); err != nil {
 		t.Fatal(err)
 	}
