@@ -142,7 +142,7 @@ type Replica struct {
 }
 
 func newReplica(options Options) *Replica {
-	n := &base{
+	b := &base{
 		id:      rand.Text()[:16],
 		since:   time.Now().UTC().Truncate(time.Second),
 		options: options,
@@ -151,14 +151,14 @@ func newReplica(options Options) *Replica {
 		beats:   make(chan struct{}, 1),
 		sweeps:  make(chan struct{}, 1),
 	}
-	n.options.Name = cmp.Or(n.options.Name, n.id)
-	if n.clock == nil {
-		n.clock = now
+	b.options.Name = cmp.Or(b.options.Name, b.id)
+	if b.clock == nil {
+		b.clock = now
 	}
-	r := &Replica{base: n, view: newView(n.id, n.logger)}
-	r.leases = &leases{base: n, view: r.view, held: map[string]*held{}, taking: map[string]*attempt{}, leaving: make(chan struct{})}
-	r.heartbeat = &heartbeat{base: n, leases: r.leases}
-	n.ctx, r.cancel = context.WithCancel(context.Background())
+	r := &Replica{base: b, view: newView(b.id, b.logger)}
+	r.leases = &leases{base: b, view: r.view, held: map[string]*held{}, taking: map[string]*attempt{}, leaving: make(chan struct{})}
+	r.heartbeat = &heartbeat{base: b, leases: r.leases}
+	b.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 

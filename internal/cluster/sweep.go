@@ -85,7 +85,7 @@ func (r *Replica) expireMembers() {
 func (r *Replica) expireMember(ctx context.Context, m *member) bool {
 	err := r.bucket.Delete(ctx, memberKey(m.ID), m.revision)
 	if err == nil {
-		r.logger.Warn("a replica was not heard of: it has expired", "member", m.Name, "id", m.ID)
+		r.logger.Warn("a replica sent no heartbeats: it has expired", "member", m.Name, "id", m.ID)
 	}
 	return answered(err)
 }
