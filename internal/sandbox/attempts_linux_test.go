@@ -22,8 +22,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 )
 
-// An attempt is what a hostile server tries. It is possible without walls, or the test
-// could not fail, and refused within them.
+// An attempt is an action of a hostile server. It must be possible without walls, or the test
+// proves nothing, and be refused within them.
 type attempt struct {
 	name    string
 	try     func(args []string) error
@@ -31,13 +31,13 @@ type attempt struct {
 	network sandbox.Network
 }
 
-// A world is what there is to be attacked.
+// A world holds the targets of attacks.
 type world struct {
 	t        *testing.T
 	home     string
 	secret   string // a file in home
 	work     string // the server's own directory
-	temp     string // what it may write
+	temp     string // the directory that it may write
 	other    string // the temporary directory of another server
 	victim   int    // a process with a secret in its environment
 	port     int    // of another server, on loopback
@@ -99,7 +99,7 @@ func ofPid(args []string) int {
 
 var attempts = slices.Concat(fileAttempts, processAttempts, networkAttempts)
 
-// What a server needs is possible within the walls.
+// needs are actions that must be possible within the walls.
 var needs = []attempt{
 	{name: "read its own directory", try: func(a []string) error { _, err := os.ReadDir(a[0]); return err }, args: func(w *world) []string { return []string{w.work} }},
 	{name: "write its temporary directory", try: func(a []string) error {
@@ -135,7 +135,7 @@ var needs = []attempt{
 	}, args: nothing, network: sandbox.NoNetwork},
 }
 
-// tryVariable has this program make an attempt, and say so by its status.
+// tryVariable makes this program make an attempt and exit with its result.
 const tryVariable = "SANDBOX_TRY"
 
 const (
@@ -160,8 +160,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// run makes an attempt, within walls unless they are nil, and returns its status and what
-// it printed.
+// run makes an attempt, within walls unless they are nil, and returns its status and output.
 func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, said string) {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -251,7 +250,7 @@ func (w *world) listen(network, address string) net.Addr {
 	return l.Addr()
 }
 
-// terminal returns the path of a terminal, as of a person who types.
+// terminal returns the path of a new terminal.
 func terminal(t *testing.T) string {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -269,7 +268,7 @@ func terminal(t *testing.T) string {
 	return "/dev/pts/" + strconv.Itoa(n)
 }
 
-// copyProgram copies a program, which runs as nobody if we are root.
+// copyProgram copies a program. As root, it makes the copy setuid nobody.
 func copyProgram(name, to string) error {
 	from, err := exec.LookPath(name)
 	if err != nil {
@@ -344,7 +343,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// excused names what machines lack, or forbid by themselves.
+// excused reports whether an attempt failed because the machine lacks or forbids it by itself.
 func excused(name, said string) bool {
 	lacking := map[string][]string{
 		"IPv6 around the proxy":                       {"missing port", "refused", "cannot assign", "invalid"},
@@ -384,7 +383,7 @@ func excused(name, said string) bool {
 	return false
 }
 
-// An old kernel is one whose call for Landlock is not there.
+// oldKernel runs under a filter that hides Landlock, as on an old kernel.
 var oldKernel = attempt{name: "build without Landlock", try: func([]string) error {
 	_, err := sandbox.Build(sandbox.Policy{Read: []string{"/usr"}})
 	missing, ok := errors.AsType[*sandbox.MissingError](err)
@@ -425,7 +424,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A runner installs into directories that nobody has made yet.
+// New makes the missing directories that a runner installs into.
 func TestRunnerInANewHome(t *testing.T) {
 	home := t.TempDir()
 	server := sandbox.Server{Name: "new", Dir: t.TempDir(), Env: []string{"HOME=" + home}, Runner: "npx", Package: "a@1"}

@@ -74,8 +74,7 @@ func unlessRefused(args []string) error {
 	return nil
 }
 
-// firstWords connects with the data that is to be sent (TCP Fast Open), by one of the calls that
-// can: connect(2) is not called.
+// firstWords connects with its first data (TCP Fast Open), by a call that is not connect(2).
 func firstWords(number uintptr) func([]string) error {
 	return func(args []string) error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -109,7 +108,8 @@ func firstWords(number uintptr) func([]string) error {
 	}
 }
 
-// changing connects to the proxy, and has the address changed until a connection is to another.
+// changing connects to the proxy while another thread changes the address, until a connection
+// reaches the other address.
 func changing(args []string) error {
 	port, _ := strconv.ParseUint(args[0], 10, 16)
 	other := netip.MustParseAddrPort(args[1])
@@ -129,7 +129,7 @@ func changing(args []string) error {
 			}
 		}
 	}()
-	// Only tries count during which the address changed: the other thread may have no processor.
+	// Only tries during which the address changed count: the other thread may not be running.
 	for raced, began := 0, time.Now(); raced < 500 && time.Since(began) < 20*time.Second; {
 		before := last.Load()
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

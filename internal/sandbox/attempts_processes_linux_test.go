@@ -177,10 +177,10 @@ var processAttempts = []attempt{
 	}},
 }
 
-// ours is memory of this program.
+// ours is read from the memory of dynmcp.
 var ours byte = 1
 
-// nobody owns a program of the world that runs as its owner.
+// nobody owns the setuid program of the world.
 const nobody = 65534
 
 func dynmcp(*world) []string { return []string{strconv.Itoa(os.Getpid())} }
@@ -212,8 +212,8 @@ func call(number, first, second, third uintptr) error {
 	return nil
 }
 
-// eachThread tries something with the threads of our guard, of which one started us and is within
-// the walls, until it is possible.
+// eachThread tries the threads of our guard until one succeeds. The thread that started us is
+// within the walls itself.
 func eachThread(try func(id int) error) (err error) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", os.Getppid()))
 	if err != nil {

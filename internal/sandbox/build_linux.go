@@ -34,7 +34,7 @@ const (
 const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
-// begin makes the walls of a policy with an empty ruleset, which the guard can already get.
+// begin makes the walls of a policy with an empty ruleset, which can be passed to the guard.
 func begin(p Policy) (*Walls, error) {
 	version := landlockVersion()
 	w := &Walls{Missing: p.Missing()}
@@ -68,7 +68,7 @@ func (w *Walls) build(p Policy) (err error) {
 }
 
 // Missing describes the parts of the policy that this system cannot enforce. Landlock can limit
-// TCP from version 4 on; before that, the gate alone does so.
+// TCP from version 4 on; before that, only the gate does.
 func (p Policy) Missing() (parts []string) {
 	version := landlockVersion()
 	switch {
@@ -100,7 +100,7 @@ func hasFilters() bool {
 	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0
 }
 
-// hasQuestions reports whether a filter can make the kernel ask us.
+// hasQuestions reports whether the kernel has user notifications of seccomp (seccomp_unotify(2)).
 func hasQuestions() bool {
 	verdict := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))

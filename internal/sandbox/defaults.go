@@ -21,7 +21,7 @@ func System() []string {
 }
 
 // Devices returns the devices that programs write to. Terminals are excluded: a server could
-// open its user's by path and read the input.
+// open the user's terminal by its path and read the input.
 func Devices() []string {
 	return []string{"/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"}
 }

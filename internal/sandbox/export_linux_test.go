@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoLandlock is a filter under which the kernel has no Landlock.
+// NoLandlock returns a filter under which the kernel seems to have no Landlock.
 func NoLandlock() ([]byte, error) {
 	return assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},

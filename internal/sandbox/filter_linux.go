@@ -57,10 +57,11 @@ func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 	}
 	program = on(program, denied, errno(unix.EPERM))
 	program = on(program, absent, errno(unix.ENOSYS))
-	program = deny(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)              // of another process
-	program = deny(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX)      // a thread, also of the guard, that the kernel signals
-	program = deny(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)  // a connection of which Landlock
-	program = deny(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN) // is not asked
+	program = deny(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)         // the limits of another process
+	program = deny(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX) // the kernel could signal the guard
+	// TCP Fast Open connects without a check of Landlock.
+	program = deny(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
+	program = deny(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = deny(program, unix.SYS_SENDMMSG, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
@@ -86,7 +87,7 @@ func prologue() ([]bpf.Instruction, error) {
 	}, nil
 }
 
-// on adds a verdict on calls to a program that has loaded the number of one. It uses bisection,
+// on adds a verdict for some calls to a program that has loaded a call's number. It uses bisection,
 // because the kernel runs a filter on every possible call when it is installed.
 func on(program []bpf.Instruction, calls []uintptr, verdict bpf.Instruction) []bpf.Instruction {
 	return append(program, bisect(slices.Sorted(slices.Values(calls)), verdict)...)
@@ -150,7 +151,7 @@ func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
 	case AllNetwork:
 		verdict(unix.AF_INET, allowed)
 		verdict(unix.AF_INET6, allowed)
-		verdict(unix.AF_NETLINK, allowed) // what addresses this machine has
+		verdict(unix.AF_NETLINK, allowed) // lists the addresses of this machine
 	case OnlyByProxy:
 		verdict(unix.AF_NETLINK, allowed)
 		program = append(program,
@@ -161,7 +162,7 @@ func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
 			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: ^uint32(unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC)},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1},
 			errno(unix.EACCES),
-			bpf.LoadAbsolute{Off: offsetArg + 16, Size: 4}, // the protocol: Landlock knows no MPTCP, nor SCTP
+			bpf.LoadAbsolute{Off: offsetArg + 16, Size: 4}, // the protocol: Landlock does not limit MPTCP or SCTP
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
 			errno(unix.EACCES),

@@ -39,7 +39,7 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 		return unix.EACCES
 	}
 	defer unix.Close(socket)
-	// A thread that has been killed may have given its number to another one.
+	// The thread may have been killed, and its number reused.
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(questions), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id))); errno != 0 {
 		return errno
 	}
@@ -49,7 +49,7 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 // connectTo connects a socket to an address, if that is allowed.
 func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 	switch binary.NativeEndian.Uint16(raw) {
-	case unix.AF_UNSPEC: // the end of a connection
+	case unix.AF_UNSPEC: // dissolves a connection
 		return connect(socket, raw)
 	case unix.AF_UNIX:
 		return g.connectFile(socket, n, socketPath(raw))
@@ -60,7 +60,7 @@ func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 			return unix.EACCES
 		}
 		errno := connect(socket, raw)
-		if errno == unix.EISCONN { // the call was interrupted by a signal, and is made again
+		if errno == unix.EISCONN { // a call that a signal interrupted is repeated
 			errno = 0
 		}
 		return errno
@@ -94,7 +94,7 @@ func connect(socket int, raw []byte) unix.Errno {
 	return errno
 }
 
-// theirs returns the file that is the first argument of a call.
+// theirs duplicates the descriptor that is the first argument of a call.
 func theirs(n *notice) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid))
 	if err != nil {
@@ -114,7 +114,7 @@ func theirs(n *notice) (int, error) {
 	return unix.PidfdGetfd(pidfd, int(int32(n.args[0])), 0)
 }
 
-// sockaddr returns a copy of the address that connect(2) is given.
+// sockaddr returns a copy of the address in a call of connect(2).
 func sockaddr(memory *os.File, n *notice) []byte {
 	raw := make([]byte, min(n.args[2], unix.SizeofSockaddrAny))
 	if _, err := memory.ReadAt(raw, int64(n.args[1])); err != nil || len(raw) < 2 {
@@ -142,5 +142,5 @@ func socketPath(raw []byte) string {
 	if len(raw) < 3 || binary.NativeEndian.Uint16(raw) != unix.AF_UNIX {
 		return ""
 	}
-	return unix.ByteSliceToString(raw[2:]) // an abstract one begins with zero
+	return unix.ByteSliceToString(raw[2:]) // an abstract socket begins with a zero byte
 }

@@ -32,13 +32,14 @@ type (
 	}
 )
 
-// A listener answers the kernel's questions before certain calls of one tree of processes. It
-// records the calls, and makes connections in place of the server.
+// A listener decides on certain system calls of one tree of processes, of which the kernel
+// notifies it (seccomp_unotify(2)). It records the calls, and makes connections in place of the
+// server.
 type listener struct {
-	trace  *Trace   // nil notes nothing
-	gate   *gate    // nil has connect(2) go on
+	trace  *Trace   // nil records nothing
+	gate   *gate    // nil lets connect(2) continue
 	alone  bool     // with a trace: sockets of the network are refused
-	theirs *os.File // takes the filter and gives back the file that the kernel asks on
+	theirs *os.File // the guard reads the filter here, and sends the file of the notifications
 	ours   *net.UnixConn
 	done   sync.WaitGroup
 }
@@ -59,8 +60,8 @@ func (b *Sandbox) listen(s Server) error {
 	return nil
 }
 
-// filter returns the filter that makes the kernel ask. It disables io_uring, whose work would
-// pass unseen.
+// filter returns the filter that makes the kernel notify us. It disables io_uring, whose work
+// no filter sees.
 func (l *listener) filter() ([]byte, error) {
 	program, err := prologue()
 	if err != nil {
@@ -89,7 +90,7 @@ func (l *listener) filter() ([]byte, error) {
 }
 
 // start makes a listener wait for its guard. Its goroutine ends with the tree, or when ours is
-// closed before that has started.
+// closed before the tree has started.
 func (l *listener) start() error {
 	filter, err := l.filter()
 	if err != nil {
@@ -129,7 +130,7 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// run answers the kernel until no process of the tree is left. No call continues without one.
+// run answers the kernel until no process of the tree is left. Each call waits for its answer.
 func (l *listener) run() error {
 	fd, err := l.receive()
 	if err != nil {
@@ -158,7 +159,7 @@ func (l *listener) run() error {
 	})
 }
 
-// receive returns the file on which the kernel asks.
+// receive returns the file of the notifications.
 func (l *listener) receive() (int, error) {
 	control := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)

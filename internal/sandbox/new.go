@@ -20,7 +20,7 @@ type Sandbox struct {
 	proxy  *Proxy // nil without a list of hosts
 	learns bool   // nothing is limited
 	log    *slog.Logger
-	tell   func(why string) // called for refused connections
+	tell   func(why string) // called for each refused connection
 
 	listener *listener // nil if unset
 
@@ -51,7 +51,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 		}
 	}
 	b.building.Go(func() { b.err = b.build(s) })
-	if s.Trace != nil || runtime.GOOS != "linux" { // only the guard of Linux waits by itself
+	if s.Trace != nil || runtime.GOOS != "linux" { // only the guard on Linux waits for the filter
 		err = b.built()
 	}
 	if s.Trace != nil {
@@ -123,7 +123,7 @@ func (b *Sandbox) Env() []string {
 	return env
 }
 
-// maxDenials limits the reasons that are kept of refused connections.
+// maxDenials is the number of refused connections whose reasons are kept.
 const maxDenials = 5
 
 // deny logs and reports a refused connection.

@@ -51,7 +51,7 @@ func (p Policy) profileNetwork(say func(format string, args ...any)) {
 	}
 }
 
-// quote writes a string of the language: its dialect of Scheme has no other escapes.
+// quote returns a string of the language, whose dialect of Scheme has no other escapes.
 func quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

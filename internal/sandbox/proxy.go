@@ -101,7 +101,7 @@ func (p *Proxy) Close() {
 	p.open.Wait()
 }
 
-// hold registers a tunnel: Close closes its ends and waits for leave. It is false after Close.
+// hold registers a tunnel: Close closes its ends and waits for leave. ok is false after Close.
 func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 
 // allowed returns the addresses of a host that a server may connect to. A name allows only
 // public addresses: private ones must be listed as addresses. Otherwise a public DNS name
-// that resolves to one would be enough.
+// that resolves to a private address would reach it.
 func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, port uint16, err error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -276,7 +276,7 @@ func (p *Proxy) hasAddress(ip netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
 }
 
-// A countedConn counts the bytes that pass. It hides other ways to copy than Read and Write.
+// A countedConn counts the bytes that pass. It hides all methods that copy except Read and Write.
 type countedConn struct {
 	net.Conn
 	bytes *atomic.Int64

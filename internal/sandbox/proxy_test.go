@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// names resolves as a test says.
+// names is a resolver: names and their addresses.
 type names map[string]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// open starts a proxy for hosts, and says what it refused.
+// open starts a proxy for hosts. It sends the reasons of its refusals to refused.
 func open(t *testing.T, hosts ...string) (p *Proxy, refused chan string) {
 	t.Helper()
 	refused = make(chan string, 10)
@@ -72,7 +72,7 @@ func open(t *testing.T, hosts ...string) (p *Proxy, refused chan string) {
 	return p, refused
 }
 
-// through returns a client that goes through the proxy of an environment.
+// through returns a client that uses the proxy.
 func through(t *testing.T, p *Proxy) *http.Client {
 	t.Helper()
 	var address string
@@ -121,7 +121,7 @@ func TestProxy(t *testing.T) {
 	if p.Bytes() < int64(2*len("it is here")) {
 		t.Errorf("%d bytes were counted", p.Bytes())
 	}
-	// A redirect is the client's to follow, and refused then.
+	// The client follows a redirect itself, and the proxy refuses that request.
 	resp, err := client.Get(there.URL + "/away")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestProxyIsOneServers(t *testing.T) {
 	}
 }
 
-// The end of a server's sandbox ends its tunnels.
+// Close ends the tunnels.
 func TestCloseEndsTunnels(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -32,11 +32,11 @@ type Policy struct {
 	// BestEffort enforces as much as the system can. Otherwise a missing part is an error.
 	BestEffort bool
 
-	asked bool // the listener refuses network sockets, if there is no network
+	asked bool // without a network, the listener refuses network sockets, and the trace records it
 }
 
-// Walls are the means that enforce a policy: begin makes those that do not need its paths,
-// and build the rest. They can be used for many commands, until Close.
+// Walls enforce a policy: begin makes the parts that do not need its paths, and build the
+// rest. They can be used for many commands, until Close.
 type Walls struct {
 	Ruleset *os.File // of Landlock; nil if there is none
 	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter, or guard.NoFilter

@@ -16,8 +16,8 @@ import (
 type Server struct {
 	Name    string
 	Program string   // its path
-	Dir     string   // that it runs in; "" is ours
-	DirSet  bool     // its entry says so
+	Dir     string   // working directory; "" is ours
+	DirSet  bool     // its entry sets Dir
 	Env     []string // all of it
 	// Runner is a program that installs a package and then runs it, "" for others: its package
 	// directories are writable.
@@ -29,7 +29,7 @@ type Server struct {
 	Network     Network
 	BestEffort  bool
 
-	Trace *Trace // notes what the server does; nil does not
+	Trace *Trace // records what the server does, if not nil
 }
 
 // Policy returns the access of a server besides its temporary directory: what the entry grants,
@@ -39,7 +39,7 @@ func (s Server) Policy() Policy {
 	home := s.variable("HOME")
 	p.Read = append(System(), s.runtimes()...)
 	p.Write = Devices()
-	dir, _ := filepath.Abs(s.Dir) // "" is then nowhere
+	dir, _ := filepath.Abs(s.Dir) // "" on an error, and dropped by unique
 	if s.DirSet || home != "" && !s.wide(dir) {
 		p.Read = append(p.Read, dir)
 	}
@@ -81,7 +81,7 @@ func absolute(path, dir, home string) string {
 // wide reports whether a directory is too large to be granted implicitly: it holds the home
 // directory of the server or of this process, or the temporary directory shared by all.
 func (s Server) wide(dir string) bool {
-	ours, _ := os.UserHomeDir() // "" is not known
+	ours, _ := os.UserHomeDir() // "" if unknown
 	return slices.ContainsFunc([]string{s.variable("HOME"), ours, os.TempDir()}, func(inner string) bool {
 		return inner != "" && holds(dir, inner)
 	})
@@ -115,7 +115,7 @@ func (s Server) runtimes() (all []string) {
 		}
 		for _, path := range []string{program, real} {
 			if dir := filepath.Dir(path); !s.wide(dir) {
-				path = dir // of a link, or what is beside
+				path = dir // with the other files of the program
 			}
 			all = append(all, path)
 		}
@@ -136,8 +136,8 @@ func (s Server) runtimes() (all []string) {
 	return all
 }
 
-// installation returns the directory that a program was installed into, "" if it cannot be told
-// apart: bin/node is below that of a version, shims/node below that of a version manager.
+// installation returns the directory that a program was installed into, "" if unknown: bin/node
+// is below the directory of a version, shims/node below that of a version manager.
 func installation(program string) string {
 	dir := filepath.Dir(program)
 	for range 6 {
@@ -161,7 +161,7 @@ func (s Server) stores(home string) map[string][]string {
 				return dir
 			}
 		}
-		return filepath.Join(home, otherwise) // relative, and so nowhere, without a home
+		return filepath.Join(home, otherwise) // without a home it is relative, and dropped
 	}
 	cache, data := place(".cache", "XDG_CACHE_HOME"), place(".local/share", "XDG_DATA_HOME")
 	all := map[string][]string{
@@ -182,7 +182,7 @@ func (s Server) stores(home string) map[string][]string {
 }
 
 // installsInto returns the directories that the runner of a server writes to. For npx it is the
-// folder of its package, and not those of other packages, which other servers run.
+// folder of its package, but not the folders of other packages, which other servers run.
 func (s Server) installsInto(stores map[string][]string) []string {
 	names := map[string]string{"npx": "npm", "uvx": "uv", "bunx": "bun", "pnpx": "pnpm"}
 	dirs := stores[cmp.Or(names[s.Runner], s.Runner)]

@@ -11,7 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 )
 
-// What holds a home directory, or the temporary directories of all, is not given unasked.
+// A directory that holds a home directory or the shared temporary directory is not granted
+// implicitly.
 func TestPolicy(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no sandbox")
@@ -78,7 +79,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// A runner changes what it installs into, and with npx the folder of its package alone.
+// A runner may change the directories that it installs into; npx only the folder of its package.
 func TestRunnersPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		runner, pkg string

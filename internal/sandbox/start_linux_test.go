@@ -13,9 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 )
 
-// BenchmarkStart starts a command without a sandbox and within one, in turn, and reports the
-// medians: how long a start takes, what a sandbox adds to it, and to the processor time of
-// the whole.
+// BenchmarkStart starts a command without a sandbox and within one, in turn. It reports the
+// medians of the time of a start, and of the time and the processor time that a sandbox adds.
 func BenchmarkStart(b *testing.B) {
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -58,7 +57,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// processorTime returns that of this process and of the children that it has reaped.
+// processorTime returns the processor time of this process and of the children that it has reaped.
 func processorTime(b *testing.B) (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var usage syscall.Rusage

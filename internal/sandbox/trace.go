@@ -40,13 +40,13 @@ type Trace struct {
 	mu        sync.Mutex
 	files     map[string]Need
 	hosts     map[string]bool // as host:port, requested from the proxy
-	denied    map[string]bool // the refused ones, in the form for an entry
+	denied    map[string]bool // refused hosts, in the form for an entry
 	addresses map[string]bool // as address:port, connected to without the proxy
 	temp      string          // the server's own temporary directory
 	proxy     string          // address:port
 	err       error
 	unreadErr error // of calls whose arguments could not be read
-	wasRead   bool  // those of a call were
+	wasRead   bool  // the arguments of some call were read
 }
 
 // Err returns why nothing could be recorded, nil if it could.
@@ -59,8 +59,8 @@ func (t *Trace) Err() error {
 	return cmp.Or(t.err, t.unreadErr)
 }
 
-// unread reports whether the arguments of a call could not be read. Those of the guard cannot,
-// which calls execve before the command exists.
+// unread records whether the arguments of a call could be read, and reports whether they could
+// not. Those of the execve that starts the command cannot.
 func (t *Trace) unread(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -197,7 +197,7 @@ func Paths(beyond []Access, home string) (read, write []string) {
 			write = append(write, a.Path)
 		case perDir[dir] > many && whole:
 			read = append(read, dir)
-		case !holds(a.Path, home): // a list of the home directory itself is not allowed unasked
+		case !holds(a.Path, home): // a listing of the home directory is never suggested
 			read = append(read, a.Path)
 		}
 	}

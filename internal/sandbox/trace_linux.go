@@ -19,7 +19,7 @@ type tracedCall struct {
 	when      existence
 }
 
-// An existence says for which paths a call is recorded: for others it fails anyway.
+// An existence says for which paths a call is recorded: for other paths the call fails anyway.
 type existence int
 
 const (
@@ -28,7 +28,8 @@ const (
 	ifNew
 )
 
-// tracedCalls are those of every architecture; legacyCalls are older forms of them.
+// tracedCalls are the recorded calls: those that all architectures have, and legacyCalls, which
+// are older forms of them.
 var tracedCalls = append([]tracedCall{
 	{unix.SYS_OPENAT, 0, 1, 2, ToRead, ifThere},
 	{unix.SYS_OPENAT2, 0, 1, flagsBehind(2), ToRead, ifThere},
@@ -44,7 +45,7 @@ var tracedCalls = append([]tracedCall{
 	{unix.SYS_RENAMEAT2, 2, 3, -1, ToMake, always},
 }, legacyCalls...)
 
-// flagsBehind is an argument that points to the flags (struct open_how).
+// flagsBehind is the index of an argument that points to the flags (struct open_how).
 func flagsBehind(arg int) int { return -2 - arg }
 
 // call records a call. The arguments may change before the kernel reads them: a trace is
@@ -66,7 +67,7 @@ func (t *Trace) call(n *notice) {
 	}
 }
 
-// file notes a call about a path.
+// file records a call about a path.
 func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
 	path := pathOf(memory, n, call)
 	if path == "" {
@@ -75,7 +76,7 @@ func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
 	need, when := call.need, call.when
 	switch flags := flagsOf(memory, n, call); {
 	case flags&unix.O_PATH != 0:
-		return // is not limited
+		return // Landlock does not limit it
 	case flags&unix.O_CREAT != 0:
 		need, when = ToChange, always
 	case flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) != 0:
@@ -92,7 +93,8 @@ func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
 	}
 }
 
-// pathOf returns the absolute path of a call; "" if it is unknown, or that of an open file.
+// pathOf returns the absolute path of a call, "" if it is unknown or the call is about an open
+// file.
 func pathOf(memory *os.File, n *notice, call tracedCall) string {
 	path := text(memory, n.args[call.path])
 	if path == "" || filepath.IsAbs(path) {

@@ -11,7 +11,7 @@ import (
 // own services with the same mechanism.
 const program = "/usr/bin/sandbox-exec"
 
-// Missing returns what of the policy this system cannot limit, in words.
+// Missing describes the parts of the policy that this system cannot limit.
 func (p Policy) Missing() []string {
 	if _, err := os.Stat(program); err != nil {
 		return []string{"anything (" + err.Error() + ")"}
