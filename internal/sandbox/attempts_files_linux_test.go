@@ -55,13 +55,7 @@ var fileAttempts = []attempt{
 	{name: "change its own directory", try: func(a []string) error { return os.WriteFile(filepath.Join(a[0], "x"), nil, 0o600) }, args: func(w *world) []string { return []string{w.work} }},
 	{name: "read another server's temporary directory", try: func(a []string) error { _, err := os.ReadDir(a[0]); return err }, args: func(w *world) []string { return []string{w.other} }},
 	{name: "write into another server's temporary directory", try: func(a []string) error { return os.WriteFile(filepath.Join(a[0], "x"), nil, 0o600) }, args: func(w *world) []string { return []string{w.other} }},
-	{name: "open a fifo", try: func(a []string) error {
-		fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_NONBLOCK, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}, args: func(w *world) []string {
+	{name: "open a fifo", try: func(a []string) error { return open(a[0], unix.O_RDWR|unix.O_NONBLOCK) }, args: func(w *world) []string {
 		fifo := filepath.Join(w.home, "fifo")
 		_ = unix.Mkfifo(fifo, 0o600)
 		return []string{fifo}
@@ -132,11 +126,6 @@ var fileAttempts = []attempt{
 		f.Close()
 		return []string{f.Name()}
 	}},
-	{name: "read what is typed into a terminal", try: func(a []string) error {
-		fd, err := unix.Open(a[0], unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}, args: func(w *world) []string { return []string{w.terminal} }},
+	{name: "read what is typed into a terminal", try: func(a []string) error { return open(a[0], unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK) },
+		args: func(w *world) []string { return []string{w.terminal} }},
 }

@@ -14,13 +14,7 @@ import (
 
 var processAttempts = []attempt{
 	{name: "read the environment of a process", try: func(a []string) error { return read([]string{"/proc/" + a[0] + "/environ"}) }, args: pidOf},
-	{name: "read the memory of a process", try: func(a []string) error {
-		fd, err := unix.Open("/proc/"+a[0]+"/mem", unix.O_RDONLY, 0)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}, args: pidOf},
+	{name: "read the memory of a process", try: func(a []string) error { return open("/proc/"+a[0]+"/mem", unix.O_RDONLY) }, args: pidOf},
 	{name: "follow the files of a process", try: func(a []string) error { _, err := os.Readlink("/proc/" + a[0] + "/fd/0"); return err }, args: pidOf},
 	{name: "trace a process", try: func(a []string) error {
 		if err := unix.PtraceAttach(ofPid(a)); err != nil {
@@ -81,7 +75,7 @@ var processAttempts = []attempt{
 	{name: "connect to an abstract socket", try: dial("unix"), args: func(w *world) []string { return []string{w.abstract} }},
 	{name: "send packets of its own making", try: socket(unix.AF_PACKET, unix.SOCK_RAW, 0), args: nothing},
 	{name: "read the environment of dynmcp", try: func(a []string) error { return read([]string{"/proc/" + a[0] + "/environ"}) }, args: dynmcp},
-	{name: "read the memory of dynmcp", try: func(a []string) error { return openOne("/proc/"+a[0]+"/mem", unix.O_RDONLY) }, args: dynmcp},
+	{name: "read the memory of dynmcp", try: func(a []string) error { return open("/proc/"+a[0]+"/mem", unix.O_RDONLY) }, args: dynmcp},
 	{name: "trace dynmcp", try: func(a []string) error { return unix.PtraceSeize(ofPid(a)) }, args: dynmcp},
 	{name: "stop dynmcp", try: func(a []string) error { return unix.Kill(ofPid(a), unix.SIGCONT) }, args: dynmcp},
 	{name: "take a file of dynmcp", try: func(a []string) error {
@@ -102,10 +96,10 @@ var processAttempts = []attempt{
 	}, args: dynmcp},
 	{name: "trace our guard", try: func([]string) error { return eachThread(unix.PtraceSeize) }, args: nothing},
 	{name: "read the memory of our guard", try: func([]string) error {
-		return eachThread(func(id int) error { return openOne(fmt.Sprintf("/proc/%d/mem", id), unix.O_RDONLY) })
+		return eachThread(func(id int) error { return open(fmt.Sprintf("/proc/%d/mem", id), unix.O_RDONLY) })
 	}, args: nothing},
 	{name: "hold the orders of our guard", try: func([]string) error { // it would not see the end of dynmcp
-		return eachThread(func(id int) error { return openOne(fmt.Sprintf("/proc/%d/fd/3", id), unix.O_WRONLY|unix.O_NONBLOCK) })
+		return eachThread(func(id int) error { return open(fmt.Sprintf("/proc/%d/fd/3", id), unix.O_WRONLY|unix.O_NONBLOCK) })
 	}, args: nothing},
 	{name: "have the kernel signal our guard", try: func([]string) error {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -185,7 +179,7 @@ const nobody = 65534
 
 func dynmcp(*world) []string { return []string{strconv.Itoa(os.Getpid())} }
 
-func openOne(path string, flags int) error {
+func open(path string, flags int) error {
 	fd, err := unix.Open(path, flags, 0)
 	if err == nil {
 		unix.Close(fd)
