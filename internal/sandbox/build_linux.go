@@ -87,7 +87,7 @@ func (p Policy) Missing() (parts []string) {
 	switch {
 	case p.Network == NoNetwork && !filters && version < withTCP:
 		parts = append(parts, "connections (Linux 6.7 can)")
-	case p.Network == OnlyByProxy && !hasQuestions():
+	case p.Network == OnlyByProxy && !hasNotifications():
 		parts = append(parts, "connections around its proxy (Linux 5.0 can, with seccomp filters)")
 	}
 	return parts
@@ -100,8 +100,8 @@ func hasFilters() bool {
 	return errno == unix.EFAULT && archOf[runtime.GOARCH] != 0
 }
 
-// hasQuestions reports whether the kernel has user notifications of seccomp (seccomp_unotify(2)).
-func hasQuestions() bool {
+// hasNotifications reports whether the kernel has user notifications of seccomp (seccomp_unotify(2)).
+func hasNotifications() bool {
 	verdict := uint32(unix.SECCOMP_RET_USER_NOTIF)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))
 	return errno == 0 && hasFilters()

@@ -144,7 +144,7 @@ func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
 	}
 	switch p.Network {
 	case NoNetwork:
-		if p.asked {
+		if p.traced {
 			verdict(unix.AF_INET, allowed)
 			verdict(unix.AF_INET6, allowed)
 		}

@@ -24,7 +24,7 @@ type gate struct {
 }
 
 // connect performs a call of connect(2), or refuses it.
-func (g *gate) connect(questions int, n *notice) unix.Errno {
+func (g *gate) connect(notifications int, n *notification) unix.Errno {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
 	if err != nil {
 		return unix.EACCES
@@ -34,20 +34,20 @@ func (g *gate) connect(questions int, n *notice) unix.Errno {
 	if len(raw) < 2 {
 		return unix.EINVAL
 	}
-	socket, err := theirs(n)
+	socket, err := duplicateSocket(n)
 	if err != nil {
 		return unix.EACCES
 	}
 	defer unix.Close(socket)
 	// The thread may have been killed, and its number reused.
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(questions), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(notifications), unix.SECCOMP_IOCTL_NOTIF_ID_VALID, uintptr(unsafe.Pointer(&n.id))); errno != 0 {
 		return errno
 	}
 	return g.connectTo(socket, n, raw)
 }
 
 // connectTo connects a socket to an address, if that is allowed.
-func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
+func (g *gate) connectTo(socket int, n *notification, raw []byte) unix.Errno {
 	switch binary.NativeEndian.Uint16(raw) {
 	case unix.AF_UNSPEC: // dissolves a connection
 		return connect(socket, raw)
@@ -69,7 +69,7 @@ func (g *gate) connectTo(socket int, n *notice, raw []byte) unix.Errno {
 }
 
 // connectFile connects a socket to a Unix socket that is a file.
-func (g *gate) connectFile(socket int, n *notice, path string) unix.Errno {
+func (g *gate) connectFile(socket int, n *notification, path string) unix.Errno {
 	if path == "" {
 		return unix.EACCES
 	}
@@ -94,8 +94,8 @@ func connect(socket int, raw []byte) unix.Errno {
 	return errno
 }
 
-// theirs duplicates the descriptor that is the first argument of a call.
-func theirs(n *notice) (int, error) {
+// duplicateSocket duplicates the descriptor that is the first argument of a call.
+func duplicateSocket(n *notification) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.pid))
 	if err != nil {
 		return -1, err
@@ -115,7 +115,7 @@ func theirs(n *notice) (int, error) {
 }
 
 // sockaddr returns a copy of the address in a call of connect(2).
-func sockaddr(memory *os.File, n *notice) []byte {
+func sockaddr(memory *os.File, n *notification) []byte {
 	raw := make([]byte, min(n.args[2], unix.SizeofSockaddrAny))
 	if _, err := memory.ReadAt(raw, int64(n.args[1])); err != nil || len(raw) < 2 {
 		return nil

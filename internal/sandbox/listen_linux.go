@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A notice is struct seccomp_notif, an answer struct seccomp_notif_resp (linux/seccomp.h).
+// The types of seccomp_unotify(2): struct seccomp_notif and struct seccomp_notif_resp.
 type (
-	notice struct {
+	notification struct {
 		id     uint64
 		pid    uint32 // of the thread
 		flags  uint32
@@ -24,7 +24,7 @@ type (
 		ip     uint64
 		args   [6]uint64
 	}
-	answerToNotice struct {
+	response struct {
 		id    uint64
 		value int64
 		errno int32 // negative
@@ -36,21 +36,21 @@ type (
 // notifies it (seccomp_unotify(2)). It records the calls, and makes connections in place of the
 // server.
 type listener struct {
-	trace  *Trace   // nil records nothing
-	gate   *gate    // nil lets connect(2) continue
-	alone  bool     // with a trace: sockets of the network are refused
-	theirs *os.File // the guard reads the filter here, and sends the file of the notifications
-	ours   *net.UnixConn
-	done   sync.WaitGroup
+	trace     *Trace   // nil records nothing
+	gate      *gate    // nil lets connect(2) continue
+	noNetwork bool     // with a trace: sockets of the network are refused
+	guardEnd  *os.File // the guard reads the filter here, and sends the file of the notifications
+	ourEnd    *net.UnixConn
+	done      sync.WaitGroup
 }
 
 // listen makes a listener if the server is traced, or its network is a list of hosts.
 func (b *Sandbox) listen(s Server) error {
-	l := &listener{trace: s.Trace, alone: s.Network == NoNetwork && !b.learns}
+	l := &listener{trace: s.Trace, noNetwork: s.Network == NoNetwork && !b.learns}
 	if b.proxy != nil && !b.learns {
 		l.gate = &gate{proxy: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.proxy.Port()), deny: b.deny, write: b.writable}
 	}
-	if l.trace == nil && (l.gate == nil || !hasQuestions()) {
+	if l.trace == nil && (l.gate == nil || !hasNotifications()) {
 		return nil
 	}
 	if err := l.start(); err != nil {
@@ -76,7 +76,7 @@ func (l *listener) filter() ([]byte, error) {
 	}
 	ask := bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF}
 	program = on(program, calls, ask)
-	if l.alone && l.trace != nil {
+	if l.noNetwork && l.trace != nil {
 		program = append(program,
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 			allowed,
@@ -89,7 +89,7 @@ func (l *listener) filter() ([]byte, error) {
 	return assemble(append(program, allowed))
 }
 
-// start makes a listener wait for its guard. Its goroutine ends with the tree, or when ours is
+// start makes a listener wait for its guard. Its goroutine ends with the tree, or when ourEnd is
 // closed before the tree has started.
 func (l *listener) start() error {
 	filter, err := l.filter()
@@ -107,8 +107,8 @@ func (l *listener) start() error {
 		unix.Close(pair[1])
 		return err
 	}
-	l.theirs, l.ours = os.NewFile(uintptr(pair[1]), "listener"), conn.(*net.UnixConn)
-	if _, err := l.ours.Write(filter); err != nil {
+	l.guardEnd, l.ourEnd = os.NewFile(uintptr(pair[1]), "listener"), conn.(*net.UnixConn)
+	if _, err := l.ourEnd.Write(filter); err != nil {
 		l.close()
 		return err
 	}
@@ -125,8 +125,8 @@ func (l *listener) close() {
 	if l == nil {
 		return
 	}
-	l.theirs.Close()
-	l.ours.Close()
+	l.guardEnd.Close()
+	l.ourEnd.Close()
 	l.done.Wait()
 }
 
@@ -136,9 +136,9 @@ func (l *listener) run() error {
 	if err != nil {
 		return err
 	}
-	questions := os.NewFile(uintptr(fd), "questions") // non-blocking, or a thread would wait
-	defer questions.Close()
-	conn, err := questions.SyscallConn()
+	file := os.NewFile(uintptr(fd), "notifications") // non-blocking, or a thread would wait
+	defer file.Close()
+	conn, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (l *listener) run() error {
 // receive returns the file of the notifications.
 func (l *listener) receive() (int, error) {
 	control := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := l.ours.ReadMsgUnix(make([]byte, 1), control)
+	_, n, _, _, err := l.ourEnd.ReadMsgUnix(make([]byte, 1), control)
 	if err != nil {
 		return -1, fmt.Errorf("the start was not traced: %w", err)
 	}
@@ -182,11 +182,11 @@ func (l *listener) receive() (int, error) {
 
 // answer answers one call.
 func (l *listener) answer(fd int) {
-	var n notice
+	var n notification
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
 		return // it was killed
 	}
-	reply := answerToNotice{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	reply := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	switch {
 	case n.number == unix.SYS_SOCKET:
 		l.trace.Socket.Store(true)

@@ -55,7 +55,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 		err = b.built()
 	}
 	if s.Trace != nil {
-		s.Trace.belongs(b.Temp, b.proxy.address())
+		s.Trace.exclude(b.Temp, b.proxy.address())
 	}
 	if err == nil {
 		err = b.listen(s)
@@ -80,7 +80,7 @@ func (b *Sandbox) build(s Server) error {
 		}
 	}
 	policy := s.Policy()
-	policy.asked = s.Trace != nil
+	policy.traced = s.Trace != nil
 	policy.Write = append(policy.Write, b.Temp)
 	b.write = resolved(policy.Write)
 	if b.proxy != nil {

@@ -196,13 +196,8 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	copying.Wait()
 }
 
-func closeWrite(conn net.Conn) {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-		return
-	}
-	_ = conn.Close()
-}
+// closeWrite ends a TCP connection in one direction.
+func closeWrite(conn net.Conn) { _ = conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // dial connects to a host and port, if a rule allows it.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {

@@ -32,7 +32,7 @@ type Policy struct {
 	// BestEffort enforces as much as the system can. Otherwise a missing part is an error.
 	BestEffort bool
 
-	asked bool // without a network, the listener refuses network sockets, and the trace records it
+	traced bool // without a network, the listener refuses network sockets, so that the trace has them
 }
 
 // Walls enforce a policy: begin makes the parts that do not need its paths, and build the

@@ -107,8 +107,8 @@ func (t *Trace) Addresses() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.addresses)), func(address string) bool { return address == t.proxy })
 }
 
-// belongs excludes the resources of the sandbox itself.
-func (t *Trace) belongs(temp, proxy string) {
+// exclude removes the resources of the sandbox itself from the results.
+func (t *Trace) exclude(temp, proxy string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.temp, t.proxy = temp, proxy

@@ -50,7 +50,7 @@ func flagsBehind(arg int) int { return -2 - arg }
 
 // call records a call. The arguments may change before the kernel reads them: a trace is
 // for explanations, not a limit.
-func (t *Trace) call(n *notice) {
+func (t *Trace) call(n *notification) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", n.pid))
 	if t.unread(err) {
 		return
@@ -68,7 +68,7 @@ func (t *Trace) call(n *notice) {
 }
 
 // file records a call about a path.
-func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
+func (t *Trace) file(memory *os.File, n *notification, call tracedCall) {
 	path := pathOf(memory, n, call)
 	if path == "" {
 		return
@@ -95,7 +95,7 @@ func (t *Trace) file(memory *os.File, n *notice, call tracedCall) {
 
 // pathOf returns the absolute path of a call, "" if it is unknown or the call is about an open
 // file.
-func pathOf(memory *os.File, n *notice, call tracedCall) string {
+func pathOf(memory *os.File, n *notification, call tracedCall) string {
 	path := text(memory, n.args[call.path])
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -111,7 +111,7 @@ func pathOf(memory *os.File, n *notice, call tracedCall) string {
 	return filepath.Join(dir, path)
 }
 
-func flagsOf(memory *os.File, n *notice, call tracedCall) uint64 {
+func flagsOf(memory *os.File, n *notification, call tracedCall) uint64 {
 	switch {
 	case call.flags >= 0:
 		return n.args[call.flags]
@@ -122,7 +122,7 @@ func flagsOf(memory *os.File, n *notice, call tracedCall) uint64 {
 }
 
 // connection records the address of connect(2).
-func (t *Trace) connection(memory *os.File, n *notice) {
+func (t *Trace) connection(memory *os.File, n *notification) {
 	raw := sockaddr(memory, n)
 	if address := inet(raw); address.IsValid() {
 		t.noteIn(&t.addresses, address.String())

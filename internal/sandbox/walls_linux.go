@@ -21,7 +21,7 @@ func (b *Sandbox) Walls() *guard.Walls {
 		}
 	}
 	if b.listener != nil {
-		walls.Listener = b.listener.theirs
+		walls.Listener = b.listener.guardEnd
 	}
 	return walls
 }
