@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// An expression that is matched without end is stopped by the kernel, which counts whole
-// seconds.
+// The kernel, which counts whole seconds, stops a regular expression that never ends.
 func TestEndlessExpression(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
-// ends runs a script that is to end with an error that has these words, and then one that
-// returns.
+// ends runs a script that must end with an error that contains words, and then one that must
+// succeed.
 func ends(t *testing.T, p *script.Pool, s script.Script, calls calls, words string) *script.Result {
 	t.Helper()
 	r, err := p.Run(t.Context(), s, calls.answer)
@@ -83,8 +83,8 @@ func TestOutputFloods(t *testing.T) {
 	}
 }
 
-// A script changes what it can reach. Its own calls still say what they are, and the next
-// script has none of it.
+// A script changes its globals and prototypes. Its calls still have the right names and
+// arguments, and the next script is not affected.
 func TestPrototypeTricks(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -123,7 +123,7 @@ func TestAThousandPromises(t *testing.T) {
 	p := newPool(t)
 	var now, most atomic.Int64
 	full := make(chan struct{})
-	fill := sync.OnceFunc(func() { close(full) }) // there may be as many again later
+	fill := sync.OnceFunc(func() { close(full) }) // as many may run again later
 	hold := calls{Call: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		n := now.Add(1)
 		defer now.Add(-1)
@@ -133,7 +133,7 @@ func TestAThousandPromises(t *testing.T) {
 			fill()
 		}
 		select {
-		case <-full: // the first wait for all that may run together
+		case <-full: // the first calls wait until as many run as may
 			return text("done"), nil
 		case <-ctx.Done():
 			return nil, &script.Failure{Message: "cancelled"}
@@ -150,7 +150,7 @@ func TestAThousandPromises(t *testing.T) {
 	}
 }
 
-// hang are calls that end with their context. begun is sent to when one has begun.
+// hang returns calls that end with their context. Each sends its name to begun.
 func hang(begun chan<- string) calls {
 	return calls{Call: func(ctx context.Context, name string, _ json.RawMessage) (json.RawMessage, *script.Failure) {
 		if name == "a/fast" {
@@ -259,7 +259,7 @@ func TestLargeResults(t *testing.T) {
 	}
 }
 
-// Scripts of many hosts run side by side.
+// Many scripts run at once.
 func TestManyScriptsAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// p50 measures the median of what a script takes in a child that is kept.
+// p50 measures the median time of a script in a kept child.
 func p50(b *testing.B, source string) {
 	p := newPool(b)
 	run(b, p, "return 1", echo)

@@ -13,7 +13,7 @@ const maxBlobs = 64 << 20
 
 // blobs are the images and blobs for which a script got handles, as content blocks.
 type blobs struct {
-	blocks []json.RawMessage // by id from 1; nil where it was returned already
+	blocks []json.RawMessage // by id from 1; nil if it was returned
 	size   int
 }
 

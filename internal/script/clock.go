@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A clock limits the running time of a script. It calls late when that has passed.
+// A clock limits the running time of a script.
 type clock struct {
 	mu      sync.Mutex
 	left    time.Duration

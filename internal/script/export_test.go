@@ -9,7 +9,7 @@ import (
 )
 
 // Warm returns the process that is kept for the next script, and a channel that is closed when
-// that has ended; 0 and nil if none is kept.
+// it has ended; 0 and nil if none is kept.
 func (p *Pool) Warm() (pid int, ended <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

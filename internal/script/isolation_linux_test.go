@@ -47,7 +47,7 @@ func warm(t *testing.T, p *script.Pool) (pid int, ended <-chan struct{}) {
 	return pid, ended
 }
 
-// What the kernel says of the process, which a script cannot change.
+// The kernel reports the limits of the process, which a script cannot change.
 func TestTheWallsAroundScripts(t *testing.T) {
 	t.Setenv("A_SECRET", "for nobody")
 	left := leftOpen(t)
@@ -92,7 +92,7 @@ func TestTheWallsAroundScripts(t *testing.T) {
 	}
 }
 
-// leftOpen opens files that execve does not close, as a host may do, and returns what they are.
+// leftOpen opens files that execve does not close, as a host may do, and returns their names.
 func leftOpen(t *testing.T) (all []string) {
 	t.Helper()
 	const high = 1500
@@ -173,7 +173,7 @@ func TestAWornChildIsReplaced(t *testing.T) {
 	}
 }
 
-// A child says what it wants. We do what it may.
+// A child that breaks the protocol does no harm.
 func TestAHostileChild(t *testing.T) {
 	t.Parallel()
 	const call = `{"call":{"id":%d,"kind":"call","name":"a/b","args":{}}}\n`

@@ -15,10 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/script"
 )
 
-// role is a variable that makes this test one that is run on an old kernel.
+// role is set in the process that runs as on an old kernel.
 const role = "DYNMCP_TEST_OLD_KERNEL"
 
-// oldKernel is a filter under which the kernel has no Landlock.
+// oldKernel returns a filter under which the kernel seems to have no Landlock.
 func oldKernel() (text []byte, err error) {
 	raw, err := bpf.Assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 0, Size: 4}, // the number of the call

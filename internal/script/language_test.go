@@ -28,14 +28,14 @@ func TestWhatScriptsReturn(t *testing.T) {
 		"return new Date(0)":                                                                                                                                     `"1970-01-01T00:00:00.000Z"`,
 		"return {u: undefined, f() {}, n: null, nan: NaN, s: '<\"'}":                                                                                             `{"n":null,"nan":null,"s":"<\""}`,
 		"return JSON.stringify({id: 12345678901234567890n})":                                                                                                     `"{\"id\":\"12345678901234567890\"}"`,
-		// Habits: a script that is one expression, or a function.
+		// Scripts that are one expression, or a function.
 		"await search('x')":                        `"found x"`,
 		"async () => { return 'called' }":          `"called"`,
 		"async function main() { return 'main' }":  `"main"`,
 		"  (async () => { return 'itself' })();\n": `"itself"`,
 		"return args":                              `[]`,
 		"search('a') // a comment":                 `"found a"`,
-		// What it has that the engine lacks.
+		// Functions that goja lacks.
 		"return [/\\p{L}+/u.exec('-h\u00e9')[0], new RegExp('\\\\p{Script=Greek}', 'u').test('\u03b2'), /x/ instanceof RegExp, RegExp('b').test('abc')]": `["hé",true,true,true]`,
 		"const c = structuredClone({at: new Date(0), of: new Map([[1, new Set([2])]])}); return [c.at.getTime(), c.of.get(1).has(2)]":                    "[0,true]",
 		"return [btoa('abc'), atob('YWJj'), Buffer.from('aMOp', 'base64').toString(), Buffer.from('\u00e9').toString('base64')]":                         `["YWJj","abc","hé","w6k="]`,
@@ -92,7 +92,7 @@ func TestWhatACallReturns(t *testing.T) {
 	}
 }
 
-// Where the script stands of each error matters: it is what a model mends.
+// Each error must say where in the script it happened, so that a model can correct it.
 func TestErrorsOfScripts(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -130,7 +130,7 @@ func TestErrorsOfScripts(t *testing.T) {
 		"await call('a/b', {id: 9007199254740993})":                                                "line 1, column 11: TypeError: 9007199254740992 may have been rounded: write it as a BigInt, 9007199254740992n",
 		"const a = {}; a.a = a; return a":                                                          "the value cannot be returned: TypeError: the value contains itself",
 		"let a = []; for (let i = 0; i < 600; i++) a = [a]; return a":                              "the value cannot be returned: TypeError: the value nests deeper than 500",
-		// What models write by habit, in words.
+		// Mistakes of models.
 		"import x from 'y'":                          "line 1, column 1: SyntaxError: import is not available: a script has tools, call, search, describe, resource and console",
 		"const x = await import('y')":                "line 1, column 17: SyntaxError: import is not available: a script has tools, call, search, describe, resource and console",
 		"export default 1":                           "line 1, column 1: SyntaxError: export is not available: return the result",

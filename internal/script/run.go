@@ -23,7 +23,7 @@ type run struct {
 	healthy bool // the child can run another script
 	result  Result
 	printed strings.Builder
-	made    int // calls
+	made    int // number of calls
 
 	working sync.WaitGroup // a goroutine for each call
 
@@ -42,8 +42,8 @@ var (
 // maxSource is how long a script may be.
 const maxSource = 1 << 20
 
-// maxShare is how long a child may take to read the answers that are being sent when its script has
-// ended.
+// maxShare is how long a child may take to read the answers that are still being sent when its
+// script has ended.
 const maxShare = 2 * time.Second
 
 func (r *run) run(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (r *run) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case done != nil && (cause == nil || done.Failure == nil): // a failure may be that of a call which was cancelled
+	case done != nil && (cause == nil || done.Failure == nil): // a failure may come from a cancelled call
 		return r.finish(done)
 	case cause == errLate:
 		return &Failure{Message: fmt.Sprintf("the script was stopped: it was not done after %v", r.script.Time)}

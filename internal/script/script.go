@@ -1,15 +1,14 @@
-// Package script runs JavaScript that a model wrote, in a process that can do nothing but
-// ask us for calls.
+// Package script runs JavaScript that a model wrote, in a process that can only ask us for
+// calls.
 //
-// [Pool.Run] hands a script to a child: this very program, executed again, under the guard
-// and within the walls of package sandbox. The child has no file, no network and no
-// environment, and the kernel limits its memory and its processor time. It writes lines of
-// JSON to its stdout, in which it asks for calls and prints; an [Answerer] answers. Nothing that
-// it writes is trusted: sizes, counts and ids are checked, and a child that breaks the
-// protocol is killed.
+// [Pool.Run] hands a script to a child: this program, executed again, under the guard and
+// within the walls of package sandbox. The child has no file, no network and no environment,
+// and the kernel limits its memory and its processor time. It writes lines of JSON to its
+// stdout, in which it asks for calls and prints; an [Answerer] answers. Its output is not
+// trusted: sizes, counts and ids are checked, and a child that breaks the protocol is killed.
 //
-// Package engine is what runs inside the child. It is entered from an init function:
-// whatever program imports this package is its own child, the test binaries too.
+// Package engine runs inside the child. It is entered from an init function: every program that
+// imports this package can be its own child, test binaries too.
 package script
 
 import (
@@ -24,43 +23,43 @@ import (
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
-// Of what an engine is told, and tells.
+// Types of the protocol with an engine.
 type (
 	Call    = engine.Call
 	Failure = engine.Failure
 )
 
-// A Script is what is run. CPU is the Pool's.
+// A Script is a script and its limits. Pool.Run sets CPU.
 type Script struct {
 	engine.Run
-	Time time.Duration // without that for which [StopClock] has stopped the clock
+	Time time.Duration // limit of its running time; [StopClock] stops that clock
 }
 
-// An Answerer answers what a script asks: of a tool and a resource with the result as the
-// server sent it, which must not be changed afterwards, of a search and a description with a
-// text. A result with isError is a result. It is called on a goroutine for each call, at most
-// AtOnce together, and must return soon after its context is done: that is so when the script
-// has ended. It may hand the context to [StopClock].
+// An Answerer answers the calls of a script: of a tool or a resource with the result that the
+// server sent, which must not be changed afterwards, of a search or a description with a text. A
+// result with isError is a result. Each call has a goroutine of its own; at most AtOnce run
+// together. The Answerer must return soon after its context is done, which happens when the
+// script ends. It may pass the context to [StopClock].
 type Answerer func(context.Context, Call) (json.RawMessage, *Failure)
 
 // A CallRecord is a call of a tool, or a read of a resource, that a script began.
 type CallRecord struct {
 	Name    string // "server/tool", or a URI
 	Outcome string
-	Error   string // "" if unset; that of an isError result too
+	Error   string // "" if it succeeded; also set for a result with isError
 	Took    time.Duration
 	Cut     bool // the script ended before it
 }
 
-// A Result is what a script returned. Run gives it with an error, too: then Printed and Calls
-// are set.
+// A Result is the result of a script. With an error of Run, only Printed, Dropped and Calls are
+// set.
 type Result struct {
-	// Content are blocks of an MCP result: what was returned as text, a string as it is
-	// and all else in JSON, and then the images and blobs in it. It is at most MaxResult
-	// long. A script that returned nothing has none.
+	// Content are the blocks of an MCP result: the returned value as text (a string as it is,
+	// other values in JSON), and then the images and blobs in it. It is empty if the script
+	// returned nothing.
 	Content []json.RawMessage
-	// Value is what was returned in JSON, with a line of text for each image and blob. It
-	// is nil if the script returned nothing, or nothing but images and blobs.
+	// Value is the returned value in JSON, with a text in place of each image and blob. It is
+	// nil if the script returned nothing, or only images and blobs.
 	Value   json.RawMessage
 	Printed string
 	Dropped int // bytes that were printed beyond Output
@@ -71,7 +70,7 @@ type Result struct {
 // largest that it returns, without images and blobs.
 const MaxResult = 16 << 20
 
-// Ran says which calls a script made, for a model that must not repeat them blindly: "2 calls
+// Ran describes the calls of a script, for a model that must not repeat them blindly: "2 calls
 // ran: github/create_issue (done), github/list_issues (unknown: the server ended)".
 func (r *Result) Ran() string {
 	sent := len(slices.DeleteFunc(slices.Clone(r.Calls), func(c CallRecord) bool { return c.Outcome == engine.NotSent }))
@@ -85,7 +84,7 @@ func (r *Result) Ran() string {
 	return said
 }
 
-// Cut says which calls the script did not wait for, "" if there are none.
+// Cut describes the calls that the script did not wait for, "" if there are none.
 func (r *Result) Cut() string {
 	cut := slices.DeleteFunc(slices.Clone(r.Calls), func(c CallRecord) bool { return !c.Cut })
 	if len(cut) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
-// leftOver says what the tests have left besides goroutines; nil is not known.
+// leftOver returns an error if the tests have left processes or descriptors; nil if unknown.
 var leftOver func() error
 
 func TestMain(m *testing.M) {
@@ -37,13 +37,13 @@ func newPool(t testing.TB) *script.Pool {
 	return p
 }
 
-// text is a result of a tool with a block of text.
+// text returns the result of a tool with a block of text.
 func text(content string) json.RawMessage {
 	quoted, _ := json.Marshal(content)
 	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, quoted)
 }
 
-// calls are what a script is answered with.
+// calls are the answers to a script.
 type calls struct {
 	Call             func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *script.Failure)
 	Search, Describe func(ctx context.Context, text string) (string, *script.Failure)
@@ -65,7 +65,7 @@ func (c calls) answer(ctx context.Context, call script.Call) (json.RawMessage, *
 	return quoted, err
 }
 
-// of returns a script with the limits of a config that says nothing.
+// of returns a script with the default limits of a config.
 func of(source string) script.Script {
 	return script.Script{Time: 5 * time.Minute, Run: engine.Run{Source: source, Servers: []string{"github", "my-server"}, Calls: 200, AtOnce: 16, Output: 64 << 10}}
 }
@@ -82,14 +82,14 @@ var echo = calls{
 	},
 }
 
-// answering returns calls of which each has this result.
+// answering returns calls that all have this result.
 func answering(result string) calls {
 	return calls{Call: func(context.Context, string, json.RawMessage) (json.RawMessage, *script.Failure) {
 		return json.RawMessage(result), nil
 	}}
 }
 
-// run runs a script that is to return.
+// run runs a script that must succeed.
 func run(t testing.TB, p *script.Pool, source string, calls calls) *script.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// ask makes a call, now or after another one was answered, and returns its promise.
+// ask makes a call, at once or after another one was answered, and returns its promise.
 func (s *script) ask(f *flight) goja.Value {
 	promise, resolve, reject := s.vm.NewPromise()
 	f.resolve, f.reject = resolve, reject
@@ -76,7 +76,7 @@ func (s *script) land(a Answer) {
 	}
 }
 
-// fail rejects the promise of a call, with an Error that contains the position of the call.
+// fail rejects the promise of a call with an Error that has the position of the call.
 func (s *script) fail(f *flight, why Failure) {
 	v := s.must(s.newError(goja.Undefined(), s.vm.ToValue(why.Message)))
 	if why.Server == "" && f.Kind == Tool {

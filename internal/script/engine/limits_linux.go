@@ -11,15 +11,16 @@ import (
 // Missing describes the limits of an engine that this system cannot enforce.
 func Missing() []string { return nil }
 
-// input returns stdin, which is read through the poller: a blocking read keeps the only processor until
-// the runtime notices, which costs 0.2 ms per call. It is opened before limit is called.
+// input returns stdin, which is read through the poller: a blocking read would keep the only
+// processor until the runtime notices, which costs 0.2 ms per call. It is opened before limit is
+// called.
 func input() *os.File {
 	_ = syscall.SetNonblock(0, true)
 	return os.NewFile(0, "stdin")
 }
 
-// limit sets the limits of the process for its lifetime. Those of files work without Landlock, too:
-// nothing can be opened, and no socket created.
+// limit sets the limits of the process for its lifetime. Without Landlock, the limit of open
+// files still prevents opening any file or socket.
 func limit() error {
 	// The runtime opens a file of its own for the first timer.
 	time.Sleep(time.Microsecond)
@@ -52,7 +53,7 @@ func raced() bool {
 	return false
 }
 
-// defaultAction has the kernel end us by a signal, which the Go runtime catches and ignores.
+// defaultAction lets a signal end the process. The Go runtime would catch and ignore it.
 func defaultAction(signal syscall.Signal) error {
 	var action [8]uint64 // larger than struct sigaction; zero is SIG_DFL
 	const setSize = 8
@@ -62,8 +63,8 @@ func defaultAction(signal syscall.Signal) error {
 	return nil
 }
 
-// limitCPU has the kernel end us when we have used so much processor time from our start on.
-// Without a hard limit it can be moved on for the next script.
+// limitCPU makes the kernel end the process when it has used this much processor time since its
+// start. Only the soft limit is set, which can be raised for the next script.
 func limitCPU(total time.Duration) {
 	var old syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &old) == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Missing returns what this system cannot limit of an engine, in words.
+// Missing describes the limits of an engine that this system cannot enforce.
 func Missing() []string { return []string{"memory and processor time (Linux can)"} }
 
 func input() *os.File { return os.Stdin }
@@ -16,5 +16,5 @@ func limit() error { return nil }
 
 func limitCPU(time.Duration) {}
 
-// used returns 0: the processor time is not known.
+// used returns 0: the processor time is unknown.
 func used() time.Duration { return 0 }

@@ -21,7 +21,7 @@ const wornHeap = 64 << 20
 func main() {
 	debug.SetTraceback("none")
 	debug.SetMaxStack(64 << 20)
-	debug.SetMemoryLimit(Memory * 3 / 4) // collect more, and not end, while there is garbage
+	debug.SetMemoryLimit(Memory * 3 / 4) // collect garbage before Memory is reached
 	runtime.GOMAXPROCS(1)
 	e := &engine{in: make(chan Request, 64)}
 	stdin := input()
@@ -45,7 +45,7 @@ func main() {
 	os.Exit(0)
 }
 
-// read passes on the lines of the parent.
+// read passes the requests of the parent to in.
 func (e *engine) read(stdin *os.File) {
 	defer close(e.in)
 	lines := bufio.NewScanner(stdin)

@@ -1,5 +1,5 @@
-// Package engine is the process that runs scripts: the code that a program which imports package
-// script runs when it was executed as a child of its [script.Pool].
+// Package engine runs scripts in a process of its own: a program that imports package script and
+// was executed as a child of its [script.Pool].
 //
 // It is entered from an init function and never returns. It reads requests from stdin and
 // writes events to stdout, a line of JSON each. One goroutine reads, and one runs the script,
@@ -36,8 +36,8 @@ type Run struct {
 	// each invalid character, if that is unambiguous.
 	Servers []string      `json:"servers"`
 	Calls   int           `json:"calls"`   // of tools, resources, searches and descriptions
-	AtOnce  int           `json:"at_once"` // calls in flight; the script waits with others
-	Output  int           `json:"output"`  // bytes that are printed; the rest is dropped, and counted
+	AtOnce  int           `json:"at_once"` // calls in flight; other calls wait
+	Output  int           `json:"output"`  // bytes that are printed; the rest is dropped and counted
 	CPU     time.Duration `json:"cpu"`
 }
 
@@ -73,19 +73,19 @@ const (
 	Resource = "resource"
 )
 
-// A Call requests a call. IDs increase while an engine runs. The name of a tool is "server/tool" as
+// A Call is a call that a script makes. IDs increase while an engine runs. The name of a tool is "server/tool" as
 // in the script: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
 type Call struct {
 	ID   int             `json:"id"`
 	Kind string          `json:"kind"`
-	Name string          `json:"name"`           // or the words, or the URI
+	Name string          `json:"name"`           // of a tool, the words of a search, or a URI
 	Args json.RawMessage `json:"args,omitempty"` // an object, of a tool
 }
 
 // Done is the end of a script.
 type Done struct {
 	Value   json.RawMessage `json:"value,omitempty"` // the returned value
-	Blobs   []int           `json:"blobs,omitempty"` // those in it
+	Blobs   []int           `json:"blobs,omitempty"` // ids of the blobs in Value
 	Failure *Failure        `json:"failure,omitempty"`
 	Dropped int             `json:"dropped,omitempty"` // bytes printed beyond the limit
 	Worn    bool            `json:"worn,omitempty"`    // the engine should be replaced
@@ -98,14 +98,13 @@ const (
 	Unknown = "unknown"
 )
 
-// A Failure is an error: of a call, as a script catches it, or the end of a script other than its
-// return.
+// A Failure is the error of a call, which a script can catch, or the error that ended a script.
 type Failure struct {
 	Message string `json:"message"` // with the name of the JavaScript error
 	Server  string `json:"server,omitempty"`
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
-	Line    int    `json:"line,omitempty"`   // of the script, from 1; 0 is not known
+	Line    int    `json:"line,omitempty"`   // of the script, from 1; 0 if unknown
 	Column  int    `json:"column,omitempty"` // from 1
 }
 

@@ -1,5 +1,5 @@
-// What a runtime has beside the language: newer functions that models write by habit, and
-// words in the place of what a script cannot have.
+// Globals beside the language: newer functions that models write by habit, and errors in place
+// of what a script cannot have.
 (isHandle, property, recode) => {
 	const define = (of, functions) => {
 		for (const [name, value] of Object.entries(functions))

@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// maxCallStack is how deep functions may call each other. To unwind native ones takes time that
-// grows with the square of it.
+// maxCallStack is how deep function calls may nest. Unwinding native functions takes time that is
+// quadratic in the depth.
 const maxCallStack = 3000
 
 // newScript prepares a runtime, before there is a script for it.
@@ -70,8 +70,8 @@ func (s *script) settle(p *goja.Promise) bool {
 // maxReturned is the largest value that a script may return, in JSON.
 const maxReturned = 16 << 20
 
-// returned ends a script with its value, and waits for the promises in that. Nothing but
-// images is no value. What was rejected must not be taken for success.
+// returned ends a script with its value, and waits for the promises in it. A value of only images
+// and blobs is left out. A rejected promise that nothing awaited is an error.
 func (s *script) returned(v goja.Value) *Done {
 	e := &encoder{script: s, limit: maxReturned, waits: true}
 	for again := !absent(v); again; again = e.pending != nil {
@@ -120,7 +120,7 @@ func (s *script) onlyHandles(v goja.Value) bool {
 	})
 }
 
-// thrown describes what ended a script.
+// thrown describes a value that a script threw.
 func (s *script) thrown(v goja.Value) *Failure {
 	const most = 4 << 10
 	f := &Failure{Message: s.shown(v, most)}
@@ -148,8 +148,8 @@ func (s *script) thrown(v goja.Value) *Failure {
 
 var undefinedName = lazyregexp.New(`^ReferenceError: ([\w$]+) is not defined$`)
 
-// failed describes a panic: the end of a script that it could not catch, or a fault of the
-// engine, which is not used any more then.
+// failed describes a panic: an error that the script could not catch, or a fault of the engine,
+// which is then replaced.
 func (s *script) failed(p any) *Done {
 	err, _ := p.(error)
 	if e, ok := errors.AsType[*goja.Exception](err); ok {
@@ -164,8 +164,8 @@ func (s *script) failed(p any) *Done {
 	return &Done{Failure: &Failure{Message: fmt.Sprintf("the engine failed: %v", p)}, Worn: true}
 }
 
-// wait waits for an answer or a timer, and runs what waits for it. It returns false if there
-// is nothing to wait for.
+// wait waits for an answer or a timer, and runs the code that waits for it. It returns false if
+// there is neither.
 func (s *script) wait() bool {
 	if len(s.flying) == 0 && len(s.timers) == 0 {
 		return false
@@ -194,8 +194,8 @@ func (s *script) wait() bool {
 	return true
 }
 
-// watch interrupts a script that has used its processor time, so that its error says where it
-// was. The kernel ends what cannot be interrupted a second later.
+// watch interrupts a script that has used its processor time, so that the error says where it
+// was. If that is impossible, the kernel ends the process a second later.
 func (s *script) watch(until time.Duration) (stop func()) {
 	var watcher sync.WaitGroup
 	done := make(chan struct{})
@@ -209,7 +209,7 @@ func (s *script) watch(until time.Duration) (stop func()) {
 			select {
 			case <-done:
 				return
-			case <-time.After(max(left/2, 5*time.Millisecond)): // garbage is collected beside the script
+			case <-time.After(max(left/2, 5*time.Millisecond)): // the garbage collector uses processor time too
 			}
 		}
 	})

@@ -8,10 +8,10 @@ import (
 	"github.com/dop251/goja"
 )
 
-// An engine is the process.
+// An engine is the state of the process.
 type engine struct {
 	in   chan Request
-	last int // id of a call
+	last int // id of the last call
 }
 
 // send writes an event. An engine without a parent ends.
@@ -28,19 +28,19 @@ type script struct {
 	vm      *goja.Runtime
 	handles map[*goja.Object]Blob
 
-	// What the API needs of the language, as it was before the script could change it.
+	// Functions of the language that the API needs, from before the script could change them.
 	newError, arrayFrom goja.Callable
 
-	calls    int             // that were made
+	calls    int             // number of calls made
 	flying   map[int]*flight // calls that were sent
 	waiting  []*flight       // calls that wait for one of those
-	timers   []timer         // the one that is due first is first
+	timers   []timer         // sorted by due
 	timerID  int64
-	printed  int // bytes
-	dropped  int
-	rejected []*goja.Promise // that nothing waits for
+	printed  int             // bytes
+	dropped  int             // bytes
+	rejected []*goja.Promise // nothing awaits them
 	threw    struct {
-		value goja.Value // that a throw statement threw last
+		value goja.Value // of the last throw statement
 		at    *Failure
 	}
 }
@@ -60,7 +60,7 @@ type timer struct {
 	call func() error
 }
 
-// must returns a value of a call, or throws what that threw.
+// must returns the value of a call, or throws what the call threw.
 func (s *script) must(v goja.Value, err error) goja.Value {
 	if err != nil {
 		panic(err)
@@ -68,7 +68,7 @@ func (s *script) must(v goja.Value, err error) goja.Value {
 	return v
 }
 
-// set defines a property: a setter of a prototype is not called, nor a prototype set.
+// set defines a property without calling a setter of a prototype, or setting the prototype.
 func (s *script) set(object *goja.Object, name string, value goja.Value) {
 	_ = object.DefineDataProperty(name, value, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// fileName is the name of a script in stacks of the runtime; positions after placed are already
-// those of the script.
+// fileName names a script in stacks of the runtime, whose positions include the code around it.
+// placed names it in stacks whose positions are already those of the script.
 const (
 	fileName = "script.js"
 	placed   = "script"
@@ -131,8 +131,8 @@ func (r *rewriter) rewrite(node reflect.Value) {
 
 var propertyEscape = lazyregexp.New(`(\\[pP]\{)(?:(?:Script|sc|Script_Extensions|scx|General_Category|gc)=)?`)
 
-// property translates \p{…} in a regular expression: without a lookahead the engine takes it for a
-// p, and it does not know "Script=".
+// property translates \p{…} in a regular expression: goja takes it for a p unless the expression
+// has a lookahead, and does not know "Script=".
 func property(pattern, flags string) string {
 	if !strings.Contains(flags, "u") || !propertyEscape().MatchString(pattern) {
 		return pattern
@@ -162,7 +162,7 @@ func syntaxError(err error, source string) *Failure {
 	return f
 }
 
-// place converts a position to that in the script.
+// place converts a position to a position in the script.
 func place(line, column int) (int, int) {
 	if line == 1 {
 		column -= len(before)
@@ -186,7 +186,7 @@ func position(stack string) (line, column int) {
 	return line, column
 }
 
-// at returns a failure in the innermost function of the script in a stack.
+// at returns a failure at the innermost position of the script in a stack.
 func at(stack []goja.StackFrame, message string) *Failure {
 	f := &Failure{Message: message}
 	for _, frame := range stack {

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// maxDepth is how deep values may nest that pass between a script and the engine.
+// maxDepth is how deep values that pass between a script and the engine may nest.
 const maxDepth = 500
 
 // maxSafe is the largest integer whose neighbours a Number represents, too.
@@ -94,15 +94,15 @@ func exact(text string, f float64) bool {
 }
 
 // An encoder writes values in JSON, as JSON.stringify does, and also BigInts, errors, maps and sets.
-// It panics as a script throws: with a value of the runtime.
+// It panics with a value of the runtime, as if the script had thrown it.
 type encoder struct {
 	*script
 	text    []byte
 	limit   int
-	blobs   []int         // those in the value
+	blobs   []int         // ids of the blobs in the value
 	exact   bool          // refuses Numbers that may have been rounded, and promises
 	waits   bool          // writes the results of promises
-	pending *goja.Promise // one that is pending or was rejected, if waits is set
+	pending *goja.Promise // a pending or rejected one, if waits is set
 	parents []*goja.Object
 }
 
@@ -118,7 +118,7 @@ func (e *encoder) check() {
 	}
 }
 
-// The types that goja exports maps, sets and promises as: there is no other way to tell them apart.
+// The types that goja exports maps, sets and promises as: nothing else distinguishes them.
 var (
 	typeOfMap     = reflect.TypeFor[[][2]any]()
 	typeOfSet     = reflect.TypeFor[[]any]()
