@@ -7,10 +7,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// advices are mistakes of models and the reasons for refusing them. The first match for the line of a
-// syntax error is used: before matches the line up to the position of the error, from the rest. $0
-// is the match of from, or else of before.
-var advices = []struct {
+// mistakes are mistakes of models and what to do instead. The first match for the line of a syntax
+// error is used: before matches the line up to the position of the error, from the rest. $0 is the
+// match of from, or else of before.
+var mistakes = []struct {
 	before, from func() *regexp.Regexp
 	say          string
 }{
@@ -34,7 +34,7 @@ func advise(source string, line, column int) string {
 		return ""
 	}
 	before, from := lines[line-1][:column-1], lines[line-1][column-1:]
-	for _, a := range advices {
+	for _, a := range mistakes {
 		match := ""
 		if a.before != nil {
 			if match = a.before().FindString(before); match == "" {

@@ -59,8 +59,8 @@ func (s *script) install() {
 	}
 }
 
-// describeGlobals adds the globals that differ between scripts.
-func (s *script) describeGlobals() {
+// setGlobals sets the globals that differ between scripts.
+func (s *script) setGlobals() {
 	args := make([]any, len(s.Args))
 	for i, arg := range s.Args {
 		args[i] = arg
@@ -76,7 +76,7 @@ func (s *script) print(call goja.FunctionCall) goja.Value {
 		if i > 0 {
 			line.WriteByte(' ')
 		}
-		line.WriteString(s.shown(arg, s.Output))
+		line.WriteString(s.format(arg, s.Output))
 	}
 	line.WriteByte('\n')
 	text := line.String()

@@ -88,7 +88,7 @@ func (s *script) fail(f *flight, why Failure) {
 			s.set(o, of[0], s.vm.ToValue(of[1]))
 		}
 	}
-	name := "ToolError"
+	const name = "ToolError"
 	stack := fmt.Sprintf("%s: %s\n\tat %s:%d:%d", name, why.Message, placed, f.at.Line, f.at.Column)
 	for name, text := range map[string]string{"name": name, "stack": stack} {
 		_ = o.DefineDataProperty(name, s.vm.ToValue(text), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
@@ -181,7 +181,7 @@ func (s *script) errorText(a Answer) string {
 	result := s.decode(a.Result).ToObject(s.vm)
 	_ = result.Delete("structuredContent")
 	if v := s.plain(result, "content"); !absent(v) && v.String() != "" {
-		return s.shown(v, 64<<10)
+		return s.format(v, 64<<10)
 	}
 	return "the tool says that it failed, and not why"
 }

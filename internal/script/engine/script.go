@@ -28,7 +28,7 @@ func newScript(e *engine) *script {
 // run runs a script to its end.
 func (s *script) run(r Run) (done *Done) {
 	s.Run = r
-	s.describeGlobals()
+	s.setGlobals()
 	began := used()
 	limitCPU(began + s.CPU + time.Second)
 	stop := s.watch(began + s.CPU)
@@ -123,7 +123,7 @@ func (s *script) onlyHandles(v goja.Value) bool {
 // thrown describes a value that a script threw.
 func (s *script) thrown(v goja.Value) *Failure {
 	const most = 4 << 10
-	f := &Failure{Message: s.shown(v, most)}
+	f := &Failure{Message: s.format(v, most)}
 	if len(f.Message) > most {
 		f.Message = strings.ToValidUTF8(f.Message[:most], "") + " …"
 	}

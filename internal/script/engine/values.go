@@ -261,8 +261,8 @@ func (b Blob) String() string {
 	return strings.Join(strings.Fields(fmt.Sprintf("[%s %s, %d bytes]", b.Type, b.MIME, b.Size)), " ")
 }
 
-// shown returns the printed form of a value.
-func (s *script) shown(v goja.Value, limit int) (text string) {
+// format returns the printed form of a value.
+func (s *script) format(v goja.Value, limit int) (text string) {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() != "Error" && o.ClassName() != "Function" {
 		if blob, ok := s.handles[o]; ok {
 			return blob.String()
