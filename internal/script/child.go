@@ -93,7 +93,7 @@ func (c *child) send(request engine.Request) error {
 	return engine.Write(c.in, request)
 }
 
-var errProtocol = errors.New("the process that ran the script sent what it must not")
+var errProtocol = errors.New("the process that ran the script broke its protocol")
 
 // next returns an event, nil when there are no more.
 func (c *child) next() (*engine.Event, error) {

@@ -63,10 +63,8 @@ func TestTheWallsAroundScripts(t *testing.T) {
 		t.Errorf("its environment is %q", got)
 	}
 	status := strings.Join(strings.Fields(read("status")), " ")
-	for _, want := range []string{"NoNewPrivs: 1 Seccomp: 2"} {
-		if !strings.Contains(status, want) {
-			t.Errorf("its status has no %q: %s", want, status)
-		}
+	if want := "NoNewPrivs: 1 Seccomp: 2"; !strings.Contains(status, want) {
+		t.Errorf("its status has no %q: %s", want, status)
 	}
 	limits := strings.Join(strings.Fields(read("limits")), " ")
 	for _, want := range []string{"Max open files 0 0", "Max core file size 0 0", "Max file size 0 0", "Max data size 268435456 268435456"} {
@@ -177,7 +175,7 @@ func TestAWornChildIsReplaced(t *testing.T) {
 func TestAHostileChild(t *testing.T) {
 	t.Parallel()
 	const call = `{"call":{"id":%d,"kind":"call","name":"a/b","args":{}}}\n`
-	const broken = "the process that ran the script sent what it must not"
+	const broken = "the process that ran the script broke its protocol"
 	for name, c := range map[string]struct{ lines, words string }{
 		"no JSON":             {"hello\n", broken},
 		"a call without kind": {`{"call":{"id":1}}\n`, broken},

@@ -107,13 +107,12 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	c := p.warm
-	p.warm = nil
 	if c != nil {
 		p.idle.Stop()
 	}
 	p.mu.Unlock()
 	if c != nil {
-		c.end()
+		p.dismiss(c)
 	}
 	p.children.Wait()
 }

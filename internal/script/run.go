@@ -27,10 +27,10 @@ type run struct {
 
 	working sync.WaitGroup // a goroutine for each call
 
-	mu     sync.Mutex // guards what follows, and result.Calls
-	flying int
-	over   bool // no answer is sent any more
-	blobs  blobs
+	mu       sync.Mutex // guards what follows, and result.Calls
+	inFlight int
+	over     bool // no answer is sent any more
+	blobs    blobs
 }
 
 // Why the context of a run is done.
@@ -42,9 +42,9 @@ var (
 // maxSource is how long a script may be.
 const maxSource = 1 << 20
 
-// maxShare is how long a child may take to read the answers that are still being sent when its
-// script has ended.
-const maxShare = 2 * time.Second
+// drainTimeout is how long a child may take to read the answers that are still being sent when
+// its script has ended.
+const drainTimeout = 2 * time.Second
 
 func (r *run) run(ctx context.Context) error {
 	if len(r.script.Source) > maxSource {
@@ -70,7 +70,7 @@ func (r *run) run(ctx context.Context) error {
 	r.mu.Unlock()
 	cause := context.Cause(ctx)
 	cancel(errOver)
-	unread := time.AfterFunc(maxShare, r.child.tree.Kill)
+	unread := time.AfterFunc(drainTimeout, r.child.tree.Kill)
 	r.working.Wait()
 	r.healthy = unread.Stop() && r.healthy
 
@@ -124,7 +124,7 @@ func (r *run) begin(ctx context.Context, call Call) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.made++
-	if call.ID <= r.child.last || r.made > r.script.Calls || r.flying >= r.script.AtOnce {
+	if call.ID <= r.child.last || r.made > r.script.Calls || r.inFlight >= r.script.AtOnce {
 		return false
 	}
 	switch call.Kind {
@@ -136,7 +136,7 @@ func (r *run) begin(ctx context.Context, call Call) bool {
 		return false
 	}
 	r.child.last = call.ID
-	r.flying++
+	r.inFlight++
 	record := -1
 	if call.Kind == engine.Tool || call.Kind == engine.Resource {
 		record = len(r.result.Calls)
@@ -170,7 +170,7 @@ func (r *run) answered(call Call, result json.RawMessage, err *Failure, record i
 			noted.Error = "the tool says that it failed"
 		}
 	}
-	r.flying--
+	r.inFlight--
 	over := r.over
 	r.mu.Unlock()
 	if !over {
@@ -189,12 +189,11 @@ func (r *run) finish(done *engine.Done) error {
 		if !ok {
 			text = string(done.Value)
 		}
-		block := append([]byte(`{"type":"text","text":`), wire.AppendQuote(nil, text)...)
+		block := wire.AppendQuote([]byte(`{"type":"text","text":`), text)
 		r.result.Content = append(r.result.Content, append(block, '}'))
 	}
 	for _, id := range done.Blobs {
-		block := r.blobs.give(id)
-		if block != nil {
+		if block := r.blobs.give(id); block != nil {
 			r.result.Content = append(r.result.Content, block)
 		}
 	}
