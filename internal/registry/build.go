@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Build makes the entry of a config. Its error is a *MissingError where questions that have
-// to be answered are not.
+// Build makes the entry of a config. Its error is a *MissingError if required answers are
+// missing.
 func (o *Option) Build(name string, answers Answers) (schema.Server, error) {
 	if answers == nil {
 		answers = Answers{}
@@ -56,12 +56,12 @@ func (o *Option) resolve(r *resolver) (s schema.Server) {
 	return s
 }
 
-// command sets what runs a package, up to the arguments of its own.
+// command sets the command that runs a package, without the package's own arguments.
 func (o *Option) command(r *resolver, s *schema.Server) {
 	p := o.pkg
 	runs, known := runners[p.RegistryType]
 	if !known {
-		return // what is missing was said
+		return // Missing says why
 	}
 	given, err := runs.permit(r.arguments(p.RuntimeArguments), o.spec, p.Identifier, p.Identifier+"@"+p.Version, p.Identifier+":"+p.Version)
 	if err != nil && r.answers != nil {
@@ -103,7 +103,7 @@ func container(words []string, env map[string]string) []string {
 	return out
 }
 
-// arguments returns the words that arguments make.
+// arguments returns the words of a command line that arguments make.
 func (r *resolver) arguments(all []Argument) (words []string) {
 	for i, a := range all {
 		switch {
@@ -148,7 +148,7 @@ func (r *resolver) flag(name, value string) []string {
 
 var (
 	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	// steering are variables by which programs are told to load or fetch something else.
+	// steering matches variables that make programs load or fetch other code.
 	steering = lazyregexp.New(`(?i)^(LD|DYLD|NPM|NPM_CONFIG|UV|PIP|DOCKER|CONTAINER|NUGET|DOTNET|GIT|BUN|PNPM|YARN|COREPACK)_|^(NODE|PERL5|RUBY|PERL5DB|_?JAVA_TOOL|JDK_JAVA)_?OPT(IONS)?$|^NODE_(PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)$|^PYTHON|^(PATH|HOME|USERPROFILE|APPDATA|LOCALAPPDATA|ENV|BASH_ENV|SHELL|IFS|TMPDIR|PERL5LIB|RUBYLIB|COMSPEC|PATHEXT|XDG_.*|SSL_CERT_.*|HTTPS?_PROXY|ALL_PROXY)$`)
 )
 
@@ -191,8 +191,8 @@ var (
 	references = lazyregexp.New(`\$\{[^}]*\}`)
 )
 
-// address returns the address of a remote. A variable that nothing describes is asked for as
-// well: with its braces there is no such address.
+// address returns the address of a remote. Variables without a description are asked for too,
+// because an address with braces is invalid.
 func (r *resolver) address(t Transport) string {
 	described := map[string]Input{}
 	for _, found := range braces().FindAllStringSubmatch(t.URL, -1) {

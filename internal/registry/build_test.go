@@ -43,7 +43,7 @@ func pkg(kind, identifier, version string, more ...string) string {
 	return `"packages":[{"registryType":"` + kind + `","identifier":"` + identifier + `"` + strings.Join(append([]string{""}, more...), ",") + `}]`
 }
 
-// words returns what an entry runs or asks, with its variables.
+// words returns the command line or the address of an entry, with its variables.
 func words(s schema.Server) string {
 	all := append([]string{s.Command}, s.Args...)
 	if s.Transport != schema.Stdio {
@@ -69,7 +69,7 @@ func TestEntries(t *testing.T) {
 	for name, c := range map[string]struct {
 		members string
 		answers registry.Answers
-		want    string // or what the error has
+		want    string // or a part of the error
 	}{
 		"npm":      {pkg("npm", "@example/server", "1.0.2", `"transport":{"type":"stdio"}`), nil, "npx -y @example/server@1.0.2"},
 		"npm hint": {pkg("npm", "server", "1.0.2-beta.1", `"runtimeHint":"npx"`), nil, "npx -y server@1.0.2-beta.1"},
@@ -125,7 +125,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// What a registry says cannot make something else run.
+// A registry cannot make anything run but a package.
 func TestHostileServers(t *testing.T) {
 	for name, c := range map[string]struct{ members, want string }{
 		"a path":             {pkg("npm", "../evil", "1.0.0"), "not the name of a package"},
@@ -184,7 +184,7 @@ func TestHostileServers(t *testing.T) {
 			r := mcptest.ServeRegistry(t)
 			r.PublishMalformed(serverJSON("io.example/thing", "1.2.0", "Does things.", c.members))
 			o := optionsOf(t, r)[0]
-			_, _ = o.Questions() // search asks for them also where it cannot be run
+			_, _ = o.Questions() // search calls it even for an option that cannot be run
 			got := o.Missing
 			if got == "" {
 				s, err := o.Build("thing", nil)
@@ -200,7 +200,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// A hint at another program is said, and not followed.
+// A hint at another program is noted, and not followed.
 func TestHintsAreNotCommands(t *testing.T) {
 	o := options(t, pkg("npm", "x", "1.0.0", `"runtimeHint":"sh"`))[0]
 	s, err := o.Build("x", nil)
@@ -229,8 +229,8 @@ func TestOptionsSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// For any texts of a registry and any answers the config that is written runs these very
-// texts: nothing is expanded but references in answers.
+// For any texts of a registry and any answers, the written config has exactly these texts as
+// arguments. Only references in answers are expanded.
 func TestArgumentsMeanThemselves(t *testing.T) {
 	part := rapid.SampledFrom([]string{"$", "{", "}", "${", "$$", "{a}", "{b}", "${HOME}", "${cmd:id}", "${keyring:x}", "x", " ", "'", `"`, `\`, "\n", "-", "=", "é", "\u202e"})
 	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(part, 1, 6).Draw(t, "parts"), "") })

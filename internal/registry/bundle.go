@@ -42,7 +42,7 @@ type bundle struct {
 	manifest manifest
 }
 
-// A manifest says how a bundle is run.
+// A manifest describes how a bundle is run.
 type manifest struct {
 	Server struct {
 		Type       string
@@ -74,8 +74,8 @@ func isSHA256(text string) bool {
 	return err == nil && len(sum) == sha256.Size
 }
 
-// Unpack fetches the bundle of an option and unpacks it below dir, in a directory that its
-// checksum names. Nothing of it is run. Of other options it does nothing.
+// Unpack fetches the bundle of an option and unpacks it into a directory below dir, which is
+// named by its checksum. It runs nothing. For other options it does nothing.
 func (o *Option) Unpack(ctx context.Context, dir string, installed func(program string) bool) error {
 	if o.Via != MCPB || o.bundle != nil {
 		return nil
@@ -132,8 +132,7 @@ func (o *Option) download(ctx context.Context) ([]byte, error) {
 	return packed, nil
 }
 
-// unpack writes the files of an archive into a directory that appears when all of them are
-// there.
+// unpack unpacks an archive into a new directory, which appears only when it is complete.
 func unpack(packed []byte, dir string) error {
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
 	if err != nil {
@@ -156,7 +155,8 @@ func unpack(packed []byte, dir string) error {
 	return atomicfile.Rename(partial, dir)
 }
 
-// unpackInto unpacks an archive into a directory, which Windows renames when it is closed.
+// unpackInto unpacks an archive into a directory and closes it: Windows renames only closed
+// directories.
 func unpackInto(dir string, archive *zip.Reader) error {
 	root, err := os.OpenRoot(dir) // no path leaves it
 	if err != nil {
@@ -202,7 +202,7 @@ func unpackFile(root *os.Root, f *zip.File, left *int64) error {
 	return errors.Join(err, to.Close())
 }
 
-// platforms are the names that manifests have for systems.
+// platforms are the names of systems in manifests, by GOOS.
 var platforms = map[string]string{"windows": "win32", "darwin": "darwin", "linux": "linux"}
 
 // start returns how the bundle is started on this system.
@@ -222,10 +222,10 @@ func (b *bundle) start() started {
 	return all
 }
 
-// interpreters are the programs that may run a file of a bundle.
+// interpreters are the programs that may run a file of a bundle, by its type.
 var interpreters = map[string][]string{"node": {"node"}, "python": {"python", "python3", "uv"}, "uv": {"uv"}}
 
-// check refuses a bundle that runs something else than a file of its own.
+// check refuses a bundle that runs anything but a file of its own.
 func (b *bundle) check(installed func(program string) bool) error {
 	m, start := b.manifest, b.start()
 	if all := m.Compatibility.Platforms; len(all) > 0 && !slices.Contains(all, platforms[runtime.GOOS]) {
@@ -256,7 +256,7 @@ func (b *bundle) check(installed func(program string) bool) error {
 	return nil
 }
 
-// here is what manifests have for the directory of the bundle.
+// here is the variable of manifests for the directory of the bundle.
 const here = "${__dirname}"
 
 // own returns the path of a file of the bundle.
@@ -271,7 +271,7 @@ func (b *bundle) own(name string) (string, bool) {
 	return full, err == nil && (info.Mode().IsRegular() || info.IsDir())
 }
 
-// resolve sets how the bundle is run. Before it is unpacked there is nothing to ask.
+// resolve sets how the bundle is run. A bundle that is not unpacked has no questions.
 func (b *bundle) resolve(r *resolver, s *schema.Server) {
 	if b == nil {
 		if r.answers != nil {
@@ -302,7 +302,7 @@ func (b *bundle) resolve(r *resolver, s *schema.Server) {
 	}
 }
 
-// fixed are the variables of manifests that nobody is asked for.
+// fixed returns the predefined variables of manifests.
 func (b *bundle) fixed() map[string]string {
 	home, _ := os.UserHomeDir() // "" if absent
 	return map[string]string{
@@ -311,8 +311,8 @@ func (b *bundle) fixed() map[string]string {
 	}
 }
 
-// text returns a text of the manifest with its variables replaced, none where one of them
-// was left empty.
+// text returns a text of the manifest with its variables replaced, none if one of them has no
+// value.
 func (b *bundle) text(r *resolver, text string) []string {
 	fixed := b.fixed()
 	t := Template{Variables: map[string]Input{}}
@@ -342,7 +342,7 @@ func (b *bundle) text(r *resolver, text string) []string {
 	return r.values(t, "setting", "the bundle", repeated)
 }
 
-// input returns what is asked for. fixed are the variables that its defaults may name.
+// input returns the input for a setting. fixed are the variables that its defaults may name.
 func (s setting) input(fixed map[string]string) Input {
 	in := Input{Description: cmp.Or(s.Description, s.Title), IsRequired: s.Required, IsSecret: s.Sensitive, Format: s.Type}
 	if s.Type == "file" || s.Type == "directory" {

@@ -49,7 +49,7 @@ func manifestJSON(kind, command, args string, more ...string) packed {
 		kind, command, args, strings.Join(append([]string{""}, more...), ",")), 0}
 }
 
-// bundled returns the only option of a server that is this bundle.
+// bundled returns the option of a server whose only package is this bundle.
 func bundled(t *testing.T, text []byte, sum string) *registry.Option {
 	t.Helper()
 	r := mcptest.ServeRegistry(t)
@@ -97,8 +97,8 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// The defaults of settings are taken where nobody answers: each of a list, with the directories of
-// the user in them.
+// Without answers, settings have their defaults: every one of a list, with the directories of the
+// user filled in.
 func TestDefaultsOfBundles(t *testing.T) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -172,7 +172,7 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// A manifest may not steer its interpreter to something else.
+// A manifest may not make its interpreter run anything else.
 func TestManifestVariables(t *testing.T) {
 	for env, want := range map[string]string{
 		`{"NODE_OPTIONS":"--require=/tmp/x"}`:          "its manifest sets NODE_OPTIONS",

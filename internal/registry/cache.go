@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	fresh    = 10 * time.Minute // a page without validators is not asked for again
-	maxPages = 200              // that are kept
+	fresh    = 10 * time.Minute // how long a page without validators is used without asking
+	maxPages = 200              // number of cached pages
 )
 
-// A page is an answer of a registry that is kept.
+// A page is a cached answer of a registry.
 type page struct {
 	Address      string
 	ETag         string `json:",omitempty"`
@@ -31,12 +31,12 @@ type page struct {
 	Body         json.RawMessage
 }
 
-// holds reports whether a page, which may be nil, need not be asked for again.
+// holds reports whether a page, which may be nil, can be used without asking the registry.
 func (p *page) holds() bool {
 	return p != nil && p.ETag == "" && p.LastModified == "" && time.Since(p.Fetched) < fresh
 }
 
-// validators returns the headers that ask for a page again, which may be nil.
+// validators returns the headers of a conditional request for a page, which may be nil.
 func (p *page) validators() http.Header {
 	header := http.Header{"Accept": {"application/json"}}
 	if p != nil && p.ETag != "" {
@@ -52,7 +52,7 @@ func (c *Client) path(address string) string {
 	return filepath.Join(c.Dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(address))))
 }
 
-// kept returns the page of an address, nil where none is kept.
+// kept returns the cached page of an address, nil if there is none.
 func (c *Client) kept(ctx context.Context, address string) *page {
 	if c.Dir == "" {
 		return nil
@@ -60,12 +60,12 @@ func (c *Client) kept(ctx context.Context, address string) *page {
 	text, err := regular.Read(ctx, c.path(address), 2*maxPage)
 	var p page
 	if err != nil || json.Unmarshal(text, &p) != nil || p.Address != address {
-		return nil // another file is as good as none
+		return nil // a broken file counts as absent
 	}
 	return &p
 }
 
-// keep keeps a page. Where that fails the next run asks again.
+// keep caches a page. If that fails, the next run asks again.
 func (c *Client) keep(p *page) {
 	if c.Dir == "" || os.MkdirAll(c.Dir, 0o700) != nil {
 		return
@@ -79,7 +79,7 @@ func (c *Client) keep(p *page) {
 
 // prune removes the oldest pages.
 func (c *Client) prune() {
-	entries, _ := os.ReadDir(c.Dir) // nothing is removed then
+	entries, _ := os.ReadDir(c.Dir) // on an error nothing is removed
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".json") })
 	if len(entries) <= maxPages {
 		return

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Official is the address of the registry that is asked where the user names none.
+// Official is the address of the default registry.
 const Official = "https://registry.modelcontextprotocol.io"
 
-// A Client asks one registry.
+// A Client queries one registry.
 type Client struct {
 	Address string // of the registry, without /v0.1
-	Dir     string // where pages are kept; "" is nowhere
+	Dir     string // where pages are cached; "" caches none
 
-	// Stale is set to the age of the oldest page that was taken from Dir because the registry
-	// could not be asked, and Why to the reason.
+	// Stale is the age of the oldest cached page that was used because the registry could not
+	// be reached, and Why is the reason.
 	Stale time.Duration
 	Why   error
 
@@ -33,7 +33,7 @@ type Client struct {
 // ErrNotFound is the error for a server or version that a registry does not have.
 var ErrNotFound = errors.New("the registry does not have it")
 
-// Open checks the address. It is called by Search and Get, too.
+// Open checks the address. Search and Get call it.
 func (c *Client) Open() error {
 	if c.base != nil {
 		return nil
@@ -49,16 +49,16 @@ func (c *Client) Open() error {
 	return nil
 }
 
-// MaxWords is how many words are searched for.
+// MaxWords is the maximum number of words of a search.
 const MaxWords = 5
 
 const (
 	pageSize      = 100
-	searchedPages = 5 // of each word
+	searchedPages = 5 // for each word
 )
 
-// Search returns the servers whose names or descriptions have the words: those with all of
-// them, or else those with the most. Deleted ones are left out.
+// Search returns the servers whose names or descriptions have all of the words, or else those
+// with the most of them. Deleted servers are left out.
 func (c *Client) Search(ctx context.Context, words []string) ([]Server, error) {
 	words = slices.Compact(slices.Sorted(slices.Values(strings.Fields(strings.ToLower(strings.Join(words, " "))))))
 	if len(words) > MaxWords {
@@ -98,7 +98,7 @@ func best(found map[string]Server, words []string) (best []Server) {
 	return best
 }
 
-// Get returns a version of a server, the latest where version is "".
+// Get returns a version of a server; "" is the latest.
 func (c *Client) Get(ctx context.Context, name, version string) (*Server, error) {
 	address := "/v0.1/servers/" + url.PathEscape(name) + "/versions/" + url.PathEscape(cmp.Or(version, "latest"))
 	body, err := c.fetch(ctx, address, nil)
@@ -118,8 +118,7 @@ func (c *Client) Get(ctx context.Context, name, version string) (*Server, error)
 	return s, nil
 }
 
-// list returns the servers of a list, page after page. Malformed and deleted ones are left
-// out.
+// list returns the servers of all pages of a list. Malformed and deleted servers are left out.
 func (c *Client) list(ctx context.Context, path string, query url.Values) (all []Server, err error) {
 	seen := map[string]bool{}
 	for range searchedPages {
@@ -150,8 +149,8 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (all [
 	return all, nil
 }
 
-// fetch returns what the registry answers, or what it answered before where that still
-// holds or it cannot be asked.
+// fetch returns an answer of the registry, or a cached one that is fresh. It returns an older one
+// if the registry cannot be reached.
 func (c *Client) fetch(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
 	if err := c.Open(); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestSearch(t *testing.T) {
 		serverJSON("io.example/weather", "1.0.0", "Weather by city."),
 		serverJSON("io.example/weather", "1.1.0", "Weather by city and day."),
 		serverJSON("io.example/sea-weather", "2.0.0", "Tides."),
-		serverJSON("io.example/tides", "2.0.0", "Tides and weather of the sea."), // the API searches names
+		serverJSON("io.example/tides", "2.0.0", "Tides and weather of the sea."), // the API searches only names
 		serverJSON("io.example/mail", "1.0.0", "Reads mail."),
 	)
 	r.Publish(serverJSON("io.example/old-weather", "0.9.0", "Weather by city."), "deprecated", "use\n\x1b[31mweather\u202e")
@@ -94,8 +94,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// What is kept is asked for with its validator, holds while the registry cannot be reached,
-// and says its age.
+// A cached page is requested again with its validator. It is used, with its age, while the
+// registry cannot be reached.
 func TestPagesAreKept(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/a", "1.0.0", "A."))
 	dir := filepath.Join(t.TempDir(), "kept")
@@ -131,7 +131,7 @@ func TestPagesAreKept(t *testing.T) {
 		t.Error("what was never asked for is answered")
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
-	for _, file := range files { // a file that is broken is as none
+	for _, file := range files { // a broken file counts as absent
 		if err := os.WriteFile(file, []byte(`{"Address":"x"`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestPagesAreKept(t *testing.T) {
 	}
 }
 
-// Without validators a page holds for some minutes.
+// A page without validators is used for some minutes without asking.
 func TestPagesWithoutValidators(t *testing.T) {
 	r := mcptest.ServeRegistry(t)
 	asked := 0
@@ -160,7 +160,7 @@ func TestPagesWithoutValidators(t *testing.T) {
 	}
 }
 
-// A registry that means harm costs an error, and nothing else.
+// A hostile registry causes an error, and nothing else.
 func TestHostileRegistries(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	defer end()
@@ -227,10 +227,10 @@ func flood(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// deletedServer is how a registry answers that does not leave deleted servers out.
+// deletedServer is the answer of a registry that returns deleted servers.
 const deletedServer = `{"server":%s,"_meta":{"io.modelcontextprotocol.registry/official":{"status":"deleted"}}}`
 
-// In a list, what is malformed or deleted is left out and the rest is there.
+// A list leaves out malformed and deleted servers, and keeps the others.
 func TestMalformedServersAreLeftOut(t *testing.T) {
 	bad := []string{
 		`{"name":"../../etc/passwd","version":"1.0.0"}`, `{"name":"--help/x","version":"1.0.0"}`, `{"name":"io.example/-rf","version":"1.0.0"}`,

@@ -17,14 +17,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/registry"
 )
 
-// An argument of a server.json in all of its forms, and the words that it is to make.
+// A drawn is a random argument of a server.json, and the words that it must make.
 type drawn struct {
 	json  map[string]any
 	asks  string   // the question, or ""
 	words []string // with the answers one and two
 }
 
-// draw draws an argument, as the schema of server.json allows it.
+// draw draws an argument that the schema of server.json allows.
 func draw(t *rapid.T, i int) drawn {
 	named, kind := rapid.Bool().Draw(t, "named"), rapid.SampledFrom([]string{"fixed", "default", "asked", "template", "flag"}).Draw(t, "kind")
 	repeated := rapid.Bool().Draw(t, "repeated")
@@ -76,8 +76,8 @@ func draw(t *rapid.T, i int) drawn {
 	return d
 }
 
-// Any arguments make the words that their own forms say, in their order, and ask for what is
-// not fixed and for nothing else.
+// Any arguments make the words of their forms, in order, and ask only for values that are not
+// fixed.
 func TestAnyArguments(t *testing.T) {
 	r := mcptest.ServeRegistry(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +124,7 @@ func TestAnyArguments(t *testing.T) {
 	})
 }
 
-// What the schema of server.json permits makes an entry, or has its words for why not.
+// A valid server.json makes an entry, or a reason why it cannot be run.
 func TestValidExamples(t *testing.T) {
 	for name, c := range map[string]struct{ members, want string }{
 		"nothing to run": {`"title":"A title"`, ""},
@@ -165,7 +165,7 @@ func TestValidExamples(t *testing.T) {
 	}
 }
 
-// What the schema of server.json calls invalid is left out, or cannot be run, or does no harm.
+// An invalid server.json is refused or cannot be run.
 func TestInvalidExamples(t *testing.T) {
 	for name, c := range map[string]struct{ server, want string }{
 		"no name":            {`{"description":"D.","version":"1.0.0"}`, "NAMESPACE/SERVER"},
@@ -200,8 +200,7 @@ func TestInvalidExamples(t *testing.T) {
 	}
 }
 
-// broken calls f with a JSON value and each of its parts left out, or replaced by what is of
-// another type.
+// broken calls f for each part of a JSON value, left out or replaced by values of other types.
 func broken(value any, f func()) {
 	try := func(set func(any), old any) {
 		for _, wrong := range []any{nil, 7.0, "--x", []any{"sh"}, map[string]any{"sh": "-c"}} {
@@ -226,7 +225,7 @@ func broken(value any, f func()) {
 	}
 }
 
-// A published example that is broken anywhere runs nothing but what runs packages of its kind.
+// A published example that is broken anywhere runs nothing but the runners of packages.
 func TestBrokenExamples(t *testing.T) {
 	texts, err := mcptest.PublishedServers()
 	if err != nil {

@@ -53,8 +53,7 @@ func web(registry *url.URL) *http.Client {
 	}
 }
 
-// proxied reports whether requests go by way of a proxy, which is the user's choice and
-// looks up names itself.
+// proxied reports whether the user has set a proxy, which resolves names itself.
 func proxied() bool {
 	return cmp.Or(os.Getenv("HTTPS_PROXY"), os.Getenv("https_proxy"), os.Getenv("HTTP_PROXY"), os.Getenv("http_proxy")) != ""
 }
@@ -67,7 +66,8 @@ func isPrivate(host string) bool {
 	return err == nil && !publicip.Is(ip)
 }
 
-// allowed refuses addresses that are not https; http is for this machine.
+// allowed refuses addresses that are not https. For a private registry, http to this machine is
+// allowed.
 func allowed(u *url.URL, private bool) error {
 	loopback := u.Hostname() == "localhost"
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
@@ -95,9 +95,9 @@ func get(ctx context.Context, client *http.Client, address string, limit int64, 
 	}
 	resp, err := client.Do(req)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the address, which is long
+		err = failed.Err // without the long address
 		if dial, ok := errors.AsType[*net.OpError](err); ok {
-			err = dial.Err // which has it too
+			err = dial.Err // which has the address too
 		}
 		return nil, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
 	}

@@ -15,8 +15,8 @@ import (
 
 const maxTagPages = 20
 
-// NewestTag returns the tag of an image and the highest of those that are written like it:
-// 1.2.0 and not 1.2.0-alpine, v2 and not 2. A tag without a number has no newest one.
+// NewestTag returns the tag of an image and the highest tag of the same form: for 1.2.0 not
+// 1.3.0-alpine, for v2 not 3. Both are "" for a digest or a tag without a number.
 func NewestTag(ctx context.Context, ref string) (pinned, newest string, err error) {
 	name, pinned, ok := strings.Cut(ref[strings.LastIndexByte(ref, '/')+1:], ":")
 	if !ok || strings.Contains(ref, "@") || !anyDigit().MatchString(pinned) {
@@ -25,7 +25,7 @@ func NewestTag(ctx context.Context, ref string) (pinned, newest string, err erro
 	host, path := imageAt(ref[:strings.LastIndexByte(ref, '/')+1] + name)
 	r := imageRegistry{base: &url.URL{Scheme: "https", Host: host}}
 	if name := r.base.Hostname(); name == "localhost" || name == "127.0.0.1" {
-		r.base.Scheme = "http" // as docker does it
+		r.base.Scheme = "http" // as docker does
 	}
 	r.client = web(r.base)
 	tags, err := r.tags(ctx, path)
@@ -41,7 +41,7 @@ func NewestTag(ctx context.Context, ref string) (pinned, newest string, err erro
 	return pinned, newest, nil
 }
 
-// imageAt returns the registry of an image, and its path there.
+// imageAt returns the host of an image's registry, and the path there.
 func imageAt(image string) (host, path string) {
 	const hub = "registry-1.docker.io"
 	if !strings.Contains(image, "/") {
@@ -66,11 +66,11 @@ var (
 // shape is a tag without its numbers.
 func shape(tag string) string { return digits().ReplaceAllString(tag, "0") }
 
-// An imageRegistry is asked by the API of OCI's distribution specification.
+// An imageRegistry is a client of a registry with the API of OCI's distribution specification.
 type imageRegistry struct {
 	base   *url.URL
 	client *http.Client
-	token  string // for those who have not logged in
+	token  string // for anonymous access
 }
 
 func (r *imageRegistry) tags(ctx context.Context, path string) (all []string, err error) {
@@ -97,8 +97,7 @@ func (r *imageRegistry) tags(ctx context.Context, path string) (all []string, er
 	return all, nil
 }
 
-// get fetches a page, with a token if the registry wants one, which it gives to anybody for
-// what is public.
+// get fetches a page, with an anonymous token if the registry wants one.
 func (r *imageRegistry) get(ctx context.Context, address string) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTime)
 	defer cancel()

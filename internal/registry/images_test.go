@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/registry"
 )
 
-// serveImages is a registry of images, which gives a token to anybody and has two pages of tags.
+// serveImages serves a registry of images with anonymous tokens and two pages of tags.
 func serveImages(t *testing.T, tags ...string) (host string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

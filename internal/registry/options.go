@@ -10,21 +10,21 @@ import (
 
 // An Option is a way to run a server.
 type Option struct {
-	Via     string // one of Ways, or the kind of a package that dynmcp does not run
+	Via     string // one of Ways, or the type of a package that dynmcp does not run
 	What    string // the package or the address
 	Missing string // why it cannot be run here, "" if it can
-	Note    string // what a person should know of it
+	Note    string // what a person should know about it
 
 	server *Server
 	pkg    *Package
 	remote *Transport
-	bundle *bundle // once it is unpacked
+	bundle *bundle // set by Unpack
 	run    string  // the program
-	spec   string  // the package as the program is told it
+	spec   string  // the package, as an argument of the program
 }
 
-// Options returns the ways to run a server: those that can be run here before the others, in
-// the order of Ways. installed reports whether a program is there.
+// Options returns the ways to run a server: those that are possible here before the others, each
+// in the order of Ways. installed reports whether a program is installed.
 func (s *Server) Options(installed func(program string) bool) []*Option {
 	var all []*Option
 	for i := range s.Packages {
@@ -53,7 +53,7 @@ func (s *Server) Options(installed func(program string) bool) []*Option {
 	return all
 }
 
-// judge finds out what runs a package, and what is missing for it.
+// judge finds the program that runs a package, and what is missing for it.
 func (o *Option) judge(installed func(program string) bool) {
 	p := o.pkg
 	o.What = line(strings.TrimSuffix(p.Identifier+" "+p.Version, " "), 200)
@@ -83,7 +83,7 @@ func (o *Option) judge(installed func(program string) bool) {
 	}
 }
 
-// checkBundle says why a bundle cannot be fetched.
+// checkBundle returns why a bundle cannot be fetched, "" if it can.
 func (p Package) checkBundle() string {
 	u, err := url.Parse(p.Identifier)
 	switch {
@@ -95,8 +95,8 @@ func (p Package) checkBundle() string {
 	return ""
 }
 
-// Questions returns what has to be known before an option is built. Of a bundle it is known
-// only after it was unpacked.
+// Questions returns the questions that Build needs answers to. Those of a bundle are known only
+// after Unpack.
 func (o *Option) Questions() ([]Question, error) {
 	r := &resolver{}
 	o.resolve(r)

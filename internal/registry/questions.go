@@ -13,20 +13,20 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
-// A Question is what a server needs to be told.
+// A Question asks for a value that a server needs.
 type Question struct {
 	Input
-	Name     string // the only one of an option with it
-	Where    string // what it is for, in words
-	Repeated bool   // there may be several answers
+	Name     string // unique among the questions of an option
+	Where    string // what it is for, for people
+	Repeated bool   // several answers are allowed
 	Secret   bool
 }
 
-// Answers are texts by the names of their questions. They are texts of a config: a ${…} in
-// them is a reference.
+// Answers are texts by the names of their questions, in the syntax of a config: ${…} is a
+// reference.
 type Answers map[string][]string
 
-// Check returns an answer in the form that the server wants, or says what is wrong with it.
+// Check returns an answer in the form that the server wants, or an error if it is invalid.
 func (q Question) Check(answer string) (string, error) {
 	switch {
 	case strings.ContainsRune(answer, 0) || strings.ContainsAny(answer, "\r\n") && !q.Secret:
@@ -78,8 +78,8 @@ func Names(questions []Question) string {
 	return strings.Join(names, ", ")
 }
 
-// A piece is a part of a text: a registry's, which means itself, or an answer, in which a
-// ${…} is a reference.
+// A piece is a part of a text: literal text of a registry, or an answer, in which ${…} is a
+// reference.
 type piece struct {
 	text   string
 	answer bool
@@ -87,12 +87,12 @@ type piece struct {
 
 var reference = lazyregexp.New(`\$?\$\{[^}]*\}`)
 
-// Literal returns a text of a config that means the text itself: each ${…} is escaped.
+// Literal returns a text as a literal of a config: each ${…} is escaped.
 func Literal(text string) string {
 	return reference().ReplaceAllStringFunc(text, func(found string) string { return "$" + found })
 }
 
-// encode returns pieces as a text of a config. No ${…} may come of two pieces together.
+// encode returns pieces as a text of a config. It is an error if two pieces form a ${…} together.
 func encode(pieces []piece) (string, error) {
 	var b strings.Builder
 	last := piece{}
@@ -112,7 +112,7 @@ func encode(pieces []piece) (string, error) {
 	return b.String(), nil
 }
 
-// merged joins neighbours of one kind.
+// merged joins adjacent pieces of one kind.
 func merged(pieces []piece) (all []piece) {
 	for _, p := range pieces {
 		switch n := len(all); {
@@ -126,12 +126,12 @@ func merged(pieces []piece) (all []piece) {
 	return all
 }
 
-// A resolver gives templates their values: it makes the questions, or takes their answers.
+// A resolver fills templates with values: it collects their questions, or takes the answers.
 type resolver struct {
-	answers   Answers // nil is that questions are only collected
+	answers   Answers // nil only collects questions
 	questions []Question
 	missing   []Question
-	taken     map[string][]piece // what is known of variables, by their input and name
+	taken     map[string][]piece // values of variables, by their input and name
 	err       error              // the first
 }
 
@@ -143,7 +143,7 @@ func (r *resolver) fail(err error) {
 
 var variable = lazyregexp.New(`\{[^{}]*\}`)
 
-// values returns the values of a template, none where it is left out.
+// values returns the values of a template, none if it is left out.
 func (r *resolver) values(t Template, name, where string, repeated bool) (all []string) {
 	secret := t.IsSecret || secrets.Named(name)
 	if t.Value == "" {
@@ -176,7 +176,7 @@ func (r *resolver) values(t Template, name, where string, repeated bool) (all []
 	return all
 }
 
-// fill replaces the variables of a template by their values, in the round i of a repeated one.
+// fill replaces the variables of a template by their values: by value i of a repeated variable.
 func (r *resolver) fill(text string, values map[string][]piece, i int) string {
 	var pieces []piece
 	at := 0
@@ -199,8 +199,8 @@ func (r *resolver) text(pieces []piece) string {
 	return text
 }
 
-// ask returns the answers to a question about a variable of the input within. Where the input
-// is there twice, they share it.
+// ask returns the answers to a question about a variable of the input within. A variable that
+// the input has twice is asked for once.
 func (r *resolver) ask(q Question, within string) []piece {
 	key := within + "\x00" + q.Name
 	if known, ok := r.taken[key]; ok {
@@ -256,7 +256,7 @@ func (r *resolver) given(q Question) (all []piece) {
 	return all
 }
 
-// free returns a name that no question has yet.
+// free returns a name that no other question has.
 func (r *resolver) free(name, within string) string {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(r.questions, func(q Question) bool { return q.Name == name })

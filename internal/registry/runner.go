@@ -17,16 +17,16 @@ const (
 	Remote = "remote"
 )
 
-// Ways are the ways to run a server, the first of which is preferred.
+// Ways are the ways to run a server, in order of preference.
 var Ways = []string{NPM, PyPI, MCPB, OCI, Remote}
 
-// A runner is a program that fetches a package and runs it. What a registry may put before
-// the package is limited to flags that neither run nor fetch anything else.
+// A runner is a program that fetches a package and runs it. Before the package, a registry may
+// only put flags that neither run nor fetch anything else.
 type runner struct {
 	programs []string // the first is used unless the registry hints at another
 	before   []string // words before all flags
 	flags    []string // permitted flags without a value
-	valued   []string // permitted flags with one
+	valued   []string // permitted flags with a value
 }
 
 var runners = map[string]runner{
@@ -49,7 +49,7 @@ var runners = map[string]runner{
 	},
 }
 
-// Versions are exact ones: a tag may be another release tomorrow.
+// Versions must be exact, because a tag can move to another release.
 var (
 	npmName    = lazyregexp.New(`^(@[A-Za-z0-9_~][A-Za-z0-9._~-]*/)?[A-Za-z0-9_~][A-Za-z0-9._~-]*$`)
 	pythonName = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
@@ -59,7 +59,7 @@ var (
 	pep440     = lazyregexp.New(`^(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[0-9a-z.]+)?$`)
 )
 
-// spec returns a package with its version, as its runner is told it.
+// spec returns a package with its version, as an argument of its runner.
 func (p Package) spec() (string, error) {
 	name, version := p.Identifier, p.Version
 	malformed := fmt.Errorf("%s is not the name of a package of %s", line(name, 100), p.RegistryType)
@@ -115,8 +115,8 @@ func named(ref string) bool {
 	return ok && (strings.ContainsAny(host, ".:") || host == "localhost")
 }
 
-// program returns the program that runs a package. A hint at another one is not followed; with
-// arguments for that one it is an error.
+// program returns the program that runs a package. A hint at another program is not followed, and
+// is an error if there are arguments for that program.
 func (p Package) program() (program, note string, err error) {
 	r := runners[p.RegistryType]
 	switch {
@@ -131,8 +131,8 @@ func (p Package) program() (program, note string, err error) {
 	return r.programs[0], note, nil
 }
 
-// permit returns the runtime arguments that are passed on. own are words that name what is
-// run anyway.
+// permit returns the runtime arguments that are passed on, without the words own, which name the
+// package itself.
 func (r runner) permit(words []string, own ...string) (kept []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]

@@ -27,7 +27,7 @@ type Server struct {
 	Remotes     []Transport
 
 	Status  string `json:"-"` // Active, Deprecated or Deleted
-	Message string `json:"-"` // why
+	Message string `json:"-"` // the reason for the status
 	From    string `json:"-"` // the address of the registry
 }
 
@@ -45,7 +45,7 @@ type Package struct {
 	EnvironmentVariables []KeyValue
 }
 
-// A Transport is how a server is spoken to.
+// A Transport describes how to connect to a server.
 type Transport struct {
 	Type      string
 	URL       string
@@ -64,7 +64,7 @@ type Input struct {
 	IsRequired  bool
 	IsSecret    bool
 
-	defaults []string // of a bundle's setting: those that Default shows
+	defaults []string // of a bundle's setting; Default shows them
 }
 
 // A Template is an input whose value may name variables in braces.
@@ -73,7 +73,7 @@ type Template struct {
 	Variables map[string]Input
 }
 
-// An Argument is a word of a command line, or several.
+// An Argument makes words of a command line.
 type Argument struct {
 	Template
 	Type       string
@@ -105,7 +105,7 @@ func IsName(text string) bool {
 	return serverName().MatchString(text) && !strings.Contains(text, "..")
 }
 
-// CutVersion cuts NAME@VERSION.
+// CutVersion splits NAME@VERSION; version is "" if absent.
 func CutVersion(text string) (name, version string, err error) {
 	name, version, given := strings.Cut(text, "@")
 	switch {
@@ -117,8 +117,8 @@ func CutVersion(text string) (name, version string, err error) {
 	return name, version, nil
 }
 
-// parseServer reads a server as the API answers it, with the registry's own words about it. Its
-// texts are fit to be shown. One that is malformed is an error: it is left out of lists.
+// parseServer parses a server in an answer of the API, with the registry's status of it. Its
+// title, description and message are made fit to be shown. A malformed server is an error.
 func parseServer(raw json.RawMessage) (*Server, error) {
 	if len(raw) > maxServerBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxServerBytes)
@@ -140,7 +140,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return nil, err
 	}
-	delete(parts.Server, "_meta") // is not read
+	delete(parts.Server, "_meta") // not read
 	if err := bounded(parts.Server); err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 	return s, nil
 }
 
-// bounded refuses a JSON value with too many parts, or with a text that is long or has what no
-// word of a command, header or variable may have.
+// bounded refuses a JSON value with too many parts, or with a text that is too long or has a NUL,
+// which no argument, header or variable may have.
 func bounded(value any) error {
 	switch value := value.(type) {
 	case string:
@@ -196,5 +196,5 @@ func short(text string) error {
 	return nil
 }
 
-// line makes a text of a registry fit to be shown, on one line.
+// line makes a text of a registry fit to be shown, on one line of at most max bytes.
 func line(text string, max int) string { return display.Cut(display.Fold(text), max) }

@@ -13,11 +13,11 @@ import (
 
 var versionParts = lazyregexp.New(`\d+|[a-z]+`)
 
-// early are words in versions that come before the release itself, in their order.
+// early are the words of pre-releases, in order.
 var early = []string{"dev", "a", "alpha", "b", "beta", "pre", "preview", "c", "rc"}
 
-// Compare compares two versions of npm, PyPI or an image: numbers by their value, and what is
-// called alpha or rc before the release.
+// Compare compares two versions of npm, PyPI or an image. Numbers compare by value, and
+// pre-releases such as alpha or rc come before the release.
 func Compare(a, b string) int {
 	x, y := parts(a), parts(b)
 	for i := range max(len(x), len(y)) {
@@ -54,8 +54,8 @@ func weight(part string) float64 {
 	return 1.5
 }
 
-// Upgrade returns the arguments of an entry that was made of s for a newer version of it. It
-// is an error if that needs more than another version of the same package.
+// Upgrade returns the arguments of an entry that was made from s, changed to a newer version. It
+// is an error if more differs than the version of the package.
 func (s *Server) Upgrade(newer *Server, args []string) ([]string, error) {
 	for _, old := range s.Packages {
 		spec, err := old.spec()
@@ -72,7 +72,7 @@ func (s *Server) Upgrade(newer *Server, args []string) ([]string, error) {
 		}
 	}
 	if len(args) == 0 && reflect.DeepEqual(s.Remotes, newer.Remotes) {
-		return nil, nil // a remote has the version that it has
+		return nil, nil // the entry of a remote has no version
 	}
 	return nil, fmt.Errorf("%s has other packages, arguments or variables than %s", newer.Version, s.Version)
 }
