@@ -3,6 +3,7 @@ package registry_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,12 +51,7 @@ func words(s schema.Server) string {
 		all = []string{s.Transport, s.URL}
 	}
 	for _, m := range []map[string]string{s.Env, s.Headers} {
-		var names []string
-		for name := range m {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
 			all = append(all, name+"="+m[name])
 		}
 	}

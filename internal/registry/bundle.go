@@ -256,12 +256,12 @@ func (b *bundle) check(installed func(program string) bool) error {
 	return nil
 }
 
-// here is the variable of manifests for the directory of the bundle.
-const here = "${__dirname}"
+// dirname is the variable of manifests for the directory of the bundle.
+const dirname = "${__dirname}"
 
 // own returns the path of a file of the bundle.
 func (b *bundle) own(name string) (string, bool) {
-	rest, inside := strings.CutPrefix(name, here)
+	rest, inside := strings.CutPrefix(name, dirname)
 	rest = path.Clean(strings.TrimLeft(filepath.ToSlash(rest), "/"))
 	if (!inside && rest != path.Clean(b.manifest.Server.EntryPoint)) || !filepath.IsLocal(filepath.FromSlash(rest)) {
 		return "", false
@@ -293,7 +293,7 @@ func (b *bundle) resolve(r *resolver, s *schema.Server) {
 		s.Args = append(s.Args, b.text(r, arg)...)
 	}
 	for _, name := range sorted(start.Env) {
-		if !variableName().MatchString(name) || steering().MatchString(name) && !strings.Contains(start.Env[name], here) {
+		if !variableName().MatchString(name) || steering().MatchString(name) && !strings.Contains(start.Env[name], dirname) {
 			r.fail(fmt.Errorf("its manifest sets %s", line(name, 60)))
 		}
 		for _, value := range b.text(r, start.Env[name]) {

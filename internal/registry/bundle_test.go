@@ -58,11 +58,7 @@ func bundled(t *testing.T, text []byte, sum string) *registry.Option {
 		sum = fmt.Sprintf("%x", sha256.Sum256(text))
 	}
 	r.Publish(serverJSON("io.example/thing", "1.2.0", "Does things.", pkg("mcpb", r.URL+"/x.mcpb", "1.2.0", `"fileSha256":"`+sum+`"`, `"environmentVariables":[{"name":"LEVEL","default":"info"}]`)), "active", "")
-	s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/thing", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := s.Options(anyProgram)[0]
+	o := optionsOf(t, r)[0]
 	if o.Missing != "" {
 		t.Fatal(o.Missing)
 	}

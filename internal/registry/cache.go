@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	fresh    = 10 * time.Minute // how long a page without validators is used without asking
+	freshFor = 10 * time.Minute // how long a page without validators is used without asking
 	maxPages = 200              // number of cached pages
 )
 
@@ -31,9 +31,9 @@ type page struct {
 	Body         json.RawMessage
 }
 
-// holds reports whether a page, which may be nil, can be used without asking the registry.
-func (p *page) holds() bool {
-	return p != nil && p.ETag == "" && p.LastModified == "" && time.Since(p.Fetched) < fresh
+// isFresh reports whether a page, which may be nil, can be used without asking the registry.
+func (p *page) isFresh() bool {
+	return p != nil && p.ETag == "" && p.LastModified == "" && time.Since(p.Fetched) < freshFor
 }
 
 // validators returns the headers of a conditional request for a page, which may be nil.
@@ -52,8 +52,8 @@ func (c *Client) path(address string) string {
 	return filepath.Join(c.Dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(address))))
 }
 
-// kept returns the cached page of an address, nil if there is none.
-func (c *Client) kept(ctx context.Context, address string) *page {
+// cached returns the cached page of an address, nil if there is none.
+func (c *Client) cached(ctx context.Context, address string) *page {
 	if c.Dir == "" {
 		return nil
 	}
@@ -65,8 +65,8 @@ func (c *Client) kept(ctx context.Context, address string) *page {
 	return &p
 }
 
-// keep caches a page. If that fails, the next run asks again.
-func (c *Client) keep(p *page) {
+// store caches a page. If that fails, the next run asks again.
+func (c *Client) store(p *page) {
 	if c.Dir == "" || os.MkdirAll(c.Dir, 0o700) != nil {
 		return
 	}

@@ -159,34 +159,34 @@ func (c *Client) fetch(ctx context.Context, path string, query url.Values) (json
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
-	kept := c.kept(ctx, address)
-	if kept.holds() {
-		return kept.Body, nil
+	cached := c.cached(ctx, address)
+	if cached.isFresh() {
+		return cached.Body, nil
 	}
 	within, cancel := context.WithTimeout(ctx, pageTime)
 	defer cancel()
-	resp, body, err := get(within, c.http, address, maxPage, kept.validators())
+	resp, body, err := get(within, c.http, address, maxPage, cached.validators())
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err == nil && resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%s: %w", c.base.Host, ErrNotFound)
-	case err == nil && resp.StatusCode == http.StatusNotModified && kept != nil:
-		kept.Fetched = time.Now()
-		c.keep(kept)
-		return kept.Body, nil
+	case err == nil && resp.StatusCode == http.StatusNotModified && cached != nil:
+		cached.Fetched = time.Now()
+		c.store(cached)
+		return cached.Body, nil
 	case err == nil && resp.StatusCode != http.StatusOK:
 		err = fmt.Errorf("%s answers %d", c.base.Host, resp.StatusCode)
 	case err == nil && !json.Valid(body):
 		err = fmt.Errorf("%s does not answer with JSON", c.base.Host)
 	}
-	if err != nil && kept != nil {
-		c.Stale, c.Why = max(c.Stale, time.Since(kept.Fetched)), err
-		return kept.Body, nil
+	if err != nil && cached != nil {
+		c.Stale, c.Why = max(c.Stale, time.Since(cached.Fetched)), err
+		return cached.Body, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.keep(&page{address, resp.Header.Get("ETag"), resp.Header.Get("Last-Modified"), time.Now(), body})
+	c.store(&page{address, resp.Header.Get("ETag"), resp.Header.Get("Last-Modified"), time.Now(), body})
 	return body, nil
 }

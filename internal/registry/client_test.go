@@ -52,7 +52,7 @@ func TestSearch(t *testing.T) {
 		}
 		for _, s := range found {
 			if s.Status == registry.Deprecated && strings.ContainsAny(s.Message, "\n\x1b\u202e") {
-				t.Errorf("the message acts: %q", s.Message)
+				t.Errorf("the message has control characters: %q", s.Message)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func TestPagesAreKept(t *testing.T) {
 		t.Errorf("got %s, %v, %v", version, c.Why, c.Stale)
 	}
 	if _, err := (&registry.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/b", ""); err == nil {
-		t.Error("what was never asked for is answered")
+		t.Error("a page that was never fetched is returned")
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, file := range files { // a broken file counts as absent
@@ -137,7 +137,7 @@ func TestPagesAreKept(t *testing.T) {
 		}
 	}
 	if _, err := (&registry.Client{Address: r.URL, Dir: dir}).Get(t.Context(), "io.example/a", ""); err == nil {
-		t.Error("a broken file is believed")
+		t.Error("a broken file is used")
 	}
 }
 

@@ -141,7 +141,7 @@ func (r *imageRegistry) authorize(ctx context.Context, challenge string) error {
 	case err != nil:
 		return err
 	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &answer) != nil:
-		return fmt.Errorf("%s answers %d to who has not logged in", realm.Host, resp.StatusCode)
+		return fmt.Errorf("%s answers %d to a request without a login", realm.Host, resp.StatusCode)
 	}
 	if r.token = cmp.Or(answer.Token, answer.Access); r.token == "" {
 		return fmt.Errorf("%s gives no token", realm.Host)
