@@ -75,7 +75,7 @@ func batchWord(word string, path bool) string {
 }
 
 // BatchDir returns the working directory of a batch file as cmd.exe reads it, without the prefix
-// of long paths. The shell would silently use that of Windows instead of a share, which is an error.
+// of long paths. A share is an error: the shell would silently use the directory of Windows.
 func BatchDir(dir string) (string, error) {
 	dir = plainPath(dir)
 	if strings.HasPrefix(dir, `\\`) || strings.HasPrefix(dir, "//") {

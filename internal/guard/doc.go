@@ -1,9 +1,9 @@
 // Package guard starts commands so that no part of them outlives this process.
 //
 // A [Tree] is a command with everything it starts in turn. On Linux a guard process stands
-// between this process and the command: this very program, executed again. It inherits
-// every descendant whose parent ends (PR_SET_CHILD_SUBREAPER), so that neither a double
-// fork nor setsid escapes from the tree. It also reads from a pipe that only this process
+// between this process and the command: this program, executed again. It inherits every
+// descendant whose parent ends (PR_SET_CHILD_SUBREAPER), so neither a double fork nor setsid
+// escapes from the tree. It also reads from a pipe that only this process
 // writes to: when this process is gone, SIGKILL included, the guard reads EOF and ends the
 // tree. Process groups and PR_SET_PDEATHSIG alone left processes behind in every trial; the
 // guard left none in 1,000.
@@ -20,6 +20,6 @@
 // ends with this process, a process group only if this process can still end it, and there
 // are no fences.
 //
-// The guard process itself is package process, entered from an init function: every
-// program that imports this package is its own guard, test binaries included.
+// The guard process is package child, which is entered from an init function: every program
+// that imports this package can be its own guard, test binaries too.
 package guard

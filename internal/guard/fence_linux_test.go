@@ -17,8 +17,8 @@ import (
 
 func init() { roles["move a fence"] = moveAFence }
 
-// fenced is a tree that does what it can to survive: none of it ends when asked, two
-// have a session of their own, and one has no parent in the tree.
+// fenced is a tree that is hard to kill: no process ends when asked, two have a session of their
+// own, and one has no parent in the tree.
 var fenced = hostile{"fenced", `trap "" TERM HUP; setsid sh -c 'sleep $0 &' $0; setsid sh -c 'sleep $0; :' $0 & sleep $0; :`, 5}
 
 func newFence(t *testing.T) *guard.Fence {
@@ -31,16 +31,15 @@ func newFence(t *testing.T) *guard.Fence {
 	return fence
 }
 
-// extend moves a deadline to so far away and returns before when nobody is killed.
+// extend moves a deadline and returns the earliest time at which it can pass.
 func extend(fence *guard.Fence, away time.Duration) (earliest time.Time) {
 	before := time.Now()
 	fence.Extend(before.Add(away))
 	return before.Add(away - time.Since(before))
 }
 
-// startFenced starts the fenced tree, and when it is all there does what is to be
-// done before the deadline: on a slow machine it takes a few fences, each with twice
-// the time.
+// startFenced starts the fenced tree, and calls inTime when it is complete, before the deadline.
+// On a slow machine it tries again with twice the time.
 func startFenced(t *testing.T, inTime func(*guard.Fence, *guard.Tree)) (tree *guard.Tree, marker string, deadline time.Time) {
 	t.Helper()
 	for away := time.Second; ; away *= 2 {
@@ -76,19 +75,19 @@ func TestATreeIsKilledAtTheDeadlineOfItsFence(t *testing.T) {
 	finish(t, "fenced", tree, marker)
 }
 
-// The guard has read a deadline that passes, and was moved meanwhile.
+// The guard sleeps until a deadline that was moved meanwhile.
 func TestADeadlineThatIsMovedKillsNothing(t *testing.T) {
 	t.Parallel()
 	tree, marker, deadline := startFenced(t, func(fence *guard.Fence, _ *guard.Tree) {
 		for range 1000 {
 			extend(fence, time.Hour)
-			extend(fence, time.Millisecond) // is no step back
+			extend(fence, time.Millisecond) // has no effect
 		}
 	})
 	for time.Now().Before(deadline.Add(200 * time.Millisecond)) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	// One that is about to be another program has no arguments for a moment.
+	// A process has no arguments for a moment during execve.
 	eventually(t, "all of it is alive", func() bool { return len(marked(marker)) > fenced.up })
 	tree.Kill()
 	if err := tree.Wait(); errors.Is(err, guard.ErrFenced) {
@@ -133,7 +132,7 @@ func TestNothingStartsAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// What this process has open a command can open too, by way of /proc.
+// A command can open the files of this process through /proc.
 func TestOthersCannotMoveTheDeadline(t *testing.T) {
 	fence := newFence(t)
 	extend(fence, time.Hour)
@@ -166,7 +165,8 @@ func TestOthersCannotMoveTheDeadline(t *testing.T) {
 	}
 }
 
-// It lives while the deadline is moved, and is gone while nobody can move it.
+// The tree lives while the deadline is moved, and is killed while the process that moves it is
+// stopped.
 func TestTheTreeOfAProcessThatIsStopped(t *testing.T) {
 	t.Parallel()
 	for away := time.Second; ; away *= 2 {
@@ -199,7 +199,7 @@ func TestTheTreeOfAProcessThatIsStopped(t *testing.T) {
 	}
 }
 
-// moveAFence starts a tree and moves its deadline for as long as it does so in time.
+// moveAFence starts a tree and moves its deadline until it is too late once.
 func moveAFence() {
 	sh, err := exec.LookPath("sh")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// deadline is for what happens in milliseconds, and in seconds under load.
+// deadline bounds what takes milliseconds, or seconds under load.
 const deadline = 2 * time.Minute
 
 func init() {
@@ -29,13 +29,13 @@ func init() {
 	roles["have a child before"] = haveAChildBefore
 }
 
-// A hostile command is a script for sh. $0 is a number that no other test has,
-// an argument of every process of the tree and so what finds those that have
-// cleared their environment; sleep takes it for a time.
+// A hostile command is a script for sh. $0 is a number that no other test uses. Every process of
+// the tree has it as an argument, so that the process is found even without an environment;
+// sleep takes it as a time.
 type hostile struct {
 	name   string
 	script string
-	up     int // processes of it, at least, when it is all there
+	up     int // minimum number of processes when it is complete
 }
 
 var hostiles = []hostile{
@@ -57,7 +57,7 @@ var hostiles = []hostile{
 	{"zombies", `sh -c 'true & setsid -f true & exec sleep $0' $0; sleep $0`, 2},
 }
 
-// start starts a hostile command and waits until it is all there.
+// start starts a hostile command and waits until it is complete.
 func (h hostile) start(t *testing.T, args ...string) (tree *guard.Tree, marker string) {
 	t.Helper()
 	marker = newMarker(t)
@@ -66,7 +66,7 @@ func (h hostile) start(t *testing.T, args ...string) (tree *guard.Tree, marker s
 	return tree, marker
 }
 
-// newMarker returns a marker. What carries it when the test ends is killed.
+// newMarker returns a marker. Processes that have it when the test ends are killed.
 func newMarker(t *testing.T) string {
 	marker := fmt.Sprintf("600.%018d", rand.Int64N(1e18))
 	t.Cleanup(func() {
@@ -114,7 +114,7 @@ func guardOf(tree *guard.Tree) int {
 	return 0
 }
 
-// signalGuard signals the guard of a tree. One that is to stop has stopped.
+// signalGuard signals the guard of a tree. With SIGSTOP, it waits until the guard has stopped.
 func signalGuard(t *testing.T, tree *guard.Tree, sig syscall.Signal) {
 	t.Helper()
 	pid := guardOf(tree)
@@ -138,7 +138,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// returns reports whether f does, so that a test says what hangs.
+// returns reports whether f returns in time, so that a test says what hangs.
 func returns(f func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -153,7 +153,7 @@ func returns(f func()) bool {
 	}
 }
 
-// finish waits for the end of a tree, of which nothing may be left then.
+// finish waits for the end of a tree, and checks that nothing of it is left.
 func finish(t *testing.T, name string, tree *guard.Tree, marker string) {
 	t.Helper()
 	if !returns(func() { _ = tree.Wait() }) {
@@ -209,7 +209,7 @@ func TestATreeOfManyGenerations(t *testing.T) {
 	finish(t, h.name, tree, marker)
 }
 
-// What else this process has started must not notice.
+// Other children of this process must not be affected.
 func TestAGuardThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *guard.Tree){
@@ -275,7 +275,7 @@ func TestASignalToTheGuardItself(t *testing.T) {
 	}
 }
 
-// What a guard is started with must not show.
+// A command has the environment, signals and files that it would have without a guard.
 func TestACommandInheritsNothingOfItsGuard(t *testing.T) {
 	t.Parallel()
 	said := func(start func(*exec.Cmd) (end func())) string {
@@ -330,8 +330,8 @@ func TestAStoppedGuardThatIsLetGo(t *testing.T) {
 	}
 }
 
-// The command does it when it gets SIGTERM, from the guard itself. It says first that
-// it will: setsid is two processes for a moment, so three may be there before the loop.
+// The command kills or stops its guard when the guard sends it SIGTERM. The trap is set first:
+// setsid is two processes for a moment, so three may exist before the loop.
 func TestACommandThatEndsItsGuard(t *testing.T) {
 	t.Parallel()
 	h := hostile{"command", `trap "kill -$1 $PPID" TERM; setsid -f sleep $0; while :; do sleep $0 & wait; done`, 3}
@@ -350,7 +350,7 @@ func TestACommandThatEndsItsGuard(t *testing.T) {
 	}
 }
 
-// asRole runs this binary in a role. What it prints is the reader's.
+// asRole starts this binary in a role, and returns it and its output.
 func asRole(t *testing.T, role string, args ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	self, err := os.Executable()
@@ -451,8 +451,8 @@ func TestFilesRunOut(t *testing.T) {
 	}
 }
 
-// runOutOfFiles starts a command with no, one, two … files to spare. It must
-// start, or lack resources; and it must start in the end.
+// runOutOfFiles starts a command with no, one, two … free file descriptors. Each start must
+// succeed or fail with ErrResources, and the last must succeed.
 func runOutOfFiles() {
 	r, w, _ := os.Pipe() // the runtime's poller needs files of its own
 	defer r.Close()
@@ -518,7 +518,8 @@ func TestNothingStartsWithoutItsWalls(t *testing.T) {
 	}
 }
 
-// What a host has left open in us leads around walls: within them a command has its streams alone.
+// A file that a host left open in this process would bypass walls: within walls, a command
+// inherits only its streams.
 func TestNothingIsInheritedWithinWalls(t *testing.T) {
 	const high = 1600
 	null, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)

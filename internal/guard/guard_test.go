@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// roles are what this binary does instead of testing where its environment asks
-// for one: tests that need a process to lose or to starve run themselves again.
+// roles are what this binary does instead of testing if its environment names one: tests that
+// kill or starve a process run this binary again.
 var roles = map[string]func(){}
 
 const roleVariable = "GUARD_TEST_ROLE"
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		role()
 		return
 	}
-	// A guard leaves ignored what we ignore, under nohup or in the background of a
-	// script, and tests send it these. What is caught is not inherited.
+	// A guard ignores the signals that we ignore, as under nohup, but tests send it these. A
+	// signal that is caught is not ignored by children.
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	mcptest.Main(m)
 }
 
-// command returns a command without streams.
+// command returns a command whose streams are the null device.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath(args[0])

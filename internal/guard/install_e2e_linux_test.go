@@ -4,7 +4,7 @@ package guard_test
 
 import "testing"
 
-// An installation that does nothing is given 5 s.
+// An installation that does nothing for 5 s is ended.
 func TestAnInstallationThatDoesNothingIsEnded(t *testing.T) {
 	t.Parallel()
 	marker := newMarker(t)

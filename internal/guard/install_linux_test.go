@@ -12,8 +12,8 @@ import (
 
 func init() { roles["install"] = install }
 
-// installer works for longer than an end takes otherwise, and then says that it is
-// done. $0 is a marker, $1 the file to make.
+// installer works for longer than an end otherwise takes, and then makes the file $1. $0 is a
+// marker.
 const installer = `i=0; while [ $((i+=1)) -le 30 ]; do sleep 0.05; done; : > "$1"; : $0`
 
 func TestAnEndWaitsForAnInstallation(t *testing.T) {
@@ -28,8 +28,8 @@ func TestAnEndWaitsForAnInstallation(t *testing.T) {
 	}
 }
 
-// Not in parallel: the guard it leaves becomes an orphan of this process, which
-// other tests have killed.
+// Not in parallel: the guard that is left becomes an orphan of this process, and other tests
+// kill those.
 func TestOurDeathWaitsForAnInstallation(t *testing.T) {
 	file, marker := filepath.Join(t.TempDir(), "done"), newMarker(t)
 	cmd, out := asRole(t, "install", marker, file)

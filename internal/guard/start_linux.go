@@ -26,7 +26,7 @@ type Tree struct {
 	guard  *os.Process
 	orders *os.File // our end; when it is closed the guard ends the tree
 	events *bufio.Reader
-	closer *os.File // of events
+	closer *os.File // closes events
 	pid    int
 }
 
@@ -191,7 +191,7 @@ func (t *Tree) End() { t.order(child.OrderEnd) }
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 
 // Wait returns when the command has ended, with an error that describes how: ErrFenced if
-// its fence ended it. Processes that it started may remain until Reap has returned.
+// its fence killed it. Processes that it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
 	var status syscall.WaitStatus
 	event := t.next()

@@ -77,12 +77,12 @@ func Batch(cmd *exec.Cmd) error {
 	return nil
 }
 
-// joined reports that this process is in the job of join.
+// joined is set when this process is in the job of join.
 var joined atomic.Bool
 
-// join puts this process into a job that ends with it, and with it each command that starts: one
-// that is not in a job of its own yet when this process is killed would stay, suspended. Where the
-// system refuses, that remains possible. The handle is closed by the end of the process.
+// join puts this process into a job that ends with it, in which its commands start. Otherwise a
+// command that is not in a job of its own yet when this process is killed would stay, suspended;
+// that remains possible if the system refuses the job. The end of the process closes the handle.
 var join = sync.OnceFunc(func() {
 	job, err := newJob(windows.JOB_OBJECT_LIMIT_BREAKAWAY_OK)
 	if err != nil {
@@ -95,7 +95,7 @@ var join = sync.OnceFunc(func() {
 	joined.Store(true)
 })
 
-// Outlive lets a command, not yet started, live on when this process ends.
+// Outlive lets a command, which has not been started, continue when this process ends.
 func Outlive(cmd *exec.Cmd) {
 	if joined.Load() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_BREAKAWAY_FROM_JOB}

@@ -15,8 +15,8 @@ type Walls struct {
 	// Filter returns the seccomp filter when the walls are complete; may be nil. It is called
 	// while the guard starts, which takes longer than the walls.
 	Filter func() ([]byte, error)
-	// Listener is a socket on which the guard sends the file by which the kernel asks about calls
-	// of the command; may be nil.
+	// Listener is a socket from which the guard reads a second seccomp filter, and on which it
+	// sends the file of that filter's notifications; may be nil.
 	Listener *os.File
 }
 

@@ -1,5 +1,5 @@
-// Package process is the guard process: the code that a program which imports package guard
-// runs when it was executed as a guard.
+// Package child is the guard process: a program that imports package guard runs it when it was
+// executed as a guard.
 //
 // It is entered from an init function and never returns. Every start of a server waits for
 // it, so it must not wait for the initialisation of the rest of the program: Go initialises

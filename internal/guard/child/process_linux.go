@@ -16,7 +16,7 @@ const (
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
 	Landlock = "-landlock" // a ruleset for the command; it is complete when the filter is
 	Seccomp  = "-seccomp"  // a filter for the command, to be read to its end
-	Asked    = "-asked"    // a socket: one packet is a filter, whose notification file is sent back
+	Asked    = "-asked"    // a socket: a filter is read from it, and its notification file sent back
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
@@ -64,7 +64,7 @@ type guard struct {
 	command int // its pid, 0 once it has been reaped
 	orders  <-chan byte
 	signals chan os.Signal
-	sweep   <-chan time.Time // when to kill the rest; nil until the tree is to end
+	sweep   <-chan time.Time // when to kill the rest; nil until the tree must end
 	pause   time.Duration    // between that sweep and the next
 	giveUp  time.Time        // when to give up on processes that cannot be killed
 

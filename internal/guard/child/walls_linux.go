@@ -70,9 +70,9 @@ func dropCapabilities() error {
 	return errorOf(errno)
 }
 
-// raise puts this thread into the sandbox. The command is in it too, so that Landlock would let
-// the command read our memory and files through the thread. The kernel hides those of a
-// process that is not dumpable.
+// raise puts this thread into the sandbox. The command is in it too, so Landlock would let the
+// command read our memory and files through the thread. The kernel hides those of a process
+// that is not dumpable.
 func (w *walls) raise() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetDumpable, 0, 0); errno != 0 {
 		return errno
@@ -111,8 +111,8 @@ func install(filter []byte) error {
 	return errorOf(errno)
 }
 
-// unsignalled is a filter that refuses signals to a process and to one of its threads. That
-// thread is in the same sandbox as the command, so that Landlock allows them.
+// unsignalled is a filter that refuses signals to a process and to one of its threads. Landlock
+// would allow them, because that thread is in the same sandbox as the command.
 func unsignalled(pid, tid int) []byte {
 	const (
 		load, jumpIfEqual, jump, ret = 0x20, 0x15, 0x05, 0x06
@@ -151,8 +151,8 @@ type program struct {
 
 func programOf(filter []byte) program { return program{uint16(len(filter) / 8), &filter[0]} }
 
-// listen makes the kernel ask before this thread and its children make certain calls. The
-// parent, which gets the notification file, answers.
+// listen makes the kernel send a notification before this thread and its children make certain
+// calls. It sends the notification file to the parent, which answers.
 func (w *walls) listen() error {
 	filter := make([]byte, 8192)
 	n, err := again(func() (int, error) { return syscall.Read(w.listener, filter) })
