@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -201,10 +200,6 @@ func TestTheTreeOfAProcessThatIsStopped(t *testing.T) {
 
 // moveAFence starts a tree and moves its deadline until it is too late once.
 func moveAFence() {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		panic(err)
-	}
 	away, err := time.ParseDuration(os.Args[3])
 	if err != nil {
 		panic(err)
@@ -214,7 +209,7 @@ func moveAFence() {
 		panic(err)
 	}
 	deadline := extend(fence, away)
-	_, err = guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, fence, nil)
+	_, err = guard.Start(shell(os.Args[1], os.Args[2]), fence, nil)
 	if err != nil && !errors.Is(err, guard.ErrFenced) {
 		panic(err)
 	}

@@ -385,16 +385,27 @@ func TestWeAreKilledWhileAGuardIsStopped(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(marked(marker)) == 0 })
 }
 
-// stopTheGuard starts a tree, stops its guard, and waits for its own end.
-func stopTheGuard() {
+// shell returns a command for a role: a script and its arguments, without streams.
+func shell(script string, args ...string) *exec.Cmd {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		panic(err)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, nil, nil)
+	return &exec.Cmd{Path: sh, Args: append([]string{"sh", "-c", script}, args...)}
+}
+
+// startShell starts what shell returns.
+func startShell(script string, args ...string) *guard.Tree {
+	tree, err := guard.Start(shell(script, args...), nil, nil)
 	if err != nil {
 		panic(err)
 	}
+	return tree
+}
+
+// stopTheGuard starts a tree, stops its guard, and waits for its own end.
+func stopTheGuard() {
+	tree := startShell(os.Args[1], os.Args[2])
 	pid := guardOf(tree)
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	for state(pid) != "T" {
@@ -464,10 +475,8 @@ func runOutOfFiles() {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 40, Max: 40}); err != nil {
 		panic(err)
 	}
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		panic(err)
-	}
+	cmd := shell("exit 0")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, null, null
 	refused := 0
 	for spare := range 20 {
 		var held []int
@@ -482,7 +491,7 @@ func runOutOfFiles() {
 			_ = syscall.Close(held[0])
 			held = held[1:]
 		}
-		tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", "exit 0"}, Stdin: null, Stdout: null, Stderr: null}, nil, nil)
+		tree, err := guard.Start(cmd, nil, nil)
 		for _, fd := range held {
 			_ = syscall.Close(fd)
 		}

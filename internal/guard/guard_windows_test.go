@@ -30,8 +30,8 @@ func init() {
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}
-	roles["child"] = func() { time.Sleep(10 * time.Minute) } // select {} would be found to be a deadlock
-	// A process that has used the guard, and starts a child without it and one to live on.
+	roles["child"] = func() { time.Sleep(10 * time.Minute) } // select {} would be reported as a deadlock
+	// A process that has used the guard, and starts a child without it and one that outlives it.
 	roles["user"] = func() {
 		tree, err := guard.Start(&exec.Cmd{Path: os.Args[0], Args: os.Args[:1], Env: append(os.Environ(), roleVariable+"=arguments")}, nil, nil)
 		if err != nil {
@@ -52,7 +52,7 @@ func init() {
 	}
 }
 
-// A batch file passes its arguments on as they were written for it, as npx.cmd does.
+// A batch file passes its arguments on unchanged, as npx.cmd does.
 func TestArgumentsOfABatchFile(t *testing.T) {
 	for _, folder := range []string{"plain", "with spaces & (more)", "grün"} {
 		batchFilePassesOn(t, folder, map[string]string{
@@ -131,8 +131,8 @@ func TestATreeEndsAsAWhole(t *testing.T) {
 	}
 }
 
-// A process that is killed before the command that it starts is in a job leaves nothing of it; a
-// browser, say, lives on.
+// A command of a process that is killed ends even if it is not in a job of its own yet. One that
+// was passed to Outlive, such as a browser, continues.
 func TestWhatAProcessLeavesThatIsKilled(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"=user")
@@ -151,7 +151,7 @@ func TestWhatAProcessLeavesThatIsKilled(t *testing.T) {
 	_ = cmd.Wait()
 	mcptest.WaitGone(t, begun)
 	if !mcptest.Alive(outside) {
-		t.Error("what is to live on does not")
+		t.Error("the command of Outlive has ended")
 	}
 	if browser, err := os.FindProcess(outside); err == nil {
 		_ = browser.Kill()

@@ -3,11 +3,8 @@ package guard_test
 import (
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 func init() { roles["install"] = install }
@@ -46,14 +43,7 @@ func TestOurDeathWaitsForAnInstallation(t *testing.T) {
 
 // install starts an installer and waits for its own end.
 func install() {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		panic(err)
-	}
-	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", installer, os.Args[1], os.Args[2]}}, nil, nil)
-	if err != nil {
-		panic(err)
-	}
+	tree := startShell(installer, os.Args[1], os.Args[2])
 	tree.Installing(true)
 	os.Stdout.WriteString(".")
 	_, _ = io.Copy(io.Discard, os.Stdin)

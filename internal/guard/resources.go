@@ -14,12 +14,8 @@ var ErrResources = errors.New("dynmcp is out of system resources")
 // MarkResources wraps err with ErrResources if it reports a shortage in the system's
 // terms. Errors of Start are already marked.
 func MarkResources(err error) error {
-	if isShortage(err) {
+	if slices.ContainsFunc(shortages, func(errno syscall.Errno) bool { return errors.Is(err, errno) }) {
 		return fmt.Errorf("%w: %w", ErrResources, err)
 	}
 	return err
-}
-
-func isShortage(err error) bool {
-	return slices.ContainsFunc(shortages, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }

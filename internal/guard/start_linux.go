@@ -75,7 +75,7 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		name, files = name+child.Seccomp, append(files, theirFilter)
 	}
 	if walls != nil && walls.Listener != nil {
-		name, files = name+child.Asked, append(files, walls.Listener)
+		name, files = name+child.Notify, append(files, walls.Listener)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,

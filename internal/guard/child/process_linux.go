@@ -16,7 +16,7 @@ const (
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
 	Landlock = "-landlock" // a ruleset for the command; it is complete when the filter is
 	Seccomp  = "-seccomp"  // a filter for the command, to be read to its end
-	Asked    = "-asked"    // a socket: a filter is read from it, and its notification file sent back
+	Notify   = "-notify"   // a socket: a filter is read from it, and its notification file sent back
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
@@ -150,7 +150,7 @@ func (g *guard) inherit(rest string) error {
 			g.walls.filter = filter
 		}
 	}
-	if has(Asked) {
+	if has(Notify) {
 		g.walls.listener = fd - 1
 	}
 	return nil
