@@ -20,7 +20,6 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 		cables := []*memkv.Connection{m.Connect(), m.Connect(), m.Connect()}
 		for i, name := range []string{"a", "b", "c"} {
 			r := join(t, cables[i], name)
-			defer r.Close()
 			all = append(all, r)
 			leases = append(leases, take(t, r, name))
 		}
@@ -58,8 +57,6 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		m := memkv.New()
 		ca, cb := m.Connect(), m.Connect()
 		a, b := join(t, ca, "a"), join(t, cb, "b")
-		defer a.Close()
-		defer b.Close()
 		l := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
 		ca.Cut()
@@ -90,7 +87,6 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
 		a := join(t, cable, "a")
-		defer a.Close()
 		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
 		time.Sleep(2 * Validity)
@@ -142,9 +138,7 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
 		a := join(t, wrapped{m.Connect(), unanswered{on: &on}.wrap}, "a")
-		defer a.Close()
 		b := join(t, m.Connect(), "b")
-		defer b.Close()
 		l := take(t, a, "git")
 		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)
 		on.Store(true)
@@ -165,12 +159,10 @@ func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 		var on atomic.Bool
 		cable := m.Connect()
 		a := join(t, wrapped{cable, unanswered{on: &on}.wrap}, "a")
-		defer a.Close()
 		l := take(t, a, "git")
 		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)
 		on.Store(true)
 		b := join(t, m.Connect(), "b")
-		defer b.Close()
 		time.Sleep(tick)
 		cable.Cut()
 		notBefore(t, b, l)
@@ -182,12 +174,10 @@ func TestANewcomerWaitsForOneThatIsCutOff(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
 		a := join(t, cable, "a")
-		defer a.Close()
 		l := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
 		b := join(t, m.Connect(), "b")
-		defer b.Close()
 		notBefore(t, b, l)
 	})
 }
@@ -244,9 +234,6 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 				t.Errorf("lost: %t, members: %+v", isClosed(l.Lost()), a.Members())
 			}
 			l.Release()
-			for _, r := range all[1:] {
-				r.Close()
-			}
 		})
 	}
 }
@@ -255,7 +242,6 @@ func TestTwoOfThreeDie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
-		defer c.Close()
 		take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
 		a.stop()

@@ -68,8 +68,6 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 		m := memkv.New()
 		var log bytes.Buffer
 		a, b := join(t, m.Connect(), "a", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), join(t, m.Connect(), "b")
-		defer a.Close()
-		defer b.Close()
 		for _, key := range []string{leaseKey("git"), leaseKey("idle")} {
 			breakRecord(t, m.Connect(), key)
 		}
@@ -106,8 +104,6 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
-		defer a.Close()
-		defer b.Close()
 		l := take(t, a, "git")
 		for range 3 {
 			breakRecord(t, m.Connect(), leaseKey("git"))
@@ -133,10 +129,7 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
-		a, b, c := join(t, cable, "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
-		defer a.Close()
-		defer b.Close()
-		defer c.Close()
+		a, b, _ := join(t, cable, "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
 		l := take(t, a, "git")
 		time.Sleep(3 * HeartbeatInterval)
 		cable.Cut()
@@ -175,10 +168,8 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 		m := memkv.New()
 		cable := m.Connect()
 		a := join(t, cable, "a")
-		defer a.Close()
 		l := take(t, a, "git")
 		b := join(t, wrapped{m.Connect(), blindBucket{hidden: memberKey(a.ID())}.wrap}, "b")
-		defer b.Close()
 		time.Sleep(3 * HeartbeatInterval)
 		cable.Cut()
 		breakRecord(t, m.Connect(), leaseKey("git"))
@@ -201,9 +192,7 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 func TestABrokenRecordOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
-		defer b.Close()
-		defer c.Close()
+		a, b, _ := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
 		l := take(t, a, "git")
 		leaving := b.Leaving(a.ID())
 		for range 3 {
@@ -265,7 +254,6 @@ func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow slowBucket
 		a := join(t, wrapped{memkv.New().Connect(), slow.wrap}, "a")
-		defer a.Close()
 		slow.conflict.Store(true)
 		time.Sleep(2 * time.Second)
 		slow.conflict.Store(false)
@@ -294,7 +282,6 @@ func TestADeathWhileLeasesAreCollected(t *testing.T) {
 			c.Close()
 			c = join(t, store, "c")
 		}
-		defer c.Close()
 		a.stop()
 		time.Sleep(65 * time.Second) // they are being collected
 		b.stop()

@@ -30,6 +30,7 @@ func (s wrapped) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	return s.wrap(b), err
 }
 
+// join returns a replica that the end of the test closes.
 func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *Replica {
 	t.Helper()
 	o := Options{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}
@@ -40,6 +41,7 @@ func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(r.Close)
 	return r
 }
 
@@ -64,8 +66,6 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
-		defer a.Close()
-		defer b.Close()
 		first, second := take(t, a, "git"), take(t, a, "git")
 		if m, held := a.Where("git"); m.ID != a.ID() || !held {
 			t.Errorf("the replica that has just taken it says that it is at %q, held: %t", m.Name, held)
@@ -104,8 +104,6 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
-		defer b.Close()
-		defer c.Close()
 		take(t, a, "git")
 		time.Sleep(10 * HeartbeatInterval)
 		leaving := b.Leaving(a.ID())
@@ -149,7 +147,6 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
-		defer b.Close()
 		l := take(t, a, "git")
 		synctest.Wait()
 		leaving := b.Leaving(a.ID())
@@ -204,7 +201,6 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
-		defer b.Close()
 		l := take(t, a, "git")
 		closed := make(chan struct{})
 		go func() { a.Close(); close(closed) }()
@@ -227,8 +223,6 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		var until atomic.Pointer[time.Time]
 		a := join(t, cable, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
 		b := join(t, m.Connect(), "b")
-		defer b.Close()
-		defer a.Close()
 		old := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
@@ -329,7 +323,6 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
-		defer a.Close()
 		l := take(t, a, "git")
 		defer l.Release()
 		state, err := Read(t.Context(), m.Connect())
@@ -365,7 +358,6 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		r := join(t, m.Connect(), "a")
-		defer r.Close()
 		bucket, err := m.Connect().Bucket(t.Context(), Bucket)
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,6 @@ func TestALeaseThatIsWrittenTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late lateBucket
 		a := join(t, wrapped{memkv.New().Connect(), late.wrap}, "a")
-		defer a.Close()
 		time.Sleep(5 * HeartbeatInterval)
 		late.mute.Store(true)
 		time.Sleep(Validity - 2*HeartbeatInterval)
@@ -67,7 +66,6 @@ func TestALeaseThatIsBrokenBeforeItIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a := join(t, wrapped{m.Connect(), (&lateBucket{}).wrap}, "a")
-		defer a.Close()
 		time.AfterFunc(time.Second, func() { breakRecord(t, m.Connect(), leaseKey("git")) })
 		l := take(t, a, "git")
 		defer l.Release()
