@@ -158,7 +158,15 @@ func finish(t *testing.T, name string, tree *guard.Tree, marker string) {
 	t.Helper()
 	if !returns(func() { _ = tree.Wait() }) {
 		t.Errorf("%s: Wait does not return", name)
-	} else if !returns(tree.Reap) {
+	} else {
+		reap(t, name, tree, marker)
+	}
+}
+
+// reap reaps a tree, and checks that nothing of it is left.
+func reap(t *testing.T, name string, tree *guard.Tree, marker string) {
+	t.Helper()
+	if !returns(tree.Reap) {
 		t.Errorf("%s: Reap does not return", name)
 	} else if left := marked(marker); len(left) > 0 {
 		t.Errorf("%s: %d processes are left", name, len(left))
@@ -183,11 +191,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Run("let go", func(t *testing.T) {
 		t.Parallel()
 		tree, marker := tree.start(t)
-		if !returns(tree.Reap) {
-			t.Error("Reap does not return")
-		} else if left := marked(marker); len(left) > 0 {
-			t.Errorf("%d processes are left", len(left))
-		}
+		reap(t, "let go", tree, marker)
 	})
 }
 
@@ -266,11 +270,7 @@ func TestASignalToTheGuardItself(t *testing.T) {
 			if ended.Error() != "it ended: exit status 7" {
 				t.Errorf("it was not asked to end: %v", ended)
 			}
-			if !returns(tree.Reap) {
-				t.Error("Reap does not return")
-			} else if left := marked(marker); len(left) > 0 {
-				t.Errorf("%d processes are left", len(left))
-			}
+			reap(t, h.name, tree, marker)
 		})
 	}
 }
@@ -322,12 +322,7 @@ func TestAStoppedGuardThatIsLetGo(t *testing.T) {
 	t.Parallel()
 	tree, marker := hostiles[2].start(t)
 	signalGuard(t, tree, syscall.SIGSTOP)
-	if !returns(tree.Reap) {
-		t.Fatal("Reap does not return")
-	}
-	if left := marked(marker); len(left) > 0 {
-		t.Errorf("%d processes are left", len(left))
-	}
+	reap(t, "stopped", tree, marker)
 }
 
 // The command kills or stops its guard when the guard sends it SIGTERM. The trap is set first:
