@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
@@ -125,15 +124,11 @@ func file(stream any, instead *os.File) *os.File {
 func (t *Tree) started() error {
 	_ = t.closer.SetReadDeadline(time.Now().Add(startLimit))
 	defer t.closer.SetReadDeadline(time.Time{})
-	var n int
-	switch event := t.next(); event {
+	switch event, n := t.next(); event {
 	case child.EventStarted:
-		_, err := fmt.Sscan(t.word(), &t.pid)
-		return err
+		t.pid = n
+		return nil
 	case child.EventFailed:
-		if _, err := fmt.Sscan(t.word(), &n); err != nil {
-			return err
-		}
 		return MarkResources(syscall.Errno(n))
 	case child.EventFenced:
 		return ErrFenced
@@ -141,16 +136,16 @@ func (t *Tree) started() error {
 	return fmt.Errorf("%w: the guard process did not start", ErrResources)
 }
 
-// next returns the name of the guard's next event, or "".
-func (t *Tree) next() string { return t.until(' ') }
-func (t *Tree) word() string { return t.until('\n') }
-
-func (t *Tree) until(end byte) string {
-	text, err := t.events.ReadString(end)
-	if err != nil {
-		return ""
+// next returns the guard's next event and its number; the name is "" if there is none.
+func (t *Tree) next() (name string, n int) {
+	line, err := t.events.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(line, &name, &n)
 	}
-	return strings.TrimSuffix(text, string(end))
+	if err != nil {
+		return "", 0
+	}
+	return name, n
 }
 
 // Pid returns the process id of the command.
@@ -193,28 +188,24 @@ func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 // Wait returns when the command has ended, with an error that describes how: ErrFenced if
 // its fence killed it. Processes that it started may remain until Reap has returned.
 func (t *Tree) Wait() error {
-	var status syscall.WaitStatus
-	event := t.next()
+	event, n := t.next()
 	fenced := event == child.EventFenced
 	if fenced {
-		t.word()
-		event = t.next()
+		event, n = t.next()
 	}
 	if event != child.EventEnded {
 		return errors.New("its guard was killed")
 	}
-	if _, err := fmt.Sscan(t.word(), &status); err != nil {
-		return err
-	}
-	switch {
+	switch status := syscall.WaitStatus(n); {
 	case fenced:
 		return ErrFenced
 	case status.Signaled():
 		return fmt.Errorf("it ended: signal: %v", status.Signal())
 	case status.ExitStatus() == 0:
 		return errors.New("it exited with status 0")
+	default:
+		return fmt.Errorf("it ended: exit status %d", status.ExitStatus())
 	}
-	return fmt.Errorf("it ended: exit status %d", status.ExitStatus())
 }
 
 // Reap returns when nothing of the tree is left. It ends a command that still runs.
