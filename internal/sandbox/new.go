@@ -17,7 +17,7 @@ import (
 type Sandbox struct {
 	Temp   string // the server's own temporary directory
 	walls  *Walls
-	proxy  *Proxy // nil without a list of hosts
+	proxy  *proxy // nil without a list of hosts
 	learns bool   // nothing is limited
 	log    *slog.Logger
 	tell   func(why string) // called for each refused connection
@@ -41,7 +41,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
-		if b.proxy, err = NewProxy(s.Hosts, b.deny, s.Trace); err != nil {
+		if b.proxy, err = newProxy(s.Hosts, b.deny, s.Trace); err != nil {
 			return nil, err
 		}
 	}

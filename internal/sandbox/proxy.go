@@ -24,9 +24,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/publicip"
 )
 
-// A Proxy lets one server reach the hosts that its policy names, and no others. It is an HTTP
+// A proxy lets one server reach the hosts that its policy names, and no others. It is an HTTP
 // proxy (RFC 9110, sections 7.3.2 and 9.3.6) on this machine, protected by a password.
-type Proxy struct {
+type proxy struct {
 	rules    []rule
 	denied   func(why string) // called for every refused connection
 	resolver interface {
@@ -45,9 +45,9 @@ type Proxy struct {
 	open    sync.WaitGroup
 }
 
-// NewProxy starts a proxy for these hosts. denied must not block. trace may be nil.
-func NewProxy(hosts []string, denied func(why string), trace *Trace) (*Proxy, error) {
-	p := &Proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
+// newProxy starts a proxy for these hosts. denied must not block. trace may be nil.
+func newProxy(hosts []string, denied func(why string), trace *Trace) (*proxy, error) {
+	p := &proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
 		if err != nil {
@@ -65,10 +65,10 @@ func NewProxy(hosts []string, denied func(why string), trace *Trace) (*Proxy, er
 }
 
 // Port returns the port that the proxy listens on.
-func (p *Proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
+func (p *proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
 
 // address returns the address of the proxy, or "".
-func (p *Proxy) address() string {
+func (p *proxy) address() string {
 	if p == nil {
 		return ""
 	}
@@ -76,10 +76,10 @@ func (p *Proxy) address() string {
 }
 
 // Bytes returns the number of bytes that passed, both ways.
-func (p *Proxy) Bytes() int64 { return p.bytes.Load() }
+func (p *proxy) Bytes() int64 { return p.bytes.Load() }
 
 // Environment returns the variables by which programs find the proxy.
-func (p *Proxy) Environment() []string {
+func (p *proxy) Environment() []string {
 	address := (&url.URL{Scheme: "http", User: url.UserPassword("dynmcp", p.password), Host: p.listener.Addr().String()}).String()
 	env := []string{"NODE_USE_ENV_PROXY=1", "NO_PROXY=", "no_proxy="}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -89,7 +89,7 @@ func (p *Proxy) Environment() []string {
 }
 
 // Close ends the proxy and its connections.
-func (p *Proxy) Close() {
+func (p *proxy) Close() {
 	_ = p.server.Close()
 	p.served.Wait()
 	p.mu.Lock()
@@ -102,7 +102,7 @@ func (p *Proxy) Close() {
 }
 
 // hold registers a tunnel: Close closes its ends and waits for leave. ok is false after Close.
-func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
+func (p *proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -127,7 +127,7 @@ type deniedError struct{ why, host string }
 
 func (e *deniedError) Error() string { return e.why }
 
-func (p *Proxy) handler() http.Handler {
+func (p *proxy) handler() http.Handler {
 	plain := &httputil.ReverseProxy{
 		Rewrite:       func(*httputil.ProxyRequest) {},
 		FlushInterval: -1,
@@ -165,7 +165,7 @@ func answer(w http.ResponseWriter, err error) {
 }
 
 // connect makes a tunnel.
-func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	there, err := p.dial(r.Context(), r.Host)
 	if err != nil {
 		answer(w, err)
@@ -200,7 +200,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 func closeWrite(conn net.Conn) { _ = conn.(interface{ CloseWrite() error }).CloseWrite() }
 
 // dial connects to a host and port, if a rule allows it.
-func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+func (p *proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	addresses, port, err := p.allowed(ctx, address)
 	if err != nil {
 		if denial, ok := errors.AsType[*deniedError](err); ok {
@@ -225,7 +225,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 // allowed returns the addresses of a host that a server may connect to. A name allows only
 // public addresses: private ones must be listed as addresses. Otherwise a public DNS name
 // that resolves to a private address would reach it.
-func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, port uint16, err error) {
+func (p *proxy) allowed(ctx context.Context, address string) (all []netip.Addr, port uint16, err error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
 		host, portText = address, "80"
@@ -267,7 +267,7 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	return all, port, nil
 }
 
-func (p *Proxy) hasAddress(ip netip.Addr, port uint16) bool {
+func (p *proxy) hasAddress(ip netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
 }
 

@@ -28,7 +28,7 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 }
 
 func TestRules(t *testing.T) {
-	p := &Proxy{resolver: names{
+	p := &proxy{resolver: names{
 		"api.example.com": "93.184.215.14", "a.sub.example.org": "93.184.215.15", "example.org": "93.184.215.15",
 		"rebound.example.com": "127.0.0.1", "inside.example.com": "10.1.2.3", "mapped.example.com": "::ffff:169.254.169.254", "localhost": "127.0.0.1",
 	}}
@@ -61,10 +61,10 @@ func TestRules(t *testing.T) {
 }
 
 // open starts a proxy for hosts. It sends the reasons of its refusals to refused.
-func open(t *testing.T, hosts ...string) (p *Proxy, refused chan string) {
+func open(t *testing.T, hosts ...string) (p *proxy, refused chan string) {
 	t.Helper()
 	refused = make(chan string, 10)
-	p, err := NewProxy(hosts, func(why string) { refused <- why }, nil)
+	p, err := newProxy(hosts, func(why string) { refused <- why }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func open(t *testing.T, hosts ...string) (p *Proxy, refused chan string) {
 }
 
 // through returns a client that uses the proxy.
-func through(t *testing.T, p *Proxy) *http.Client {
+func through(t *testing.T, p *proxy) *http.Client {
 	t.Helper()
 	var address string
 	for _, entry := range p.Environment() {

@@ -87,17 +87,15 @@ func (t *Trace) Files() []Access {
 }
 
 // Hosts returns the hosts and ports that were requested from the proxy.
-func (t *Trace) Hosts() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.hosts))
-}
+func (t *Trace) Hosts() []string { return t.sorted(&t.hosts) }
 
 // Denied returns the hosts that the proxy refused, in the form for the network of an entry.
-func (t *Trace) Denied() []string {
+func (t *Trace) Denied() []string { return t.sorted(&t.denied) }
+
+func (t *Trace) sorted(all *map[string]bool) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Sorted(maps.Keys(t.denied))
+	return slices.Sorted(maps.Keys(*all))
 }
 
 // Addresses returns the addresses and ports that were connected to without the proxy.
