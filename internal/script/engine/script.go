@@ -36,8 +36,8 @@ func (s *script) run(r Run) (done *Done) {
 	defer func() {
 		if p := recover(); p != nil {
 			done = s.failed(p)
-			done.Dropped = s.dropped
 		}
+		done.Dropped = s.dropped
 	}()
 	program, failure := compile(r.Source)
 	if failure != nil {
@@ -49,10 +49,10 @@ func (s *script) run(r Run) (done *Done) {
 	}
 	promise := s.must(f(goja.Undefined())).Export().(*goja.Promise)
 	if !s.settle(promise) {
-		return &Done{Failure: &Failure{Message: "the script waits for a promise that nothing settles"}, Dropped: s.dropped}
+		return &Done{Failure: &Failure{Message: "the script waits for a promise that nothing settles"}}
 	}
 	if promise.State() == goja.PromiseStateRejected {
-		return &Done{Failure: s.thrown(promise.Result()), Dropped: s.dropped}
+		return &Done{Failure: s.thrown(promise.Result())}
 	}
 	return s.returned(promise.Result())
 }
@@ -79,21 +79,21 @@ func (s *script) returned(v goja.Value) *Done {
 		if err := s.vm.Try(func() { e.encode(v) }); err != nil {
 			failure := s.thrown(err.Value())
 			failure.Message = "the value cannot be returned: " + failure.Message
-			return &Done{Failure: failure, Dropped: s.dropped}
+			return &Done{Failure: failure}
 		}
 		if e.pending != nil && !s.settle(e.pending) {
-			return &Done{Failure: &Failure{Message: "the value has a promise that nothing settles"}, Dropped: s.dropped}
+			return &Done{Failure: &Failure{Message: "the value has a promise that nothing settles"}}
 		}
 		if e.pending != nil && e.pending.State() == goja.PromiseStateRejected {
-			return &Done{Failure: s.thrown(e.pending.Result()), Dropped: s.dropped}
+			return &Done{Failure: s.thrown(e.pending.Result())}
 		}
 	}
 	if len(s.rejected) > 0 {
 		failure := s.thrown(s.rejected[0].Result())
 		failure.Message += " (nothing awaits this promise)"
-		return &Done{Failure: failure, Dropped: s.dropped}
+		return &Done{Failure: failure}
 	}
-	done := &Done{Blobs: e.blobs, Dropped: s.dropped}
+	done := &Done{Blobs: e.blobs}
 	if !absent(v) && !s.onlyHandles(v) {
 		done.Value = e.text
 	}
