@@ -186,10 +186,7 @@ func (r *resolver) headers(all []KeyValue) map[string]string {
 	return headers
 }
 
-var (
-	braces     = lazyregexp.New(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
-	references = lazyregexp.New(`\$\{[^}]*\}`)
-)
+var braces = lazyregexp.New(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
 // address returns the address of a remote. Variables without a description are asked for too,
 // because an address with braces is invalid.
@@ -204,8 +201,7 @@ func (r *resolver) address(t Transport) string {
 	if len(all) == 0 || r.answers == nil {
 		return ""
 	}
-	plain := references().ReplaceAllString(all[0], "x")
-	u, err := url.Parse(plain)
+	u, err := url.Parse(reference().ReplaceAllString(all[0], "x"))
 	if err == nil {
 		err = allowed(u, isPrivate(u.Hostname()))
 	}

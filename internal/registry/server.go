@@ -100,8 +100,8 @@ var (
 	serverVersion = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,254}$`)
 )
 
-// IsName reports whether a text is the name of a server in a registry, NAMESPACE/SERVER.
-func IsName(text string) bool {
+// isName reports whether a text is the name of a server in a registry, NAMESPACE/SERVER.
+func isName(text string) bool {
 	return serverName().MatchString(text) && !strings.Contains(text, "..")
 }
 
@@ -109,7 +109,7 @@ func IsName(text string) bool {
 func CutVersion(text string) (name, version string, err error) {
 	name, version, given := strings.Cut(text, "@")
 	switch {
-	case !IsName(name):
+	case !isName(name):
 		return "", "", fmt.Errorf("%s is not the name of a server in a registry", display.Name(name))
 	case given && !serverVersion().MatchString(version):
 		return "", "", fmt.Errorf("%s is not a version", display.Name(version))
@@ -145,7 +145,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 		return nil, err
 	}
 	switch {
-	case !IsName(s.Name):
+	case !isName(s.Name):
 		return nil, errors.New("its name is not NAMESPACE/SERVER")
 	case !serverVersion().MatchString(s.Version):
 		return nil, errors.New("its version is malformed")
