@@ -29,56 +29,49 @@ func corpus() map[string][]byte {
 	}
 }
 
-var sizes = []string{"100B", "1KB", "1MB-text", "1MB-base64", "1MB-structure"}
-
-func BenchmarkParse(b *testing.B) {
+// eachSize runs a benchmark for each message.
+func eachSize(b *testing.B, run func(b *testing.B, text []byte)) {
 	texts := corpus()
-	for _, name := range sizes {
+	for _, name := range []string{"100B", "1KB", "1MB-text", "1MB-base64", "1MB-structure"} {
 		text := texts[name]
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Parse(text); err != nil {
-					b.Fatal(err)
-				}
-			}
+			run(b, text)
 		})
 	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	eachSize(b, func(b *testing.B, text []byte) {
+		for b.Loop() {
+			if _, err := Parse(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // BenchmarkJSONValid measures encoding/json for comparison.
 func BenchmarkJSONValid(b *testing.B) {
-	texts := corpus()
-	for _, name := range sizes {
-		text := texts[name]
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if !json.Valid(text) {
-					b.Fatal("not valid")
-				}
+	eachSize(b, func(b *testing.B, text []byte) {
+		for b.Loop() {
+			if !json.Valid(text) {
+				b.Fatal("not valid")
 			}
-		})
-	}
+		}
+	})
 }
 
 func BenchmarkReader(b *testing.B) {
-	texts := corpus()
-	for _, name := range sizes {
-		line := append(texts[name], '\n')
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(line)))
-			b.ReportAllocs()
-			r := NewReader(&endless{line: line}, 16<<20)
-			for b.Loop() {
-				if _, err := r.Next(); err != nil {
-					b.Fatal(err)
-				}
+	eachSize(b, func(b *testing.B, text []byte) {
+		r := NewReader(&endless{line: append(text, '\n')}, 16<<20)
+		for b.Loop() {
+			if _, err := r.Next(); err != nil {
+				b.Fatal(err)
 			}
-		})
-	}
+		}
+	})
 }
 
 // endless repeats one line, in reads of at most readChunk bytes.
@@ -94,22 +87,16 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func BenchmarkSend(b *testing.B) {
-	texts := corpus()
-	for _, name := range sizes {
-		text := texts[name]
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			w := NewWriter(io.Discard, 0)
-			for b.Loop() {
-				w.WaitBelow(4 << 20)
-				if err := w.Send(text); err != nil {
-					b.Fatal(err)
-				}
+	eachSize(b, func(b *testing.B, text []byte) {
+		w := NewWriter(io.Discard, 0)
+		for b.Loop() {
+			w.WaitBelow(4 << 20)
+			if err := w.Send(text); err != nil {
+				b.Fatal(err)
 			}
-			w.Close()
-		})
-	}
+		}
+		w.Close()
+	})
 }
 
 // BenchmarkBatch answers each of the 64 small messages of one read, over a pipe that is

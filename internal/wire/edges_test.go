@@ -66,28 +66,6 @@ func TestMembersThatOthersTakeForAnother(t *testing.T) {
 	}
 }
 
-// Quote escapes what JSON does not allow in a string.
-func TestQuoteOfWhatIsSpecial(t *testing.T) {
-	for text, want := range map[string]string{
-		``: `""`, `\`: `"\\"`, `\\`: `"\\\\"`, `"`: `"\""`, "\x00": `"\u0000"`, "\x1f": `"\u001f"`, " ": `" "`, "~": `"~"`, "\x7f": "\"\x7f\"",
-		"\xff": `"\ufffd"`, "é": `"é"`, "\u2028": `"\u2028"`, "a\\b": `"a\\b"`, "<&>": `"<&>"`,
-	} {
-		if got := string(Quote(text)); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestJoinLinesOfEachBreak(t *testing.T) {
-	for text, want := range map[string]string{
-		"\n{}": " {}", "\r{}": " {}", "{\r}": "{ }", "{\r\n}": "{ }", "{\n\r}": "{  }", "{}\r": "{} ", "{}": "{}", "": "",
-	} {
-		if got := string(JoinLines([]byte(text))); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 // Ids and escapes accept every digit, and no neighbour of the digits in ASCII.
 func TestDigitsOfAllKinds(t *testing.T) {
 	for _, digit := range "0123456789" {

@@ -323,6 +323,7 @@ func TestJoinLines(t *testing.T) {
 		"[1,\n\n2,\r\r3\n\r]":  "[1,  2,  3  ]",
 		"\r\n\r\n":             "  ",
 		"{\"a\":\"b\\n\\rc\"}": "{\"a\":\"b\\n\\rc\"}",
+		"\n{}":                 " {}", "\r{}": " {}", "{\r}": "{ }", "{\r\n}": "{ }", "{\n\r}": "{  }", "{}\r": "{} ", "{}": "{}",
 	} {
 		if got := string(JoinLines([]byte(text))); got != want {
 			t.Errorf("JoinLines(%q): got %q, want %q", text, got, want)
@@ -370,7 +371,11 @@ func TestTypeNameAndText(t *testing.T) {
 }
 
 func TestQuote(t *testing.T) {
-	for s, want := range map[string]string{"": `""`, "tools/call": `"tools/call"`, `a"b\c`: `"a\"b\\c"`, "<&>": `"<&>"`, "é\n": `"é\n"`} {
+	for s, want := range map[string]string{
+		"": `""`, "tools/call": `"tools/call"`, `a"b\c`: `"a\"b\\c"`, "<&>": `"<&>"`, "é\n": `"é\n"`,
+		`\`: `"\\"`, `\\`: `"\\\\"`, `"`: `"\""`, "\x00": `"\u0000"`, "\x1f": `"\u001f"`, " ": `" "`, "~": `"~"`, "\x7f": "\"\x7f\"",
+		"\xff": `"\ufffd"`, "é": `"é"`, "\u2028": `"\u2028"`, "a\\b": `"a\\b"`,
+	} {
 		if got := string(Quote(s)); got != want {
 			t.Errorf("Quote(%q): got %s, want %s", s, got, want)
 		}
