@@ -78,9 +78,7 @@ func TestPagesAreFollowed(t *testing.T) {
 func TestGet(t *testing.T) {
 	r := mcptest.ServeRegistry(t, serverJSON("io.example/a", "1.0.0+b.1", "A."), serverJSON("io.example/a", "2.0.0", "A."))
 	r.Publish(serverJSON("io.example/gone", "1.0.0", "Gone."), "deleted", "")
-	r.Handle("/v0.1/servers/io.example/told/versions/latest", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, deletedServer, serverJSON("io.example/told", "1.0.0", "Gone."))
-	})
+	r.Handle("/v0.1/servers/io.example/told/versions/latest", says(deletedServer, serverJSON("io.example/told", "1.0.0", "Gone.")))
 	c := &registry.Client{Address: r.URL}
 	for version, want := range map[string]string{"": "2.0.0", "2.0.0": "2.0.0", "1.0.0+b.1": "1.0.0+b.1"} {
 		if s, err := c.Get(t.Context(), "io.example/a", version); err != nil || s.Version != want || s.From != r.URL {
@@ -168,30 +166,20 @@ func TestHostileRegistries(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"another server": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"server":%s}`, serverJSON("io.example/b", "1.0.0", "B."))
-		}, "with another server"},
-		"no JSON":     {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "does not answer with JSON"},
-		"a list":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }, "no server.json"},
-		"null":        {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"server":null}`) }, "it has no server"},
-		"a huge page": {flood, "more than 8388608 bytes"},
-		"a huge server": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"server":{"name":%q}}`, strings.Repeat("x", 2<<20))
-		}, "it has 2097"},
-		"a loop":        {func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, req.URL.Path, http.StatusFound) }, "too many redirects"},
-		"to plain http": {redirect("http://registry.example/x"), "http://registry.example is not https"},
-		"to a file":     {redirect("file:///etc/passwd"), "names no host"},
-		"to a user":     {redirect("https://user:secret@registry.example/"), "there is a user in the address"},
-		"a text of 9 kB": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"`+strings.Repeat("x", 9000)+`"}]`))
-		}, "a text of 9000 bytes"},
-		"a NUL": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`))
-		}, "a byte 0"},
-		"many packages": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`))
-		}, "a list of more than 64"},
-		"silence": {func(_ http.ResponseWriter, req *http.Request) { end(); <-req.Context().Done() }, "context canceled"},
+		"another server": {says(`{"server":%s}`, serverJSON("io.example/b", "1.0.0", "B.")), "with another server"},
+		"no JSON":        {says("<html>"), "does not answer with JSON"},
+		"a list":         {says("[]"), "no server.json"},
+		"null":           {says(`{"server":null}`), "it has no server"},
+		"a huge page":    {flood, "more than 8388608 bytes"},
+		"a huge server":  {says(`{"server":{"name":%q}}`, strings.Repeat("x", 2<<20)), "it has 2097"},
+		"a loop":         {func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, req.URL.Path, http.StatusFound) }, "too many redirects"},
+		"to plain http":  {redirect("http://registry.example/x"), "http://registry.example is not https"},
+		"to a file":      {redirect("file:///etc/passwd"), "names no host"},
+		"to a user":      {redirect("https://user:secret@registry.example/"), "there is a user in the address"},
+		"a text of 9 kB": {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"`+strings.Repeat("x", 9000)+`"}]`)), "a text of 9000 bytes"},
+		"a NUL":          {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`)), "a byte 0"},
+		"many packages":  {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`)), "a list of more than 64"},
+		"silence":        {func(_ http.ResponseWriter, req *http.Request) { end(); <-req.Context().Done() }, "context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := mcptest.ServeRegistry(t)
@@ -213,6 +201,11 @@ func TestHostileRegistries(t *testing.T) {
 			t.Errorf("%s: got %v", address, err)
 		}
 	}
+}
+
+// says answers with a text.
+func says(format string, args ...any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, format, args...) }
 }
 
 func redirect(to string) http.HandlerFunc {
@@ -239,14 +232,11 @@ func TestMalformedServersAreLeftOut(t *testing.T) {
 		`{"name":"io.example/a","version":""}`, `{"version":"1.0.0"}`, `{"name":7}`, `[]`, `"x"`,
 	}
 	r := mcptest.ServeRegistry(t)
-	r.Handle("/v0.1/servers", func(w http.ResponseWriter, _ *http.Request) {
-		var all []string
-		for _, s := range append(bad, serverJSON("io.example/good", "1.0.0", "io.example")) {
-			all = append(all, fmt.Sprintf(`{"server":%s}`, s))
-		}
-		all = append(all, fmt.Sprintf(deletedServer, serverJSON("io.example/gone", "1.0.0", "io.example")))
-		fmt.Fprintf(w, `{"servers":[%s],"metadata":{"nextCursor":"again"}}`, strings.Join(all, ","))
-	})
+	all := []string{fmt.Sprintf(deletedServer, serverJSON("io.example/gone", "1.0.0", "io.example"))}
+	for _, s := range append(bad, serverJSON("io.example/good", "1.0.0", "io.example")) {
+		all = append(all, fmt.Sprintf(`{"server":%s}`, s))
+	}
+	r.Handle("/v0.1/servers", says(`{"servers":[%s],"metadata":{"nextCursor":"again"}}`, strings.Join(all, ",")))
 	found, err := (&registry.Client{Address: r.URL}).Search(t.Context(), []string{"io.example"})
 	if err != nil || names(found) != "io.example/good 1.0.0 active" {
 		t.Errorf("got %s, %v", names(found), err)

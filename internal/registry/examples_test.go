@@ -185,7 +185,7 @@ func TestInvalidExamples(t *testing.T) {
 				t.Error("the schema permits it")
 			}
 			r := mcptest.ServeRegistry(t)
-			r.Handle("/v0.1/servers/io.example/x/versions/latest", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"server":%s}`, c.server) })
+			r.Handle("/v0.1/servers/io.example/x/versions/latest", says(`{"server":%s}`, c.server))
 			s, err := (&registry.Client{Address: r.URL}).Get(t.Context(), "io.example/x", "")
 			if err == nil {
 				o := s.Options(anyProgram)[0]
