@@ -149,7 +149,7 @@ type strictFind struct {
 
 func notObject(obj []byte) error {
 	if !IsObject(obj) {
-		return fmt.Errorf("an object is wanted, got %s", TypeName(obj))
+		return fmt.Errorf("want an object, got %s", TypeName(obj))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func parse(b []byte, depth int, o *Outline) (Message, error) {
 		return Message{}, err
 	}
 	if rest := space(b, end); rest != len(b) {
-		return Message{}, syntax(b, rest, "more text behind the value")
+		return Message{}, syntax(b, rest, "more text after the value")
 	}
 	return m, err
 }
@@ -84,7 +84,7 @@ func parse(b []byte, depth int, o *Outline) (Message, error) {
 func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
-			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, TypeName(b[i:end]))
+			err = fmt.Errorf("%w: want an object, got %s", ErrEnvelope, TypeName(b[i:end]))
 		}
 		return m, end, err
 	}
@@ -155,7 +155,7 @@ func (m *Message) check(version, method, twice []byte) error {
 		return nil
 	}
 	if m.Method, ok = methodName(method); !ok || m.Method == "" {
-		return fmt.Errorf("%w: method must be a string that is not empty", ErrEnvelope)
+		return fmt.Errorf("%w: the method must be a non-empty string", ErrEnvelope)
 	}
 	return nil
 }
