@@ -171,7 +171,7 @@ func (w *world) join() {
 type nodeLog struct{ n *node }
 
 func (l nodeLog) Write(p []byte) (int, error) {
-	if i := bytes.Index(p, []byte("level=")); i >= 0 && !bytes.Contains(p, []byte("not watched any more")) {
+	if i := bytes.Index(p, []byte("level=")); i >= 0 && !bytes.Contains(p, []byte("the watch of the cluster's state has ended")) {
 		l.n.w.logf("%s %s", l.n.name, bytes.TrimSpace(p[i:]))
 	}
 	return len(p), nil

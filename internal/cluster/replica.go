@@ -64,7 +64,7 @@ type Options struct {
 // Errors of Take.
 var (
 	ErrClosed   = errors.New("this replica has left the cluster")
-	ErrDraining = errors.New("this replica drains: nothing begins here")
+	ErrDraining = errors.New("this replica is draining: nothing new starts here")
 )
 
 // A base is shared by the parts of a replica.

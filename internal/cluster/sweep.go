@@ -44,7 +44,7 @@ func (r *Replica) watch(listed chan struct{}) {
 		if r.ctx.Err() != nil {
 			return
 		}
-		r.logger.Warn("the cluster's state is not watched any more: trying again", "err", err)
+		r.logger.Warn("the watch of the cluster's state has ended: trying again", "err", err)
 		r.pause(HeartbeatInterval, nil)
 	}
 }
