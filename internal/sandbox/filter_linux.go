@@ -75,7 +75,7 @@ func filter(p Policy, noUnixSockets bool) ([]byte, error) {
 func prologue() ([]bpf.Instruction, error) {
 	arch, ok := archOf[runtime.GOARCH]
 	if !ok {
-		return nil, fmt.Errorf("a sandbox is not made for %s", runtime.GOARCH)
+		return nil, fmt.Errorf("sandboxes are not available on %s", runtime.GOARCH)
 	}
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},

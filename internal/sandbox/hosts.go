@@ -38,7 +38,7 @@ func parseRule(text string) (r rule, err error) {
 	}
 	r.name = host
 	if below := strings.TrimPrefix(host, "*."); below == "" || strings.ContainsAny(below, "*/:@ \t") {
-		return r, fmt.Errorf("%q is no host: a name, *.name, an address or network/bits, and a port where it is not 80 or 443", text)
+		return r, fmt.Errorf("%q is not a host: want a name, *.name, an address or network/bits, and a port if it is not 80 or 443", text)
 	}
 	return r, nil
 }

@@ -168,7 +168,7 @@ func (l *listener) receive() (int, error) {
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(messages) == 0 {
-		return -1, errors.New("this system does not trace: seccomp(2) gave no file to listen on")
+		return -1, errors.New("this system cannot trace: seccomp(2) returned no notification file")
 	}
 	files, err := unix.ParseUnixRights(&messages[0])
 	if err != nil {
