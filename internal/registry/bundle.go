@@ -177,7 +177,7 @@ func unpackFile(root *os.Root, f *zip.File, left *int64) error {
 	mode := f.Mode()
 	switch {
 	case !filepath.IsLocal(name) || strings.ContainsAny(f.Name, "\\\x00"):
-		return fmt.Errorf("%q is not a path inside of it", f.Name)
+		return fmt.Errorf("%q is not a path inside it", f.Name)
 	case mode.IsDir() || strings.HasSuffix(f.Name, "/"):
 		return root.MkdirAll(name, 0o755)
 	case mode&fs.ModeType != 0:
@@ -235,20 +235,20 @@ func (b *bundle) check(installed func(program string) bool) error {
 		return nil
 	}
 	if !slices.Contains(interpreters[m.Server.Type], start.Command) {
-		return fmt.Errorf("it runs %s, which is neither a file of it nor what runs %q", line(start.Command, 60), line(m.Server.Type, 20))
+		return fmt.Errorf("it runs %s, which is neither one of its files nor an interpreter of %q", line(start.Command, 60), line(m.Server.Type, 20))
 	}
 	first := ""
 	if len(start.Args) > 0 {
 		first = start.Args[0]
 	}
 	if _, ok := b.own(first); !ok && start.Command != "uv" {
-		return fmt.Errorf("%s is to run %s, which is not a file of it", start.Command, line(first, 60))
+		return fmt.Errorf("%s would run %s, which is not one of its files", start.Command, line(first, 60))
 	}
 	if start.Command == "uv" && (first != "run" || slices.ContainsFunc(start.Args, func(arg string) bool {
 		flag, _, _ := strings.Cut(arg, "=")
 		return slices.Contains([]string{"--with", "--index-url", "--default-index", "--index", "-c", "-m", "--module", "--with-requirements"}, flag)
 	}) || !slices.ContainsFunc(start.Args, func(arg string) bool { _, ok := b.own(arg); return ok })) {
-		return errors.New("uv is to run something else than a file of it")
+		return errors.New("uv would run something other than its files")
 	}
 	if !installed(start.Command) {
 		return fmt.Errorf("%s is not installed", start.Command)

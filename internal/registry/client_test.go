@@ -168,7 +168,7 @@ func TestHostileRegistries(t *testing.T) {
 	}{
 		"another server": {says(`{"server":%s}`, serverJSON("io.example/b", "1.0.0", "B.")), "with another server"},
 		"no JSON":        {says("<html>"), "does not answer with JSON"},
-		"a list":         {says("[]"), "no server.json"},
+		"a list":         {says("[]"), "not a server.json"},
 		"null":           {says(`{"server":null}`), "it has no server"},
 		"a huge page":    {flood, "more than 8388608 bytes"},
 		"a huge server":  {says(`{"server":{"name":%q}}`, strings.Repeat("x", 2<<20)), "it has 2097"},
@@ -177,7 +177,7 @@ func TestHostileRegistries(t *testing.T) {
 		"to a file":      {redirect("file:///etc/passwd"), "names no host"},
 		"to a user":      {redirect("https://user:secret@registry.example/"), "there is a user in the address"},
 		"a text of 9 kB": {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"`+strings.Repeat("x", 9000)+`"}]`)), "a text of 9000 bytes"},
-		"a NUL":          {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`)), "a byte 0"},
+		"a NUL":          {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{"identifier":"a\u0000b"}]`)), "a NUL byte"},
 		"many packages":  {says(`{"server":%s}`, serverJSON("io.example/a", "1.0.0", "A.", `"packages":[{}`+strings.Repeat(",{}", 64)+`]`)), "a list of more than 64"},
 		"silence":        {func(_ http.ResponseWriter, req *http.Request) { end(); <-req.Context().Done() }, "context canceled"},
 	} {

@@ -130,7 +130,7 @@ func parseServer(raw json.RawMessage) (*Server, error) {
 		} `json:"_meta"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, errors.New("it is no server.json")
+		return nil, errors.New("it is not a server.json")
 	}
 	s, official := answer.Server, answer.Meta.Official
 	if s == nil {
@@ -191,7 +191,7 @@ func short(text string) error {
 	case len(text) > maxText:
 		return fmt.Errorf("it has a text of %d bytes", len(text))
 	case strings.ContainsRune(text, 0):
-		return errors.New("it has a text with a byte 0")
+		return errors.New("it has a text with a NUL byte")
 	}
 	return nil
 }
