@@ -26,8 +26,7 @@ func BatchLine(shell, path string, args []string) (string, error) {
 	line := `"` + shell + `" /d /e:on /v:off /c "`
 	for i, word := range append([]string{path}, args...) {
 		if strings.ContainsAny(word, "\x00\r\n") {
-			return "", fmt.Errorf("argument %d has a line break or a zero byte, which %s cannot be given: it is a batch file",
-				i, filepath.Base(path))
+			return "", fmt.Errorf("argument %d has a line break or a zero byte, which cannot be passed to the batch file %s", i, filepath.Base(path))
 		}
 		if i == 0 && strings.Contains(word, `"`) {
 			return "", errors.New("the path of a batch file has a quotation mark")
@@ -39,8 +38,7 @@ func BatchLine(shell, path string, args []string) (string, error) {
 	}
 	line += `"`
 	if len(line) > maxBatchLine {
-		return "", fmt.Errorf("the arguments of %s have more than %d characters, the most that a batch file can be given",
-			filepath.Base(path), maxBatchLine)
+		return "", fmt.Errorf("the arguments of the batch file %s have more than %d characters", filepath.Base(path), maxBatchLine)
 	}
 	return line, nil
 }
