@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Vectors find what words find, and say the same of strings. It is not parallel: while
-// it runs no other test checks anything.
+// AVX2 finds the same bytes as plain words, and skipString returns the same. Not parallel, because
+// it changes a variable.
 func TestVectorsAreWords(t *testing.T) {
 	if !vectors {
 		t.Skip("the processor has none")
@@ -37,7 +37,7 @@ func TestVectorsAreWords(t *testing.T) {
 	})
 }
 
-// An instruction of SSE among those of AVX costs more than all others together.
+// One SSE instruction among those of AVX costs more than all others together.
 func TestVectorsWithoutSSE(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("masks_amd64.s")
@@ -47,10 +47,10 @@ func TestVectorsWithoutSSE(t *testing.T) {
 	found := 0
 	for _, m := range regexp.MustCompile(`(?m)^\s+(\w+)\s.*\b[XY]\d`).FindAllStringSubmatch(string(text), -1) {
 		if found++; !strings.HasPrefix(m[1], "V") {
-			t.Errorf("%s is no instruction of AVX", m[1])
+			t.Errorf("%s is not an AVX instruction", m[1])
 		}
 	}
 	if found == 0 {
-		t.Error("no instruction names a vector")
+		t.Error("no instruction uses a vector")
 	}
 }

@@ -204,7 +204,7 @@ func roundTrip(t *testing.T, m Message) {
 	if err != nil || !json.Valid([]byte(again)) {
 		t.Fatalf("%s does not parse again: %v", again, err)
 	}
-	// What is not UTF-8 in a method's name cannot be kept by a Go string's encoder.
+	// The encoder replaces bytes of a method that are not UTF-8.
 	want.Method = strings.ToValidUTF8(want.Method, "\ufffd")
 	got.Method = strings.ToValidUTF8(got.Method, "\ufffd")
 	if !sameParts(got, want) && strings.Count(want.Method, "\ufffd") == 0 {

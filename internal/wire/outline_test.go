@@ -61,10 +61,10 @@ func TestOutlineOfAnotherMessage(t *testing.T) {
 	}
 	own := first.Clone()
 	if own.Outline != nil {
-		t.Error("the outline is lent")
+		t.Error("the clone has the outline")
 	}
 	if first.Outline.find(own.Params) >= 0 {
-		t.Error("a copy is taken for what was read")
+		t.Error("the outline is used for a copy")
 	}
 	if second, err := r.Next(); err != nil || string(second.Outline.Get(second.Params, "x")) != "2" || string(second.Outline.Get(own.Params, "x")) != "1" {
 		t.Errorf("got %s, %v", second.Raw, err)

@@ -316,7 +316,7 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("whole: %q, %v\nchunks of %d: %q, %v", whole, err1, int(size)+1, parts, err2)
 		}
 		if len(whole) == 0 || whole[len(whole)-1] != "ok "+found {
-			t.Fatalf("the message behind it was not found: %q", whole)
+			t.Fatalf("the message after it was not found: %q", whole)
 		}
 	})
 }

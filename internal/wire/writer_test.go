@@ -57,8 +57,8 @@ func TestWriterKeepsOrder(t *testing.T) {
 	}
 }
 
-// What is sent while a write is in progress must not land in the buffer that
-// is being written. It did after a pause: the spare buffer was the queue then.
+// A message that is sent during a write must not land in the buffer that is being written. It
+// did after a pause: the spare buffer was the queue then.
 func TestWriterSendsDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dst := &sink{step: make(chan struct{})}
@@ -216,7 +216,7 @@ func TestWriterKeepsSlowReader(t *testing.T) {
 	})
 }
 
-// Without deadlines the write stays where it is, but nobody waits for it.
+// Without deadlines a stalled write cannot be interrupted, but nobody waits for it.
 func TestWriterBreaksOnStallWithoutDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, refuses := range []bool{false, true} {
