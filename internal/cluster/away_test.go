@@ -35,7 +35,7 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 			if _, err := r.Take(t.Context(), all[(i+1)%3].options.Name); err == nil {
 				t.Error("taken from one that is valid")
 			} else if _, held := errors.AsType[*HeldError](err); !held {
-				t.Errorf("got %v, want that it is held", err)
+				t.Errorf("got %v, want a HeldError", err)
 			}
 			take(t, r, r.options.Name).Release() // what is held here is shared as ever
 		}
@@ -75,7 +75,7 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		cb.Heal()
 		time.Sleep(2 * HeartbeatInterval)
 		if len(a.Members()) != 2 || len(b.Members()) != 2 || !a.Valid() || !b.Valid() {
-			t.Errorf("they do not come back: %+v", a.Members())
+			t.Errorf("the members are not back: %+v", a.Members())
 		}
 		take(t, b, "git").Release()
 	})
@@ -91,7 +91,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		cable.Cut()
 		time.Sleep(2 * Validity)
 		if !a.Degraded() {
-			t.Error("it is not degraded")
+			t.Error("the replica is not degraded")
 		}
 		time.AfterFunc(2*time.Second, cable.Heal)
 		take(t, a, "git").Release()
@@ -102,7 +102,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(began); took < Reconnect || took > Reconnect+HeartbeatInterval {
-			t.Errorf("it was waited for %v", took)
+			t.Errorf("Take waited for %v", took)
 		}
 		cable.Heal()
 	})

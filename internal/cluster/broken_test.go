@@ -111,7 +111,7 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 			_, err := b.Take(ctx, "git")
 			cancel()
 			if held, ok := errors.AsType[*HeldError](err); !ok || held.Member.Name != "a" {
-				t.Errorf("got %v, want that a has it", err)
+				t.Errorf("got %v, want that a holds it", err)
 			}
 			time.Sleep(tick)
 			if isClosed(l.Lost()) || len(a.State().Broken) > 0 {
@@ -136,7 +136,7 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 		breakRecord(t, m.Connect(), leaseKey("git"))
 		taken := takeFrom(t, b, "git")
 		if !isClosed(l.Lost()) {
-			t.Error("b has what a runs")
+			t.Error("b holds what a still runs")
 		}
 		l.Release()
 		taken.Release()
@@ -177,10 +177,10 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 		defer cancel()
 		taken, err := b.Take(ctx, "git")
 		if isClosed(l.Lost()) {
-			t.Error("a has lost it, and the test shows nothing")
+			t.Error("a has lost its lease, so the test proves nothing")
 		}
 		if err == nil {
-			t.Error("b has what a runs")
+			t.Error("b holds what a still runs")
 			taken.Release()
 		}
 		cable.Heal()
@@ -203,7 +203,7 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 			}
 		}
 		if isClosed(leaving) {
-			t.Error("what a has is looked for elsewhere")
+			t.Error("Leaving is closed while a holds its lease")
 		}
 		a.stop() // as if it were killed
 		breakRecord(t, m.Connect(), memberKey(a.ID()))
@@ -262,7 +262,7 @@ func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 		}
 		time.Sleep(HeartbeatInterval)
 		if !a.Valid() {
-			t.Error("it is not valid after the store is well again")
+			t.Error("it is not valid after the store has recovered")
 		}
 	})
 }

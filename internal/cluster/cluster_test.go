@@ -68,7 +68,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
 		first, second := take(t, a, "git"), take(t, a, "git")
 		if m, held := a.Where("git"); m.ID != a.ID() || !held {
-			t.Errorf("the replica that has just taken it says that it is at %q, held: %t", m.Name, held)
+			t.Errorf("the holder itself finds it at %q, held: %t", m.Name, held)
 		}
 		if first.Revision() != second.Revision() || first.Revision() == 0 {
 			t.Errorf("revisions %d and %d", first.Revision(), second.Revision())
@@ -76,7 +76,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 		synctest.Wait()
 		_, err := b.Take(t.Context(), "git")
 		if held, ok := errors.AsType[*HeldError](err); !ok || held.Member.ID != a.ID() {
-			t.Errorf("got %v, want that a has it", err)
+			t.Errorf("got %v, want that a holds it", err)
 		}
 		if m, held := b.Where("git"); !held || m.Name != "a" {
 			t.Errorf("where: %q, %t", m.Name, held)
@@ -131,14 +131,14 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 			t.Errorf("one of them must have it: %v, %v", one, two)
 		}
 		if !isClosed(leaving) {
-			t.Error("the dead replica is not told to be leaving")
+			t.Error("Leaving is not closed for the dead replica")
 		}
 		if _, ok := b.Member(a.ID()); ok {
 			t.Error("the dead replica is still a member")
 		}
 		time.Sleep(addressTTL + time.Minute)
 		if _, ok := b.Address(a.ID()); ok {
-			t.Error("the dead replica is never forgotten")
+			t.Error("the address of the dead replica is kept")
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 			t.Errorf("where: %q, %t", m.Name, held)
 		}
 		if !isClosed(a.Leaving(a.ID())) {
-			t.Error("what uses the replica itself is not told")
+			t.Error("Leaving is not closed for the replica itself")
 		}
 		if _, err := a.Take(t.Context(), "other"); !errors.Is(err, ErrDraining) {
 			t.Errorf("got %v", err)
@@ -167,7 +167,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-taken:
-			t.Errorf("taken from a replica that still uses it: %v", err)
+			t.Errorf("taken from a replica that still holds it: %v", err)
 		case err := <-drained:
 			t.Errorf("drained while it is held: %v", err)
 		default:
@@ -189,7 +189,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 			t.Errorf("members: %+v", b.Members())
 		}
 		if _, ok := b.Address(a.ID()); ok {
-			t.Error("it is looked for where it has left")
+			t.Error("the address of a replica that has left is kept")
 		}
 		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
@@ -207,7 +207,7 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 		<-l.Lost()
 		synctest.Wait()
 		if isClosed(closed) || len(b.Members()) != 2 {
-			t.Error("it has left while its work is not known to have ended")
+			t.Error("it has left before its lease was released")
 		}
 		l.Release()
 		<-closed
@@ -239,15 +239,15 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		}
 		l := take(t, b, "git") // waits until a is declared dead
 		if address, ok := b.Address(a.ID()); !ok || address != "a:1" {
-			t.Errorf("it is not known any more where it is: %q, %t", address, ok)
+			t.Errorf("its address is lost: %q, %t", address, ok)
 		}
 		if ran := time.Since(deadline); ran < TTL-Validity-HeartbeatInterval/2 {
-			t.Errorf("taken %v after what held it was to end", ran)
+			t.Errorf("taken %v after the deadline of its guards", ran)
 		}
 		cable.Heal()
 		time.Sleep(time.Minute)
 		if a.Valid() || time.Now().Before(deadline) {
-			t.Error("it is back while what it has lost may still be begun")
+			t.Error("it is back before its lost lease was released")
 		}
 		old.Release()
 		time.Sleep(2 * HeartbeatInterval)
@@ -289,11 +289,11 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 		name := fmt.Sprint("server-", i)
 		m, ok := Rendezvous(name, members)
 		if !ok {
-			t.Fatal("nobody")
+			t.Fatal("no member was chosen")
 		}
 		count[m.ID]++
 		if without, _ := Rendezvous(name, members[:9]); m.ID != "id9" && without.ID != m.ID {
-			t.Fatalf("%s moved from %s to %s, which it need not", name, m.ID, without.ID)
+			t.Fatalf("%s moved from %s to %s without need", name, m.ID, without.ID)
 		}
 	}
 	for id, n := range count {
@@ -315,7 +315,7 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 		}
 	}
 	if _, ok := Rendezvous("x", nil); ok {
-		t.Error("somebody of nobody")
+		t.Error("a member was chosen from none")
 	}
 }
 
@@ -389,6 +389,6 @@ func TestRevisionsThatBeginAnew(t *testing.T) {
 	}
 	v.list(nil, 3)
 	if v.member("a") != nil {
-		t.Error("it is still there")
+		t.Error("the member is still there")
 	}
 }

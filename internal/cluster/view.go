@@ -69,7 +69,7 @@ func (v *view) list(list []kv.Entry, at time.Duration) {
 }
 
 // see applies a change of a record. wake reports whether Take and other waiters may continue,
-// sweep whether a lease must be checked: it is broken, or was taken by an attempt of ours
+// sweep whether a lease must be checked: it is broken, or was taken by one of our attempts
 // that was not answered.
 func (v *view) see(e kv.Entry, at time.Duration) (wake, sweep bool) {
 	id, isMember := strings.CutPrefix(e.Key, memberPrefix)
