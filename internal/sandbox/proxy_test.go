@@ -55,7 +55,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, host := range []string{"", "*", "*.", "http://example.com", "a b", "example.com:0", "example.com:x", "user@example.com", "ex*mple.com"} {
 		if err := CheckHost(host); err == nil {
-			t.Errorf("%q is taken for a host", host)
+			t.Errorf("%q is accepted as a host", host)
 		}
 	}
 }
