@@ -18,7 +18,7 @@ import (
 // maxDepth is how deep values that pass between a script and the engine may nest.
 const maxDepth = 500
 
-// maxSafe is the largest integer whose neighbours a Number represents, too.
+// maxSafe is the largest integer whose neighbours a Number represents too.
 const maxSafe = 1<<53 - 1
 
 // decode converts JSON, whose depth is at most maxDepth, to a value.
