@@ -154,13 +154,13 @@ func TestOthersCannotMoveTheDeadline(t *testing.T) {
 				t.Error("it can be written")
 			}
 			if err := file.Truncate(0); err == nil {
-				t.Error("it can be cut")
+				t.Error("it can be truncated")
 			}
 			file.Close()
 		}
 	}
 	if found == 0 {
-		t.Error("there is no such file: what it is called has changed")
+		t.Error("no file has the name of a fence")
 	}
 }
 

@@ -265,7 +265,7 @@ func TestASignalToTheGuardItself(t *testing.T) {
 			signalGuard(t, tree, sig)
 			var ended error
 			if !returns(func() { ended = tree.Wait() }) {
-				t.Fatal("the command goes on")
+				t.Fatal("the command continues")
 			}
 			if ended.Error() != "it ended: exit status 7" {
 				t.Errorf("it was not asked to end: %v", ended)

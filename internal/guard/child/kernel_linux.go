@@ -6,7 +6,7 @@ import (
 )
 
 // Constants that package syscall lacks. The numbers are those of every architecture but
-// MIPS, whose sets of signals are longer, too.
+// MIPS, whose sets of signals are longer too.
 const (
 	prSetName      = 15
 	prSetSubreaper = 36
