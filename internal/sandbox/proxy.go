@@ -32,12 +32,13 @@ type proxy struct {
 	resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
-	trace    *Trace // may be nil; one that learns allows everything
-	password string
-	listener net.Listener
-	server   *http.Server
-	served   sync.WaitGroup
-	bytes    atomic.Int64 // in both directions
+	trace     *Trace // may be nil; one that learns allows everything
+	password  string
+	listener  net.Listener
+	server    *http.Server
+	transport *http.Transport // of requests without a tunnel
+	served    sync.WaitGroup
+	bytes     atomic.Int64 // in both directions
 
 	mu      sync.Mutex
 	closed  bool
@@ -58,6 +59,9 @@ func newProxy(hosts []string, denied func(why string), trace *Trace) (*proxy, er
 	var err error
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
+	}
+	p.transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
 	}
 	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	p.served.Go(func() { _ = p.server.Serve(p.listener) }) // until Close
@@ -92,6 +96,7 @@ func (p *proxy) Environment() []string {
 func (p *proxy) Close() {
 	_ = p.server.Close()
 	p.served.Wait()
+	p.transport.CloseIdleConnections()
 	p.mu.Lock()
 	p.closed = true
 	for end := range p.tunnels {
@@ -131,10 +136,8 @@ func (p *proxy) handler() http.Handler {
 	plain := &httputil.ReverseProxy{
 		Rewrite:       func(*httputil.ProxyRequest) {},
 		FlushInterval: -1,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { answer(w, err) },
+		Transport:     p.transport,
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { answer(w, err) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()

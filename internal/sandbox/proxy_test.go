@@ -13,9 +13,14 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
+
+// patience bounds the wait for what must happen.
+const patience = time.Minute
 
 // names is a resolver: names and their addresses.
 type names map[string]string
@@ -158,6 +163,41 @@ func TestProxyIsOneServers(t *testing.T) {
 			t.Errorf("got %s", resp.Status)
 		}
 		conn.Close()
+	}
+}
+
+// Close ends the connections that are kept for further requests.
+func TestCloseEndsIdleConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, _ := open(t, l.Addr().String())
+	client, answered := through(t, p), make(chan error, 1)
+	go func() {
+		resp, err := client.Get("http://" + l.Addr().String())
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		answered <- err
+	}()
+	there, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	if _, err := http.ReadRequest(bufio.NewReader(there)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	_ = there.SetReadDeadline(time.Now().Add(patience))
+	if _, err := there.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection is open: %v", err)
 	}
 }
 
