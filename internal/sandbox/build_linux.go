@@ -118,12 +118,14 @@ func namesSocket(paths []string) bool {
 // handledBy returns the accesses that a ruleset forbids unless a rule allows them.
 func handledBy(p Policy, version int) unix.LandlockRulesetAttr {
 	all := unix.LandlockRulesetAttr{Handled_access_fs: readRights | writeRights}
-	for _, later := range []struct {
-		version int
-		right   uint64
-	}{{withRefer, unix.LANDLOCK_ACCESS_FS_REFER}, {withTruncate, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {withIoctl, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}, {withResolveUnix, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX}} {
-		if version >= later.version {
-			all.Handled_access_fs |= later.right
+	for since, right := range map[int]uint64{
+		withRefer:       unix.LANDLOCK_ACCESS_FS_REFER,
+		withTruncate:    unix.LANDLOCK_ACCESS_FS_TRUNCATE,
+		withIoctl:       unix.LANDLOCK_ACCESS_FS_IOCTL_DEV,
+		withResolveUnix: unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX,
+	} {
+		if version >= since {
+			all.Handled_access_fs |= right
 		}
 	}
 	if p.Network != AllNetwork && version >= withTCP {

@@ -265,7 +265,8 @@ func (p *proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, &deniedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found), netip.AddrPortFrom(found[0].Unmap(), port).String()}
+		why := fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found)
+		return nil, 0, &deniedError{why, netip.AddrPortFrom(found[0].Unmap(), port).String()}
 	}
 	return all, port, nil
 }
