@@ -82,13 +82,13 @@ type base struct {
 	sweeps  chan struct{} // requests a check for leases to delete or repair
 }
 
-// pause waits for d, until kicked has a value, or until the replica ends. It reports whether
-// kicked had a value.
-func (b *base) pause(d time.Duration, kicked <-chan struct{}) bool {
+// pause waits for d, for a value of early, or for the end of the replica. It reports whether early
+// had a value.
+func (b *base) pause(d time.Duration, early <-chan struct{}) bool {
 	timer := time.NewTimer(max(0, d))
 	defer timer.Stop()
 	select {
-	case <-kicked:
+	case <-early:
 		return true
 	case <-timer.C:
 	case <-b.ctx.Done():
