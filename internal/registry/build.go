@@ -73,7 +73,7 @@ func (o *Option) command(r *resolver, s *schema.Server) {
 			o.Note = "it reaches beyond its container: " + strings.Join(all, ", ")
 		}
 	}
-	s.Command = o.run
+	s.Command = o.program
 	s.Args = slices.Concat(runs.before, given, []string{o.spec})
 }
 

@@ -15,12 +15,12 @@ type Option struct {
 	Missing string // why it cannot be run here, "" if it can
 	Note    string // what a person should know about it
 
-	server *Server
-	pkg    *Package
-	remote *Transport
-	bundle *bundle // set by Unpack
-	run    string  // the program
-	spec   string  // the package, as an argument of the program
+	server  *Server
+	pkg     *Package
+	remote  *Transport
+	bundle  *bundle // set by Unpack
+	program string  // the program that runs the package
+	spec    string  // the package, as an argument of the program
 }
 
 // Options returns the ways to run a server: those that are possible here before the others, each
@@ -29,7 +29,7 @@ func (s *Server) Options(installed func(program string) bool) []*Option {
 	var all []*Option
 	for i := range s.Packages {
 		o := &Option{server: s, pkg: &s.Packages[i], Via: line(s.Packages[i].RegistryType, 20)}
-		o.judge(installed)
+		o.check(installed)
 		all = append(all, o)
 	}
 	for i := range s.Remotes {
@@ -53,8 +53,8 @@ func (s *Server) Options(installed func(program string) bool) []*Option {
 	return all
 }
 
-// judge finds the program that runs a package, and what is missing for it.
-func (o *Option) judge(installed func(program string) bool) {
+// check finds the program that runs a package, and what is missing for it.
+func (o *Option) check(installed func(program string) bool) {
 	p := o.pkg
 	o.What = line(strings.TrimSuffix(p.Identifier+" "+p.Version, " "), 200)
 	_, known := runners[p.RegistryType]
@@ -66,17 +66,17 @@ func (o *Option) judge(installed func(program string) bool) {
 	default:
 		var err error
 		if o.spec, err = p.spec(); err == nil {
-			o.run, o.Note, err = p.program()
+			o.program, o.Note, err = p.program()
 		}
 		switch {
 		case err != nil:
 			o.Missing = err.Error()
-		case !installed(o.run):
-			o.Missing = o.run + " is not installed"
+		case !installed(o.program):
+			o.Missing = o.program + " is not installed"
 		}
 	}
 	if p.FileSHA256 != "" && p.RegistryType != MCPB && o.Missing == "" && o.Note == "" {
-		o.Note = fmt.Sprintf("%s fetches the package itself, so the registry's SHA-256 is not compared", o.run)
+		o.Note = fmt.Sprintf("%s fetches the package itself, so the registry's SHA-256 is not compared", o.program)
 	}
 	if t := p.Transport; o.Missing == "" && t.Type != "stdio" && t.Type != "" {
 		o.Missing = fmt.Sprintf("it is not spoken to by stdio but at %s: start it, and add that address with dynmcp add NAME --url ADDRESS", line(t.URL, 100))
