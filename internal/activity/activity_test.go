@@ -46,7 +46,7 @@ func all(t *testing.T, dir string) []Line {
 	return lines
 }
 
-// A call is in the file within 100 ms, without anything more being called.
+// A call is written within 100 ms, even if no other call follows.
 func TestLinesAreWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestLinesAreWrittenSoon(t *testing.T) {
 	})
 }
 
-// A file takes the calls of a day.
+// A file is replaced by a new one after a day.
 func TestAFileTakesADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -84,7 +84,7 @@ func TestAFileTakesADay(t *testing.T) {
 	})
 }
 
-// The end of a run writes what waits, for everybody else nobody may read it.
+// Close writes the waiting calls. Only the user may read the files.
 func TestCloseWritesAll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "below")
 	l := open(t, options(dir, &bytes.Buffer{}))
@@ -104,7 +104,7 @@ func TestCloseWritesAll(t *testing.T) {
 	}
 }
 
-// Files do not become more than they may, and old ones go; those of other runs, too.
+// Rotation keeps the files within their total size, and removes old ones, also of other runs.
 func TestFilesAreRotated(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "20200101T000000-x-0001.jsonl")
@@ -147,8 +147,8 @@ func TestFilesAreRotated(t *testing.T) {
 	}
 }
 
-// Where the disk takes nothing, calls are dropped and counted, and that is said in the log
-// of dynmcp and, when it takes some again, in the record. A line that was cut is no line.
+// When writes fail, calls are dropped and counted. The number is logged, and recorded with the
+// next line that is written.
 func TestDroppedLinesAreCounted(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	l := newLog(options(dir, log))
@@ -177,7 +177,7 @@ func TestDroppedLinesAreCounted(t *testing.T) {
 	}
 }
 
-// A disk that takes a part of what is written has the lines that it took, and those alone.
+// After a partial write only the complete lines are counted.
 func TestPartlyWrittenLinesAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	f := files{dir: dir, run: "r", began: time.Now()}
@@ -204,7 +204,7 @@ func TestPartlyWrittenLinesAreCounted(t *testing.T) {
 	}
 }
 
-// What waits is bounded, whatever the disk does.
+// The waiting calls are bounded, in number and in bytes.
 func TestWaitingIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	l := newLog(options(dir, &bytes.Buffer{})) // nobody writes
@@ -223,8 +223,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// A file that another run has removed is begun again; a line that a crash has cut is left
-// out, and those behind it are not.
+// A file that another run has removed is replaced by a new one. A truncated line is skipped, and
+// the lines after it are read.
 func TestLostFilesAndLines(t *testing.T) {
 	dir := t.TempDir()
 	l := newLog(options(dir, &bytes.Buffer{}))
@@ -251,7 +251,7 @@ func TestLostFilesAndLines(t *testing.T) {
 	}
 }
 
-// Arguments, results and queries are recorded only where that is asked for, without secrets.
+// Arguments, results and queries are recorded only on request, without secrets.
 func TestWhatIsKept(t *testing.T) {
 	var secrets redact.Redactor
 	secrets.Add("hunter22")
@@ -286,7 +286,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// A line that is written has every member of a Line, as package json would write it.
+// append writes the same members as encoding/json.
 func TestLinesAreJSON(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC)
 	whole := Line{
@@ -306,7 +306,6 @@ func TestLinesAreJSON(t *testing.T) {
 	}
 }
 
-// What is searched, and what comes of it.
 func TestSummarize(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var lines []Line

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// BenchmarkWrite writes calls of 100 B: what a call costs the writer.
+// BenchmarkWrite measures what a call of 100 B costs the writer.
 func BenchmarkWrite(b *testing.B) {
 	l := newLog(options(b.TempDir(), &bytes.Buffer{}))
 	result := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("an answer of words, ", 5) + `"}]}`)

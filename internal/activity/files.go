@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Each run writes files of its own, so that runs need no lock between them. A file that has
-// reached a size or an age is followed by a new one; the run that begins it removes the files
-// that are too old, and the oldest of too many. Libraries for this rotate one file of one
-// process, by renaming it, and keep a goroutine that never ends.
+// Each run writes its own files, so that runs need no lock between them. A full or old file is
+// followed by a new one; the run that begins it removes files that are too old, and the oldest
+// until the rest fits. Libraries for log rotation rename the one file of one process, and keep a
+// goroutine that never ends.
 
 const (
 	suffix   = ".jsonl"

@@ -42,7 +42,7 @@ type Line struct {
 	Query     json.RawMessage `json:"query,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Dropped   int64           `json:"dropped,omitempty"` // lines for which there was no room before this one
+	Dropped   int64           `json:"dropped,omitempty"` // lines that were lost before this one
 }
 
 // IsBuiltin reports whether a line is about a tool of dynmcp's own.

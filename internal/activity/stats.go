@@ -10,13 +10,13 @@ import (
 type Stats struct {
 	Since   time.Time   `json:"since"` // the first line
 	Lines   int         `json:"lines"`
-	Dropped int64       `json:"dropped,omitempty"` // for which there was no room
+	Dropped int64       `json:"dropped,omitempty"` // calls that are missing in the record
 	Tools   []ToolStats `json:"tools"`             // most called first
-	Builtin []ToolStats `json:"own"`               // of dynmcp's own
+	Builtin []ToolStats `json:"own"`               // tools of dynmcp's own
 	Search  SearchStats `json:"search"`
 }
 
-// ToolStats are of one tool, or of what else is called of a server.
+// ToolStats are the statistics of one tool, or of another method of a server.
 type ToolStats struct {
 	Name   string    `json:"name"`
 	Server string    `json:"server,omitempty"`
@@ -30,17 +30,17 @@ type ToolStats struct {
 	times []float64
 }
 
-// SearchStats are of searches for tools.
+// SearchStats are the statistics of searches for tools.
 type SearchStats struct {
 	Answers  int            `json:"answers"`
 	Queries  int            `json:"queries"`
 	Empty    int            `json:"empty"` // answers that show no definition
 	Tokens   int            `json:"tokens"`
 	Followed int            `json:"followed"` // answers after which a tool was called in the same session
-	Next     map[string]int `json:"next"`     // which
+	Next     map[string]int `json:"next"`     // how often each tool was
 }
 
-// Summarize returns the stats of lines in the order of time.
+// Summarize returns the statistics of lines, which are sorted by time.
 func Summarize(lines []Line) *Stats {
 	s := &Stats{Lines: len(lines), Tools: []ToolStats{}, Builtin: []ToolStats{}, Search: SearchStats{Next: map[string]int{}}}
 	by := map[string]*ToolStats{}
@@ -107,7 +107,8 @@ func (s *SearchStats) add(l *Line, searched map[string]bool) {
 	}
 }
 
-// Quantile returns the value that a part of sorted values does not exceed, 0 if there are none.
+// Quantile returns the value that the given fraction of sorted values does not exceed, 0 without
+// values.
 func Quantile[T cmp.Ordered](sorted []T, part float64) (at T) {
 	if len(sorted) > 0 {
 		at = sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
