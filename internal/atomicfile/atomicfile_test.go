@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// A file is replaced while it is read, as processes that share a login do, which Windows refuses.
-// The reader gets one of the texts as a whole.
+// A reader gets one of the texts whole while the file is replaced, as processes that share a login
+// do. Windows refuses to replace a file that is open.
 func TestReplaceWhatIsRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
