@@ -197,7 +197,7 @@ func stops(before, after string) bool {
 	return !unicode.IsLower(next) && strings.Trim(word, "0123456789") != ""
 }
 
-// FirstLine reduces the first text that says anything to one line.
+// FirstLine returns the summary of the first text that has one, in LineWidth units.
 func FirstLine(texts ...string) string {
 	for _, s := range texts {
 		if line := Summary(s, LineWidth); line != "" {
@@ -207,7 +207,7 @@ func FirstLine(texts ...string) string {
 	return ""
 }
 
-// Asked shortens what somebody asked for, to be named in the answer.
+// Asked shortens a name or query of a request for display in the answer.
 func Asked(text string) string { return Cut(Fold(text), 100) }
 
 // Quote writes s as a JSON string.
