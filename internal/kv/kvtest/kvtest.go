@@ -1,4 +1,4 @@
-// Package kvtest says what every store does, as tests.
+// Package kvtest tests implementations of kv.Store.
 package kvtest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A Connection is a store that a test cuts off from its state, and heals.
+// A Connection is a store that a test can disconnect from its state and reconnect.
 type Connection interface {
 	kv.Store
 	Cut()
 	Heal()
 }
 
-// Run tests the stores that connect returns. All have one state, which is empty at
-// first; each is closed by the test that asked for it.
+// Run tests the stores that connect returns. They share one state, which is empty at first. Each
+// test closes its stores.
 func Run(t *testing.T, connect func(t *testing.T) Connection) {
 	for _, test := range []struct {
 		name string
@@ -60,7 +60,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 	}
 }
 
-// patience is how long anything may take on a machine that is busy.
+// patience is how long a step may take on a busy machine.
 const patience = 90 * time.Second
 
 // bucket returns the bucket of a test.

@@ -12,15 +12,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// end: records that were written for a time are gone after it, small and large ones, if
-// nobody has written them again.
+// end tests that records with a time to live expire, small and large ones, unless they are
+// rewritten.
 func end(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
 	ctx := t.Context()
 	short, long := a.WithTTL(time.Second), a.WithTTL(time.Hour)
 	large := string(pattern(2<<20, 5))
 	const written, asked = "written", "asked"
-	for _, key := range []string{written, asked} { // each may have ended when it is written again
+	for _, key := range []string{written, asked} { // each may have expired when it is rewritten
 		put(t, short, key, "1")
 	}
 	put(t, a, written, "2")
@@ -97,7 +97,7 @@ func large(t *testing.T, connect func() Connection) {
 	wantError(t, "get what was deleted", err, kv.ErrNotFound)
 }
 
-// largeIsWhole: a value is one that was put, never parts of two.
+// largeIsWhole tests that a value is never a mix of two.
 func largeIsWhole(t *testing.T, connect func() Connection) {
 	writers := []kv.Bucket{bucket(t, connect()), bucket(t, connect())}
 	b := bucket(t, connect())
@@ -119,7 +119,7 @@ func largeIsWhole(t *testing.T, connect func() Connection) {
 	for over := false; !over; {
 		select {
 		case <-done:
-			over = true // once more: the last
+			over = true // read the last value once more
 		default:
 		}
 		e, err := b.Get(t.Context(), "x")

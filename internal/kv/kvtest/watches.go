@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A list has every record, also those that are changed while it is made.
+// listWhileRecordsChange tests that a list has every record, also those that change meanwhile.
 func listWhileRecordsChange(t *testing.T, connect func() Connection) {
 	b := bucket(t, connect())
 	var all []string
@@ -48,7 +48,7 @@ func listWhileRecordsChange(t *testing.T, connect func() Connection) {
 	}
 }
 
-// A watcher is what Watch has delivered.
+// A watcher collects what Watch delivers.
 type watcher struct {
 	t    *testing.T
 	end  context.CancelFunc
@@ -80,7 +80,7 @@ func (w *watcher) note(note func()) {
 	w.news = make(chan struct{})
 }
 
-// until waits until what was delivered is enough.
+// until waits until enough returns true.
 func (w *watcher) until(what string, enough func(ready int, delivered []kv.Entry) bool) {
 	w.t.Helper()
 	deadline := time.After(patience)
@@ -107,7 +107,7 @@ func (w *watcher) ready() {
 	w.until("ready", func(ready int, _ []kv.Entry) bool { return ready == 1 })
 }
 
-// sees waits for a change, of which all is known but maybe the revision.
+// sees waits for a change, in the form of texts, at any revision.
 func (w *watcher) sees(text string) {
 	w.t.Helper()
 	w.until(text, func(_ int, delivered []kv.Entry) bool { return slices.Contains(texts(delivered), text) })
@@ -125,7 +125,7 @@ func texts(entries []kv.Entry) []string {
 	return all
 }
 
-// inOrder ends the watch and checks what holds of every one.
+// inOrder ends the watch, and checks that ready was called once and that the revisions increase.
 func (w *watcher) inOrder() []kv.Entry {
 	w.t.Helper()
 	w.end()
@@ -199,14 +199,14 @@ func watchPrefix(t *testing.T, connect func() Connection) {
 	}
 }
 
-// watchAllAlike: all watches see the same last state, and each a part of one order.
+// watchAllAlike tests that all watches deliver the same last state, and changes of one order.
 func watchAllAlike(t *testing.T, connect func() Connection) {
 	var all []*watcher
 	for range 3 {
 		all = append(all, watching(t, bucket(t, connect()), ""))
 	}
 	var mu sync.Mutex
-	made := map[uint64]string{} // what change a revision is
+	made := map[uint64]string{} // changes by revision
 	each(t, connect, func(i int, b kv.Bucket) error {
 		for n := range 20 {
 			key, value := fmt.Sprint("k", n%3), fmt.Sprint(i, ".", n)
@@ -274,7 +274,7 @@ func cut(t *testing.T, connect func() Connection) {
 	wantError(t, "delete", b.Delete(t.Context(), "x", revision), kv.ErrUnavailable)
 	store.Heal()
 	wait(true)
-	// What failed while it was cut off was not sent later.
+	// Requests that failed while it was cut off were not sent later.
 	want(t, b, "x", "1", revision)
 	_, err = b.Get(t.Context(), "y")
 	wantError(t, "get what was made while cut off", err, kv.ErrNotFound)

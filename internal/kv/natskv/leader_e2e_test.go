@@ -20,7 +20,7 @@ import (
 // startCluster starts nodes that know each other, and returns them by their names.
 func startCluster(t *testing.T) map[string]*natstest.Server {
 	t.Helper()
-	var routes [nodes]*proxy // to the nodes, whose own ports are known when they run
+	var routes [nodes]*proxy // to the nodes, whose ports are unknown until they run
 	for i := range routes {
 		routes[i] = newProxy(t)
 		t.Cleanup(routes[i].end)
@@ -40,8 +40,8 @@ func startCluster(t *testing.T) map[string]*natstest.Server {
 	return all
 }
 
-// A bucket that was made on one node is put on three when there are as many, and then
-// outlives the loss of the one that leads.
+// A bucket that was created on one node is moved to three when they are available, and then
+// survives the loss of its leader.
 func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	all := startCluster(t)
 	var urls []string
@@ -90,7 +90,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	eventually(t, "put", func() error { _, err := b.Put(t.Context(), "large", []byte(large)); return err })
 	acknowledged["large"] = large
 
-	// A list has what was acknowledged before, from whichever node it comes.
+	// A list has every acknowledged record, whichever node answers.
 	for i := range 20 {
 		value := fmt.Sprint(i)
 		eventually(t, "put", func() error { _, err := b.Put(t.Context(), "last", []byte(value)); return err })
@@ -123,7 +123,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 			return err
 		})
 	}
-	// The watch has gone on, in order, and misses nothing.
+	// The watch continued in order and missed nothing.
 	deadline := time.After(patience)
 	missing := maps.Clone(acknowledged)
 	for last := uint64(0); len(missing) > 0; {
@@ -131,7 +131,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 		case e := <-watched:
 			is := string(e.Value) == acknowledged[e.Key]
 			if e.Revision <= last || !is && e.Key != "last" {
-				t.Fatalf("told of %s at %d after %d", e.Key, e.Revision, last)
+				t.Fatalf("%s at %d was delivered after %d", e.Key, e.Revision, last)
 			}
 			last = e.Revision
 			if is {
@@ -140,7 +140,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 		case err := <-ended:
 			t.Fatalf("the watch ended: %v", err)
 		case <-deadline:
-			t.Fatalf("%d records were never told", len(missing))
+			t.Fatalf("%d records were not delivered", len(missing))
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 )
 
-// patience is how long anything may take on a machine that is busy.
+// patience is how long a step may take on a busy machine.
 const patience = 120 * time.Second
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// open opens a bucket, which takes an election or two where there are several nodes.
+// open opens a bucket. With several nodes it waits for the election of leaders.
 func open(t *testing.T, s *Store) writer {
 	t.Helper()
 	var b kv.Bucket
@@ -26,7 +26,7 @@ func open(t *testing.T, s *Store) writer {
 	return b.(writer)
 }
 
-// eventually tries until there is no error.
+// eventually calls try until it returns no error.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
@@ -40,7 +40,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// The chunks of a value go with it, and those of a value that was not stored too.
+// The chunks of a value that was replaced, deleted or not stored are removed.
 func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
@@ -96,7 +96,7 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	}
 }
 
-// What lists or watches the records of a prefix does not read the large values of others.
+// A list of a prefix does not read the large values of other records.
 func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
@@ -124,7 +124,7 @@ func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 	}
 }
 
-// What NATS refuses is no failure to reach it, and is said in its words.
+// A request that NATS refuses is not ErrUnavailable, and its error has the words of NATS.
 func TestWhatNATSRefuses(t *testing.T) {
 	t.Parallel()
 	node := natstest.Start(t, `authorization { users: [ { user: us, password: x, permissions: { publish: { allow: ">", deny: "$KV.dynmcp_denied.>" }, subscribe: ">" } } ] }`)
