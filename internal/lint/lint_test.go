@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Each rule finds an attack that was published, or is like one.
+// Each rule finds a published attack, or one like it.
 func TestRules(t *testing.T) {
 	var names Names
 	names.Add("mail", "send_email")
@@ -59,7 +59,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What is honest is not found.
+// Honest tools have no findings.
 func TestHonestTools(t *testing.T) {
 	var names Names
 	names.Add("files", "read_file")
@@ -77,7 +77,7 @@ func TestHonestTools(t *testing.T) {
 	}
 }
 
-// corpus is where real catalogues lie beside the repository.
+// corpus has the catalogues of real servers, outside the repository.
 const corpus = "../../../shared/corpus"
 
 // Of the tools of real servers, all in one config, at most one in a hundred has a finding.
@@ -98,7 +98,7 @@ func TestFalsePositives(t *testing.T) {
 			t.Fatal(err)
 		}
 		var l struct{ Tools []json.RawMessage }
-		_ = json.Unmarshal(text, &l) // where a server answered an error there are none
+		_ = json.Unmarshal(text, &l) // a server that answered an error has none
 		server := strings.TrimSuffix(filepath.Base(file), ".json")
 		for _, raw := range l.Tools {
 			var tool struct{ Name string }
