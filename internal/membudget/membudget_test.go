@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An account that takes what it can leaves as much for others.
+// An account may use as much as it leaves free for others.
 func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 	b := New(100, nil)
 	greedy := 0
@@ -28,8 +28,8 @@ func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
 	}
 }
 
-// Requests and answers that fill the share of their user do not cost the user its session
-// when a small message comes, and nobody's messages go where that does not make room.
+// A small message is not shed because requests and answers fill the share of its account. Nothing
+// is shed if that does not make enough room.
 func TestSmallMessagesAreNotShed(t *testing.T) {
 	b := New(100, nil)
 	shed := 0
@@ -44,8 +44,8 @@ func TestSmallMessagesAreNotShed(t *testing.T) {
 	}
 }
 
-// What was unread for the longest goes first, and nobody's but that of the account with
-// too much.
+// The message that was unread for the longest is shed first, and only of the account that exceeds
+// its share.
 func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(100, nil)
@@ -78,7 +78,7 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 	})
 }
 
-// What nobody is known to have is room for nobody: who has the most makes it.
+// Bytes without a known account count against the limit, and the largest account makes room.
 func TestBytesOfNobodyTakeRoom(t *testing.T) {
 	others := int64(60)
 	b := New(100, func() int64 { return others })
@@ -88,7 +88,7 @@ func TestBytesOfNobodyTakeRoom(t *testing.T) {
 		t.Error("beside 60 of 100 bytes there is not room for 40")
 	}
 	if carol.Reserve(30) || shed > 0 {
-		t.Error("ann has to make room for one who wants as much")
+		t.Error("ann has to make room for an account that wants as much")
 	}
 	if !carol.Reserve(20) || shed != 1 {
 		t.Errorf("ann, who has the most, was shed %d times", shed)
@@ -98,7 +98,7 @@ func TestBytesOfNobodyTakeRoom(t *testing.T) {
 	}
 	others = 90
 	if b.Open("dave", nil).Reserve(1) || shed != 1 {
-		t.Error("there is room where nobody can make it")
+		t.Error("there is room although no account can make it")
 	}
 }
 
