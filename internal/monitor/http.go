@@ -43,8 +43,8 @@ func (m *Monitor) Handler() http.Handler {
 	return mux
 }
 
-// policy lets the page run only its own scripts and connect only to its origin: the name of an
-// upstream stays text.
+// policy lets the page run only its own scripts and connect only to its origin, so that the name
+// of an upstream is never run.
 var policy = sync.OnceValue(func() string {
 	inside := func(open, end string) string {
 		_, rest, _ := bytes.Cut(page, []byte(open))

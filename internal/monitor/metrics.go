@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// help is what each metric counts.
+// help has the HELP text of each metric.
 var help = [][2]string{
 	{"dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."},
 	{"dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."},

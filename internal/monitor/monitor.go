@@ -35,7 +35,7 @@ type Monitor struct {
 	opts    Options
 	began   time.Time
 	run     atomic.Pointer[aggregator.Aggregator] // nil before Watch
-	metrics *prom.Set                             // that are counted as it happens
+	metrics *prom.Set                             // counted as events occur
 
 	incoming chan Message // not redacted yet
 	lost     atomic.Int64 // messages dropped for lack of room
@@ -342,7 +342,7 @@ type SessionState struct {
 	Out       int64  `json:"out"`
 }
 
-// State returns how the run is now.
+// State returns the present state of the run.
 func (m *Monitor) State() State {
 	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Failures: []FailureState{}, Lost: m.lost.Load()}
 	run := m.run.Load()

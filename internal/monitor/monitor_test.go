@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watched returns a monitor that hides the word secret, and what it serves.
+// watched returns a monitor that redacts the word secret, and a server of its handler.
 func watched(t *testing.T, opts Options) (*Monitor, *httptest.Server) {
 	t.Helper()
 	opts.Redact = func(text string) string { return strings.ReplaceAll(text, "secret", "[redacted]") }
@@ -48,8 +48,8 @@ func get(t *testing.T, url string) (string, *http.Response) {
 	return string(body), resp
 }
 
-// A stream gives what was kept and what comes, with no secret in it: messages whole
-// where they are short, the beginning of long ones, and how many bytes those have.
+// A stream sends the stored and the new messages without secrets: short ones whole, of long ones
+// the beginning and the size.
 func TestStream(t *testing.T) {
 	m, s := watched(t, Options{})
 	o, messages := m.Observer(), &tap.Tap{}
@@ -83,7 +83,7 @@ func TestStream(t *testing.T) {
 	if got := next("message"); !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s in it", got, want)
 	}
-	ping := next("ping") // from here on it watches
+	ping := next("ping") // it watches from now on
 	var said struct{ Time time.Time }
 	if err := json.Unmarshal([]byte(ping), &said); err != nil || time.Since(said.Time).Abs() > 5*time.Minute {
 		t.Errorf("got ping %s: %v", ping, err)
@@ -107,7 +107,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What is kept is bounded, however much passes.
+// The number of stored messages is bounded.
 func TestKeepsTheLast(t *testing.T) {
 	m, _ := watched(t, Options{})
 	messages := &tap.Tap{}
@@ -115,7 +115,7 @@ func TestKeepsTheLast(t *testing.T) {
 	const sent = 3 * maxMessages
 	for range sent {
 		messages.Show(tap.Peer{Session: "s"}, true, []byte(`{}`))
-		for len(m.incoming) > 0 { // as slowly as it reads: then none is missed
+		for len(m.incoming) > 0 { // wait for the reader, so that no message is dropped
 			time.Sleep(time.Microsecond)
 		}
 	}
@@ -133,7 +133,7 @@ func TestKeepsTheLast(t *testing.T) {
 	}
 }
 
-// The page runs what is in it and reaches where it came from, nothing else.
+// The page can run only its own scripts, and connect only to its origin.
 func TestPage(t *testing.T) {
 	_, s := watched(t, Options{})
 	body, resp := get(t, s.URL+"/debug")
@@ -167,7 +167,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Calls are counted by how they ended, with methods that only hosts know as one.
+// Calls are counted by kind and outcome. Unknown methods are counted as other.
 func TestMetrics(t *testing.T) {
 	m, s := watched(t, Options{})
 	o := m.Observer()
@@ -207,7 +207,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Of the replicas of a service each says in all it shows which one it is.
+// The metrics and the state name the replica.
 func TestMetricsOfAReplica(t *testing.T) {
 	m, s := watched(t, Options{Replica: "east-1"})
 	m.Observer().Dropped(aggregator.SessionInfo{})
@@ -222,7 +222,7 @@ func TestMetricsOfAReplica(t *testing.T) {
 	}
 }
 
-// Spans are what an OTLP collector takes, below the span that the host names.
+// Spans are sent as OTLP, as children of the host's span.
 func TestTraces(t *testing.T) {
 	type attribute struct {
 		Key   string
@@ -299,7 +299,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Without the variables nothing is sent; what of them cannot be used is said.
+// Without an endpoint there is no tracer. Invalid variables are errors.
 func TestTracesFromEnvironment(t *testing.T) {
 	for _, name := range []string{"ENDPOINT", "TRACES_ENDPOINT", "PROTOCOL", "TRACES_PROTOCOL", "TIMEOUT", "HEADERS"} {
 		t.Setenv("OTEL_EXPORTER_OTLP_"+name, "")
@@ -307,7 +307,7 @@ func TestTracesFromEnvironment(t *testing.T) {
 	}
 	for _, c := range []struct {
 		env  map[string]string
-		want string // the error; "" is no tracer and no error
+		want string // the error; "" means no tracer and no error
 	}{
 		{nil, ""},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, ""},
@@ -329,7 +329,7 @@ func TestTracesFromEnvironment(t *testing.T) {
 	}
 }
 
-// What comes after the end of a session leaves nothing of it.
+// Events after the end of a session store nothing.
 func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	m := New(Options{Version: "test"})
 	defer m.Close()

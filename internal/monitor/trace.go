@@ -23,10 +23,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 )
 
-// Traces go where the variables of OpenTelemetry say, and nowhere without them. The SDK
-// makes and batches the spans; they are sent as OTLP over HTTP in its JSON form, by the
-// exporter below, because the library's brings gRPC and protocol buffers along, which
-// would cost every start of dynmcp 2 ms and 7 MB.
+// Traces are sent to the endpoint that the variables of OpenTelemetry name, if any. The SDK makes
+// and batches the spans. The exporter below sends them as OTLP over HTTP in JSON: the library's
+// exporter imports gRPC and protocol buffers, which would cost every start of dynmcp 2 ms and
+// 7 MB.
 
 // A Tracer makes a span of each call.
 type Tracer struct {
@@ -34,10 +34,10 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// NewTracer returns a tracer if the environment asks for one, else nil: by
-// OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, unless
-// OTEL_SDK_DISABLED is true or OTEL_TRACES_EXPORTER is none. The error says what of it
-// cannot be used. replica is the name of the replica that we are, "" without a cluster.
+// NewTracer returns a tracer if OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
+// is set, unless OTEL_SDK_DISABLED is true or OTEL_TRACES_EXPORTER is none. Otherwise it returns
+// nil. It is an error if a variable is invalid. replica is the name of this replica, "" without a
+// cluster.
 func NewTracer(version, replica string) (*Tracer, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
@@ -59,15 +59,15 @@ func NewTracer(version, replica string) (*Tracer, error) {
 	return &Tracer{p, p.Tracer("dynmcp")}, nil
 }
 
-// Close sends what was not sent yet, for a few seconds at most.
+// Close sends the remaining spans, for five seconds at most.
 func (t *Tracer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }
 
-// Call makes the span of a call that has ended, below the span that the host says it
-// belongs to. Names are those of OpenTelemetry's semantic conventions for MCP.
+// Call makes the span of a call that has ended, as a child of the host's span. Names are those of
+// OpenTelemetry's semantic conventions for MCP.
 func (t *Tracer) Call(end aggregator.CallEnd) {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": end.TraceParent})
 	name := end.Method
@@ -101,9 +101,9 @@ type exporter struct {
 	timeout time.Duration
 }
 
-// exporterFromEnv returns nil where no endpoint is named.
+// exporterFromEnv returns nil without an endpoint.
 func exporterFromEnv() (*exporter, error) {
-	of := func(name string) (value, from string) { // that for traces before that for all
+	of := func(name string) (value, from string) { // variables for traces override those for all signals
 		for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
 			if v := os.Getenv(variable); v != "" {
 				return v, variable
@@ -169,8 +169,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	}
 }
 
-// post sends a request once. retry is whether the collector asks for another try (OTLP,
-// "Failures").
+// post sends a request once. retry reports whether it may be sent again (OTLP, "Failures").
 func (e *exporter) post(ctx context.Context, body []byte) (retry bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
@@ -197,8 +196,7 @@ func (e *exporter) Shutdown(context.Context) error { return nil }
 
 type object = map[string]any
 
-// request returns spans, which are all of one resource, in the JSON form of an
-// ExportTraceServiceRequest.
+// request returns spans of one resource as an ExportTraceServiceRequest in JSON.
 func request(spans []sdktrace.ReadOnlySpan) object {
 	list := make([]object, 0, len(spans))
 	for _, s := range spans {
