@@ -3,8 +3,8 @@ package nearest
 
 import "strings"
 
-// Word returns the candidate most like s, or "". One letter in three may differ,
-// or the beginning be missing, as in http for streamable-http.
+// Word returns the candidate most like s, or "". One letter in three may differ, or the beginning
+// may be missing, as in http for streamable-http.
 func Word(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
@@ -25,9 +25,8 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// Distance is the number of runes to insert, remove, replace or swap with
-// their neighbour to make b of a, where no rune is edited twice (optimal string
-// alignment).
+// Distance returns the least number of runes to insert, remove, replace or swap with their
+// neighbour to turn a into b, editing no rune twice (optimal string alignment).
 func Distance(a, b []rune) int {
 	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

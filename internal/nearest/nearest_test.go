@@ -18,8 +18,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// The first of those that are as near is meant, two letters are the end of too much, and one
-// letter in three may differ.
+// One letter in three may differ, the first of equally near candidates is returned, and a suffix
+// of two letters is too short.
 func TestNearest(t *testing.T) {
 	for _, test := range []struct {
 		s          string
