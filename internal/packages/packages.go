@@ -48,7 +48,7 @@ func manifest(text []byte) (about npmManifest) {
 	return about
 }
 
-// newestWheel reads the METADATA of the newest copy of a Python package that uvx has.
+// newestWheel reads the METADATA of the newest copy of a Python package in the cache of uvx.
 func newestWheel(ctx context.Context, name string, env map[string]string) []byte {
 	if end := strings.IndexAny(name, "[=<>~!@ "); end >= 0 {
 		name = name[:end]
@@ -64,7 +64,7 @@ func newestWheel(ctx context.Context, name string, env map[string]string) []byte
 // metadata returns a field of METADATA.
 func metadata(text []byte, field string) string {
 	for line := range strings.Lines(string(text)) {
-		if strings.TrimSpace(line) == "" { // what follows is its readme
+		if strings.TrimSpace(line) == "" { // the readme follows
 			break
 		}
 		if value, ok := strings.CutPrefix(line, field+": "); ok {

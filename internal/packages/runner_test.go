@@ -36,7 +36,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// npx keeps what it was asked for without a version in a directory named by a hash of that.
+// npx installs a package in a directory that is named by the hash of the requested specification.
 func TestVersionThatNpxHasInstalled(t *testing.T) {
 	cache := t.TempDir()
 	const npxPackage, npxDirectory = "@modelcontextprotocol/server-filesystem", "a3241bba59c344f5" // as npm 11 names it

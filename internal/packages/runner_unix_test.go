@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The container engine says which image a tag stands for: by the digest of its registry, or
-// its own for one that was built here.
+// The version of an image is its digest in the registry, or its id if it was built locally.
 func TestDigestThatAnEngineHas(t *testing.T) {
 	engine := filepath.Join(t.TempDir(), "podman")
 	for says, want := range map[string]string{
