@@ -46,7 +46,7 @@ func TestCanonicalNumbersOfTheRFC(t *testing.T) {
 	}
 }
 
-// What readers may take for different values has different digests.
+// Values that some readers distinguish have different canonical forms.
 func TestDifferentValuesDoNotCollide(t *testing.T) {
 	seen := map[string]string{}
 	for _, value := range []string{
@@ -106,7 +106,7 @@ func anyJSON(depth int) *rapid.Generator[string] {
 		case 0:
 			return rapid.SampledFrom([]string{"null", "true", "false"}).Draw(t, "literal")
 		case 1:
-			return strconv.FormatFloat(rapid.Float64().Draw(t, "number")+0, 'g', -1, 64) // of two zeros the RFC has one
+			return strconv.FormatFloat(rapid.Float64().Draw(t, "number")+0, 'g', -1, 64) // RFC 8785 has no -0
 		case 2:
 			return strconv.FormatInt(rapid.Int64().Draw(t, "integer"), 10)
 		case 3:

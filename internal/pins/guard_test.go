@@ -50,15 +50,15 @@ func TestVerdicts(t *testing.T) {
 					t.Errorf("%s: of %q, want %q", c.name, v.Of, c.of)
 				}
 				if (v.Kind == Approved) != g.Approves(c.listed[i]) {
-					t.Errorf("%s: the judgement and the question differ", c.name)
+					t.Errorf("%s: Judge and Approves differ", c.name)
 				}
 			}
 		}
 	}
 }
 
-// A lock that cannot be read approves nothing where it blocks, and is no reason to speak of
-// each tool where it does not.
+// With a broken lock, a guard that blocks approves nothing, and one that does not block reports
+// nothing.
 func TestBrokenLockFailsClosed(t *testing.T) {
 	book := NewBook(nil, errors.New("line 3: a quote is not closed"))
 	listed := []Tool{tool("a", "A.")}
@@ -70,7 +70,7 @@ func TestBrokenLockFailsClosed(t *testing.T) {
 	}
 }
 
-// Whatever a model or a host acts on is pinned; what it does not is not.
+// Only the members that models or hosts use are pinned.
 func TestWhatIsPinned(t *testing.T) {
 	const base = `{"name":"a","title":"A","description":"Does.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
 	pinned := NewTool("a", []byte(base)).Digest
@@ -86,7 +86,7 @@ func TestWhatIsPinned(t *testing.T) {
 		`{"name":"a","title":"A","descr\u0069ption":"Does.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`:                      true,
 	} {
 		if got := NewTool("a", []byte(text)).Digest == pinned; got != same {
-			t.Errorf("%s: the same is %t", text, got)
+			t.Errorf("%s: the digest is the same: %t, want %t", text, got, same)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestBrokenLockIsAnError(t *testing.T) {
 	}
 }
 
-// Processes and goroutines that pin at the same time lose nothing of each other.
+// Concurrent updates do not overwrite each other.
 func TestUpdatesOfManyAreAllKept(t *testing.T) {
 	dir := t.TempDir()
 	f := Files{Lock: filepath.Join(dir, FileName), Definitions: filepath.Join(dir, "definitions")}
@@ -76,7 +76,7 @@ func TestUpdatesOfManyAreAllKept(t *testing.T) {
 	}
 }
 
-// A lock that lies elsewhere stays there, and is readable by whom it was.
+// Update writes through a symbolic link, and keeps the mode of the file.
 func TestLinkedLockStaysALink(t *testing.T) {
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "shared"), filepath.Join(dir, FileName)
@@ -125,7 +125,7 @@ func TestDefinitionsAreFoundByDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, ok := f.Definition(tool.Digest); ok {
-		t.Errorf("what was changed in the file is %s", d)
+		t.Errorf("a changed definition is returned: %s", d)
 	}
 	if err := f.Keep([]Tool{tool}); err != nil {
 		t.Fatal(err)
