@@ -33,7 +33,7 @@ const byPlace = `[
 	{"match":"@write","principal":"ci-*","host":"bot","surface":"proxy","do":"ask"},
 	{"do":"allow"}]`
 
-// What a rule names beside the arguments. The first that matches decides.
+// Rules match by server, tool, class, principal, host and surface. The first match decides.
 func TestRulesByWhatACallIs(t *testing.T) {
 	rules := rulesOf(t, byPlace)
 	for _, tt := range []struct {
@@ -81,8 +81,8 @@ const (
 	exact      = `{"properties":{"id":{"const":7}},"required":["id"]}`
 )
 
-// Arguments are judged as their server will read them. What two readers may take for
-// different things is refused, by a rule that allows as by one that asks.
+// Arguments are judged as their server will read them. Ambiguous arguments are refused, whatever
+// the rule does.
 func TestRulesByArguments(t *testing.T) {
 	for _, tt := range []struct{ schema, arguments, do, why string }{
 		{onlyDocs, `{"repo":"docs"}`, "allow", ""},
@@ -146,7 +146,7 @@ func TestRulesByArguments(t *testing.T) {
 		if got.Do != tt.do || (got.Why != "") != (tt.why != "") || !strings.Contains(got.Why, tt.why) {
 			t.Errorf("%s\n%s: got %+v, want %s %q", tt.schema, tt.arguments, got, tt.do, tt.why)
 		}
-		// A rule that refuses what fits lets nothing pass that may fit.
+		// A rule that denies also denies arguments that may fit.
 		rules = rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"deny"},{"do":"allow"}]`)
 		got = rules.Judge(&Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
 		if refused := tt.do == "allow" || tt.why != ""; refused != (got.Do == "deny") {
@@ -155,7 +155,7 @@ func TestRulesByArguments(t *testing.T) {
 	}
 }
 
-// Arguments of calls that no rule about arguments is for are nobody's business.
+// Arguments are read only if the rest of a rule about arguments matches.
 func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 	rules := rulesOf(t, `[{"match":"a/*","arguments":`+onlyDocs+`,"do":"deny"},{"do":"allow"}]`)
 	if got := rules.Judge(&Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
@@ -169,7 +169,7 @@ func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 	}
 }
 
-// A policy with a mistake does not run.
+// Mistakes in rules are errors.
 func TestMistakesInRules(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"match":"a/b","do":"deny"}]`:                                                       "all other calls",
