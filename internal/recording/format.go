@@ -41,7 +41,7 @@ type Line struct {
 	Dir     string          `json:"dir,omitempty"`    // "in" to dynmcp, "out" from it
 	Host    string          `json:"host,omitempty"`   // the session of a host
 	Server  string          `json:"server,omitempty"` // an upstream, or the only one of the host's session
-	Conn    int64           `json:"conn,omitempty"`   // of the connections to upstreams
+	Conn    int64           `json:"conn,omitempty"`   // the number of the connection to an upstream
 	Lost    int64           `json:"lost,omitempty"`
 	Message json.RawMessage `json:"message,omitempty"` // as it was sent, except for secrets
 	Text    string          `json:"text,omitempty"`    // the same if it is not JSON

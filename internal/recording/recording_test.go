@@ -33,7 +33,7 @@ func record(t *testing.T, most int64, redact func(string) string, show func(*tap
 
 func same(text string) string { return text }
 
-// What is read are the bytes that passed, with where and when.
+// Messages are recorded byte by byte, with their connection and time.
 func TestBytesStay(t *testing.T) {
 	const text = `{"jsonrpc":"2.0", "id":1.0,"result":{"é":"\u00e9<&>/\/","n":9007199254740993,"b":1e2,"a":null,"a":1.0}}`
 	path := record(t, 1<<20, same, func(to *tap.Tap) {
@@ -57,7 +57,7 @@ func TestBytesStay(t *testing.T) {
 	}
 }
 
-// A secret that is no string leaves no JSON, but text.
+// A message that is no longer JSON without its secrets is recorded as text.
 func TestRedacted(t *testing.T) {
 	redact := func(text string) string { return strings.ReplaceAll(text, "4711", "[redacted]") }
 	path := record(t, 1<<20, redact, func(to *tap.Tap) {
@@ -70,7 +70,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// A full file is followed by others. The first stays, which has the handshakes, and the last.
+// A full file is followed by another. The first, with the handshakes, and the last ones are kept.
 func TestRotated(t *testing.T) {
 	message := func(i int) string {
 		return fmt.Sprintf(`{"method":"x","params":{"i":%d,"s":%q}}`, i, strings.Repeat("x", 700))
@@ -101,8 +101,7 @@ func TestRotated(t *testing.T) {
 	}
 }
 
-// A run that is killed leaves half a line. Other files are refused, and so are those of
-// formats to come.
+// A truncated last line is ignored. Other files and later formats are errors.
 func TestRead(t *testing.T) {
 	const begin = `{"dynmcp_recording":1,"began":"2026-01-01T00:00:00Z"}` + "\n"
 	for text, want := range map[string]string{
@@ -123,13 +122,13 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// stuck is a destination that takes nothing before it is told to, and breaks then.
+// stuck is a writer that blocks until the channel is closed, and then fails.
 type stuck chan struct{}
 
 func (s stuck) Write([]byte) (int, error) { <-s; return 0, io.ErrClosedPipe }
 
-// A destination that takes nothing holds nobody up, and has a bound. When it breaks, nothing is
-// recorded any more.
+// A writer that blocks does not delay messages, and the waiting messages are bounded. After a
+// write error the recording ends.
 func TestStuckDestination(t *testing.T) {
 	messages, to := &tap.Tap{}, make(stuck)
 	r := Start(messages, to, Header{}.Began, same)
@@ -145,6 +144,6 @@ func TestStuckDestination(t *testing.T) {
 	close(to)
 	<-r.Done()
 	if messages.Watched() || !errors.Is(r.Close(), io.ErrClosedPipe) {
-		t.Error("a recording that broke goes on, or does not say so")
+		t.Error("the recording continues after a write error, or Close does not return the error")
 	}
 }
