@@ -18,7 +18,7 @@ import (
 
 const secret = `s3cr3t/"pä+ss\` + "\t" + `<wörd>&=`
 
-// encodings are how programs print what they were given.
+// encodings are the forms in which programs print a value.
 var encodings = map[string]func(string) string{
 	"plain":       func(v string) string { return v },
 	"query":       url.QueryEscape,
@@ -49,8 +49,7 @@ func TestEveryFormIsHidden(t *testing.T) {
 	}
 }
 
-// In base64 the characters on the border belong to the neighbours as well; no
-// more of a secret may be left than those can tell.
+// The base64 form of a secret is hidden at every offset in a longer text.
 func TestBase64AtEveryByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[!-~]{6,40}`).Draw(t, "value")
@@ -60,7 +59,7 @@ func TestBase64AtEveryByte(t *testing.T) {
 		r.Add(value)
 		got := r.String(base64.StdEncoding.EncodeToString([]byte(before + value + after)))
 		if !strings.Contains(got, redact.Mark) {
-			t.Fatalf("%q is in the open: %s", value, got)
+			t.Fatalf("%q is not hidden: %s", value, got)
 		}
 	})
 }
@@ -99,7 +98,7 @@ func TestNilHidesNothing(t *testing.T) {
 	}
 }
 
-// However text is cut, no part of it shows what the whole would not.
+// Split hides a secret wherever the text is cut.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r redact.Redactor
@@ -132,8 +131,7 @@ func TestALogger(t *testing.T) {
 	}
 }
 
-// Of values that are replaced again and again the newest are hidden, and the
-// redactor does not grow.
+// Of rotated values only the newest are hidden, so that the redactor does not grow.
 func TestRotatedValues(t *testing.T) {
 	var r redact.Redactor
 	r.Add("fixed-secret")
