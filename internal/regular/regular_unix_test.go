@@ -31,7 +31,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 			t.Errorf("%s is read as a pipe of the shell", path)
 		}
 	}
-	// What takes a file's place between the look at it and the opening.
+	// A named pipe may take the place of the file between Stat and open, which must not block.
 	file, err := open(fifo, false)
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,7 @@ func TestReadOwnFollowsNoLink(t *testing.T) {
 	}
 }
 
-// Reads that hang end with their context, and do not take more threads than there are
-// places for.
+// Reads that hang end with their context, and use no more threads than the limit of reads.
 func TestReadsThatHang(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
