@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secretref"
 )
 
-// The test is also the command that secrets are asked of.
+// The test binary is also the command of ${cmd:…}.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "vault" {
 		vault(os.Args[2:])
