@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Secrets are found in the forms in which servers document them. Each has HIDDEN in
-// it; what is left shows none, and has every SHOWN.
+// Secrets are found in the forms that servers document. Each secret contains HIDDEN: Hide leaves
+// no HIDDEN, and every SHOWN.
 func TestFind(t *testing.T) {
 	for _, c := range []struct{ within, key, text string }{
 		{"args", "--token", "HIDDEN-word"},
@@ -70,7 +70,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What only sounds like a secret, and references to variables, stay as they are.
+// Texts that only resemble secrets and references to variables are not found.
 func TestFindNoSecrets(t *testing.T) {
 	for _, c := range []struct{ within, key, text string }{
 		{"args", "", "@modelcontextprotocol/server-filesystem@2026.8.31"},
