@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// pass is a request that a gateway makes for one of its servers, of another gateway.
+// pass sends a request from a gateway, as its server entry, to another gateway.
 func pass(from *Gateway, entry string, to *Gateway, server string) error {
 	h := http.Header{}
 	from.Mark(entry, h)
@@ -41,14 +41,14 @@ func TestGatewaysThatLeadToThemselves(t *testing.T) {
 		time.Sleep(markedFor + time.Second) // b has left a's config
 		fine("c, a later", pass(c, "a", a, ""))
 
-		// Servers that are apart in one gateway make no circle.
+		// Separate servers of one gateway make no loop.
 		d, e := NewGateway("d", "4"), NewGateway("e", "5")
 		fine("d, e", pass(d, "of-e", e, "files"))
 		fine("e, d", pass(e, "of-d", d, "git"))
 		fine("d, e again", pass(d, "of-e", e, "files"))
 		refused("what e serves all of", pass(e, "files", d, ""), `"of-e" of d`)
 
-		// What somebody else sends counts for little.
+		// Invalid and excess marks are ignored.
 		h := http.Header{header: {strings.Repeat("x/y,", 1000) + strings.Repeat("z", 1<<20) + ",%zz/%zz"}}
 		fine("nonsense", a.Enter("", h))
 		a.Mark("b", h)

@@ -42,8 +42,8 @@ func Above() Chain {
 	return above
 }
 
-// Refuse says why a process that the chain led to starts no dynmcp that serves config, ""
-// if it may. same reports whether two paths lead to one file.
+// Refuse returns why a process below the chain must not start a dynmcp that serves config, "" if
+// it may. same reports whether two paths lead to one file.
 func (c Chain) Refuse(config string, same func(a, b string) bool) string {
 	for _, run := range c {
 		if same(run.Config, config) {
@@ -59,13 +59,12 @@ func (c Chain) Refuse(config string, same func(a, b string) bool) string {
 	return ""
 }
 
-// Room returns how many configs that name each other may be served below this process: with
-// it and what is above there are MaxDepth runs then.
+// Room returns how many configs that name each other may be served below this process: with it
+// and the chain, they make MaxDepth runs.
 func (c Chain) Room() int { return max(MaxDepth-1-len(c), 0) }
 
-// Enter returns the chain that ends with this process, which serves config. It is
-// an error if that config, by its path or its digest, is served above already, or
-// if the chain is too long.
+// Enter returns the chain that ends with this process, which serves config. It is an error if that
+// config, by its path or its digest, is already served above, or if the chain is too long.
 func Enter(config, digest string) (Chain, error) {
 	above := Above()
 	chain := append(above, Run{Config: config, Digest: digest})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// enter is Enter in a process that was started as entry of the last of the runs.
+// enter calls Enter like a process that the last run has started as entry.
 func enter(t *testing.T, above Chain, entry, config, digest string) (Chain, error) {
 	t.Helper()
 	_, value, _ := strings.Cut(above.Env(entry, nil), "=")
@@ -65,7 +65,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What somebody else put there is no chain.
+// A value that dynmcp did not write is ignored.
 func TestEnterIgnoresOthers(t *testing.T) {
 	for _, value := range []string{"", "x", "7", `[{"config":1}]`, `{}`} {
 		t.Setenv(Variable, value)
