@@ -1,5 +1,5 @@
-// Package tap shows the messages between hosts, dynmcp and upstreams to those that watch.
-// While nobody does, a message costs the load of a pointer.
+// Package tap shows the messages between hosts, dynmcp and upstreams to watchers. Without watchers
+// a message costs the load of a pointer.
 package tap
 
 import (
@@ -15,7 +15,7 @@ type Peer struct {
 	Conn    int64  // tells the connections to an upstream apart
 }
 
-// Direction returns how the direction of a message is written: in to dynmcp, or out of it.
+// Direction returns the name of a direction: "in" to dynmcp, "out" from it.
 func Direction(in bool) string {
 	if in {
 		return "in"
@@ -23,11 +23,11 @@ func Direction(in bool) string {
 	return "out"
 }
 
-// A Watcher is told of a message, in the order of the connection. It must not block. The
-// pieces are lent.
+// A Watcher is called with each message, in the order of the connection. It must not block, or
+// keep the pieces.
 type Watcher func(peer Peer, in bool, pieces [][]byte)
 
-// A Tap is what messages pass. Nil is one that nobody watches.
+// A Tap passes messages to its watchers. A nil Tap has none.
 type Tap struct {
 	connections atomic.Int64
 	watchers    atomic.Pointer[[]*Watcher] // nil while there are none
@@ -43,10 +43,10 @@ func (t *Tap) Upstream(server string) Peer {
 	return Peer{Server: server, Conn: t.connections.Add(1)}
 }
 
-// Watched reports whether somebody watches.
+// Watched reports whether there are watchers.
 func (t *Tap) Watched() bool { return t != nil && t.watchers.Load() != nil }
 
-// Show tells the watchers of a message in pieces, in from the peer or out to it.
+// Show passes a message in pieces to the watchers: in from the peer, or out to it.
 func (t *Tap) Show(peer Peer, in bool, pieces ...[]byte) {
 	if !t.Watched() {
 		return
@@ -56,8 +56,7 @@ func (t *Tap) Show(peer Peer, in bool, pieces ...[]byte) {
 	}
 }
 
-// Watch has w told of what passes from now on. It may be told of a message that passes while
-// stop is called.
+// Watch calls w with each message from now on, until stop. w may still be called while stop runs.
 func (t *Tap) Watch(w Watcher) (stop func()) {
 	t.change(func(all []*Watcher) []*Watcher { return append(all, &w) })
 	return func() {

@@ -2,7 +2,7 @@ package tap
 
 import "testing"
 
-// A tap that nobody watches costs nothing, and those that watch see all until they stop.
+// A tap without watchers costs no allocation. A watcher is shown every message until it stops.
 func TestTap(t *testing.T) {
 	var none *Tap
 	if none.Watched() || none.Upstream("a") != (Peer{Server: "a"}) {
