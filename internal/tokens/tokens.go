@@ -1,4 +1,4 @@
-// Package estimate says how much of a model's context a text takes.
+// Package tokens estimates how much of a model's context a text takes.
 package tokens
 
 import (
@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Count says about how many tokens of o200k a text has. It cuts the text into the
-// pieces that this tokenizer begins with, words, numbers, punctuation and space, and
-// says of each how many tokens pieces of its kind and length have on average: its table
-// would be a quarter of the program. Over the catalogues of real servers the sum is
-// within 5 %, a single short text may be further off.
+// Count estimates the number of o200k tokens in a text. It splits the text into words, numbers,
+// punctuation and space, as that tokenizer does first, and adds up the average number of tokens
+// for a piece of that kind and length: the tokenizer's table would be a quarter of the program.
+// The sum over the catalogues of real servers is within 5 %; a single short text may be further
+// off.
 func Count(text string) int {
 	var tokens float64
 	for len(text) > 0 {
@@ -39,10 +39,10 @@ func Count(text string) int {
 	return int(tokens + 0.5)
 }
 
-// piece returns the kind and the size in bytes of the first piece of a text: w is a
-// word with the one sign or space before it, c one in capitals, u letters that are not
-// Latin, h those of which few make a word, as in Chinese, d digits, p punctuation, s
-// space, b data in base64.
+// piece returns the kind and the size in bytes of the first piece of a text. The kinds are w, a
+// word with at most one sign or space before it; c, a word in capitals; u, letters that are not
+// Latin; h, letters of which few make a word, as in Chinese; d, digits; p, punctuation; s, space;
+// b, base64.
 func piece(text string) (kind byte, size int) {
 	const long = 80
 	if len(text) >= long && isBase64(rune(text[long-1])) {
@@ -69,8 +69,8 @@ func piece(text string) (kind byte, size int) {
 	return 'p', run(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsSpace(r) })
 }
 
-// word returns the word whose letters begin at start. A capital behind a small letter
-// begins another.
+// word returns the word whose letters begin at start. A capital after a small letter begins
+// another word.
 func word(text string, start int) (kind byte, size int) {
 	small := false
 	kind, size = 'c', len(text)
