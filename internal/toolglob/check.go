@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Classes are what patterns may name beside globs: tools by what they say of themselves in
-// their annotations. Those that say nothing are destructive.
+// Classes are the classes of tools that a pattern may name instead of a glob, by the annotations
+// of the tools. A tool without annotations is destructive.
 var Classes = []string{"@destructive", "@write", "@readonly"}
 
-// Check returns what is wrong with a pattern of a tool_filter, and what to write; both are
-// empty if nothing is.
+// Check returns what is wrong with a pattern of a tool_filter, and a hint; both are empty for a
+// valid pattern.
 func Check(pattern string) (what, hint string) {
 	pattern = strings.TrimPrefix(pattern, "!")
 	switch {
@@ -22,7 +22,7 @@ func Check(pattern string) (what, hint string) {
 	return CheckGlob(pattern)
 }
 
-// CheckGlob is Check for a glob that names no tools.
+// CheckGlob is Check for a glob over other names than those of tools.
 func CheckGlob(pattern string) (what, hint string) {
 	if _, err := Compile(pattern); err != nil {
 		return "this is not a glob: " + err.Error(), `write \ before a character that is to stand for itself`
@@ -41,8 +41,8 @@ func CheckOfServers(pattern string) (what, hint string) {
 	return "", ""
 }
 
-// CheckMatch is Check for what a rule of the policy names: server/tool, each of them a
-// pattern, or a class.
+// CheckMatch is Check for the match of a policy rule: a class, or server/tool with a pattern for
+// each.
 func CheckMatch(pattern string) (what, hint string) {
 	server, tool, both := strings.Cut(pattern, "/")
 	if strings.HasPrefix(pattern, "@") {

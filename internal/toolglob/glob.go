@@ -1,4 +1,4 @@
-// Package toolglob compiles the patterns that tools are named with.
+// Package toolglob compiles patterns for the names of tools.
 package toolglob
 
 import (
@@ -11,14 +11,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// globToken is a set in brackets, a character behind a \, or a character.
+// globToken is a set in brackets, a character after a \, or a character.
 var globToken = lazyregexp.New(`(?s)\[[!^]?(?:\\.|[^\\\]])+\]|\\.|.`)
 
-// Compile returns the expression that matches the tool names a pattern of a
-// tool_filter is for, without its leading !. In a pattern * is any text, ? one
-// character, [a-z] and [!a-z] a character that is in a set or not in it, {a,b}
-// one of several patterns, and \ takes the character behind it literally. The
-// name of a tool is not a path: a slash is a character like any other.
+// Compile converts a pattern of a tool_filter, without its leading !, to a regular expression. In
+// a pattern * is any text, ? one character, [a-z] and [!a-z] a character that is in a set or not
+// in it, {a,b} one of several patterns, and \ takes the next character literally. The name of a
+// tool is not a path: a slash is a character like any other.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	var expr strings.Builder
 	expr.WriteString(`(?s)\A`)
