@@ -102,6 +102,8 @@ func TestSplit(t *testing.T) {
 		{`'a\b' "a\b\"\\\$" a\ b\'`, []string{`a\b`, `a\b"\$`, `a b'`}},
 		{"$HOME ~ * `x` $(y) | ; & > z #", []string{"$HOME", "~", "*", "`x`", "$(y)", "|", ";", "&", ">", "z", "#"}},
 		{"ä 'ö ü'", []string{"ä", "ö ü"}},
+		{"op read \\\n  op://x/y \\\n", []string{"op", "read", "op://x/y"}},
+		{"a\\\nb \"c\\\nd\" 'e\\\nf'", []string{"ab", "cd", "e\\\nf"}},
 	} {
 		if got, err := secretref.Split(test.in); err != nil || !slices.Equal(got, test.want) {
 			t.Errorf("%q: got %q, %v, want %q", test.in, got, err, test.want)

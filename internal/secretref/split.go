@@ -15,14 +15,16 @@ func Split(line string) ([]string, error) {
 	escaped := false
 	for _, c := range line {
 		switch {
+		case escaped && c == '\n': // the line continues
+			escaped = false
 		case escaped:
-			if quote == '"' && !strings.ContainsRune("$`\"\\\n", c) {
+			if quote == '"' && !strings.ContainsRune("$`\"\\", c) {
 				word.WriteByte('\\')
 			}
 			word.WriteRune(c)
-			escaped = false
+			escaped, begun = false, true
 		case c == '\\' && quote != '\'':
-			escaped, begun = true, true
+			escaped = true
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote == 0 && (c == '"' || c == '\''):
