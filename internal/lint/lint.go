@@ -53,7 +53,7 @@ func (n *Names) Add(server, tool string) {
 }
 
 // Check returns the findings in a tool of a server.
-func Check(server, tool string, raw json.RawMessage, names *Names) (all []Finding) {
+func Check(server, tool string, raw json.RawMessage, names *Names) []Finding {
 	c := checker{server: server, tool: tool, names: names}
 	c.name()
 	for key, value := range wire.Members(raw) {
