@@ -91,15 +91,14 @@ func (f *files) close() {
 	}
 }
 
-// sweep removes files that are too old, and the oldest until the rest fits. but is the file
-// that was just begun.
-func (f *files) sweep(but string) {
+// sweep removes files that are too old, and the oldest until the rest fits, except the current file.
+func (f *files) sweep(current string) {
 	all := list(f.dir)
 	var sum int64
 	for _, info := range slices.Backward(all) {
 		sum += info.Size()
 		old := f.age > 0 && time.Since(info.ModTime()) > f.age
-		if info.Name() != but && (old || f.bytes > 0 && sum > f.bytes) {
+		if info.Name() != current && (old || f.bytes > 0 && sum > f.bytes) {
 			_ = os.Remove(filepath.Join(f.dir, info.Name())) // another run may have done it
 		}
 	}
