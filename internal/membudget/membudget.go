@@ -64,29 +64,29 @@ func (b *Budget) Open(who string, shed func()) *Reservation {
 }
 
 // Sibling returns a Reservation of the same account, nil for a nil one.
-func (h *Reservation) Sibling(shed func()) *Reservation {
-	if h == nil {
+func (r *Reservation) Sibling(shed func()) *Reservation {
+	if r == nil {
 		return nil
 	}
-	return h.in.Open(h.who, shed)
+	return r.in.Open(r.who, shed)
 }
 
 // Reserve adds n bytes, unless that exceeds the account's share. Larger accounts make room.
-func (h *Reservation) Reserve(n int64) bool {
-	if h == nil {
+func (r *Reservation) Reserve(n int64) bool {
+	if r == nil {
 		return true
 	}
-	over, ok := h.reserve(n)
+	over, ok := r.reserve(n)
 	Shed(over)
 	return ok
 }
 
-func (h *Reservation) reserve(n int64) (over []*Reservation, ok bool) {
-	b := h.in
+func (r *Reservation) reserve(n int64) (over []*Reservation, ok bool) {
+	b := r.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	free, own := b.max-b.total-b.others(), int64(0)
-	if a := b.of[h.who]; a != nil {
+	if a := b.of[r.who]; a != nil {
 		own = a.bytes
 	}
 	for n > free {
@@ -102,48 +102,48 @@ func (h *Reservation) reserve(n int64) (over []*Reservation, ok bool) {
 	if own > 0 && own+n > free {
 		return over, false
 	}
-	h.changeLocked(h.bytes + n)
+	r.changeLocked(r.bytes + n)
 	return over, true
 }
 
 // Release gives back n of the bytes.
-func (h *Reservation) Release(n int64) {
-	if h == nil || n == 0 {
+func (r *Reservation) Release(n int64) {
+	if r == nil || n == 0 {
 		return
 	}
-	h.in.mu.Lock()
-	defer h.in.mu.Unlock()
-	h.changeLocked(h.bytes - n)
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	r.changeLocked(r.bytes - n)
 }
 
 // Resize changes the reservation to n bytes, unless the account may not have them. A reservation is
 // resized by one goroutine at a time.
-func (h *Reservation) Resize(n int64) bool {
-	if h == nil {
+func (r *Reservation) Resize(n int64) bool {
+	if r == nil {
 		return true
 	}
-	h.in.mu.Lock()
-	more := n - h.bytes
+	r.in.mu.Lock()
+	more := n - r.bytes
 	if more <= 0 {
-		h.changeLocked(n)
+		r.changeLocked(n)
 	}
-	h.in.mu.Unlock()
-	return more <= 0 || h.Reserve(more)
+	r.in.mu.Unlock()
+	return more <= 0 || r.Reserve(more)
 }
 
 // Set sets the number of bytes of a message that already exists. It returns the reservations that
 // must be shed to stay within the limits.
-func (h *Reservation) Set(n int) (over []*Reservation) {
-	if h == nil {
+func (r *Reservation) Set(n int) (over []*Reservation) {
+	if r == nil {
 		return nil
 	}
-	b := h.in
+	b := r.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	grown := int64(n) > h.bytes
-	h.changeLocked(int64(n))
-	for grown && !h.shedding {
-		worst := b.worstLocked(h.who)
+	grown := int64(n) > r.bytes
+	r.changeLocked(int64(n))
+	for grown && !r.shedding {
+		worst := b.worstLocked(r.who)
 		if worst == nil {
 			break
 		}
@@ -156,46 +156,46 @@ func (h *Reservation) Set(n int) (over []*Reservation) {
 
 // Shed sheds the reservations returned by Set.
 func Shed(over []*Reservation) {
-	for _, h := range over {
-		h.shed()
+	for _, r := range over {
+		r.shed()
 	}
 }
 
-func (h *Reservation) changeLocked(n int64) {
-	if h.shedding || n == h.bytes {
+func (r *Reservation) changeLocked(n int64) {
+	if r.shedding || n == r.bytes {
 		return
 	}
-	b := h.in
-	a := b.of[h.who]
+	b := r.in
+	a := b.of[r.who]
 	if a == nil {
 		a = &account{}
-		b.of[h.who] = a
+		b.of[r.who] = a
 	}
-	if h.shed != nil {
-		a.note(h, n)
-		a.sheddable += n - h.bytes
+	if r.shed != nil {
+		a.note(r, n)
+		a.sheddable += n - r.bytes
 	}
-	b.total += n - h.bytes
-	a.bytes += n - h.bytes
-	h.bytes = n
+	b.total += n - r.bytes
+	a.bytes += n - r.bytes
+	r.bytes = n
 	if a.bytes == 0 {
-		delete(b.of, h.who)
+		delete(b.of, r.who)
 	}
 }
 
 // note records that a reservation that can be shed changes to n bytes.
-func (a *account) note(h *Reservation, n int64) {
-	if h.bytes == 0 || n < h.bytes {
-		h.since = time.Now()
+func (a *account) note(r *Reservation, n int64) {
+	if r.bytes == 0 || n < r.bytes {
+		r.since = time.Now()
 	}
 	if n == 0 {
-		delete(a.reservations, h)
+		delete(a.reservations, r)
 		return
 	}
 	if a.reservations == nil {
 		a.reservations = map[*Reservation]struct{}{}
 	}
-	a.reservations[h] = struct{}{}
+	a.reservations[r] = struct{}{}
 }
 
 // worstLocked returns the reservation to shed, nil if none: if the total is too large, one of the largest
@@ -207,8 +207,8 @@ func (b *Budget) worstLocked(who string) *Reservation {
 		if a == nil || a.bytes <= free || 2*a.sheddable <= a.bytes {
 			return nil
 		}
-		if h := a.worst(); h != nil && h.bytes < a.bytes { // one alone may be larger
-			return h
+		if r := a.worst(); r != nil && r.bytes < a.bytes { // one alone may be larger
+			return r
 		}
 		return nil
 	}
@@ -224,8 +224,8 @@ func (b *Budget) worstLocked(who string) *Reservation {
 func (b *Budget) largestLocked(need int64) (worst *Reservation, largest int64) {
 	for _, a := range b.of {
 		if a.bytes > largest && a.sheddable >= need {
-			if h := a.worst(); h != nil {
-				worst, largest = h, a.bytes
+			if r := a.worst(); r != nil {
+				worst, largest = r, a.bytes
 			}
 		}
 	}
@@ -235,9 +235,9 @@ func (b *Budget) largestLocked(need int64) (worst *Reservation, largest int64) {
 // worst returns the reservation with the most bytes for the longest time.
 func (a *account) worst() (worst *Reservation) {
 	var most float64
-	for h := range a.reservations {
-		if weight := float64(h.bytes) * (time.Since(h.since) + time.Millisecond).Seconds(); weight > most {
-			worst, most = h, weight
+	for r := range a.reservations {
+		if weight := float64(r.bytes) * (time.Since(r.since) + time.Millisecond).Seconds(); weight > most {
+			worst, most = r, weight
 		}
 	}
 	return worst

@@ -8,7 +8,7 @@ import (
 )
 
 // An account may use as much as it leaves free for others.
-func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
+func TestAnAccountLeavesAsMuchFree(t *testing.T) {
 	b := New(100, nil)
 	greedy := 0
 	for ; b.Open("ann", nil).Reserve(10); greedy++ {
@@ -51,10 +51,10 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 		b := New(100, nil)
 		var gone []string
 		unread := func(who, name string, n int) *Reservation {
-			h := b.Open(who, func() { gone = append(gone, name) })
-			Shed(h.Set(n))
+			r := b.Open(who, func() { gone = append(gone, name) })
+			Shed(r.Set(n))
 			time.Sleep(time.Second)
-			return h
+			return r
 		}
 		unread("bob", "bob's", 10)
 		b.Open("ann", nil).Reserve(20) // a body, which cannot be shed
@@ -103,15 +103,15 @@ func TestBytesOfNobodyTakeRoom(t *testing.T) {
 }
 
 // An answer that is being read grows within its account's share, and shrinks at any time.
-func TestAHoldIsResizedWithinTheShare(t *testing.T) {
+func TestResizeStaysWithinTheShare(t *testing.T) {
 	b := New(100, nil)
 	first, second := b.Open("ann", nil), b.Open("ann", nil)
 	for _, step := range []struct {
-		hold *Reservation
-		size int64
-		may  bool
+		reservation *Reservation
+		size        int64
+		may         bool
 	}{{first, 30, true}, {second, 20, true}, {second, 50, false}, {first, 31, false}, {first, 10, true}, {second, 40, true}, {first, 0, true}, {second, 100, false}} {
-		if got := step.hold.Resize(step.size); got != step.may {
+		if got := step.reservation.Resize(step.size); got != step.may {
 			t.Errorf("%d bytes: %v, want %v", step.size, got, step.may)
 		}
 	}
