@@ -152,12 +152,12 @@ func (m *Monitor) Metrics() http.Handler {
 		m.runMetrics().WritePrometheus(&text)
 		prom.WriteProcessMetrics(&text)
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, m.ofReplica(withHelp().Replace(text.String())))
+		_, _ = io.WriteString(w, m.withReplica(withHelp().Replace(text.String())))
 	})
 }
 
-// ofReplica adds the label replica to each line of the metrics, if there is one.
-func (m *Monitor) ofReplica(text string) string {
+// withReplica adds the label replica to each line of the metrics, if there is one.
+func (m *Monitor) withReplica(text string) string {
 	if m.opts.Replica == "" {
 		return text
 	}
