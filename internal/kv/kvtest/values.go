@@ -137,16 +137,16 @@ func largeIsWhole(t *testing.T, connect func() Connection) {
 
 func largeWatched(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
-	sums := func(delivered []kv.Entry, value string) bool {
+	has := func(delivered []kv.Entry, value string) bool {
 		return slices.ContainsFunc(delivered, func(e kv.Entry) bool { return string(e.Value) == value })
 	}
 	before, after := string(pattern(3<<20, 3)), string(pattern(5<<20, 4))
 	create(t, a, "x", before)
 	w := watching(t, b, "")
-	w.until("the large value", func(_ int, delivered []kv.Entry) bool { return sums(delivered, before) })
+	w.until("the large value", func(_ int, delivered []kv.Entry) bool { return has(delivered, before) })
 	w.ready()
 	put(t, a, "x", after)
-	w.until("the next large value", func(_ int, delivered []kv.Entry) bool { return sums(delivered, after) })
+	w.until("the next large value", func(_ int, delivered []kv.Entry) bool { return has(delivered, after) })
 	put(t, a, "x", "small")
 	w.sees("x=small")
 	w.inOrder()

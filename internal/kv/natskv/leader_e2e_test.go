@@ -35,7 +35,7 @@ func startCluster(t *testing.T) map[string]*natstest.Server {
 		}
 		name := fmt.Sprint("n", i)
 		all[name] = natstest.Start(t, fmt.Sprintf("server_name: %s\ncluster { name: c, listen: \"127.0.0.1:-1\", routes: [%s] }\n", name, strings.Join(others, ", ")))
-		route.leads(strings.TrimPrefix(all[name].Routes, "nats://"))
+		route.forwardTo(strings.TrimPrefix(all[name].Routes, "nats://"))
 	}
 	return all
 }

@@ -73,8 +73,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// leads says where the proxy leads.
-func (p *proxy) leads(address string) {
+// forwardTo sets the address that the proxy passes connections on to.
+func (p *proxy) forwardTo(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.address == "" {
@@ -119,7 +119,7 @@ func TestNATS(t *testing.T) {
 		kvtest.Run(t, func(t *testing.T) kvtest.Connection {
 			p := newProxy(t)
 			t.Cleanup(p.end)
-			p.leads(strings.TrimPrefix(node.URL, "nats://"))
+			p.forwardTo(strings.TrimPrefix(node.URL, "nats://"))
 			s, err := Open(Options{URLs: []string{"nats://" + p.listener.Addr().String()}, Name: t.Name(), answer: patience / 4})
 			if err != nil {
 				t.Fatal(err)
