@@ -42,7 +42,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 		HandleNotification: s.handleNotification,
 		Busy:               s.agg.fleet.AnyLoading,
 		Tap:                s.agg.opts.Tap,
-		Peer:               tap.Peer{Session: s.ID, Server: s.Info().Server},
+		Peer:               tap.Connection{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
 	}
 	if s.Account != "" {

@@ -199,17 +199,17 @@ func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
 }
 
 // message receives a passing message, which it must not delay: keep redacts it later.
-func (m *Monitor) message(peer tap.Peer, in bool, pieces [][]byte) {
-	if peer.Session == "" { // an upstream
+func (m *Monitor) message(conn tap.Connection, in bool, pieces [][]byte) {
+	if conn.Session == "" { // an upstream
 		return
 	}
-	msg := Message{At: time.Now(), Direction: tap.Direction(in), Namespace: peer.Server, Session: peer.Session}
+	msg := Message{At: time.Now(), Direction: tap.Direction(in), Namespace: conn.Server, Session: conn.Session}
 	for _, piece := range pieces {
 		msg.Size += len(piece)
 		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)
 	}
 	m.mu.Lock()
-	switch c := m.counts[peer.Session]; { // nil after its end
+	switch c := m.counts[conn.Session]; { // nil after its end
 	case c == nil:
 	case in:
 		c.In++

@@ -54,7 +54,7 @@ func TestStream(t *testing.T) {
 	m, s := watched(t, Options{})
 	o, messages := m.Observer(), &tap.Tap{}
 	m.Follow(messages)
-	session, peer := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Peer{Session: "session-1", Server: "files"}
+	session, peer := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Connection{Session: "session-1", Server: "files"}
 	messages.Show(messages.Upstream("files"), true, []byte(`{"method":"of an upstream"}`))
 	messages.Show(peer, true, []byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`))
 	resp, err := http.Get(s.URL + "/debug/stream")
@@ -114,7 +114,7 @@ func TestKeepsTheLast(t *testing.T) {
 	m.Follow(messages)
 	const sent = 3 * maxMessages
 	for range sent {
-		messages.Show(tap.Peer{Session: "s"}, true, []byte(`{}`))
+		messages.Show(tap.Connection{Session: "s"}, true, []byte(`{}`))
 		for len(m.incoming) > 0 { // wait for the reader, so that no message is dropped
 			time.Sleep(time.Microsecond)
 		}
@@ -337,7 +337,7 @@ func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	m.Follow(messages)
 	o.Session(info, true)
 	o.Session(info, false)
-	messages.Show(tap.Peer{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	messages.Show(tap.Connection{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
 	o.Builtin(aggregator.BuiltinEnd{From: info, Tool: "discover_tool", Queries: 1})
 	if len(m.counts) > 0 || len(m.searched) > 0 {
 		t.Errorf("kept: %v, %v", m.counts, m.searched)

@@ -38,7 +38,7 @@ func TestBytesStay(t *testing.T) {
 	const text = `{"jsonrpc":"2.0", "id":1.0,"result":{"é":"\u00e9<&>/\/","n":9007199254740993,"b":1e2,"a":null,"a":1.0}}`
 	path := record(t, 1<<20, same, func(to *tap.Tap) {
 		to.Show(to.Upstream("files"), true, []byte(text[:20]), []byte(text[20:]))
-		to.Show(tap.Peer{Session: "s"}, false, []byte(`[`+text+`,{"jsonrpc":"2.0","method":"x"}]`))
+		to.Show(tap.Connection{Session: "s"}, false, []byte(`[`+text+`,{"jsonrpc":"2.0","method":"x"}]`))
 	})
 	header, lines, err := Read(t.Context(), path)
 	if err != nil || len(lines) != 2 || header.Format != Format || header.Dynmcp != "1" {
@@ -61,8 +61,8 @@ func TestBytesStay(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	redact := func(text string) string { return strings.ReplaceAll(text, "4711", "[redacted]") }
 	path := record(t, 1<<20, redact, func(to *tap.Tap) {
-		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"s":"4711"}}`))
-		to.Show(tap.Peer{Server: "a"}, true, []byte(`{"method":"x","params":{"n":4711}}`))
+		to.Show(tap.Connection{Server: "a"}, true, []byte(`{"method":"x","params":{"s":"4711"}}`))
+		to.Show(tap.Connection{Server: "a"}, true, []byte(`{"method":"x","params":{"n":4711}}`))
 	})
 	_, lines, err := Read(t.Context(), path)
 	if err != nil || len(lines) != 2 || string(lines[0].Message) != `{"method":"x","params":{"s":"[redacted]"}}` || lines[1].Text != `{"method":"x","params":{"n":[redacted]}}` {
@@ -134,7 +134,7 @@ func TestStuckDestination(t *testing.T) {
 	r := Start(messages, to, Header{}.Began, same)
 	big := []byte(strings.Repeat("x", 1<<20))
 	for range 3 * maxWaiting >> 20 {
-		messages.Show(tap.Peer{}, true, big)
+		messages.Show(tap.Connection{}, true, big)
 	}
 	r.mu.Lock()
 	if r.size > maxWaiting || r.lost < maxWaiting>>20 {

@@ -39,7 +39,7 @@ type Recorder struct {
 // A message waits to be written.
 type message struct {
 	at   time.Time
-	peer tap.Peer
+	conn tap.Connection
 	in   bool
 	text []byte
 }
@@ -67,8 +67,8 @@ func (r *Recorder) Close() error {
 	return r.err
 }
 
-func (r *Recorder) take(peer tap.Peer, in bool, pieces [][]byte) {
-	m := message{time.Now(), peer, in, bytes.Join(pieces, nil)}
+func (r *Recorder) take(conn tap.Connection, in bool, pieces [][]byte) {
+	m := message{time.Now(), conn, in, bytes.Join(pieces, nil)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -100,7 +100,7 @@ func (r *Recorder) write() {
 		var text []byte
 		for _, m := range waiting {
 			text = Line{
-				MS: since(r.began, m.at), Dir: tap.Direction(m.in), Host: m.peer.Session, Server: m.peer.Server, Conn: m.peer.Conn,
+				MS: since(r.began, m.at), Dir: tap.Direction(m.in), Host: m.conn.Session, Server: m.conn.Server, Conn: m.conn.Number,
 				Message: []byte(r.redact(string(m.text))),
 			}.Append(text)
 		}

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// A Peer is the other end of a message.
-type Peer struct {
-	Session string // of a host, "" of an upstream
+// A Connection identifies the connection of a message: to a host, or to an upstream.
+type Connection struct {
+	Session string // of the host, "" for an upstream
 	Server  string // the upstream, or the only one that the session is about
-	Conn    int64  // tells the connections to an upstream apart
+	Number  int64  // of a connection to an upstream
 }
 
 // Direction returns the name of a direction: "in" to dynmcp, "out" from it.
@@ -25,7 +25,7 @@ func Direction(in bool) string {
 
 // A Watcher is called with each message, in the order of the connection. It must not block, or
 // keep the pieces.
-type Watcher func(peer Peer, in bool, pieces [][]byte)
+type Watcher func(c Connection, in bool, pieces [][]byte)
 
 // A Tap passes messages to its watchers. A nil Tap has none.
 type Tap struct {
@@ -35,24 +35,24 @@ type Tap struct {
 	mu sync.Mutex // held to change watchers
 }
 
-// Upstream returns a new connection to an upstream as a peer.
-func (t *Tap) Upstream(server string) Peer {
+// Upstream returns a new connection to an upstream.
+func (t *Tap) Upstream(server string) Connection {
 	if t == nil {
-		return Peer{Server: server}
+		return Connection{Server: server}
 	}
-	return Peer{Server: server, Conn: t.connections.Add(1)}
+	return Connection{Server: server, Number: t.connections.Add(1)}
 }
 
 // Watched reports whether there are watchers.
 func (t *Tap) Watched() bool { return t != nil && t.watchers.Load() != nil }
 
-// Show passes a message in pieces to the watchers: in from the peer, or out to it.
-func (t *Tap) Show(peer Peer, in bool, pieces ...[]byte) {
+// Show passes a message in pieces to the watchers: in to dynmcp, or out from it.
+func (t *Tap) Show(c Connection, in bool, pieces ...[]byte) {
 	if !t.Watched() {
 		return
 	}
 	for _, w := range *t.watchers.Load() {
-		(*w)(peer, in, pieces)
+		(*w)(c, in, pieces)
 	}
 }
 

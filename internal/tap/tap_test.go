@@ -5,13 +5,13 @@ import "testing"
 // A tap without watchers costs no allocation. A watcher is shown every message until it stops.
 func TestTap(t *testing.T) {
 	var none *Tap
-	if none.Watched() || none.Upstream("a") != (Peer{Server: "a"}) {
+	if none.Watched() || none.Upstream("a") != (Connection{Server: "a"}) {
 		t.Error("no tap is watched, or counts")
 	}
-	messages, peer, seen := &Tap{}, Peer{Session: "s"}, [2]int{}
+	messages, conn, seen := &Tap{}, Connection{Session: "s"}, [2]int{}
 	show := func() {
 		if messages.Watched() {
-			messages.Show(peer, true, []byte("a"), []byte("b"))
+			messages.Show(conn, true, []byte("a"), []byte("b"))
 		}
 	}
 	if n := testing.AllocsPerRun(100, show); n != 0 {
@@ -19,8 +19,8 @@ func TestTap(t *testing.T) {
 	}
 	var stop [2]func()
 	for i := range stop {
-		stop[i] = messages.Watch(func(p Peer, in bool, pieces [][]byte) {
-			if p == peer && in && len(pieces) == 2 {
+		stop[i] = messages.Watch(func(c Connection, in bool, pieces [][]byte) {
+			if c == conn && in && len(pieces) == 2 {
 				seen[i]++
 			}
 		})

@@ -33,7 +33,7 @@ type Options struct {
 	Busy func() bool
 	// Tap shows the messages of the session, under the name Peer; may be nil.
 	Tap  *tap.Tap
-	Peer tap.Peer
+	Peer tap.Connection
 	// Dropped is called for each dropped notification; may be nil.
 	Dropped func()
 	// Logger may be nil.

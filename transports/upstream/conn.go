@@ -54,7 +54,7 @@ type Conn struct {
 	log    *slog.Logger
 	info   ServerInfo
 	link   link
-	peer   tap.Peer // the name of the upstream in Options.Tap
+	peer   tap.Connection // the name of the upstream in Options.Tap
 
 	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era
