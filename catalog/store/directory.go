@@ -29,7 +29,7 @@ func (d *directory) where(server schema.Server) string {
 
 func (d *directory) read(server schema.Server) ([]byte, func(), error) {
 	path := d.where(server)
-	text, err := regular.ReadOwn(context.Background(), path, largest, checkOwner)
+	text, err := regular.ReadNoFollow(context.Background(), path, largest, checkOwner)
 	return text, func() { touch(path) }, err
 }
 

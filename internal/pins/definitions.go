@@ -62,6 +62,6 @@ func (f Files) Definition(digest string) (definition json.RawMessage, ok bool) {
 	if f.Definitions == "" || !isDigest(digest) {
 		return nil, false
 	}
-	text, err := regular.ReadOwn(context.Background(), f.path(digest), largestDefinition, nil)
+	text, err := regular.ReadNoFollow(context.Background(), f.path(digest), largestDefinition, nil)
 	return text, err == nil && Digest(text) == digest
 }

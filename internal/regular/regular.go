@@ -37,16 +37,16 @@ func Read(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadOrPipe is Read that also accepts a pipe which the shell passes as a descriptor, for <(…), and
-// reports whether it was one: it can be read only once.
+// ReadOrPipe is Read that also accepts a pipe which the shell passes as a descriptor, for <(…). It
+// reports whether the file was a pipe, which can be read only once.
 func ReadOrPipe(ctx context.Context, path string, limit int64) (text []byte, piped bool, err error) {
 	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 	return request{path: path, limit: limit, pipe: descriptor}.read(ctx)
 }
 
-// ReadOwn is Read for a file that only dynmcp writes. It does not follow a final symbolic link, and
-// reads nothing of a file that check refuses.
-func ReadOwn(ctx context.Context, path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
+// ReadNoFollow is Read for a file that only dynmcp writes: it does not follow a final symbolic link,
+// and reads nothing of a file that check refuses. A nil check accepts any file.
+func ReadNoFollow(ctx context.Context, path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
 	text, _, err := request{path: path, limit: limit, noLink: true, check: check}.read(ctx)
 	return text, err
 }

@@ -31,7 +31,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	refused := errors.New("refused")
-	if got, err := ReadOwn(t.Context(), path, 4, func(fs.FileInfo) error { return refused }); got != nil || !errors.Is(err, refused) {
+	if got, err := ReadNoFollow(t.Context(), path, 4, func(fs.FileInfo) error { return refused }); got != nil || !errors.Is(err, refused) {
 		t.Errorf("refused: got %q, %v", got, err)
 	}
 }

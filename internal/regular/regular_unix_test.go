@@ -39,7 +39,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	file.Close()
 }
 
-func TestReadOwnFollowsNoLink(t *testing.T) {
+func TestReadNoFollow(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestReadOwnFollowsNoLink(t *testing.T) {
 	if _, err := Read(t.Context(), link, Small); err != nil {
 		t.Error(err)
 	}
-	if _, err := ReadOwn(t.Context(), link, Small, nil); err == nil {
+	if _, err := ReadNoFollow(t.Context(), link, Small, nil); err == nil {
 		t.Error("a link is read")
 	}
 	if file, err := open(link, true); err == nil {

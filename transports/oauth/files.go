@@ -117,7 +117,7 @@ func (f *files) names(key Key) (names []string, err error) {
 
 // readRecord reads a file. It returns nil if it is absent or not a record.
 func readRecord(path string) (*record, error) {
-	text, err := regular.ReadOwn(context.Background(), path, maxRecord, func(info fs.FileInfo) error { return checkPrivate(path, info) })
+	text, err := regular.ReadNoFollow(context.Background(), path, maxRecord, func(info fs.FileInfo) error { return checkPrivate(path, info) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
