@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// readResource answers any URI that is listed or fits the template.
+// readResource answers any URI that is listed or matches the template.
 func (c *call) readResource() (json.RawMessage, error) {
 	uri, err := c.uri()
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *call) readResource() (json.RawMessage, error) {
 		grease, quote("contents of "+uri), quote(uri), grease), nil
 }
 
-// watch notes a subscription or its end.
+// watch starts or ends a subscription.
 func (c *call) watch(on bool) (json.RawMessage, error) {
 	uri, err := c.uri()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *call) uri() (string, error) {
 	return params.URI, decodeInto(c.Params, &params, &params.URI)
 }
 
-// decodeInto decodes params and refuses them when the field that must be there is empty.
+// decodeInto decodes params. It is an error if the required field is empty.
 func decodeInto(raw json.RawMessage, params any, must *string) error {
 	if err := decode(raw, params); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (c *call) getPrompt() (json.RawMessage, error) {
 		grease, textContent(text), grease), nil
 }
 
-// complete answers with the argument's value and what named it, so that a test
-// sees that its request arrived whole.
+// complete returns the argument's value and the reference, so that a test can check that its request
+// arrived unchanged.
 func (c *call) complete() (json.RawMessage, error) {
 	var params struct {
 		Ref      json.RawMessage `json:"ref"`
@@ -86,7 +86,7 @@ func (c *call) complete() (json.RawMessage, error) {
 		grease, quote(params.Argument.Value+"…"), quote(orAbsent(params.Ref))), nil
 }
 
-// orAbsent tells a member that was not sent from one that was null.
+// orAbsent returns the bytes of a member, "absent" for a missing one.
 func orAbsent(raw json.RawMessage) string {
 	if raw == nil {
 		return "absent"

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// The protocol of 2026-07-28: no handshake, every request names its version,
-// results carry resultType, notifications come on subscriptions/listen, and what
-// the server wants to ask goes into a result that asks for input.
+// The protocol of 2026-07-28: there is no handshake, every request names its version, results have a
+// resultType, notifications come on subscriptions/listen, and questions of the server are results
+// that ask for input.
 
 const (
 	newVersion = "2026-07-28"
 	metaPrefix = "io.modelcontextprotocol/"
 )
 
-// meta is what a request of the new era says about itself.
+// meta is the _meta of a request of the new era.
 type meta struct {
 	Version      string          `json:"io.modelcontextprotocol/protocolVersion"`
 	Capabilities json.RawMessage `json:"io.modelcontextprotocol/clientCapabilities"`
@@ -34,7 +34,7 @@ func (m message) meta() meta {
 // modern reports whether the call follows the new protocol.
 func (c *call) modern() bool { return c.about.Version >= newVersion }
 
-// admit refuses what the era or the state of the session does not allow.
+// admit returns an error for a request that the era or the state of the session does not allow.
 func (c *call) admit() error {
 	era := c.peer.fake.cfg.era
 	switch {
@@ -52,7 +52,7 @@ func (c *call) admit() error {
 	return nil
 }
 
-// wrongEra answers a client of the other era as servers of ours do.
+// wrongEra returns the error for a client of the other era.
 func (c *call) wrongEra() error {
 	switch {
 	case c.modern():
@@ -71,7 +71,7 @@ func unsupported(asked string, supported []string) *rpcError {
 	return &rpcError{json.RawMessage("-32022"), "Unsupported protocol version", data}
 }
 
-// removed are the methods that the new protocol took away.
+// removed are the methods that the new protocol removed.
 var removed = []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
 func (c *call) discover() (json.RawMessage, error) {
@@ -108,7 +108,7 @@ func (c *call) modernize(result json.RawMessage) json.RawMessage {
 	return json.RawMessage("{" + more + rest)
 }
 
-// input asks the client within a result, and on the retry returns what it said.
+// input asks the client in a result, and returns its answer on the retry.
 func (c *call) input(method string, params json.RawMessage) (json.RawMessage, error) {
 	const state = "opaque <state> é"
 	var retry struct {

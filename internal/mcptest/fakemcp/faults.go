@@ -12,23 +12,23 @@ import (
 // A fault is one way to misbehave. It has one of the four functions:
 //
 //	start    runs once, before the first message is read
-//	request  runs when a request comes that on fits; true means it was dealt with
-//	answer   gets the message that would be the answer, and sends what it likes
-//	http     runs when an HTTP request comes; true means it was dealt with
+//	request  runs for each request whose method on matches; true means it was handled
+//	answer   receives the correct answer, and sends messages in its place
+//	http     runs for each HTTP request; true means it was handled
 //
-// arg is what follows the colon in MODE:ARG.
+// arg is the part after the colon in MODE:ARG.
 type fault struct {
 	name    string
 	doc     string
 	start   func(f *fake, arg string)
-	on      string // the method, or the end of it, that request and http wait for
+	on      string // the method of request and http, or its end
 	request func(c *call, arg string) bool
 	answer  func(c *call, msg []byte, arg string)
 	http    func(x *exchange, arg string) bool
-	once    bool // strikes once, over all processes that share the ledger
+	once    bool // strikes once, in all processes that share the ledger
 }
 
-// armed is a fault that the command line asked for.
+// armed is a fault of the command line.
 type armed struct {
 	fault
 	arg    string
@@ -38,7 +38,7 @@ type armed struct {
 	struck *tally
 }
 
-// allFaults is filled in by init: what the faults do leads back to this table.
+// allFaults is set by init, because the functions of faults refer to it.
 var allFaults []fault
 
 func init() {
@@ -63,7 +63,7 @@ func findFault(mode string) (fault, string, error) {
 	return fault{}, "", fmt.Errorf("no fault %q, see -faults", name)
 }
 
-// arm reads -fault and the flags that narrow it.
+// arm returns the faults of -fault, with the flags that restrict them.
 func arm(cfg config) ([]armed, error) {
 	var all []armed
 	for mode := range strings.SplitSeq(cfg.faults, ",") {
@@ -95,7 +95,7 @@ func (f *fake) start() {
 	}
 }
 
-// strikeRequest reports whether a fault took the request over.
+// strikeRequest reports whether a fault has handled the request.
 func (c *call) strikeRequest() bool {
 	for _, a := range c.peer.fake.faults {
 		if a.request != nil && strings.HasSuffix(c.Method, a.on) && a.due(c.peer.fake.ledger) && a.request(c, a.arg) {
@@ -105,8 +105,8 @@ func (c *call) strikeRequest() bool {
 	return false
 }
 
-// strikeAnswer reports whether a fault sent something in place of the answer: one
-// of the command line, or the one that a call of the tool fault names.
+// strikeAnswer reports whether a fault has replaced the answer: one of the command line, or the one
+// that a call of the tool fault names.
 func (c *call) strikeAnswer(msg []byte) bool {
 	if mode := c.faultWanted(); mode != "" {
 		f, arg, err := findFault(mode)
@@ -134,7 +134,7 @@ func (c *call) faultWanted() string {
 	return arguments.Mode
 }
 
-// aims reports whether an answer fault is meant for this call.
+// aims reports whether an answer fault applies to this call.
 func (a armed) aims(c *call) bool {
 	on := a.on
 	if on == "" {
@@ -146,7 +146,7 @@ func (a armed) aims(c *call) bool {
 	return a.tool == "" || a.tool == c.toolName()
 }
 
-// toolName is the tool that is called, "" where none is.
+// toolName returns the name of the called tool, "" for other methods.
 func (c *call) toolName() string {
 	if c.Method != "tools/call" {
 		return ""
@@ -154,8 +154,8 @@ func (c *call) toolName() string {
 	return c.params.Name
 }
 
-// due reports whether the fault has strikes left. They are counted in the ledger,
-// so that "once" means once and not once per process.
+// due reports whether the fault has strikes left, and counts one. Strikes are counted in the ledger,
+// so that "once" means once in all processes.
 func (a armed) due(l *ledger) bool {
 	a.struck.mu.Lock()
 	defer a.struck.mu.Unlock()
@@ -178,7 +178,7 @@ type tally struct {
 	n  int
 }
 
-// number reads a fault's argument, or takes the default without one.
+// number returns a fault's argument, or the default without one.
 func number(arg string, otherwise int) int {
 	if n, err := strconv.Atoi(arg); err == nil {
 		return n

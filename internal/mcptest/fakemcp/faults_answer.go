@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// answerFaults strike calls: tools/call, or the method of -fault-on, of every tool
-// or that of -fault-tool. The tool fault applies one of them to a single call.
-// Those that write less or more than messages are for stdio only.
+// answerFaults apply to calls: tools/call, or the method of -fault-on, of every tool or the one of
+// -fault-tool. The tool fault applies one of them to a single call. Faults that write bytes other
+// than messages are for stdio only.
 var answerFaults = []fault{
 	{name: "crash-call", doc: "exit with status 3 instead of answering", answer: crashCall},
 	{name: "crash-after", doc: "answer, then exit with status 3", answer: crashAfter},
@@ -53,8 +53,7 @@ func partial(c *call, msg []byte, arg string) {
 	c.peer.fake.exit(3, "partial")
 }
 
-// partialHang keeps the line to itself: whatever came behind half a message would
-// only complete it.
+// partialHang keeps the lock, because any later message would complete the line.
 func partialHang(c *call, msg []byte, arg string) {
 	out := c.peer.fake.out
 	out.mu.Lock() // and never unlocked
@@ -120,7 +119,7 @@ func floodListChanged(c *call, msg []byte, arg string) {
 	c.send(msg)
 }
 
-// huge is put together at once: quoted and formatted it would be copied six times.
+// huge concatenates the answer once: quoting and formatting would copy it six times.
 func huge(c *call, _ []byte, arg string) {
 	before, after, _ := bytes.Cut(answer(c.ID, textResult("", "")), []byte(`""`))
 	c.send(slices.Concat(before, []byte{'"'}, bytes.Repeat([]byte{'x'}, number(arg, 100<<20)), []byte{'"'}, after))

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// httpFaults strike POSTs of tools/call, or of the method of -fault-on; those on *
-// strike every request, those on GET the stream of a session. Unless the line says
-// "run", the call is not executed.
+// httpFaults apply to POSTs of tools/call, or of the method of -fault-on; those on * to every
+// request, those on GET to the stream of a session. The call is executed only where doc says "run".
 var httpFaults = []fault{
 	{name: "h401", doc: "every request: 401 with WWW-Authenticate", on: "*", http: func(x *exchange, _ string) bool { x.unauthorized(); return true }},
 	{name: "h403", doc: "403 insufficient_scope, scope ARG (files:write)", http: forbidden},
@@ -50,12 +49,12 @@ var httpFaults = []fault{
 	{name: "get-ends", doc: "the GET stream ends at once", on: http.MethodGet, http: func(x *exchange, _ string) bool { startEvents(x.w); return true }},
 }
 
-// runThen makes a fault of what happens once the call has run and its answer is known.
+// runThen returns a fault that runs the call and then f with its answer.
 func runThen(f func(x *exchange, msg []byte)) func(*exchange, string) bool {
 	return func(x *exchange, _ string) bool { f(x, x.run()); return true }
 }
 
-// run executes the call as if it had come without fault and returns its answer.
+// run executes the call without a fault and returns its answer.
 func (x *exchange) run() []byte {
 	id := x.r.Header.Get("Mcp-Session-Id")
 	x.web.mu.Lock()
@@ -83,7 +82,7 @@ func forbidden(x *exchange, scope string) bool {
 
 func lostSession(x *exchange, _ string) bool {
 	x.web.forget(x.r.Header.Get("Mcp-Session-Id"))
-	return false // the session is unknown now, which is answered as ever
+	return false // the request is then answered as for any unknown session
 }
 
 func retryAfter(code int) func(*exchange, string) bool {
@@ -163,7 +162,7 @@ func slowBody(x *exchange, ms string) bool {
 	return true
 }
 
-// writeHuge streams an answer whose text is n bytes long: this side need not hold it.
+// writeHuge streams an answer with a text of n bytes, without holding it in memory.
 func writeHuge(w io.Writer, id json.RawMessage, n int) {
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, id)
 	chunk := bytes.Repeat([]byte("x"), 64<<10)
@@ -204,7 +203,7 @@ func wrongID(x *exchange, msg []byte) {
 	_, _ = io.WriteString(x.w, strings.TrimSuffix(string(msg), own)+`"id":987654321}`)
 }
 
-// reset closes with data undelivered, which the client sees as a reset.
+// reset closes the connection without lingering, which the client sees as a reset.
 func reset(x *exchange, _ []byte) {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {

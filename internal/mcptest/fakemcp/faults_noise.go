@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// noiseFaults say more than anybody wants to hear.
+// noiseFaults write excessive output.
 var noiseFaults = []fault{
 	{name: "junk", doc: "print ARG (200000) lines that are no messages on stdout before the answer", answer: junk},
 	{name: "stderr-flood", doc: "write ARG (200 MiB) bytes on stderr, without a line's end, before the answer", answer: stderrFlood},
@@ -15,7 +15,7 @@ var noiseFaults = []fault{
 	{name: "noisy-hang-discover", doc: "write 6 KB on stderr and never answer server/discover", on: "server/discover", request: noisyHang},
 }
 
-// junk is written line by line, so that messages of other calls come between.
+// junk writes line by line, so that messages of other calls come between.
 func junk(c *call, msg []byte, arg string) {
 	kinds := []string{"DEBUG still at it\n", "{not json\n", "{\"progress\":7}\n", "\x00\xff\xfe\n"}
 	for n := range number(arg, 200_000) {

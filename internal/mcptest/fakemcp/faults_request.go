@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// requestFaults strike the handshake, the lists and ping. Those on /list take the
-// kind of list as ARG where it says KIND; without it they strike every list.
+// requestFaults apply to the handshake, the lists and ping. Those whose doc says KIND apply to one
+// kind of list, their ARG, or to every list without it.
 var requestFaults = []fault{
 	{name: "exit-on-init", doc: "exit with status 4 instead of answering initialize", on: "initialize", request: exitOn},
 	{name: "hang-init", doc: "never answer initialize", on: "initialize", request: hangOn},
@@ -34,7 +34,7 @@ var requestFaults = []fault{
 	{name: "gate-call", doc: "answer tools/call when the file ARG exists", on: "tools/call", request: gateOn},
 }
 
-// otherList reports whether the fault was meant for another kind of list.
+// otherList reports whether the fault is for another kind of list.
 func (c *call) otherList(kind string) bool {
 	return kind != "" && strings.HasSuffix(c.Method, "/list") && c.Method != kind+"/list"
 }
@@ -80,12 +80,11 @@ func slowOn(c *call, ms string) bool {
 	}
 }
 
-// gateOn lets a test hold an answer back for as long as it likes.
+// gateOn delays the answer until the test creates the file.
 func gateOn(c *call, file string) bool { return !c.waitForFile(file) }
 
-// waitForFile returns when the file exists, or false when the call was cancelled
-// before. A file is the one signal that reaches a process through any number of
-// parents.
+// waitForFile returns true when the file exists, false if the call was cancelled before. A file is a
+// signal that reaches a process through any number of parents.
 func (c *call) waitForFile(file string) bool {
 	for {
 		if _, err := os.Stat(file); err == nil {
@@ -105,7 +104,7 @@ func noisyDiscover(c *call, _ string) bool {
 	return true
 }
 
-// listMember is the member of the result that holds the list.
+// listMember returns the member of the result that has the list.
 func (c *call) listMember() string {
 	kind := strings.TrimSuffix(c.Method, "/list")
 	if kind == "resources/templates" {

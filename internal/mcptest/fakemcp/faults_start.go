@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// startFaults change the process or the way it writes; all of them before the
-// first message is read.
+// startFaults change the process or its output before the first message is read.
 var startFaults = []fault{
 	{name: "exit-now", doc: "print three lines on stderr and exit with status 7", start: exitNow},
 	{name: "exit-leak", doc: "like exit-now, printing the environment variable ARG too", start: exitLeak},
@@ -50,7 +49,7 @@ func failFirst(f *fake, arg string) {
 	}
 }
 
-// before adds bytes to what precedes the first message.
+// before adds text before the first message.
 func (f *fake) before(text string) {
 	earlier := f.preface
 	f.preface = func() {
@@ -61,8 +60,7 @@ func (f *fake) before(text string) {
 	}
 }
 
-// banner's lines are what real programs print: prose, a level, something that
-// begins like JSON and is invalid.
+// banner writes lines like those of real programs: prose, a log line, invalid JSON.
 func banner(f *fake, arg string) {
 	kinds := []string{"Fake MCP server running on stdio\n", "[info] loading config {\"a\":1}\n", "{not json\n"}
 	var text strings.Builder
@@ -99,8 +97,7 @@ func stopReading(f *fake, _ string) {
 	}
 }
 
-// closeStdin closes on the reading goroutine: a pipe that is being read stays open
-// until the read returns.
+// closeStdin closes stdin on the reading goroutine: a pipe stays open while a read of it blocks.
 func closeStdin(f *fake, _ string) {
 	f.afterRead = func(c *call) {
 		if c.Method == "tools/call" {
@@ -129,14 +126,14 @@ func badEntries(f *fake, _ string) {
 	}
 }
 
-// malformedEntries adds to every list what typed clients refuse it for.
+// malformedEntries adds entries to every list for which typed clients reject the list.
 func malformedEntries(f *fake, _ string) {
 	for list, entries := range map[string][]string{
 		"tools": {
 			`{"name":"m1","inputSchema":null}`, `{"name":"m2"}`, `{"name":"m3","inputSchema":[]}`, `{"name":"m4","inputSchema":"x"}`,
 			`{"name":"m5","inputSchema":{"type":5}}`, `{"name":"m6","inputSchema":{"type":"string"}}`, `{"name":"m7","description":5,"inputSchema":{"type":"object"}}`,
 			`{"name":"m8","annotations":"x","inputSchema":{"type":"object"}}`, `{"name":"m9","icons":5,"inputSchema":{"type":"object"}}`,
-			// These can be said in the types of clients.
+			// Typed clients accept these.
 			`{"name":"f1","title":null,"inputSchema":{"properties":{"any":true,"none":false}}}`,
 			`{"name":"f2","outputSchema":{"type":"array"},"inputSchema":{"type":"object"}}`,
 		},

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// web serves streamable HTTP: sessions for those that initialize, one common peer
-// for those of the new protocol, which have none. It answers on any path.
+// web serves streamable HTTP, on any path: a session for each client that initializes, and one common
+// peer for clients of the new protocol, which have no sessions.
 type web struct {
 	fake   *fake
 	common *peer
@@ -23,19 +23,19 @@ type web struct {
 	sessions map[string]*session
 }
 
-// A session is a client that initialized, and what waits for its GET stream.
+// A session is a client that initialized, with the messages for its GET stream.
 type session struct {
 	peer *peer
 	box  *outbox
 }
 
-// exchange is one HTTP request, its body read, and what answers it.
+// exchange is an HTTP request, whose body has been read, and its response.
 type exchange struct {
 	web  *web
 	w    http.ResponseWriter
 	r    *http.Request
 	body []byte
-	msg  message // what the body holds, if it holds a message
+	msg  message // the message in the body, if any
 }
 
 func serveHTTP(f *fake, addr string) error {
@@ -54,7 +54,7 @@ func serveHTTP(f *fake, addr string) error {
 
 func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{web: s, w: w, r: r}
-	x.body, _ = io.ReadAll(r.Body) // a client that breaks off gets an answer nobody reads
+	x.body, _ = io.ReadAll(r.Body) // after an error nobody reads the answer
 	_ = json.Unmarshal(x.body, &x.msg)
 	switch {
 	case x.strike():
@@ -72,7 +72,7 @@ func (s *web) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// strike reports whether a fault took the HTTP request over.
+// strike reports whether a fault has handled the HTTP request.
 func (x *exchange) strike() bool {
 	for _, a := range x.web.fake.faults {
 		if a.http != nil && a.meets(x) && a.due(x.web.fake.ledger) && a.http(x, a.arg) {
@@ -82,8 +82,8 @@ func (x *exchange) strike() bool {
 	return false
 }
 
-// meets reports whether an HTTP fault is meant for this request: by the method of
-// the message or, for those on GET, of HTTP.
+// meets reports whether an HTTP fault applies to this request, by the method of the message or, for
+// those on GET, of HTTP.
 func (a armed) meets(x *exchange) bool {
 	switch a.on {
 	case "*":
@@ -102,15 +102,14 @@ func (x *exchange) unauthorized() {
 	x.refuse(http.StatusUnauthorized, "unauthorized")
 }
 
-// refuse answers with a status and a JSON-RPC error that names no request.
+// refuse answers with a status and a JSON-RPC error without a request id.
 func (x *exchange) refuse(status int, text string) {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(errorAnswer(json.RawMessage("null"), failure(-32000, "%s", text)))
 }
 
-// post takes a message: those of the new protocol, the first of a session, and
-// those of a session.
+// post receives a message: of the new protocol, the first of a session, or a later one.
 func (s *web) post(x *exchange) {
 	switch {
 	case x.r.Header.Get("Mcp-Protocol-Version") >= newVersion || x.msg.meta().Version >= newVersion:
@@ -147,8 +146,8 @@ func (p *peer) welcomeBack() {
 	p.ready = true
 }
 
-// withSession serves what needs a session: 400 without its id, 404 with one that
-// is unknown or forgotten.
+// withSession serves a request of a session. It answers 400 without a session id, and 404 for an
+// unknown one.
 func (s *web) withSession(x *exchange) {
 	id := x.r.Header.Get("Mcp-Session-Id")
 	s.mu.Lock()
@@ -181,7 +180,7 @@ func (s *web) forget(id string) {
 	}
 }
 
-// take hands a message to its peer. What needs no answer gets 202.
+// take passes a message to its peer. A message without an answer gets 202.
 func (x *exchange) take(p *peer) {
 	out := &reply{w: x.w, plain: x.web.fake.cfg.json, modern: x.msg.meta().Version >= newVersion}
 	defer out.close()
@@ -198,8 +197,8 @@ func (x *exchange) take(p *peer) {
 	c.serve()
 }
 
-// cancelWith ends the call when the client closes the request: in the new protocol
-// that is how HTTP clients cancel.
+// cancelWith cancels the call when the client closes the request, as HTTP clients of the new
+// protocol do.
 func cancelWith(r *http.Request, c *call) (stop func() bool) {
 	return context.AfterFunc(r.Context(), func() {
 		c.peer.fake.ledger.add("cancelled %s", c.ID)
@@ -207,7 +206,7 @@ func cancelWith(r *http.Request, c *call) (stop func() bool) {
 	})
 }
 
-// modernPost checks the headers that the new protocol wants to agree with the body.
+// modernPost checks the headers that must agree with the body in the new protocol.
 func (s *web) modernPost(x *exchange) {
 	var params struct {
 		Name string `json:"name"`

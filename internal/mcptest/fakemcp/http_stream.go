@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// reply carries what belongs to one POST. It is an event stream, unless the answer
-// comes first and plain says that it may then be a JSON body.
+// reply is the response to one POST. It is an event stream, or with plain a JSON body if the answer is
+// the first message.
 type reply struct {
 	plain  bool
 	modern bool // errors of the protocol have a status
 
 	mu     sync.Mutex
-	w      http.ResponseWriter // nil once the POST is over: what is late is lost
+	w      http.ResponseWriter // nil after the end of the POST: later messages are dropped
 	events bool
 }
 
@@ -55,7 +55,7 @@ func (r *reply) accepted() {
 	}
 }
 
-// close ends the POST. The stream of a call that was given up ends without answer.
+// close ends the POST. The stream of a cancelled call ends without an answer.
 func (r *reply) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +67,7 @@ func isAnswer(msg []byte) bool {
 	return json.Unmarshal(msg, &m) == nil && m.Method == ""
 }
 
-// statusOf is the HTTP status that the new protocol gives an error of its own, 0
-// for anything else.
+// statusOf returns the HTTP status of an error of the new protocol, 0 for other messages.
 func (r *reply) statusOf(msg []byte) int {
 	var m struct {
 		Error struct {
@@ -91,13 +90,12 @@ func startEvents(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 	w.WriteHeader(http.StatusOK)
-	// A comment is no event; a reader that splits at blank lines still meets one.
+	// A comment is not an event, but a block of its own for readers that split at blank lines.
 	_, _ = w.Write([]byte(": fakemcp\n\n"))
 	flush(w)
 }
 
-// writeEvent sends one event. A message with line breaks takes several data lines,
-// which is what the format has them for.
+// writeEvent sends one event. A message with line breaks has several data lines.
 func writeEvent(w http.ResponseWriter, event string, msg []byte) {
 	var b bytes.Buffer
 	if event != "" {
@@ -115,7 +113,7 @@ func writeEvent(w http.ResponseWriter, event string, msg []byte) {
 
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
 
-// outbox keeps what belongs to no POST until a stream takes it.
+// outbox stores messages of no POST until a GET stream sends them.
 type outbox struct {
 	mu     sync.Mutex
 	msgs   [][]byte
@@ -147,7 +145,7 @@ func (o *outbox) take() [][]byte {
 
 func (o *outbox) close() { close(o.closed) }
 
-// serve is a GET stream. It lasts until the client or the session ends.
+// serve serves a GET stream until the client or the session ends.
 func (o *outbox) serve(x *exchange) {
 	startEvents(x.w)
 	for {
@@ -164,7 +162,7 @@ func (o *outbox) serve(x *exchange) {
 	}
 }
 
-// decodeHeader undoes the encoding of values that a header cannot hold.
+// decodeHeader decodes a value that was encoded for a header.
 func decodeHeader(v string) string {
 	inner, ok := strings.CutPrefix(v, "=?base64?")
 	inner, ok2 := strings.CutSuffix(inner, "?=")

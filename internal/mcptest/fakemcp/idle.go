@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// idle is what a spawned child does: nothing, for a while. In mode fork it first
-// leaves a grandchild in a session of its own and exits, as daemons do.
+// idle is the main function of a spawned child, which sleeps. In mode fork it starts a grandchild in
+// a session of its own and exits, like a daemon.
 func idle(cfg config) {
 	switch cfg.idle {
 	case "fork":

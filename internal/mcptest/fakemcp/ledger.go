@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A ledger is a file to which several fakes, one after another or at once, append
-// what happened to them. It answers what no single process can: how often it was
-// started, whether a call ran twice. A nil ledger forgets.
+// A ledger is a file to which several fakes append their events, at once or one after another. It
+// shows what no single process knows: how often a server was started, whether a call ran twice. A
+// nil ledger records nothing.
 type ledger struct{ file *os.File }
 
 func openLedger(path string) (*ledger, error) {
@@ -36,8 +36,7 @@ func (l *ledger) add(format string, args ...any) {
 	}
 }
 
-// count tells how many lines are event or begin with it and a space, of all
-// processes.
+// count returns how many lines, of all processes, are event or begin with it and a space.
 func (l *ledger) count(event string) int {
 	if l == nil {
 		return 0

@@ -14,10 +14,10 @@ type listener struct {
 	end  chan struct{} // closed when the server ends the subscription
 	wish wish
 
-	acknowledging sync.Mutex // what it is told comes behind the acknowledgement
+	acknowledging sync.Mutex // held until the acknowledgement was sent
 }
 
-// wish is what a listener asked for.
+// wish is the notifications that a listener subscribed to.
 type wish struct {
 	Tools     bool     `json:"toolsListChanged"`
 	Prompts   bool     `json:"promptsListChanged"`
@@ -26,9 +26,9 @@ type wish struct {
 	Tasks     []string `json:"taskIds"`
 }
 
-// listen acknowledges and then stays open until the client cancels or the tool
-// end_listen ends it. The line "listening" in the ledger says that from now on
-// every change is told; that of the request itself says only that it has come.
+// listen acknowledges, and stays open until the client cancels or the tool end_listen ends it. From
+// the line "listening" in the ledger on every change is sent; the line of the request is written
+// before.
 func (c *call) listen() (json.RawMessage, error) {
 	var params struct{ Notifications json.RawMessage }
 	l := &listener{id: c.ID, send: c.send, end: make(chan struct{})}
@@ -62,7 +62,7 @@ func (l *listener) tell(method, params string) {
 	l.send(l.notification(method, params))
 }
 
-// notification is one that names the subscription.
+// notification returns a notification with the id of the subscription.
 func (l *listener) notification(method, params string) []byte {
 	if params != "" {
 		params += ","
@@ -88,8 +88,8 @@ func (p *peer) openListeners() []*listener {
 	return slices.Clone(p.listeners)
 }
 
-// changed says that a list is no longer what it was: to a client that shook hands
-// outright, to others on the subscriptions that asked for it.
+// changed announces a changed list: directly to a client of the handshake era, and on subscriptions
+// to it.
 func (p *peer) changed(list string) {
 	method := "notifications/" + list + "/list_changed"
 	if p.initialized() {
@@ -102,7 +102,7 @@ func (p *peer) changed(list string) {
 	}
 }
 
-// updated says that a resource changed and tells how many heard it.
+// updated announces a changed resource, and returns how many notifications were sent.
 func (p *peer) updated(uri string) int {
 	const method = "notifications/resources/updated"
 	param, told := fmt.Sprintf(`"uri":%s`, quote(uri)), 0

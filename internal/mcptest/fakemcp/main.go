@@ -1,13 +1,11 @@
-// Command fakemcp is an MCP server that tests run as a real upstream. It offers
-// tools that show what passed through a proxy, it decorates everything it sends
-// with members no client knows, and on request it misbehaves in one of the ways
-// listed by -faults.
+// Command fakemcp is an MCP server that tests run as a real upstream. Its tools show which bytes
+// passed through a proxy, it adds unknown members to every message, and on request it misbehaves in
+// one of the ways that -faults lists.
 //
-// It shares no code with the proxy and none with an SDK: it builds every message
-// as text, so that what a test asserts is what went over the wire.
+// It shares no code with the proxy or an SDK: it builds every message as text, so that tests compare
+// the bytes on the wire.
 //
-// Read next: server.go (a message comes in), tools.go (what it can do),
-// faults.go (what it can do wrong).
+// Read next: server.go (incoming messages), tools.go, faults.go.
 package main
 
 import (
@@ -37,8 +35,8 @@ func main() {
 	}
 }
 
-// run serves until the client leaves, a signal comes or a fault ends it. It does
-// not return: every way out goes through exit, which writes the ledger.
+// run serves until the client disconnects, a signal arrives or a fault ends the process. It does not
+// return: every end goes through exit, which writes the ledger.
 func run(cfg config) {
 	f, err := newFake(cfg)
 	if err != nil {
@@ -49,8 +47,8 @@ func run(cfg config) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	go f.obey(signals)
-	// Some faults cannot be stopped politely. Should a test die with its cleanup,
-	// this is what keeps the machine tidy.
+	// Some faults ignore the end of stdin and signals. This ends the process if the test has died
+	// without its cleanup.
 	time.AfterFunc(cfg.maxLife, func() { f.exit(9, "max-life") })
 	f.start()
 	switch {
@@ -72,7 +70,7 @@ func (f *fake) obey(signals <-chan os.Signal) {
 	}
 }
 
-// exit ends the process and says why in the ledger.
+// exit writes the reason to the ledger and ends the process.
 func (f *fake) exit(code int, reason string) {
 	f.ledger.add("exit %s", reason)
 	os.Exit(code)

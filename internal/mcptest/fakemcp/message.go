@@ -7,12 +7,11 @@ import (
 	"slices"
 )
 
-// grease is what every result, entry and notification carries: members that no
-// client knows, holding numbers that do not survive a trip through float64 or a
-// second encoder. A proxy that keeps bytes keeps these.
+// grease is in every result, entry and notification: unknown members, with numbers and escapes that
+// float64 or another encoder would change. A proxy must pass these bytes unchanged.
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2},"x-ünï":"\u65e5本 <&> \ud83c\udf89"`
 
-// message is a JSON-RPC message taken apart, each part as the bytes it came in.
+// message is a JSON-RPC message in parts, each as the received bytes.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -21,8 +20,8 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// rpcError is an error answer. Code and Data are raw so that a test can ask for
-// bytes that an int or a map would change.
+// rpcError is an error answer. Code and Data are raw, because an int or a map would change the bytes
+// that a test asks for.
 type rpcError struct {
 	Code    json.RawMessage
 	Message string
@@ -51,8 +50,8 @@ func quote(s string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// answer puts the id last: a reader that routes by id has to get past the result first. Parts
-// of some MB are copied once, which fmt does several times.
+// answer puts the id last, so that a reader that routes by id must skip the result first. It copies
+// large parts once; fmt would several times.
 func answer(id, result json.RawMessage) []byte {
 	return slices.Concat([]byte(`{"result":`), result, []byte(`,"jsonrpc":"2.0","id":`), id, []byte(`}`))
 }
@@ -65,7 +64,7 @@ func errorAnswer(id json.RawMessage, e *rpcError) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{%s"message":%s,"code":%s}}`, id, data, quote(e.Message), e.Code)
 }
 
-// notification takes params without their braces, and adds grease to them.
+// notification returns a notification. params are without their braces; grease is added.
 func notification(method, params string) []byte {
 	if params != "" {
 		params = "," + params
@@ -77,13 +76,12 @@ func textContent(text string) []byte {
 	return slices.Concat([]byte(`{"text":`), quote(text), []byte(`,"type":"text","annotations":{"audience":["user"],"priority":1.0},`+grease+`}`))
 }
 
-// textResult is a tool result of one text; more holds further members, each with
-// a leading comma.
+// textResult returns a tool result of one text. more has further members, each with a leading comma.
 func textResult(text, more string) json.RawMessage {
 	return slices.Concat([]byte(`{`+grease+`,"_meta":{"example.org/é":[1.0,1e2]}`), []byte(more), []byte(`,"content":[`), textContent(text), []byte(`]}`))
 }
 
-// decode reads a request's params or arguments; nothing at all reads as the zero value.
+// decode decodes a request's params or arguments. Missing ones leave the value unchanged.
 func decode(raw json.RawMessage, into any) error {
 	if raw == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 // versions are the protocol versions of the initialize era, newest last.
 var versions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// dispatch answers one request as a well-behaved server would.
+// dispatch answers one request correctly.
 func (c *call) dispatch() (json.RawMessage, error) {
 	if capability := capabilityOf(c.Method); capability != "" && !c.peer.fake.serves(capability) {
 		return nil, noSuchMethod(c.Method)
@@ -85,7 +85,7 @@ func (c *call) initialize() (json.RawMessage, error) {
 	return c.peer.fake.welcome(params.ProtocolVersion), nil
 }
 
-// welcome is the answer to initialize, for the version asked for.
+// welcome returns the result of initialize for the requested version.
 func (f *fake) welcome(asked string) json.RawMessage {
 	version := asked
 	switch {
@@ -128,10 +128,10 @@ func (f *fake) capabilities() string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// event is the call's line in the ledger: the method and what names its object.
-// Lists, calls and the handshake are written shorter, they are counted most.
+// event returns the call's line in the ledger: the method, and the name or URI in its params. Lists
+// and calls, which are counted most, are shorter.
 func (c *call) event() string {
-	p := c.params // what was not understood stays out of the line
+	p := c.params // params that cannot be decoded are left out
 	var arguments struct{ Nonce string }
 	if bytes.Contains(p.Arguments, []byte(`"nonce"`)) {
 		_ = json.Unmarshal(p.Arguments, &arguments)

@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// An offer is what the four lists hold. Tools change it while it is served.
+// An offer is the content of the four lists. Tools change it at run time.
 type offer struct {
 	mu    sync.Mutex
-	lists map[string][]entry // by the member that carries the list
+	lists map[string][]entry // by the member of the result
 	page  int
 }
 
-// An entry is one line of a list: the bytes listed, and the name or URI that
-// finds it.
+// An entry is an entry of a list: its bytes, and its name or URI as the key.
 type entry struct {
 	key string
 	raw json.RawMessage
@@ -86,7 +85,7 @@ func (o *offer) addPrompts(cfg config) error {
 	return nil
 }
 
-// givenOr takes what looks like JSON as it is and makes an entry of anything else.
+// givenOr returns an entry given as JSON, or the one that build makes of any other text.
 func givenOr(build func(string) entry, member, given string) (entry, error) {
 	if strings.HasPrefix(given, "{") {
 		return givenEntry(member, given)
@@ -94,8 +93,8 @@ func givenOr(build func(string) entry, member, given string) (entry, error) {
 	return build(given), nil
 }
 
-// givenEntry lists def byte for byte. Its key may be missing: such an entry can be
-// listed and never found, which is a case a client has to survive.
+// givenEntry returns an entry of the bytes of def. Without a key it can be listed but not found, as
+// with some real servers.
 func givenEntry(member, def string) (entry, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(def), &m); err != nil {
@@ -157,7 +156,7 @@ func (o *offer) matches(uri string) bool {
 
 const cursorPrefix = "page/"
 
-// slice is one page of a list and the cursor of the next, "" after the last.
+// slice returns one page of a list and the cursor of the next, "" for the last page.
 func (o *offer) slice(list, cursor string) (page []entry, next string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// A fake is one fake upstream. Faults set the fields of the second group before
-// the first message is read; they do not change afterwards.
+// A fake is a fake upstream. Faults set the fields of the second group before the first message is
+// read; later they do not change.
 type fake struct {
 	cfg    config
 	ledger *ledger
@@ -22,11 +22,11 @@ type fake struct {
 
 	ignoreTerm  atomic.Bool // signals are obeyed while faults are still starting
 	ignoreEOF   bool
-	exitAt      int           // leave when this many messages have come; 0: never
+	exitAt      int           // the number of messages after which the process exits; 0: never
 	afterRead   func(c *call) // stdio: runs on the reading goroutine after each request
 	sessionless bool          // HTTP: no session ids
 	out         *lines
-	cancelled   atomic.Int64 // requests that the client has withdrawn
+	cancelled   atomic.Int64 // requests that the client has cancelled
 	preface     func()       // runs once, before the first message is written
 }
 
@@ -46,7 +46,7 @@ func newFake(cfg config) (*fake, error) {
 // A peer is one client: the one on stdio, or one HTTP session.
 type peer struct {
 	fake *fake
-	push func(msg []byte) // sends what belongs to no request
+	push func(msg []byte) // sends a message of no request
 
 	mu        sync.Mutex
 	received  [][]byte                      // the last messages of the client
@@ -76,14 +76,14 @@ type call struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	header http.Header      // HTTP only
-	send   func(msg []byte) // sends what belongs to this request, its answer last
-	about  meta             // the new protocol's, zero for the old
+	send   func(msg []byte) // sends a message of this request, the answer last
+	about  meta             // of the new protocol, zero for the old
 
-	params    callParams // what was understood of the request's
-	paramsErr error      // why that is not all
+	params    callParams // those that could be decoded
+	paramsErr error      // of decoding them
 }
 
-// callParams are what several methods look at, read once: they may be large.
+// callParams are the params that several methods use, decoded once because they may be large.
 type callParams struct {
 	Name            string          `json:"name"`
 	URI             string          `json:"uri"`
@@ -96,8 +96,8 @@ type callParams struct {
 // errSilent ends a call without an answer.
 var errSilent = errors.New("no answer")
 
-// receive takes one message. A request comes back as a call that the caller must
-// serve, on whichever goroutine it likes.
+// receive handles one message. It returns a request as a call, which the caller must serve, on any
+// goroutine.
 func (p *peer) receive(raw []byte, send func([]byte)) *call {
 	p.record(raw)
 	var m message
@@ -116,8 +116,8 @@ func (p *peer) receive(raw []byte, send func([]byte)) *call {
 	return nil
 }
 
-// record keeps what the tool received hands out. It runs before the message acts,
-// so a call sees itself.
+// record stores messages for the tool received. It runs before the message is handled, so that a
+// call sees itself.
 func (p *peer) record(raw []byte) {
 	const keep = 10_000
 	p.mu.Lock()
@@ -145,7 +145,7 @@ func (p *peer) begin(m message, send func([]byte)) *call {
 	return c
 }
 
-// serve answers the call. What the faults say comes first.
+// serve answers the call, unless a fault handles it.
 func (c *call) serve() {
 	defer c.end()
 	if c.strikeRequest() {
@@ -186,7 +186,7 @@ func (c *call) end() {
 	p.calls.Done()
 }
 
-// cancelAll ends what waits, so that a client that leaves leaves nothing running.
+// cancelAll cancels all calls of a client that has disconnected.
 func (p *peer) cancelAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +195,7 @@ func (p *peer) cancelAll() {
 	}
 }
 
-// notified acts on a notification of the client.
+// notified handles a notification of the client.
 func (p *peer) notified(m message) {
 	var params struct{ RequestID json.RawMessage }
 	if m.Method != "notifications/cancelled" {
@@ -206,7 +206,7 @@ func (p *peer) notified(m message) {
 		}
 		return
 	}
-	_ = json.Unmarshal(m.Params, &params) // what cannot be read names no request
+	_ = json.Unmarshal(m.Params, &params) // invalid params name no request
 	p.fake.ledger.add("cancelled %s", params.RequestID)
 	p.fake.cancelled.Add(1)
 	p.mu.Lock()
@@ -217,7 +217,7 @@ func (p *peer) notified(m message) {
 	}
 }
 
-// answered hands the client's answer to the call that asked.
+// answered passes the client's answer to the call that asked.
 func (p *peer) answered(m message) {
 	p.mu.Lock()
 	waiting := p.asked[string(m.ID)]

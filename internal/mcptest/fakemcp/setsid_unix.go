@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// setsid takes the child out of our process group and session.
+// setsid starts the child in a session and process group of its own.
 func setsid(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// serveSSE is the HTTP+SSE transport of 2024-11-05: a GET opens the stream, whose
-// first event names where to POST; every message of ours goes to the stream.
+// serveSSE serves the HTTP+SSE transport of 2024-11-05: a GET opens the stream, whose first event has
+// the path for POSTs. All messages of the server are sent on the stream.
 func (s *web) serveSSE(x *exchange) {
 	switch x.r.Method {
 	case http.MethodGet:

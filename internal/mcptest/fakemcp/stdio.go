@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// lines writes messages, one a line, to a file that several goroutines share.
+// lines writes messages, one a line, to a file for several goroutines.
 type lines struct {
 	once sync.Once
 	mu   sync.Mutex
 	file *os.File
 	end  string
 	form func(msg []byte) []byte // nil: as it is
-	line []byte                  // what is written, used again
+	line []byte                  // the written line, reused
 }
 
-// write sends one message. A client that no longer reads is no error here: the
-// end of its requests is what ends us.
+// write sends one message. It ignores errors: the process ends with the client's requests.
 func (l *lines) write(msg []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,15 +30,14 @@ func (l *lines) write(msg []byte) {
 	_, _ = l.file.Write(l.line)
 }
 
-// raw sends bytes that are no message.
+// raw writes bytes that are not a message.
 func (l *lines) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = l.file.Write(b)
 }
 
-// serveStdio reads requests until the client closes its end. It lets what can
-// finish do so and then exits.
+// serveStdio reads requests until the client closes stdin. It lets running calls finish, and exits.
 func serveStdio(f *fake, in io.Reader) error {
 	write := func(msg []byte) {
 		if f.preface != nil {
@@ -48,7 +46,7 @@ func serveStdio(f *fake, in io.Reader) error {
 		f.out.write(msg)
 	}
 	p := newPeer(f, write)
-	r := bufio.NewReaderSize(in, 64<<10) // what a pipe holds
+	r := bufio.NewReaderSize(in, 64<<10) // the capacity of a pipe
 	for {
 		line, err := r.ReadBytes('\n')
 		if line = trimEnd(line); len(line) > 0 {
@@ -63,8 +61,8 @@ func serveStdio(f *fake, in io.Reader) error {
 	}
 }
 
-// take handles one line. Requests run beside each other, except initialize: what
-// follows it must find it done.
+// take handles one line. Requests run concurrently, except initialize, which must be done before
+// the next one.
 func (p *peer) take(line []byte, write func([]byte)) {
 	c := p.receive(line, write)
 	switch {
@@ -102,5 +100,5 @@ func trimEnd(line []byte) []byte {
 	return line
 }
 
-// forever blocks; the process ends by a signal, by exit elsewhere, or by -max-life.
+// forever blocks until the process ends: by a signal, a call of exit, or -max-life.
 func forever() { select {} }

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Tasks of the extension io.modelcontextprotocol/tasks, of 2026-07-28. The tools that
-// become tasks are those which the official conformance suite calls.
+// Tasks of the extension io.modelcontextprotocol/tasks of 2026-07-28. The tools that become tasks are
+// those that the official conformance suite calls.
 
 const extensionTasks = metaPrefix + "tasks"
 
-// taskTools are offered with -tasks. work runs in the background for a client that
-// declares the extension, else while the client waits.
+// taskTools are listed with -tasks. work runs in the background for a client that declares the
+// extension, otherwise while the client waits.
 var taskTools = []struct {
 	name, schema string
 	required     bool
@@ -56,13 +56,13 @@ func compute(ctx context.Context, _ *task, arguments json.RawMessage) (result, f
 	return textResult("computed", ""), nil
 }
 
-// taskTable is what a fake knows of its tasks; all its clients share them.
+// taskTable has the tasks of a fake, which all its clients share.
 type taskTable struct {
 	mu   sync.Mutex
 	list []*task
 }
 
-// A task is a call that goes on behind its answer.
+// A task is a call that continues after its answer.
 type task struct {
 	peer    *peer
 	id      string
@@ -72,9 +72,9 @@ type task struct {
 	mu       sync.Mutex
 	updated  time.Time
 	status   string
-	rest     string          // members of its state beside those of every task
-	asked    map[string]bool // keys of what it waits for
-	answered chan struct{}   // closed when nothing is left of that
+	rest     string          // members of its state that other tasks may lack
+	asked    map[string]bool // keys of the open questions
+	answered chan struct{}   // closed when all are answered
 }
 
 // callTaskTool runs a tool of taskTools; ok is false for any other name.
@@ -175,7 +175,7 @@ func (table *taskTable) find(id string) *task {
 	return table.list[i]
 }
 
-// state is what a client sees of the task.
+// state returns the task as a client sees it.
 func (t *task) state(resultType string) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,7 +187,7 @@ func (t *task) membersLocked() string {
 		quote(t.id), t.status, t.created.UTC().Format(time.RFC3339Nano), t.updated.UTC().Format(time.RFC3339Nano), grease, t.rest)
 }
 
-// become changes the state of a task that has not ended, and tells those who listen.
+// become changes the state of a task that has not ended, and notifies listeners.
 func (t *task) become(status, rest string) {
 	t.mu.Lock()
 	t.status, t.rest, t.updated = status, rest, time.Now()
@@ -200,8 +200,7 @@ func (t *task) become(status, rest string) {
 	}
 }
 
-// ask has the client asked some questions and waits for all the answers. A client that
-// takes no tasks is not asked.
+// ask asks the client questions and waits for all answers. Without a task (nil) it asks nothing.
 func (t *task) ask(ctx context.Context, keys ...string) {
 	if t == nil {
 		return
@@ -232,7 +231,7 @@ func (t *task) questionsLocked() string {
 	return `,"inputRequests":{` + list + `}`
 }
 
-// answer takes answers to questions that are open.
+// answer handles answers to open questions.
 func (t *task) answer(responses map[string]json.RawMessage) {
 	t.mu.Lock()
 	before := len(t.asked)

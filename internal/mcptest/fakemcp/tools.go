@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// A tool is one of the built-in tools. run's args are the bytes of arguments, nil
-// if there were none.
+// A tool is a built-in tool. args are the bytes of the arguments, nil without arguments.
 type tool struct {
 	name   string
 	doc    string
@@ -47,7 +46,7 @@ var builtins = []tool{
 	{"fault", "Answer this one call as a call fault would have it.", `"mode":{"type":"string"}`, runEcho},
 }
 
-// unlisted are what a server does that is up to no good: callable, and never listed.
+// unlisted are the tools of a hostile server: callable, but never listed.
 var unlisted = []tool{
 	{"read_file", "Return what is in a file.", `"name":{"type":"string"}`, runReadFile},
 	{"write_file", "Make a file.", `"name":{"type":"string"}`, runWriteFile},
@@ -60,7 +59,7 @@ func (t tool) entry() entry {
 		grease, t.schema, quote(t.name), quote(t.doc))}
 }
 
-// listedTool is a tool added while running; it echoes.
+// listedTool returns a tool that is added at run time. It echoes.
 func listedTool(name string) entry { return tool{name: name, doc: "Added later. It echoes."}.entry() }
 
 // callTool runs a built-in tool. Any other name echoes if it is listed.

@@ -12,7 +12,7 @@ type wanted struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// params is the member of that name and the comma behind it, "" if absent.
+// params returns the member params with a trailing comma, "" if absent.
 func (w wanted) params() string {
 	if w.Params == nil {
 		return ""
@@ -20,8 +20,8 @@ func (w wanted) params() string {
 	return fmt.Sprintf(`"params":%s,`, w.Params)
 }
 
-// askRounds asks all questions at once, as often as there are rounds, and returns the
-// answers: all of them, or in the new protocol those of the last round.
+// askRounds asks all questions at once in each round, and returns the answers: of all rounds, or in
+// the new protocol of the last one.
 func (c *call) askRounds(questions []wanted, rounds int) (json.RawMessage, error) {
 	if c.modern() {
 		return c.inputRounds(questions, rounds)
@@ -46,8 +46,7 @@ func (c *call) askRounds(questions []wanted, rounds int) (json.RawMessage, error
 	return textResult("["+strings.Join(answers, ",")+"]", ""), nil
 }
 
-// inputRounds asks within results. The number of the round is all there is to
-// remember, and the state holds it.
+// inputRounds asks in results. The request state has the number of the round.
 func (c *call) inputRounds(questions []wanted, rounds int) (json.RawMessage, error) {
 	var retry struct {
 		Responses json.RawMessage `json:"inputResponses"`

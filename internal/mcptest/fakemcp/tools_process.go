@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The tools that show or change the process itself.
+// Tools that show or change the process.
 
 func runBig(_ *call, args json.RawMessage) (json.RawMessage, error) {
 	a := struct{ Bytes int }{1 << 20}
@@ -59,8 +59,8 @@ func runCrash(c *call, _ json.RawMessage) (json.RawMessage, error) {
 	return nil, errSilent
 }
 
-// runSpawn starts a child that outlives an upstream whose whole tree is not
-// killed, and returns its pid.
+// runSpawn starts a child that outlives the fake unless the whole process tree is killed, and returns
+// its pid.
 func runSpawn(c *call, args json.RawMessage) (json.RawMessage, error) {
 	a := struct {
 		Mode   string `json:"mode"`
@@ -74,8 +74,8 @@ func runSpawn(c *call, args json.RawMessage) (json.RawMessage, error) {
 	return textResult(strconv.Itoa(pid), ""), err
 }
 
-// spawn starts this program again as an idle child. The child keeps our standard
-// error open, as the children of real servers do.
+// spawn starts this program again as an idle child, which keeps standard error open like the children
+// of real servers.
 func (f *fake) spawn(mode string, ownSession bool, env string) (int, error) {
 	cmd := exec.Command(os.Args[0], "-idle", mode, "-max-life", f.cfg.maxLife.String(), "-ledger", f.cfg.ledger)
 	cmd.Stderr = os.Stderr
@@ -90,7 +90,7 @@ func (f *fake) spawn(mode string, ownSession bool, env string) (int, error) {
 		return 0, err
 	}
 	f.ledger.add("child %d", cmd.Process.Pid)
-	// Someone must wait, or the child stays a zombie that looks alive.
+	// Without Wait the child would stay a zombie.
 	go func() { _ = cmd.Wait() }()
 	return cmd.Process.Pid, nil
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The tools that say something to the client before they answer.
+// Tools that send messages to the client before they answer.
 
-// progressToken is the bytes of the token the client sent, nil if it sent none.
+// progressToken returns the bytes of the client's progress token, nil without one.
 func (c *call) progressToken() json.RawMessage {
 	var params struct {
 		Meta struct {
@@ -26,8 +26,8 @@ func (c *call) progress(step, of int) {
 	}
 }
 
-// runProgress answers when the file until exists, if it is named: clients forget the
-// steps that come together with the answer.
+// runProgress waits for the file until, if given, before it answers: clients may drop progress that
+// arrives together with the answer.
 func runProgress(c *call, args json.RawMessage) (json.RawMessage, error) {
 	a := struct {
 		Steps int    `json:"steps"`
@@ -65,7 +65,7 @@ func runLog(c *call, args json.RawMessage) (json.RawMessage, error) {
 	return textResult("logged", ""), nil
 }
 
-// logs is how many log messages the client wants of this call.
+// logs returns how many log messages are sent: none without a level in the new protocol.
 func (c *call) logs(times int) int {
 	if c.modern() && c.about.LogLevel == "" {
 		return 0
@@ -73,8 +73,8 @@ func (c *call) logs(times int) int {
 	return times
 }
 
-// runSleep answers after ms milliseconds, or when the file until exists, which its
-// definition does not tell: goldens hold its size. With neither it never answers.
+// runSleep answers after ms milliseconds, or when the file until exists; with neither it never
+// answers. Its definition lacks until and count, because goldens contain its size.
 func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		Ms    int    `json:"ms"`
@@ -105,9 +105,8 @@ func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	}
 }
 
-// runAsk sends a request of its own and returns the client's answer: the whole
-// message as text, its result or error as structured content. More questions at once,
-// and more rounds of them, its definition does not tell of: goldens hold its size.
+// runAsk sends a request to the client and returns the answer, as text and as structured content. Its
+// definition lacks also and rounds, because goldens contain its size.
 func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		wanted
@@ -138,7 +137,8 @@ func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
 	}
 }
 
-// ask gives a request an id. It is a string: a proxy cannot pass it on unseen.
+// ask returns an id for a request, and the channel of its answer. The id is a string that tests
+// recognise if a proxy passes it on.
 func (p *peer) ask() (id json.RawMessage, answered chan message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +176,7 @@ func runNotify(c *call, args json.RawMessage) (json.RawMessage, error) {
 	return textResult("notified", ""), nil
 }
 
-// adder makes a tool that adds an entry, given or built from name, and says so.
+// adder returns a tool that adds an entry, given or built from name, and announces the change.
 func adder(list, member string, build func(string) entry) func(*call, json.RawMessage) (json.RawMessage, error) {
 	return func(c *call, args json.RawMessage) (json.RawMessage, error) {
 		var a struct {
