@@ -12,8 +12,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// proveLocked returns the thumbprint of the key that a request proves to have, "" if it
-// proves none. It reports whether the request may go on; otherwise it is answered.
+// proveLocked checks the DPoP proof of a request. It returns the thumbprint of the proven key, ""
+// without a proof. If ok is false, it has answered the request with an error.
 func (s *Server) proveLocked(w http.ResponseWriter, r *http.Request, token string) (key string, ok bool) {
 	text := r.Header.Get("DPoP")
 	if text == "" || s.opts.Bind == "" {
@@ -45,7 +45,8 @@ func (s *Server) proveLocked(w http.ResponseWriter, r *http.Request, token strin
 	return "", false
 }
 
-// proven returns the thumbprint of the key of a proof, "" if it is not one of the request.
+// proven returns the thumbprint of the key of a proof, "" if the proof is not valid for the request
+// (RFC 9449, section 4.3).
 func proven(r *http.Request, text, base, token string) (key, id, nonce string) {
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(parsed.Headers) != 1 || parsed.Headers[0].JSONWebKey == nil || !parsed.Headers[0].JSONWebKey.IsPublic() {

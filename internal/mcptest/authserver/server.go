@@ -1,10 +1,8 @@
-// Package authserver is an OAuth 2.1 authorization server and the protected MCP server
-// that it stands before, on one address. It checks what such servers check (PKCE,
-// redirects, resources, refresh tokens that are used twice) and can be told to be one of
-// the many kinds there are.
+// Package authserver is an OAuth 2.1 authorization server and the MCP server that it protects, on
+// one address. It checks PKCE, redirects, resources and the reuse of refresh tokens, and has
+// options for the ways in which real servers differ.
 //
-// It shares no code with package oauth. Command fakeauth runs it as a process; mcptest
-// has both.
+// It shares no code with package oauth. Command fakeauth runs it as a process.
 package authserver
 
 import (
@@ -23,11 +21,11 @@ import (
 	"time"
 )
 
-// Options say how an authorization server, and the MCP server that it stands before,
-// behave. The zero value is a good one: metadata by RFC 8414 and RFC 9728,
-// registration of clients, refresh tokens that are good once.
+// Options configure an authorization server and the MCP server that it protects. The zero value
+// follows the specification: metadata by RFC 8414 and RFC 9728, registration of clients, refresh
+// tokens that are valid once.
 type Options struct {
-	MCP      string   // the address of what is protected, at /mcp and (HTTP with SSE) /messages; "" answers {} to everything
+	MCP      string   // the address of the protected server, at /mcp and (HTTP with SSE) /messages; "" answers {} to everything
 	Issuer   string   // the path of the issuer, such as /tenant
 	Metadata string   // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
 	Resource string   // header (named in the challenge), path, root, none (RFC 9728); "" is header
@@ -36,26 +34,26 @@ type Options struct {
 
 	NoRegistration bool
 	Secret         bool   // clients that are registered get a secret
-	Client, Key    string // a client that is known, with its secret
-	Document       bool   // client ids may be addresses of documents
+	Client, Key    string // a registered client, with its secret
+	Document       bool   // client ids may be URLs of documents
 
-	Elsewhere string // another server's address, for which it issues tokens as well
+	Elsewhere string // the address of another server for which it also issues tokens
 
-	Scopes   []string // that a login needs, named in the challenge
-	WriteFor string   // messages with "write" in them need this scope as well
+	Scopes   []string // required, named in the challenge
+	WriteFor string   // the scope that messages with "write" in them also need
 
 	Lifetime  time.Duration // of access tokens; 0 is an hour
 	NoRefresh bool          // no refresh tokens
-	Keep      bool          // refresh tokens stay good
+	Keep      bool          // refresh tokens stay valid
 
-	Bind   string // tokens are bound to a key (RFC 9449), which the server asks for in its: challenge, metadata; "" is no
-	Nonces bool   // proofs need the nonce that was named last; each is good once
+	Bind   string // where the server asks for tokens that are bound to a key (RFC 9449): challenge, metadata; "" is nowhere
+	Nonces bool   // proofs need the last nonce; each is valid once
 
-	// Wrap may answer in the server's place, before it; it reports whether it did.
+	// Wrap may answer a request before the server. It reports whether it did.
 	Wrap func(w http.ResponseWriter, r *http.Request) bool `json:"-"`
 }
 
-// A Server is both servers, as a handler.
+// A Server is the handler of both servers.
 type Server struct {
 	base string
 	opts Options
@@ -70,22 +68,22 @@ type Server struct {
 	families int
 	revoked  map[int]bool
 	proofs   map[string]bool // their ids
-	nonce    string          // that the next proof needs
+	nonce    string          // of the next proof
 }
 
-// State is what has happened so far.
+// State records what has happened so far.
 type State struct {
-	// Counts says how often: authorize, register, token (an exchange of a code), refresh,
-	// reuse (of a spent refresh token), machine, revoke, unregister, call (let through).
+	// Counts has the number of each event: authorize, register, token (exchange of a code), refresh,
+	// reuse (of a spent refresh token), machine, revoke, unregister, call (authorized).
 	Counts  map[string]int
 	Asked   []string // the scopes of each authorization
-	Secrets []string // that nobody may see: tokens, codes, secrets of clients
-	Passing []string // that no log may hold: states, verifiers
+	Secrets []string // that must not be shown: tokens, codes, secrets of clients
+	Passing []string // that must not be logged: states, verifiers
 }
 
 type grant struct {
 	client, redirect, challenge, scope, resource string
-	key                                          string // the thumbprint of the one it is bound to
+	key                                          string // the thumbprint of the key that it is bound to
 	family                                       int
 	expires                                      time.Time
 }
@@ -95,7 +93,7 @@ type refreshToken struct {
 	used bool
 }
 
-// New returns the servers, to be served at base, an address without a path.
+// New returns the handler of the servers at base, an address without a path.
 func New(base string, opts Options) *Server {
 	s := &Server{
 		base: base, opts: opts, state: State{Counts: map[string]int{}}, clients: map[string]string{}, codes: map[string]grant{},
@@ -112,8 +110,8 @@ func New(base string, opts Options) *Server {
 	return s
 }
 
-// Control is where the methods of a Server are for other processes: a GET is State, in
-// JSON, a POST to Control+"/expire" is Expire and one to Control+"/revoke" Revoke.
+// Control is the path of the methods of a Server for other processes: GET Control returns State in
+// JSON, POST Control+"/expire" calls Expire, and POST Control+"/revoke" calls Revoke.
 const Control = "/control"
 
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {

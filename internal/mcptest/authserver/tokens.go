@@ -34,7 +34,7 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, registered)
 }
 
-// authorize is the login page. It asks nobody and sends the browser back at once.
+// authorize serves the login page, which redirects the browser back at once.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()
