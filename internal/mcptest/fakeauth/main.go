@@ -1,6 +1,6 @@
-// Command fakeauth runs the authorization server of package authserver on a free port
-// of the loopback interface, and says on standard error where. Its argument is
-// authserver.Options in JSON. It ends by a signal, or after an hour.
+// Command fakeauth runs the authorization server of package authserver on a free loopback port, and
+// prints its URL on standard error. Its argument is authserver.Options in JSON. It ends by a signal,
+// or after an hour.
 package main
 
 import (
