@@ -1,7 +1,7 @@
-// Command fakenpx stands in for npx where the commands of the documentation are run
-// or recorded. It "runs" the packages of packages.txt: MCP servers on stdin and stdout
-// with the tools that file lists, and with answers that are always the same. What comes
-// before the name of a package, such as -y, is ignored, and so are its arguments.
+// Command fakenpx replaces npx where the commands of the documentation are run or recorded. It "runs"
+// the packages of packages.txt: MCP servers on stdin and stdout with the listed tools and constant
+// answers. It ignores the options before the name of a package, such as -y, and the arguments after
+// it.
 package main
 
 import (
@@ -16,14 +16,14 @@ import (
 //go:embed packages.txt
 var packages string
 
-// A server is one package: its name and what it lists.
+// A server is one package: its name and its lists.
 type server struct {
 	name, title, version      string
 	tools, prompts, resources []item
 }
 
 // An item is a line of packages.txt: a tool, prompt or resource with its name, the names
-// of its arguments (of a resource, its URI), a sentence about it, and what it answers.
+// of its arguments (of a resource, its URI), its description, and its answer.
 type item struct {
 	name, about, answer string
 	args                []string
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(1)
 }
 
-// trimVersion takes the version off NAME@VERSION. The first @ may be a scope's.
+// trimVersion removes the version from NAME@VERSION. The first @ may be a scope's.
 func trimVersion(word string) string {
 	if at := strings.LastIndex(word, "@"); at > 0 {
 		return word[:at]
@@ -49,9 +49,9 @@ func trimVersion(word string) string {
 	return word
 }
 
-// parse reads packages.txt: a line "package NAME TITLE VERSION" begins a package, and
-// each line after it is a tool: "NAME ARG… | ABOUT | ANSWER", or with "prompt" or
-// "resource" in front one of those.
+// parse reads packages.txt. A line "package NAME TITLE VERSION" begins a package. Each line after it
+// is a tool, "NAME ARG… | ABOUT | ANSWER", or with a leading word "prompt" or "resource" one of
+// those.
 func parse(text string) map[string]*server {
 	known := map[string]*server{}
 	var s *server
@@ -118,7 +118,7 @@ func (s *server) serve() {
 
 type object = map[string]any
 
-// result answers a request. It is nil for a method that the server lacks.
+// result returns the result of a request, nil for an unknown method.
 func (s *server) result(r request) any {
 	switch r.Method {
 	case "initialize":
@@ -184,8 +184,8 @@ func answer(items []item, name string, say func(item) any) any {
 	return nil
 }
 
-// tool is the item as tools/list shows it. An argument with "?" may be left out; one
-// named with "#" in front is a number.
+// tool returns the item for tools/list. An argument that ends in "?" is optional; one that begins with
+// "#" is a number.
 func (it item) tool() any {
 	properties, required := object{}, []string{}
 	for _, arg := range it.args {
