@@ -1,5 +1,5 @@
-// Package natstest runs nats-server for tests, with JetStream. The program is built from the
-// module of the benchmarks, which names its version: that of dynmcp does not need the server.
+// Package natstest runs nats-server with JetStream for tests. The program is built from module bench,
+// whose go.mod has its version.
 package natstest
 
 import (
@@ -15,11 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A Server is a process of nats-server. Its ports and its store stay when it is stopped and
-// started again.
+// A Server is a process of nats-server. It keeps its port and its store when it is restarted.
 type Server struct {
 	URL    string // for clients
-	Routes string // for the other servers of a cluster; "" where it is alone
+	Routes string // for the other servers of a cluster; "" without a cluster
 
 	t    testing.TB
 	dir  string
@@ -29,8 +28,8 @@ type Server struct {
 	ended chan struct{} // closed when cmd has
 }
 
-// Start runs a server until the test ends. config is more of its configuration, in its own
-// language, and may be empty.
+// Start runs a server until the test ends. config is additional configuration in the format of
+// nats-server, and may be empty.
 func Start(t testing.TB, config string) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir()}
@@ -44,7 +43,7 @@ func Start(t testing.TB, config string) *Server {
 	return s
 }
 
-// Restart runs a server again that was stopped.
+// Restart starts a stopped server again.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.run("-p", s.URL[strings.LastIndexByte(s.URL, ':')+1:])
@@ -60,7 +59,7 @@ func (s *Server) run(args ...string) {
 	}
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait() // it was stopped, or has said why it ended
+		_ = cmd.Wait() // it was killed, or has written the reason
 		close(ended)
 	}(s.cmd, s.ended)
 	ports := filepath.Join(s.dir, fmt.Sprintf("%s_%d.ports", filepath.Base(s.cmd.Path), s.cmd.Process.Pid))
@@ -85,7 +84,7 @@ func (s *Server) run(args ...string) {
 	}
 }
 
-// Stop ends the server as a machine that fails does: without a word.
+// Stop kills the server, like a machine that fails.
 func (s *Server) Stop() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill() // it may have ended
