@@ -22,8 +22,7 @@ func WaitGone(t testing.TB, pids ...int) {
 	}
 }
 
-// WaitVanished waits until no process has the environment entry, NAME=VALUE; see
-// Processes.
+// WaitVanished waits until no process has the environment entry NAME=VALUE; see Processes.
 func WaitVanished(t testing.TB, entry string) {
 	t.Helper()
 	if !waitNone(watchdog, func() []int { return Processes(entry) }) {
@@ -31,30 +30,30 @@ func WaitVanished(t testing.TB, entry string) {
 	}
 }
 
-// Eventually waits until what holds. It is for what nobody announces; what it
-// waits for is what the test reports if it never comes.
+// Eventually waits until holds returns true, for states without an event. The test fails with what
+// if that takes too long.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if !eventually(watchdog, holds) {
-		t.Fatalf("%s: it never was so", what)
+		t.Fatalf("%s: this never became true", what)
 	}
 }
 
-// Soon is Eventually for what takes milliseconds: it fails after half a minute.
+// Soon is Eventually for states that take milliseconds: it fails after half a minute.
 func Soon(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if d := min(watchdog, 30*time.Second); !eventually(d, holds) {
-		t.Fatalf("%s: it was not so after %v", what, d)
+		t.Fatalf("%s: this was not true after %v", what, d)
 	}
 }
 
-// waitNone waits until none is living.
+// waitNone waits until living returns no processes.
 func waitNone(d time.Duration, living func() []int) bool {
 	return eventually(d, func() bool { return len(living()) == 0 })
 }
 
-// eventually polls: there is no event for the end of a process that is not our
-// child, nor for a line in a file.
+// eventually polls: there is no event for the end of a process that is not our child, or for a
+// line in a file.
 func eventually(d time.Duration, holds func() bool) bool {
 	deadline := time.Now().Add(d)
 	for pause := time.Millisecond; !holds(); pause = min(2*pause, 20*time.Millisecond) {

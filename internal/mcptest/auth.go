@@ -10,18 +10,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
-// AuthOptions say how an authorization server behaves.
+// AuthOptions configure an authorization server.
 type AuthOptions = authserver.Options
 
-// An AuthServer is an OAuth 2.1 authorization server and a protected MCP server, on
-// one listener of the loopback interface.
+// An AuthServer is an OAuth 2.1 authorization server and an MCP server that it protects, on one
+// loopback address.
 type AuthServer struct {
 	URL  string // of the MCP server
 	Base string // of both
 	t    testing.TB
 }
 
-// NewAuthServer serves one from the process of the test; the test's end ends it.
+// NewAuthServer runs an authorization server in the process of the test, until the test ends.
 func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -32,7 +32,7 @@ func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 	return &AuthServer{base + "/mcp", base, t}
 }
 
-// StartAuthServer runs one as a process. There Wrap has no effect.
+// StartAuthServer runs an authorization server as a process, in which Wrap has no effect.
 func StartAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 	t.Helper()
 	s := Serve(t, HostOptions{Args: []string{Binary(t, "github.com/dynmcp/dynmcp/internal/mcptest/fakeauth"), string(encode(opts))}})
@@ -45,11 +45,11 @@ func (s *AuthServer) Count(what string) int { return s.state().Counts[what] }
 // Asked returns the scopes of each authorization so far.
 func (s *AuthServer) Asked() []string { return s.state().Asked }
 
-// Secrets returns all that must not be seen: tokens, codes, secrets of clients.
+// Secrets returns the texts that must not be shown: tokens, codes, secrets of clients.
 func (s *AuthServer) Secrets() []string { return s.state().Secrets }
 
-// Unlogged returns all that must not be in a log: what Secrets returns, and the states
-// and verifiers of logins.
+// Unlogged returns the texts that must not be in a log: the secrets, and the states and verifiers
+// of logins.
 func (s *AuthServer) Unlogged() []string {
 	state := s.state()
 	return slices.Concat(state.Secrets, state.Passing)
@@ -86,13 +86,13 @@ func (s *AuthServer) control(method, path string, into any) {
 	}
 }
 
-// Browse does what a browser does with the address of a login page: it follows
-// redirects, to the callback as well, and returns the status it ends at.
+// Browse opens the address of a login page like a browser: it follows redirects, also to the
+// callback, and returns the last status.
 func Browse(t testing.TB, address string) int {
 	t.Helper()
 	resp, err := http.Get(address)
 	if err != nil {
-		t.Errorf("the browser got no page: %v", err)
+		t.Errorf("open the login page: %v", err)
 		return 0
 	}
 	defer resp.Body.Close()

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// buffer collects what one goroutine reads and others look at. It keeps the end.
+// A buffer collects the output that one goroutine reads, for others. It keeps the end.
 type buffer struct {
-	ended chan struct{} // closed when there will be no more
+	ended chan struct{} // closed at the end of the output
 
 	mu      sync.Mutex
 	data    []byte
-	changed chan struct{} // closed at the next write; nil while nobody waits
+	changed chan struct{} // closed at the next write; nil without waiters
 }
 
 func newBuffer() *buffer { return &buffer{ended: make(chan struct{})} }
@@ -22,7 +22,7 @@ func newBuffer() *buffer { return &buffer{ended: make(chan struct{})} }
 // fill reads r to its end.
 func (b *buffer) fill(r io.Reader) {
 	defer close(b.ended)
-	_, _ = io.Copy(b, r) // a reader closed under us is an end like any other
+	_, _ = io.Copy(b, r) // a closed reader is an end too
 }
 
 func (b *buffer) Write(data []byte) (int, error) {
@@ -46,7 +46,7 @@ func (b *buffer) String() string {
 	return string(b.data)
 }
 
-// next is closed when the buffer has changed. Take it before looking.
+// next returns a channel that is closed at the next write. Call it before reading the buffer.
 func (b *buffer) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,8 +56,8 @@ func (b *buffer) next() <-chan struct{} {
 	return b.changed
 }
 
-// waitFor waits until the buffer holds text. It gives up at the end of the input
-// and when the watchdog says so.
+// waitFor waits until the buffer contains text. It returns false at the end of the output, and when
+// the watchdog expires.
 func (b *buffer) waitFor(text string) bool {
 	timer := time.NewTimer(watchdog)
 	defer timer.Stop()

@@ -17,14 +17,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Runner is what TestMain gets: *testing.M, or what wraps it.
+// Runner is *testing.M or a wrapper of it.
 type Runner interface{ Run() int }
 
-// Main runs a package's tests from its TestMain, fails them if goroutines are
-// left, and removes the programs that were built for them.
+// Main runs a package's tests from its TestMain, fails them if goroutines are left, and removes the
+// programs that were built for them.
 //
-// More of the parallel tests run at a time than there are processors, unless the
-// command line says how many: they mostly wait for processes to start and to end.
+// Unless -parallel is given, more parallel tests run than there are processors: they mostly wait
+// for processes to start and to end.
 func Main(m *testing.M) {
 	const atOnce = "test.parallel"
 	flag.Parse()
@@ -38,8 +38,8 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(Wrap(m))
 }
 
-// Wrap is for a TestMain with a runner of its own, such as testscript's: running
-// the result runs m and removes the programs that were built.
+// Wrap returns a runner that runs m and removes the built programs, for a TestMain with a runner of
+// its own, such as testscript's.
 func Wrap(m Runner) Runner { return cleaner{m} }
 
 type cleaner struct{ Runner }
@@ -57,7 +57,7 @@ var built builds
 
 type builds struct {
 	mu      sync.Mutex
-	wrapped bool // someone will call remove
+	wrapped bool // Wrap was called, which calls remove
 	dir     string
 	done    map[string]*program
 }
@@ -68,7 +68,7 @@ type program struct {
 	err  error
 }
 
-// NATS is the server's program, of the module that the benchmarks are.
+// NATS is the main package of nats-server, a dependency of module bench.
 const NATS = "github.com/nats-io/nats-server/v2"
 
 const dynmcpPackage = "github.com/dynmcp/dynmcp/cmd/dynmcp"
@@ -79,11 +79,11 @@ func Dynmcp(t testing.TB) string { return Binary(t, dynmcpPackage) }
 // Fake builds fakemcp and returns its path.
 func Fake(t testing.TB) string { return Binary(t, "github.com/dynmcp/dynmcp/internal/mcptest/fakemcp") }
 
-// Binary builds a main package, once for all tests of the process, and returns
-// the program's path. What its readers of lines lend is overwritten as soon as it may
-// not be used any more (wire.OverwriteLent). It is built with the race detector if the test is.
-// Where MCPTEST_PROGRAMS names a directory, the program is there already: .ci/windows runs
-// tests where there is no go command.
+// Binary builds a main package, once for all tests of the process, and returns the program's path.
+// The program overwrites borrowed lines as soon as they must not be used any more
+// (wire.OverwriteLent). It is built with the race detector if the test is. If MCPTEST_PROGRAMS
+// names a directory with the program, nothing is built: .ci/windows runs tests without a go
+// command.
 func Binary(t testing.TB, pkg string) string {
 	t.Helper()
 	p, dir := built.program(t, pkg)
@@ -128,8 +128,8 @@ func build(dir, pkg string) (string, error) {
 		}
 	}
 	out := filepath.Join(dir, name)
-	// Unlike go build, go run keeps what it linked in Go's cache, for the tests of all
-	// packages and until it changes. What it runs is a copy: cp program out.
+	// Unlike go build, go run keeps the linked program in Go's cache, for the tests of all packages.
+	// It runs "cp program out".
 	args := []string{"run", "-exec", copies, "-ldflags", "-X github.com/dynmcp/dynmcp/internal/wire.lent=overwritten"}
 	if RaceEnabled && pkg != NATS {
 		args = append(args, "-race")
@@ -144,8 +144,8 @@ func build(dir, pkg string) (string, error) {
 	args = append([]string{"-C", root}, args...)
 	cmd := exec.Command("go", append(args, pkg, out)...)
 	if !RaceEnabled && pkg != dynmcpPackage {
-		// It starts in half the time without libc. Those of dynmcp's packages would have to be
-		// compiled once more for that.
+		// Programs start in half the time without libc. For dynmcp that would compile all of its
+		// packages once more.
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	}
 	text, err := cmd.CombinedOutput()
@@ -155,7 +155,7 @@ func build(dir, pkg string) (string, error) {
 	return out, nil
 }
 
-// moduleRoot returns the directory of dynmcp's module, which holds those of other modules.
+// moduleRoot returns the directory of dynmcp's module, which contains the other modules.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {

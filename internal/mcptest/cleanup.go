@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// newMarker makes an environment entry that no other process has.
+// newMarker returns a unique environment entry.
 func newMarker() string { return "MCPTEST_MARKER=" + rand.Text() }
 
-// Environ is the environment a process gets: what programs need to run, and a
-// home of its own, so that nothing of the machine's user is read or written.
+// Environ returns the environment of a process: variables that programs need, and a home directory
+// of its own, so that no file of the machine's user is read or written.
 func Environ(t testing.TB) []string {
 	home := t.TempDir()
 	env := []string{
 		"HOME=" + home, "USERPROFILE=" + home, "APPDATA=" + home, "LOCALAPPDATA=" + home,
 		"npm_config_cache=" + npmCache(),
-		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", // requests that no test is about
+		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", // requests that no test needs
 		"DYNMCP_KEYRING=off",
 		// The race detector's runtime would sleep for a second at every exit.
 		"GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE"),
@@ -35,7 +35,8 @@ func Environ(t testing.TB) []string {
 	return env
 }
 
-// npmCache keeps npx from downloading its packages into every test's home.
+// npmCache returns the user's npm cache, so that npx does not download packages into the home of
+// each test.
 func npmCache() string {
 	if dir := os.Getenv("npm_config_cache"); dir != "" {
 		return dir
@@ -50,7 +51,7 @@ func npmCache() string {
 	return filepath.Join(home, ".npm")
 }
 
-// cleanup gives the process the chance to leave by itself, then sees to it.
+// cleanup closes stdin, waits for the process to exit by itself, and kills it if it does not.
 func (p *Process) cleanup() {
 	_ = p.stdin.Close()
 	grace := watchdog
@@ -69,7 +70,7 @@ func (p *Process) cleanup() {
 	_ = p.stderr.Close()
 }
 
-// judge fails the test over an end that it did not expect.
+// judge fails the test after an unexpected end of the process.
 func (p *Process) judge(left bool) {
 	p.mu.Lock()
 	asked := p.asked
@@ -85,10 +86,11 @@ func (p *Process) judge(left bool) {
 	}
 }
 
-// reapTree kills what the process left behind, and says so if that was not expected.
+// reapTree kills the descendants that the process left behind. The test fails if they were not
+// expected.
 func (p *Process) reapTree() {
 	left := func() []int { return Processes(p.marker) }
-	// A parent that was killed may leave a guard behind, which has some seconds.
+	// A killed parent may leave a guard behind, which takes some seconds to exit.
 	tidy := !p.opts.Orphans && !p.opts.Lingers && waitNone(watchdog, left)
 	killGroup(p)
 	if tidy {

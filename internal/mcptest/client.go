@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A Client speaks streamable HTTP as a host would, with every byte in view. Its
-// requests time out after the watchdog's time.
+// A Client is a streamable HTTP client that shows tests every byte. Its requests time out with the
+// watchdog.
 type Client struct {
 	URL     string
 	Session string      // sent as Mcp-Session-Id; Initialize sets it
@@ -27,7 +27,7 @@ type Client struct {
 	nextID int
 }
 
-// NewClient makes a client for the endpoint at url. It follows no redirect.
+// NewClient returns a client for the endpoint at url. It follows no redirects.
 func NewClient(t testing.TB, url string) *Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -37,16 +37,16 @@ func NewClient(t testing.TB, url string) *Client {
 	}}
 }
 
-// A Reply is all that one HTTP request brought.
+// A Reply is the response to one HTTP request.
 type Reply struct {
 	Status   int
 	Header   http.Header
 	Body     string
-	Messages []Message // what the body held, as JSON or as events
+	Messages []Message // of the body, as JSON or as events
 	Err      error     // why the body, or everything, is missing
 }
 
-// Last is the last message, usually the answer.
+// Last returns the last message, usually the answer.
 func (r Reply) Last() Message {
 	if len(r.Messages) == 0 {
 		return Message{}
@@ -96,7 +96,7 @@ func (c *Client) send(ctx context.Context, method, body string) (*http.Response,
 	return c.http.Do(req)
 }
 
-// Call sends a request and returns its answer; the test fails without one.
+// Call sends a request and returns its answer. Without an answer the test fails.
 func (c *Client) Call(method string, params any) Message {
 	c.t.Helper()
 	c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *Client) Tool(name string, arguments any) Message {
 	return c.Call("tools/call", ToolParams(name, arguments))
 }
 
-// Initialize shakes hands, keeps the session and returns the answer.
+// Initialize performs the handshake, stores the session id and returns the answer.
 func (c *Client) Initialize(version string, capabilities any) Message {
 	c.t.Helper()
 	r := c.Post(envelope("0", "initialize", initializeParams(version, capabilities)))
@@ -132,14 +132,14 @@ func (c *Client) Initialize(version string, capabilities any) Message {
 	return r.Last()
 }
 
-// Listen opens the GET stream and returns what comes on it, until stop.
+// Listen opens the GET stream and returns its messages, until stop.
 func (c *Client) Listen() (messages <-chan Message, stop func()) {
 	c.t.Helper()
 	return c.Stream(http.MethodGet, "")
 }
 
-// Stream sends a request and returns the events of its reply as they come, until
-// stop or the end of the stream, which closes the channel.
+// Stream sends a request and returns the messages of its event stream. The channel is closed by stop
+// and at the end of the stream.
 func (c *Client) Stream(method, body string) (messages <-chan Message, stop func()) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -12,37 +12,35 @@ import (
 	"time"
 )
 
-// Handlers answer what the other side asks, by method, each request on its own
-// goroutine. What a handler returns is sent as Raw says; an *RPCError keeps its
-// code and data; ErrNoAnswer leaves the request open. A method without a handler is
-// refused with -32601, except ping.
+// Handlers answer the other side's requests, by method, each on its own goroutine. A result is
+// encoded by Raw; an *RPCError keeps its code and data; ErrNoAnswer leaves the request open. A
+// method without a handler is answered with -32601, except ping.
 type Handlers map[string]func(params json.RawMessage) (any, error)
 
-// ErrNoAnswer, returned by a handler, leaves the other side without an answer.
+// ErrNoAnswer is returned by a handler to leave the request without an answer.
 var ErrNoAnswer = errors.New("no answer")
 
-// A Conn is one end of a talk in JSON lines. Its methods may be used from several
-// goroutines; those that wait end the calling goroutine when they fail, as
-// t.FailNow does.
+// A Conn is one end of a connection with JSON lines. Its methods may be called from several
+// goroutines. Those that wait end the calling goroutine when they fail, like t.FailNow.
 type Conn struct {
 	t    testing.TB
 	in   io.Reader
 	out  io.Writer
 	on   Handlers
-	gone <-chan struct{} // closed when the other side is no more, whatever the stream says; may be nil
-	more func() string   // what a report says of the other side
+	gone <-chan struct{} // closed when the process of the other side has exited; may be nil
+	more func() string   // the part of a report about the other side
 
-	writing sync.Mutex // one line at a time; guards nothing else
+	writing sync.Mutex // held while a line is written
 
 	mu       sync.Mutex
 	received []Message     // every line, in order
-	changed  chan struct{} // closed at the next line; nil while nobody waits
+	changed  chan struct{} // closed at the next line; nil without waiters
 	over     bool          // the stream has ended
 	nextID   int
 }
 
-// Talk speaks over a stream, such as one end of a Pipe, without any process. The
-// test's end closes it.
+// Talk returns a Conn over a stream, such as one end of a Pipe. The end of the test closes the
+// stream.
 func Talk(t testing.TB, stream io.ReadWriteCloser, on Handlers) *Conn {
 	c := &Conn{t: t, in: stream, out: stream, on: on, more: func() string { return "" }}
 	var reading sync.WaitGroup
@@ -93,7 +91,7 @@ func (c *Conn) wakeLocked() {
 	}
 }
 
-// answer answers one request of the program.
+// answer answers one request of the other side.
 func (c *Conn) answer(m Message) {
 	result, err := c.handle(m)
 	var e *RPCError
@@ -121,8 +119,8 @@ func (c *Conn) handle(m Message) (any, error) {
 	return nil, &RPCError{Code: -32601, Message: "Method not found: " + m.Method}
 }
 
-// Send writes a line verbatim. That the program no longer reads is not an error
-// here: the wait for its answer says so, with all there is to say.
+// Send writes a line verbatim. It is not an error if the other side has stopped reading: the wait
+// for the answer reports that, with everything received.
 func (c *Conn) Send(raw string) {
 	c.t.Helper()
 	if err := c.write(raw); err != nil {
@@ -130,18 +128,18 @@ func (c *Conn) Send(raw string) {
 	}
 }
 
-// Write writes bytes verbatim, with no line's end.
+// Write writes bytes verbatim, without a newline.
 func (c *Conn) Write(data string) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if d, ok := c.out.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = d.SetWriteDeadline(time.Now().Add(watchdog)) // where pipes know no deadline, go test's own remains
+		_ = d.SetWriteDeadline(time.Now().Add(watchdog)) // pipes without deadlines are left to the timeout of go test
 	}
 	_, err := io.WriteString(c.out, data)
 	return err
 }
 
-// write hides a broken pipe: a program that died is reported by who waits for it.
+// write ignores a broken pipe: the wait for an answer reports a program that has exited.
 func (c *Conn) write(line string) error {
 	if err := c.Write(line + "\n"); errors.Is(err, errTimeout) {
 		return err

@@ -8,21 +8,19 @@ import (
 	"strings"
 )
 
-// What a Conn says.
-
 // Notify sends a notification. See Raw for params.
 func (c *Conn) Notify(method string, params any) {
 	c.t.Helper()
 	c.Send(envelope("", method, params))
 }
 
-// Call sends a request under an id of the host's own and waits for the answer.
+// Call sends a request and waits for the answer.
 func (c *Conn) Call(method string, params any) Message {
 	c.t.Helper()
 	return c.Go(method, params).Wait()
 }
 
-// CallRaw is Call with the bytes of the id given.
+// CallRaw is Call with the given bytes as the id.
 func (c *Conn) CallRaw(id, method string, params any) Message {
 	c.t.Helper()
 	return c.GoRaw(id, method, params).Wait()
@@ -34,8 +32,7 @@ func (c *Conn) Tool(name string, arguments any) Message {
 	return c.Call("tools/call", ToolParams(name, arguments))
 }
 
-// ToolParams are the params of a call of a tool, with further members if given,
-// each as `"name":value`.
+// ToolParams returns the params of a tool call, with further members, each as `"name":value`.
 func ToolParams(name string, arguments any, more ...string) json.RawMessage {
 	members := []string{`"name":` + string(encode(name))}
 	if arguments != nil {
@@ -44,7 +41,7 @@ func ToolParams(name string, arguments any, more ...string) json.RawMessage {
 	return json.RawMessage("{" + strings.Join(append(members, more...), ",") + "}")
 }
 
-// Initialize shakes hands and returns the program's answer. Nil capabilities are none.
+// Initialize performs the handshake and returns the answer. Nil means no capabilities.
 func (c *Conn) Initialize(version string, capabilities any) Message {
 	c.t.Helper()
 	m := c.Call("initialize", initializeParams(version, capabilities))
@@ -62,8 +59,8 @@ func initializeParams(version string, capabilities any) string {
 	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcptest","version":"1"}}`, version, Raw(capabilities))
 }
 
-// ModernMeta is the _meta member that a request of the protocol of 2026-07-28
-// carries, to be given to ToolParams or put into params. Nil capabilities are none.
+// ModernMeta returns the _meta member of a request of protocol 2026-07-28, for ToolParams or params.
+// Nil means no capabilities.
 func ModernMeta(capabilities any, more ...string) string {
 	if capabilities == nil {
 		capabilities = `{}`
@@ -77,7 +74,7 @@ func ModernMeta(capabilities any, more ...string) string {
 	return `"_meta":{` + strings.Join(members, ",") + `}`
 }
 
-// A Pending is a request on its way.
+// A Pending is a request that was sent.
 type Pending struct {
 	ID   json.RawMessage
 	conn *Conn
@@ -94,7 +91,7 @@ func (c *Conn) Go(method string, params any) *Pending {
 	return c.GoRaw(id, method, params)
 }
 
-// GoRaw is Go with the bytes of the id given.
+// GoRaw is Go with the given bytes as the id.
 func (c *Conn) GoRaw(id, method string, params any) *Pending {
 	c.t.Helper()
 	p := &Pending{json.RawMessage(id), c, len(c.Messages())}
@@ -108,13 +105,13 @@ func (p *Pending) Wait() Message {
 	return p.conn.wait(p.from, "an answer to request "+string(p.ID), p.answeredBy)
 }
 
-// Done reports whether the answer has come.
+// Done reports whether the answer has arrived.
 func (p *Pending) Done() bool {
 	came, _ := p.conn.after(p.from)
 	return slices.ContainsFunc(came, p.answeredBy)
 }
 
-// Cancel tells the program that the answer is no longer wanted.
+// Cancel sends a cancellation of the request.
 func (p *Pending) Cancel(reason string) {
 	p.conn.t.Helper()
 	p.conn.Notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s,"reason":%s}`, p.ID, encode(reason)))

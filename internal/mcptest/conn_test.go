@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// TestTalkNeedsNoProcess asks and is asked in a bubble: what waits there waits for
-// the other end, never for the clock.
+// TestTalkNeedsNoProcess sends and answers requests in a synctest bubble, in which every wait is for
+// the other end.
 func TestTalkNeedsNoProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()

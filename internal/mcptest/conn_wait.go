@@ -8,18 +8,16 @@ import (
 	"time"
 )
 
-// What a Conn has received, and waiting for more of it.
-
 var errTimeout = os.ErrDeadlineExceeded
 
-// Messages are all lines received so far, in order.
+// Messages returns all messages received so far, in order.
 func (c *Conn) Messages() []Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clip(c.received)
 }
 
-// Lines are all lines received so far, verbatim.
+// Lines returns all lines received so far, verbatim.
 func (c *Conn) Lines() []string {
 	var lines []string
 	for _, m := range c.Messages() {
@@ -28,7 +26,7 @@ func (c *Conn) Lines() []string {
 	return lines
 }
 
-// Count tells how many messages of a method have come so far.
+// Count returns the number of messages with a method that were received so far.
 func (c *Conn) Count(method string) int {
 	n := 0
 	for _, m := range c.Messages() {
@@ -39,13 +37,13 @@ func (c *Conn) Count(method string) int {
 	return n
 }
 
-// WaitFor returns the first message, of all that came and will come, that fits.
+// WaitFor returns the first message that fits, of those already received and those to come.
 func (c *Conn) WaitFor(fits func(Message) bool) Message {
 	c.t.Helper()
 	return c.wait(0, "a message that fits", fits)
 }
 
-// WaitMethod returns the nth message of a method, counted from 1 and from the start.
+// WaitMethod returns the nth message with a method, counted from 1 and from the start.
 func (c *Conn) WaitMethod(method string, nth int) Message {
 	c.t.Helper()
 	n := 0
@@ -57,14 +55,14 @@ func (c *Conn) WaitMethod(method string, nth int) Message {
 	})
 }
 
-// WaitAfter is WaitFor among what came after the first n lines; len(c.Lines()),
-// taken earlier, makes it "from then on".
+// WaitAfter is WaitFor without the first n lines. With an earlier len(c.Lines()) it waits for a
+// message since then.
 func (c *Conn) WaitAfter(n int, fits func(Message) bool) Message {
 	c.t.Helper()
 	return c.wait(n, "a message that fits", fits)
 }
 
-// WaitEnd waits until the program has closed its stdout; it may still live.
+// WaitEnd waits until the program has closed its stdout. It may still be running.
 func (c *Conn) WaitEnd() {
 	c.t.Helper()
 	timer := time.NewTimer(watchdog)
@@ -82,7 +80,7 @@ func (c *Conn) WaitEnd() {
 	}
 }
 
-// wait shows each message to fits once, in order.
+// wait calls fits once for each message, in order.
 func (c *Conn) wait(from int, what string, fits func(Message) bool) Message {
 	c.t.Helper()
 	timer := time.NewTimer(watchdog)
@@ -100,7 +98,7 @@ func (c *Conn) wait(from int, what string, fits func(Message) bool) Message {
 		select {
 		case <-changed:
 		case <-gone:
-			// A descendant may hold stdout open, but nothing useful comes from it.
+			// A descendant may hold stdout open, but sends no answer.
 			gone = nil
 			timer.Reset(min(watchdog, 10*time.Second))
 		case <-timer.C:
@@ -109,8 +107,8 @@ func (c *Conn) wait(from int, what string, fits func(Message) bool) Message {
 	}
 }
 
-// after returns what came after the first n lines, and a channel that is closed
-// when there is more; it is nil when there will be no more.
+// after returns the messages after the first n lines, and a channel that is closed at the next one,
+// nil if the stream has ended.
 func (c *Conn) after(n int) ([]Message, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +122,7 @@ func (c *Conn) after(n int) ([]Message, <-chan struct{}) {
 	return came, c.changed
 }
 
-// report is what a failed wait has to say: the last lines and standard error.
+// report describes a failed wait: the last lines and standard error.
 func (c *Conn) report() string {
 	const last, width = 40, 500
 	lines := c.Lines()

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// modern puts the new protocol's _meta before the members of params.
+// modern returns params with the new protocol's _meta before the members.
 func modern(members ...string) string {
 	return "{" + strings.Join(append([]string{mcptest.ModernMeta(nil)}, members...), ",") + "}"
 }
@@ -118,7 +118,7 @@ func TestListenTagsNotifications(t *testing.T) {
 		t.Errorf("got %s", m.Raw)
 	}
 	call := func(name, args string) { h.Call("tools/call", modern(`"name":"`+name+`","arguments":`+args)) }
-	call("add_prompt", `{"name":"p"}`) // nobody asked to hear of it
+	call("add_prompt", `{"name":"p"}`) // not subscribed
 	call("add_tool", `{"name":"t"}`)
 	call("touch", `{"uri":"x:1"}`)
 	for _, method := range []string{"notifications/tools/list_changed", "notifications/resources/updated"} {
@@ -128,7 +128,7 @@ func TestListenTagsNotifications(t *testing.T) {
 		}
 	}
 	if h.Count("notifications/prompts/list_changed") != 0 || p.Done() {
-		t.Error("the subscription heard too much or ended")
+		t.Error("the subscription received a change that it is not for, or ended")
 	}
 	call("end_listen", `{}`)
 	if got := string(p.Wait().Member("resultType")); got != `"complete"` {
@@ -146,7 +146,7 @@ func TestListenEndsSilentlyWhenCancelled(t *testing.T) {
 	}
 }
 
-// modernClient is a client of the new protocol, which has no session.
+// modernClient returns a client of the new protocol, which has no session.
 func modernClient(t *testing.T, args ...string) *mcptest.Client {
 	t.Helper()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t, append([]string{"-era", "new"}, args...)...).URL)

@@ -8,13 +8,13 @@ import (
 
 // An Event is one server-sent event that has data.
 type Event struct {
-	Name string // "message" if the stream gave none
+	Name string // "message" by default
 	ID   string
 	Data string
 }
 
-// Events returns the events of a stream as they come and closes the channel at its
-// end. Close the stream and drain the channel to be done with it.
+// Events returns the events of a stream, and closes the channel at its end. To stop, close the stream
+// and drain the channel.
 func Events(r io.Reader) <-chan Event {
 	out := make(chan Event)
 	go func() {
@@ -24,8 +24,7 @@ func Events(r io.Reader) <-chan Event {
 	return out
 }
 
-// readEvents calls each with every event until the stream ends. An event that the
-// stream breaks off is dropped.
+// readEvents calls each with every event until the stream ends. A truncated event is dropped.
 func readEvents(r io.Reader, each func(Event)) {
 	in := bufio.NewReader(r)
 	e, data := Event{Name: "message"}, []string(nil)

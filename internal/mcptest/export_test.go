@@ -2,7 +2,7 @@ package mcptest
 
 import "time"
 
-// SetWatchdog shortens the watchdog, for tests of what it does.
+// SetWatchdog shortens the watchdog, for tests of its effect.
 func SetWatchdog(d time.Duration) (restore func()) {
 	old := watchdog
 	watchdog = d

@@ -9,9 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// strike calls the tool fault and returns what came between the call and the ping
-// behind it. The ping may overtake the call, so it waits for the answer if there
-// is to be one.
+// strike calls the tool fault and returns the messages between the call and the answer to a ping.
+// The ping may overtake the call, so strike waits for the last message first.
 func strike(h *mcptest.Host, mode string, last func(mcptest.Message) bool) []mcptest.Message {
 	before := len(h.Lines())
 	h.Go("tools/call", mcptest.ToolParams("fault", `{"mode":"`+mode+`"}`))
@@ -25,14 +24,14 @@ func rawHas(text string) func(mcptest.Message) bool {
 	return func(m mcptest.Message) bool { return strings.Contains(m.Raw, text) }
 }
 
-// TestAnswers looks at what the faults send that leave the process usable.
+// TestAnswers checks the messages of faults after which the process is usable.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const echo = `"text":"{\"mode\":`
 	h := ready(t)
 	for _, c := range []struct {
 		mode string
-		last string // what the last message holds
+		last string // part of the last message
 		want []string
 	}{
 		{"twice", `"second answer"`, []string{echo, `"second answer"`}},
@@ -144,7 +143,7 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// TestPartialHang ends the process to see that nothing followed the fragment.
+// TestPartialHang ends the process to check that nothing follows the fragment.
 func TestPartialHang(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)

@@ -16,8 +16,7 @@ import (
 
 const callEcho = `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"echo","arguments":{"nonce":"n"}}}`
 
-// TestHTTPAnswers looks at what the faults send in place of a call's answer, and
-// at whether the call ran.
+// TestHTTPAnswers checks the responses of faults, and whether the call ran.
 func TestHTTPAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -81,7 +80,7 @@ func text(holds string) func(mcptest.Reply) bool {
 
 func broken(r mcptest.Reply) bool { return r.Err != nil && r.Body == "" }
 
-// TestHTTPStalls gives up on its own: these faults last as long as the client does.
+// TestHTTPStalls cancels its requests: these faults last until the client disconnects.
 func TestHTTPStalls(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"stall-sse", "slow-header", "slow-body:60000", "hang-call"} {
@@ -153,7 +152,7 @@ func TestSlowBodyComesByteByByte(t *testing.T) {
 func TestGzipBombIsSmall(t *testing.T) {
 	t.Parallel()
 	c := readyWeb(t, "-fault", "gzip-bomb:5000000")
-	c.Header.Set("Accept-Encoding", "gzip") // which leaves the decoding to us
+	c.Header.Set("Accept-Encoding", "gzip") // so that net/http does not decompress
 	r := c.Post(callEcho)
 	if r.Header.Get("Content-Encoding") != "gzip" || len(r.Body) > 100_000 {
 		t.Fatalf("got %d bytes", len(r.Body))

@@ -7,7 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// unanswered reports whether a request stays open while the program goes on.
+// unanswered reports whether a request is still open after a later ping was answered.
 func unanswered(h *mcptest.Host, p *mcptest.Pending) bool {
 	h.Go("ping", nil).Wait()
 	return !p.Done()
@@ -44,8 +44,7 @@ func TestHangOnRequest(t *testing.T) {
 	}
 }
 
-// TestHangInit needs another way to know that time has passed: initialize is
-// served before anything else is read.
+// TestHangInit waits for the ledger instead of a ping: nothing is read while initialize is served.
 func TestHangInit(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
@@ -125,7 +124,7 @@ func TestNoisyDiscover(t *testing.T) {
 	h := mcptest.StartFake(t, "-fault", "stderr-on-discover")
 	got := h.Call("server/discover", `{}`).Code()
 	h.CloseStdin()
-	h.Wait() // until then what it wrote may not have been read
+	h.Wait() // until then its output may not have been read
 	if got != -32601 || len(h.Stderr()) < 6000 {
 		t.Errorf("got code %d and %d bytes", got, len(h.Stderr()))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// lingering starts a fake that has to be killed.
+// lingering starts a fake that must be killed.
 func lingering(t *testing.T, args ...string) *mcptest.Host {
 	t.Helper()
 	h := mcptest.Start(t, mcptest.HostOptions{Args: append([]string{mcptest.Fake(t)}, args...), Lingers: true})
@@ -129,8 +129,7 @@ func TestIgnoreEOF(t *testing.T) {
 	}
 }
 
-// TestNoReadAfterInit fills the pipe: the answer to the ping never comes, and a
-// write of more than a pipe holds does not finish.
+// TestNoReadAfterInit writes more than the capacity of a pipe, which must not finish.
 func TestNoReadAfterInit(t *testing.T) {
 	t.Parallel()
 	h := lingering(t, "-fault", "no-read-after-init")
@@ -172,7 +171,7 @@ func TestDoubleFork(t *testing.T) {
 	ledger.WaitFor("child", 5)
 	h.CloseStdin()
 	h.Wait()
-	// The fifth child is that of the one that forked and left.
+	// The fifth child was started by a child that has exited.
 	if got := mcptest.Processes(h.Marker()); len(got) != 4 && len(got) != 5 {
 		t.Errorf("got %v, want four survivors", got)
 	}

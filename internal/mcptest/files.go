@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Config writes a configuration file into a fresh directory and returns its path.
-// A string is the file's text, anything else is encoded as JSON.
+// Config writes a config into a new directory and returns its path. A string is the text of the
+// file; any other value is encoded as JSON.
 func Config(t testing.TB, content any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
@@ -19,20 +19,20 @@ func Config(t testing.TB, content any) string {
 	return path
 }
 
-// A Ledger is a file in which fakes write what happened to them; pass its Path
-// with -ledger. fakemcp's ledger.go and methods.go say what the lines are.
+// A Ledger is a file to which fakes write their events; pass its Path with -ledger. For the lines see
+// ledger.go and methods.go of fakemcp.
 type Ledger struct {
 	t    testing.TB
 	Path string
 }
 
-// NewLedger makes an empty ledger.
+// NewLedger returns an empty ledger.
 func NewLedger(t testing.TB) Ledger {
 	t.Helper()
 	return Ledger{t, filepath.Join(t.TempDir(), "ledger")}
 }
 
-// Events are the lines so far.
+// Events returns the lines so far.
 func (l Ledger) Events() []string {
 	l.t.Helper()
 	data, err := os.ReadFile(l.Path)
@@ -42,8 +42,8 @@ func (l Ledger) Events() []string {
 	return slices.Collect(strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == '\n' }))
 }
 
-// Count tells how many lines are event or begin with its words: Count("call echo")
-// counts "call echo n1".
+// Count returns how many lines are event or begin with its words: Count("call echo") counts "call
+// echo n1".
 func (l Ledger) Count(event string) int {
 	l.t.Helper()
 	n := 0
@@ -63,20 +63,20 @@ func (l Ledger) WaitFor(event string, n int) {
 	}
 }
 
-// A Gate holds back a fake that was started with -fault gate-init:PATH or another
-// of the gate faults, or a call of the tool sleep with {"until":PATH}, until Open.
+// A Gate delays the answers of a fake until Open: of one that was started with -fault gate-init:PATH
+// or another gate fault, or of a call of the tool sleep with {"until":PATH}.
 type Gate struct {
 	t    testing.TB
 	Path string
 }
 
-// NewGate makes a closed gate.
+// NewGate returns a closed gate.
 func NewGate(t testing.TB) Gate {
 	t.Helper()
 	return Gate{t, filepath.Join(t.TempDir(), "gate")}
 }
 
-// Open lets everything through, now and later.
+// Open releases all answers, present and future.
 func (g Gate) Open() {
 	g.t.Helper()
 	if err := os.WriteFile(g.Path, nil, 0o600); err != nil {

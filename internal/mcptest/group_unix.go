@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// begin starts the child as the leader of a process group, so that a signal can
-// reach it and what it starts.
+// begin starts the child as the leader of a process group, so that a signal reaches it and its
+// descendants.
 func begin(p *Process) error {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return p.cmd.Start()
 }
 
-// killGroup may come late: the leader is gone and its group, if empty, too.
+// killGroup kills the child's process group, which may be gone.
 func killGroup(p *Process) { _ = syscall.Kill(-p.Pid(), syscall.SIGKILL) }
 
-// terminate asks a process to leave.
+// terminate asks the process to exit.
 func (p *Process) terminate() { p.Signal(syscall.SIGTERM) }
 
 func (p *Process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// jobs holds the windows.Handle of a job for each marker: the process that carries it is in
-// the job, and so is all that it starts. The test process holds them until it ends.
+// jobs has the windows.Handle of a job for each marker: the process with the marker is in the job,
+// and so are its descendants. The test process holds the handles until it ends.
 var jobs sync.Map
 
-// begin starts a process in a job, out of reach of a Ctrl-C of our console.
+// begin starts a process in a job, in which the Ctrl-C of this console does not reach it.
 func begin(p *Process) error {
 	cmd := p.cmd
 	job, err := windows.CreateJobObject(nil, nil)
@@ -51,8 +51,8 @@ func killGroup(p *Process) {
 	}
 }
 
-// Processes returns what is left of the process that was started with this marker and of
-// what it started. It finds none by another variable.
+// Processes returns the process that was started with this marker and its descendants, as far as
+// they are running. It finds none by other variables.
 func Processes(marker string) []int {
 	job, ok := jobs.Load(marker)
 	if !ok {
@@ -82,7 +82,7 @@ func (p *Process) terminate() { p.Signal(os.Kill) }
 // A ConsoleEvent is what a console sends to its programs, as a signal.
 type ConsoleEvent uint32
 
-// Of a console whose keys are pressed, or whose window is closed.
+// Events of a console.
 const (
 	CtrlC     = ConsoleEvent(windows.CTRL_C_EVENT)
 	CtrlBreak = ConsoleEvent(windows.CTRL_BREAK_EVENT)
@@ -93,8 +93,8 @@ func (ConsoleEvent) Signal() {}
 
 func (e ConsoleEvent) String() string { return fmt.Sprintf("console event %d", uint32(e)) }
 
-// signal sends an event to a process with a console (CtrlC to all on it), or kills a process. It skips the test if the
-// signal is one that Windows lacks.
+// signal sends an event to a process with a console (CtrlC to all processes on it), or kills a
+// process. It skips the test for signals that Windows lacks.
 func (p *Process) signal(s os.Signal) error {
 	if s == os.Interrupt {
 		s = CtrlC
@@ -118,8 +118,8 @@ func (p *Process) signal(s os.Signal) error {
 	return err
 }
 
-// sends names the variable in which this program is told to send an event to the process with
-// that id. A process has one console at a time: this one uses the other's.
+// sends is the variable with the event and process id for a copy of this program that only sends the
+// event. A process has one console at a time, so the copy attaches to the console of the other one.
 const sends = "MCPTEST_SENDS"
 
 func init() {
@@ -132,7 +132,7 @@ func init() {
 	if event != CtrlC {
 		err = sendEvent(event, pid)
 	} else {
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // it comes here too
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // this process receives it too
 		_, _, _ = kernel32.NewProc("FreeConsole").Call()     // it may have none
 		if ok, _, failed := kernel32.NewProc("AttachConsole").Call(uintptr(pid)); ok == 0 {
 			log.Fatalf("AttachConsole: %v", failed)
@@ -145,8 +145,8 @@ func init() {
 	os.Exit(0)
 }
 
-// sendEvent starts the thread in a process with which the system tells it of an event of its
-// console. GenerateConsoleCtrlEvent sends no CtrlClose, and in Wine no CtrlBreak either.
+// sendEvent starts in a process the thread with which the system delivers console events.
+// GenerateConsoleCtrlEvent cannot send CtrlClose, and in Wine not CtrlBreak either.
 func sendEvent(event ConsoleEvent, pid uint32) error {
 	const rights = windows.PROCESS_CREATE_THREAD | windows.PROCESS_QUERY_INFORMATION | windows.PROCESS_VM_OPERATION |
 		windows.PROCESS_VM_READ | windows.PROCESS_VM_WRITE

@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// recorder is a test that is expected to fail. It keeps what it is told and ends
-// the goroutine where a test would.
+// A recorder is a testing.TB that is expected to fail. It records failures, and ends the goroutine
+// where a test would.
 type recorder struct {
 	testing.TB
 	text     strings.Builder
@@ -29,7 +29,7 @@ func (r *recorder) Fatalf(f string, args ...any) { r.Errorf(f, args...); runtime
 func (r *recorder) Fatal(args ...any)            { r.Fatalf("%s", fmt.Sprint(args...)) }
 func (r *recorder) Skipf(f string, args ...any)  { r.skipped = true; r.Fatalf(f, args...) }
 
-// failing runs body as a test of its own and returns what it reported.
+// failing runs body as a test and returns the record of its failures.
 func failing(t *testing.T, body func(testing.TB)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -88,7 +88,7 @@ func TestOrphansFail(t *testing.T) {
 		h := mcptest.StartFake(t)
 		h.Initialize(version, nil)
 		h.Tool("spawn", `{"setsid":true,"mode":"ignore-term"}`)
-		restore = mcptest.SetWatchdog(300 * time.Millisecond) // until the orphan counts as one
+		restore = mcptest.SetWatchdog(300 * time.Millisecond) // how long the orphan is waited for
 	})
 	restore()
 	reported(t, r, "left behind: ", "-idle ignore-term")
@@ -172,7 +172,7 @@ func TestNpx(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsTested looks for each mode in the sources of the tests.
+// TestEveryFaultIsTested searches the sources of the tests for each mode.
 func TestEveryFaultIsTested(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {

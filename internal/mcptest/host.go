@@ -2,14 +2,13 @@ package mcptest
 
 import "testing"
 
-// A Host is a program started with pipes, and the host's side of the talk.
+// A Host is a program that was started with pipes, and the host's end of the connection.
 type Host struct {
 	*Process
 	*Conn
 }
 
-// Start starts a program and speaks first when told to. The test's end closes its
-// stdin and sees it leave.
+// Start starts a program. The end of the test closes its stdin and waits for its exit.
 func Start(t testing.TB, opts HostOptions) *Host {
 	t.Helper()
 	p := start(t, opts)
@@ -24,7 +23,7 @@ func StartFake(t testing.TB, args ...string) *Host {
 	return Start(t, HostOptions{Args: append([]string{Fake(t)}, args...)})
 }
 
-// StartDynmcp starts the proxy with these arguments.
+// StartDynmcp starts dynmcp with these arguments.
 func StartDynmcp(t testing.TB, args ...string) *Host {
 	t.Helper()
 	return Start(t, HostOptions{Args: append([]string{Dynmcp(t)}, args...)})

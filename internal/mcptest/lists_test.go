@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// keys are the values of a member over the entries of a list.
+// keys returns the values of a member of the entries of a list.
 func keys(t *testing.T, m mcptest.Message, list, member string) []string {
 	t.Helper()
 	var entries []map[string]any

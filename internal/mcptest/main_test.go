@@ -8,10 +8,10 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// version is the newest of the initialize era.
+// version is the newest version of the handshake era.
 const version = "2025-11-25"
 
-// ready starts a fake and shakes hands with it.
+// ready starts a fake and performs the handshake.
 func ready(t *testing.T, args ...string) *mcptest.Host {
 	t.Helper()
 	h := mcptest.StartFake(t, args...)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A Message is a JSON-RPC message as it came, whole and in parts. Every part is
-// the bytes that were sent; a part that was not there is nil, which null is not.
+// A Message is a received JSON-RPC message, whole and in parts. Each part is the bytes that were
+// sent; a missing part is nil, unlike null.
 type Message struct {
 	Raw    string // the line without its end
 	ID     json.RawMessage
@@ -17,7 +17,7 @@ type Message struct {
 	Error  json.RawMessage
 }
 
-// Parse takes a message apart. What is no JSON object comes back with Raw alone.
+// Parse parses a message. A line that is not a JSON object is returned with Raw alone.
 func Parse(line string) Message {
 	var parts struct {
 		ID     json.RawMessage `json:"id"`
@@ -42,7 +42,7 @@ func (m Message) IsError() bool {
 	return m.Error != nil || r.IsError
 }
 
-// Text is the text of the result's first content, or the error's message.
+// Text returns the text of the result's first content, or the error's message.
 func (m Message) Text() string {
 	var r struct {
 		Content []struct {
@@ -58,10 +58,10 @@ func (m Message) Text() string {
 	return r.Content[0].Text
 }
 
-// Code is the error's code, 0 if there is no error.
+// Code returns the error's code, 0 without an error.
 func (m Message) Code() int { return m.rpcError().Code }
 
-// Data is the bytes of the error's data.
+// Data returns the bytes of the error's data.
 func (m Message) Data() json.RawMessage { return m.rpcError().Data }
 
 func (m Message) rpcError() RPCError {
@@ -70,8 +70,8 @@ func (m Message) rpcError() RPCError {
 	return e
 }
 
-// Member returns the bytes of a member of the result or, for a request or
-// notification, of the params. Further names go deeper.
+// Member returns the bytes of a member of the result or, for a request or notification, of the
+// params. Further names are of nested members.
 func (m Message) Member(name string, deeper ...string) json.RawMessage {
 	raw := m.Result
 	if m.Method != "" {
@@ -87,7 +87,7 @@ func (m Message) Member(name string, deeper ...string) json.RawMessage {
 	return raw
 }
 
-// RPCError is an error with which a Host answers a request; a handler returns it.
+// RPCError is returned by a handler to answer a request with an error.
 type RPCError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -96,9 +96,8 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Raw gives the bytes of a value to send: strings, []byte and json.RawMessage are
-// JSON already and stay as they are, nil is nothing at all, anything else is
-// encoded.
+// Raw returns the bytes of a value to send: strings, []byte and json.RawMessage are already JSON, nil
+// is nil, any other value is encoded.
 func Raw(v any) json.RawMessage {
 	switch v := v.(type) {
 	case nil:
@@ -118,7 +117,7 @@ func encode(v any) json.RawMessage {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // a test passed what JSON cannot hold
+		panic(err) // the test passed a value without a JSON form
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// Npx returns the command that runs an npm package, with its arguments. Without
-// npx on the machine the test is skipped; where CI is "true" or
-// DYNMCP_REQUIRE_NPX is "1" it fails instead, so that a pipeline cannot lose
-// these tests unseen.
+// Npx returns the command that runs an npm package, with its arguments. Without npx the test is
+// skipped, or fails if CI is "true" or DYNMCP_REQUIRE_NPX is "1", so that no pipeline skips these
+// tests unnoticed.
 func Npx(t testing.TB, pkg ...string) []string {
 	t.Helper()
 	path, err := exec.LookPath("npx")
@@ -28,9 +27,9 @@ func Npx(t testing.TB, pkg ...string) []string {
 	return nil
 }
 
-// Npm returns the command that runs the program of an npm package in node, with its
-// arguments. npx is asked once where the package is, and not at each start, which
-// takes it longer than most servers take to start. It is needed as for Npx.
+// Npm returns the command that runs the program of an npm package in node, with its arguments. npx,
+// which is required as for Npx, is called once to find the package: at each start it would take
+// longer than most servers.
 func Npm(t testing.TB, pkg string, args ...string) []string {
 	t.Helper()
 	npx := Npx(t, "--package="+pkg, "--call=node -p process.env.PATH")
@@ -50,14 +49,14 @@ func Npm(t testing.TB, pkg string, args ...string) []string {
 	return append([]string{"node", program}, args...)
 }
 
-// npmPrograms has a func() (string, error) for each package.
+// npmPrograms has a func() (string, error) by package.
 var npmPrograms sync.Map
 
-// npmProgram finds the only program of a package, NAME or NAME@VERSION, beside the
-// node_modules/.bin of path that npx put there for it.
+// npmProgram returns the only program of a package, NAME or NAME@VERSION. path is the PATH of npx, with
+// the node_modules/.bin of the package.
 func npmProgram(path, pkg string) (string, error) {
 	name := pkg
-	if at := strings.LastIndex(pkg, "@"); at > 0 { // the first one may be a scope's
+	if at := strings.LastIndex(pkg, "@"); at > 0 { // the first @ may be a scope's
 		name = pkg[:at]
 	}
 	for _, bin := range filepath.SplitList(path) {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Pipe joins two streams in memory: what is written to one is read from the other.
-// It takes all that is written, so that one goroutine can write and then read.
-// Closing an end ends both directions; what was written before can still be read.
+// Pipe returns two connected streams in memory: data written to one is read from the other. Writes do
+// not block, so that one goroutine can write and then read. Closing an end closes both directions;
+// data that was written before can still be read.
 func Pipe() (a, b io.ReadWriteCloser) {
 	x, y := newHalf(), newHalf()
 	return &stream{x, y}, &stream{y, x}
@@ -24,7 +24,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// half is one direction. Its waits are of the kind that synctest understands.
+// half is one direction. It waits with a sync.Cond, which synctest understands.
 type half struct {
 	mu     sync.Mutex
 	more   sync.Cond

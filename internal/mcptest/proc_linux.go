@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Processes returns the processes whose environment holds entry, NAME=VALUE,
-// whatever their parent is now. It is how a test finds orphans.
+// Processes returns the processes with entry, NAME=VALUE, in their environment, whatever their parent
+// is now. So a test finds orphans.
 func Processes(entry string) []int {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -28,9 +28,9 @@ func Processes(entry string) []int {
 	return found
 }
 
-// environment returns the entries of a process that have room, each between zeros; none where
-// it is gone, or not ours. Each read costs the kernel a look into the memory of the process,
-// and each test asks for those of the whole machine: os.ReadFile takes several for each.
+// environment returns the environment of a process, as much as fits into room, each entry between
+// zeros; nil if the process is gone or of another user. Each test reads those of all processes of the
+// machine, and os.ReadFile would need several slow reads for each.
 func environment(pid int, room []byte) []byte {
 	fd, err := syscall.Open(fmt.Sprintf("/proc/%d/environ", pid), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -52,7 +52,8 @@ func environment(pid int, room []byte) []byte {
 	return room[:end]
 }
 
-// zombie reads the state, which follows the command's name in parentheses.
+// zombie reports whether a process is a zombie or gone. The state follows the command's name in
+// parentheses.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

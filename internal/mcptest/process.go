@@ -12,32 +12,30 @@ import (
 	"time"
 )
 
-// watchdog is how long a test waits for something that must happen. It is far
-// beyond what the slowest machine needs: it ends hangs, it measures nothing.
+// watchdog is how long a test waits for an event that must happen. It is far longer than the slowest
+// machine needs: it only ends hangs.
 var watchdog = 3 * time.Minute
 
-// HostOptions say what to start, how to answer it and what to expect of its end.
+// HostOptions describe the process to start, the answers to its requests and its expected end.
 type HostOptions struct {
 	Args []string // the program and its arguments
-	Env  []string // on top of Environ(t)
+	Env  []string // in addition to Environ(t)
 	Dir  string   // "": a fresh directory
 
-	OnRequest Handlers // what a Host answers
+	OnRequest Handlers // answers to requests
 
-	// Lingers says that the process is expected not to leave when its stdin closes.
+	// Lingers means that the process does not exit when its stdin is closed.
 	Lingers bool
-	// Orphans says that descendants are expected to outlive the process. They are
-	// killed all the same.
+	// Orphans means that descendants may outlive the process. They are killed.
 	Orphans bool
 	// Console gives the process a console of its own on Windows. Without one it cannot be
 	// interrupted there.
 	Console bool
 }
 
-// A Process is a child whose end the test sees to. When the test ends its stdin is
-// closed; if it then does not leave with status 0, or leaves descendants behind,
-// the test fails. A test that ended the process itself has its own idea of the
-// status.
+// A Process is a child process of the test. When the test ends, its stdin is closed; if it then does
+// not exit with status 0, or leaves descendants behind, the test fails. The status is not checked if
+// the test has ended the process itself.
 type Process struct {
 	t      testing.TB
 	opts   HostOptions
@@ -52,10 +50,10 @@ type Process struct {
 	exited chan struct{} // closed when the process is gone
 
 	mu    sync.Mutex
-	asked bool // the test itself ended the process, or waited for that
+	asked bool // the test has ended the process, or waited for its end
 }
 
-// Run starts a process whose stdout nobody reads as messages: a server, a command.
+// Run starts a process whose stdout has no messages: a server, a command.
 func Run(t testing.TB, opts HostOptions) *Process {
 	t.Helper()
 	p := start(t, opts)
@@ -63,7 +61,7 @@ func Run(t testing.TB, opts HostOptions) *Process {
 	return p
 }
 
-// start leaves stdout to the caller, who reads it to its end under drains.
+// start starts a process. The caller reads its stdout to the end, on a goroutine of drains.
 func start(t testing.TB, opts HostOptions) *Process {
 	t.Helper()
 	p := &Process{t: t, opts: opts, errors: newBuffer(), exited: make(chan struct{}), marker: newMarker()}
@@ -85,8 +83,8 @@ func start(t testing.TB, opts HostOptions) *Process {
 	return p
 }
 
-// launch gives the child plain pipes. With exec's own, Wait would not return while
-// a grandchild holds one of them, and writes could have no deadline.
+// launch starts the child with pipes of os.Pipe. With those of exec, Wait would not return while a
+// descendant holds one of them, and writes could have no deadline.
 func (p *Process) launch() error {
 	in, stdin, err1 := os.Pipe()
 	stdout, out, err2 := os.Pipe()
@@ -108,17 +106,17 @@ func (p *Process) launch() error {
 	return err
 }
 
-// Pid is the process's id.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Marker is an environment entry, NAME=VALUE, that this process and whatever it
-// starts carry: Processes(p.Marker()) finds the tree.
+// Marker returns the environment entry, NAME=VALUE, of this process and its descendants:
+// Processes(p.Marker()) finds them.
 func (p *Process) Marker() string { return p.marker }
 
-// Stderr is what the process has written on standard error so far.
+// Stderr returns the standard error of the process so far.
 func (p *Process) Stderr() string { return p.errors.String() }
 
-// WaitStderr waits until standard error holds text and returns all of it.
+// WaitStderr waits until standard error contains text, and returns all of it.
 func (p *Process) WaitStderr(text string) string {
 	p.t.Helper()
 	if !p.errors.waitFor(text) {
@@ -127,14 +125,13 @@ func (p *Process) WaitStderr(text string) string {
 	return p.Stderr()
 }
 
-// CloseStdin ends the process's input, as a host does that leaves.
+// CloseStdin closes the process's stdin, as a host does when it ends.
 func (p *Process) CloseStdin() {
 	p.endIsAsked()
 	_ = p.stdin.Close()
 }
 
-// Signal sends a signal to the process, and to it alone. The test is skipped where the
-// system has no such signal.
+// Signal sends a signal to the process alone. The test is skipped on systems without the signal.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
 	p.endIsAsked()
@@ -143,7 +140,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Kill ends the process at once, as the kernel would; its descendants are not told.
+// Kill kills the process, but not its descendants.
 func (p *Process) Kill() {
 	p.t.Helper()
 	p.Signal(os.Kill)
@@ -159,8 +156,8 @@ func (p *Process) endIsAsked() {
 // Exited is closed when the process is gone.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Wait waits for the process to leave and returns its exit code, -1 if a signal
-// ended it. All that it wrote has then been read.
+// Wait waits for the process to exit and returns its exit code, -1 if a signal ended it. All its
+// output has then been read.
 func (p *Process) Wait() int {
 	p.t.Helper()
 	p.endIsAsked()
@@ -171,8 +168,8 @@ func (p *Process) Wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// drain waits for the readers. A descendant that keeps a pipe open would keep them
-// for ever, so they are cut off after a while.
+// drain waits for the readers of the pipes. It closes the pipes after a second, because a descendant
+// may hold them open.
 func (p *Process) drain() {
 	drained := make(chan struct{})
 	go func() { p.drains.Wait(); close(drained) }()
@@ -195,7 +192,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 		return true
 	case <-timer.C:
 	}
-	select { // with no time at all, what has happened still counts
+	select { // a done channel counts even with a timeout of 0
 	case <-done:
 		return true
 	default:
@@ -203,7 +200,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// indentTail shows the end of a long text.
+// indentTail returns the end of a text, indented.
 func indentTail(s string) string {
 	const keep = 8 << 10
 	if len(s) > keep {

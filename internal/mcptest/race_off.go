@@ -2,6 +2,6 @@
 
 package mcptest
 
-// RaceEnabled says that the programs are built with the race detector, under which
-// they take many times the memory.
+// RaceEnabled means that the programs are built with the race detector, with which they take many
+// times the memory.
 const RaceEnabled = false

@@ -16,22 +16,21 @@ import (
 	"testing"
 )
 
-// A Registry is a registry of MCP servers over HTTP. What it is asked and what it answers is
-// compared with the OpenAPI document of registries, and fails the test otherwise. Its answers
-// have an ETag.
+// A Registry is a registry of MCP servers over HTTP. The test fails if a request or an answer does not
+// conform to the OpenAPI document of registries. Answers have an ETag.
 type Registry struct {
 	*httptest.Server
 	t         testing.TB
 	api       *registryAPI
-	says      map[string]any // what the document has a registry say of a server
+	says      map[string]any // the registry's metadata of a server, from the examples in the document
 	mu        sync.Mutex
 	entries   []registered // the newest first
-	malformed bool         // some entry is
+	malformed bool         // there is a malformed entry
 	handlers  map[string]http.HandlerFunc
 	requests  []string
 }
 
-// ofRegistry is the member of _meta that has what a registry says of a server.
+// ofRegistry is the member of _meta with the registry's metadata of a server.
 const ofRegistry = "io.modelcontextprotocol.registry/official"
 
 type registered struct {
@@ -70,7 +69,7 @@ func (r *Registry) Publish(server, status, message string) {
 	r.publish(server, status, message)
 }
 
-// PublishMalformed adds what is no server.json, or none that the registry would take.
+// PublishMalformed adds an invalid server.json, which a registry would reject.
 func (r *Registry) PublishMalformed(server string) {
 	r.mu.Lock()
 	r.malformed = true
@@ -80,13 +79,13 @@ func (r *Registry) PublishMalformed(server string) {
 
 func (r *Registry) publish(server, status, message string) {
 	var s struct{ Name, Version string }
-	_ = json.Unmarshal([]byte(server), &s) // what is malformed is served as it is
+	_ = json.Unmarshal([]byte(server), &s) // a malformed one has no name
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = append([]registered{{s.Name, s.Version, status, message, server}}, r.entries...)
 }
 
-// Handle answers a path otherwise.
+// Handle replaces the handler of a path.
 func (r *Registry) Handle(path string, h http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,10 +120,10 @@ func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("ETag", tag)
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(body)) // a client that has gone does not care
+	_, _ = w.Write([]byte(body)) // fails only if the client is gone
 }
 
-// answer answers a request as the description says.
+// answer answers a request as the OpenAPI document describes.
 func (r *Registry) answer(req *http.Request) (status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,8 +153,8 @@ func (r *Registry) answer(req *http.Request) (status int, body string) {
 	return status, body
 }
 
-// find returns the answers about the versions that a request is for: those of one server from the
-// newest on, a list in the order of the names. Words are searched for in names alone.
+// find returns the requested versions: of one server the newest first, of all servers by name. It
+// searches words only in names.
 func (r *Registry) find(name, version string, query url.Values) (found []string) {
 	version = cmp.Or(version, query.Get("version"))
 	latest := map[string]string{}
@@ -182,7 +181,7 @@ func (r *Registry) find(name, version string, query url.Values) (found []string)
 	return found
 }
 
-// page returns a page. The cursor is the number of answers before it.
+// page returns a page of a list. The cursor is the number of entries before it.
 func page(all []string, query url.Values) string {
 	limit, _ := strconv.Atoi(query.Get("limit"))
 	if limit <= 0 {

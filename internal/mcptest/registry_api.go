@@ -21,16 +21,16 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// registryModule is the module whose documents describe registries of servers. .ci/release and
-// .ci/windows read it here.
+// registryModule is the module with the documents about registries of servers. .ci/release and
+// .ci/windows read the version here.
 const registryModule = "github.com/modelcontextprotocol/registry@v1.8.7"
 
-// started is the environment at the start: tests set HOME, where the go command has its modules.
+// started is the environment at the start: tests change HOME, where the go command has its modules.
 var started = os.Environ()
 
 // RegistryDocs returns docs/reference of the registry's module: api/openapi.yaml describes the
-// API, and server-json the servers. The go command fetches the module once. Where
-// MCPTEST_PROGRAMS names a directory, the documents are in its registry.
+// API, and server-json the servers. The go command downloads the module once. If MCPTEST_PROGRAMS
+// names a directory, the documents are in its directory registry.
 var RegistryDocs = sync.OnceValues(func() (fs.FS, error) {
 	if dir := os.Getenv("MCPTEST_PROGRAMS"); dir != "" {
 		return os.DirFS(filepath.Join(dir, "registry")), nil
@@ -81,8 +81,8 @@ var registryDocument = sync.OnceValues(func() (*registryAPI, error) {
 	return api, json.Unmarshal([]byte(strings.ReplaceAll(string(text), "#/components/schemas/", "#/$defs/")), api)
 })
 
-// find returns the path of the API that a request is for, and what is in the place of its words in
-// braces. One that is not in the API is nil.
+// find returns the API path of a URL, nil if there is none, and the values of the parameters in
+// braces.
 func (a *registryAPI) find(u *url.URL) (p *registryPath, values map[string]string) {
 	words := strings.Split(u.EscapedPath(), "/")
 	for template, path := range a.Paths {
@@ -107,7 +107,7 @@ func (a *registryAPI) find(u *url.URL) (p *registryPath, values map[string]strin
 	return nil, nil
 }
 
-// check says which of the parameters of a request the API does not have.
+// check returns an error for a query parameter that the API does not have, or of the wrong type.
 func (p *registryPath) check(query url.Values) error {
 	types := map[string]string{}
 	for _, parameter := range p.Parameters {
@@ -135,12 +135,12 @@ func (p *registryPath) check(query url.Values) error {
 	return nil
 }
 
-// answer returns the schema of the answers with a status, nil where the API has no such answers.
+// answer returns the schema of answers with a status, nil if the API has none.
 func (p *registryPath) answer(status int) json.RawMessage {
 	return p.Responses[strconv.Itoa(status)].Content["application/json"].Schema
 }
 
-// checkAnswer compares an answer with its schema.
+// checkAnswer validates an answer against its schema.
 func (a *registryAPI) checkAnswer(p *registryPath, status int, body string) error {
 	if status == http.StatusNotModified {
 		return nil
@@ -154,7 +154,7 @@ func (a *registryAPI) checkAnswer(p *registryPath, status int, body string) erro
 
 const serverSchema = `{"$ref":"#/$defs/ServerDetail"}`
 
-// CheckServerJSON compares a server.json with the schema.
+// CheckServerJSON validates a server.json against the schema.
 func CheckServerJSON(text string) error {
 	api, err := registryDocument()
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *registryAPI) check(schema json.RawMessage, text string) error {
 	return resolved.(*jsonschema.Resolved).Validate(value)
 }
 
-// example makes an example of a schema of the examples in it.
+// example returns an example of a schema, made of the examples in it.
 func (a *registryAPI) example(schema json.RawMessage) any {
 	var s struct {
 		Ref            string `json:"$ref"`
@@ -231,8 +231,8 @@ func (a *registryAPI) example(schema json.RawMessage) any {
 
 var jsonBlock = regexp.MustCompile("(?s)```json\n(.*?)\n```")
 
-// PublishedServers returns the examples of server.json that are published: those of its
-// description, and one made of the examples in the schema.
+// PublishedServers returns the published examples of server.json: those of its documentation, and one
+// made of the examples in the schema.
 func PublishedServers() (servers []string, err error) {
 	api, err := registryDocument()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// TestStrictClientIsContent lets an implementation that is not ours use the fake:
-// what it refuses would be a fault that nobody asked for.
+// TestStrictClientIsContent uses the fake with the SDK, which must not reject anything.
 func TestStrictClientIsContent(t *testing.T) {
 	t.Parallel()
 	stdio := func(args ...string) func(*testing.T) mcp.Transport {

@@ -14,9 +14,8 @@ type Server struct {
 
 var serverURL = regexp.MustCompile(`https?://[^\s"]+`)
 
-// Serve starts a server and waits until it says on standard error that it is
-// listening, and where: the first URL on the first line that has the word. The
-// test's end asks it to leave.
+// Serve starts a server and waits until it prints its URL on standard error: the first URL on a line
+// with the word "listening". The end of the test terminates it.
 func Serve(t testing.TB, opts HostOptions) *Server {
 	t.Helper()
 	s := &Server{Process: Run(t, opts)}

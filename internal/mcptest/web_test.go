@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// readyWeb starts a fake that serves HTTP and shakes hands with it.
+// readyWeb starts a fake that serves HTTP and performs the handshake.
 func readyWeb(t *testing.T, args ...string) *mcptest.Client {
 	t.Helper()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t, args...).URL)
@@ -49,8 +49,8 @@ func TestPlainAnswers(t *testing.T) {
 	}
 }
 
-// TestLineBreaksSurviveEvents sends a message that is laid out over lines, which
-// HTTP allows and an event carries as several data fields.
+// TestLineBreaksSurviveEvents receives a message with line breaks, which an event carries as several
+// data fields.
 func TestLineBreaksSurviveEvents(t *testing.T) {
 	t.Parallel()
 	c := readyWeb(t)
