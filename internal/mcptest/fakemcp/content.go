@@ -44,14 +44,21 @@ func (c *call) uri() (string, error) {
 }
 
 // decodeInto decodes params. It is an error if the required field is empty.
-func decodeInto(raw json.RawMessage, params any, must *string) error {
+func decodeInto(raw json.RawMessage, params any, required *string) error {
 	if err := decode(raw, params); err != nil {
 		return err
 	}
-	if *must == "" {
+	if *required == "" {
 		return failure(-32602, "Invalid params: %s", raw)
 	}
 	return nil
+}
+
+// nameOf returns the member name of arguments, which is required.
+func nameOf(args json.RawMessage) (string, error) {
+	var a struct{ Name string }
+	err := decodeInto(args, &a, &a.Name)
+	return a.Name, err
 }
 
 func (c *call) getPrompt() (json.RawMessage, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -64,10 +65,7 @@ func (c *call) wrongEra() error {
 }
 
 func unsupported(asked string, supported []string) *rpcError {
-	data, err := json.Marshal(map[string]any{"requested": asked, "supported": supported})
-	if err != nil {
-		data = nil
-	}
+	data, _ := json.Marshal(map[string]any{"requested": asked, "supported": supported}) // strings always marshal
 	return &rpcError{json.RawMessage("-32022"), "Unsupported protocol version", data}
 }
 
@@ -93,12 +91,11 @@ func (c *call) modernize(result json.RawMessage) json.RawMessage {
 	if !c.modern() || c.Method == "tools/call" && c.toolName() == "raw" {
 		return result
 	}
-	if s := string(result); strings.HasPrefix(s, `{"resultType"`) {
+	if bytes.HasPrefix(result, []byte(`{"resultType"`)) {
 		return result
 	}
 	more := `"resultType":"complete"`
-	switch {
-	case strings.HasSuffix(c.Method, "/list"), c.Method == "resources/read", c.Method == "server/discover":
+	if strings.HasSuffix(c.Method, "/list") || c.Method == "resources/read" || c.Method == "server/discover" {
 		more += `,"ttlMs":0,"cacheScope":"private"`
 	}
 	rest := string(result[1:])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,11 +32,12 @@ type fault struct {
 // armed is a fault of the command line.
 type armed struct {
 	fault
-	arg    string
-	on     string
-	tool   string
-	times  int // 0: every time
-	struck *tally
+	arg   string
+	tool  string
+	times int // 0: every time
+
+	mu     sync.Mutex
+	struck int // strikes in this process
 }
 
 // allFaults is set by init, because the functions of faults refer to it.
@@ -64,8 +66,8 @@ func findFault(mode string) (fault, string, error) {
 }
 
 // arm returns the faults of -fault, with the flags that restrict them.
-func arm(cfg config) ([]armed, error) {
-	var all []armed
+func arm(cfg config) ([]*armed, error) {
+	var all []*armed
 	for mode := range strings.SplitSeq(cfg.faults, ",") {
 		if mode == "" {
 			continue
@@ -74,13 +76,11 @@ func arm(cfg config) ([]armed, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := armed{fault: f, arg: arg, on: f.on, tool: cfg.faultTool, times: cfg.faultTimes, struck: &tally{}}
+		a := &armed{fault: f, arg: arg, tool: cfg.faultTool, times: cfg.faultTimes}
 		if f.once {
 			a.times = 1
 		}
-		if cfg.faultOn != "" {
-			a.on = cfg.faultOn
-		}
+		a.on = cmp.Or(cfg.faultOn, f.on)
 		all = append(all, a)
 	}
 	return all, nil
@@ -135,15 +135,9 @@ func (c *call) faultWanted() string {
 }
 
 // aims reports whether an answer fault applies to this call.
-func (a armed) aims(c *call) bool {
-	on := a.on
-	if on == "" {
-		on = "tools/call"
-	}
-	if on != "*" && on != c.Method {
-		return false
-	}
-	return a.tool == "" || a.tool == c.toolName()
+func (a *armed) aims(c *call) bool {
+	on := cmp.Or(a.on, "tools/call")
+	return (on == "*" || on == c.Method) && (a.tool == "" || a.tool == c.toolName())
 }
 
 // toolName returns the name of the called tool, "" for other methods.
@@ -156,26 +150,20 @@ func (c *call) toolName() string {
 
 // due reports whether the fault has strikes left, and counts one. Strikes are counted in the ledger,
 // so that "once" means once in all processes.
-func (a armed) due(l *ledger) bool {
-	a.struck.mu.Lock()
-	defer a.struck.mu.Unlock()
+func (a *armed) due(l *ledger) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	event := "fault " + a.name
-	done := a.struck.n
+	done := a.struck
 	if a.times > 0 && l != nil {
 		done = l.count(event)
 	}
 	if a.times > 0 && done >= a.times {
 		return false
 	}
-	a.struck.n++
+	a.struck++
 	l.add("%s", event)
 	return true
-}
-
-// tally counts the strikes of one fault in this process.
-type tally struct {
-	mu sync.Mutex
-	n  int
 }
 
 // number returns a fault's argument, or the default without one.

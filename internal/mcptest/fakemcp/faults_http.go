@@ -56,13 +56,10 @@ func runThen(f func(x *exchange, msg []byte)) func(*exchange, string) bool {
 
 // run executes the call without a fault and returns its answer.
 func (x *exchange) run() []byte {
-	id := x.r.Header.Get("Mcp-Session-Id")
-	x.web.mu.Lock()
 	p := x.web.common
-	if known := x.web.sessions[id]; known != nil {
+	if known := x.web.session(x.r.Header.Get("Mcp-Session-Id")); known != nil {
 		p = known.peer
 	}
-	x.web.mu.Unlock()
 	var last []byte
 	if c := p.receive(x.body, func(msg []byte) { last = msg }); c != nil {
 		c.header = x.r.Header

@@ -84,7 +84,7 @@ func (x *exchange) strike() bool {
 
 // meets reports whether an HTTP fault applies to this request, by the method of the message or, for
 // those on GET, of HTTP.
-func (a armed) meets(x *exchange) bool {
+func (a *armed) meets(x *exchange) bool {
 	switch a.on {
 	case "*":
 		return true
@@ -117,7 +117,7 @@ func (s *web) post(x *exchange) {
 	case x.msg.Method == "initialize":
 		s.open(x)
 	case s.fake.sessionless:
-		s.common.welcomeBack()
+		s.common.setReady() // nobody can tell whether it initialized
 		x.take(s.common)
 	default:
 		s.withSession(x)
@@ -139,20 +139,11 @@ func (s *web) open(x *exchange) {
 	x.take(p)
 }
 
-// welcomeBack lets a peer without session in: nobody can tell whether it initialized.
-func (p *peer) welcomeBack() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ready = true
-}
-
 // withSession serves a request of a session. It answers 400 without a session id, and 404 for an
 // unknown one.
 func (s *web) withSession(x *exchange) {
 	id := x.r.Header.Get("Mcp-Session-Id")
-	s.mu.Lock()
-	known := s.sessions[id]
-	s.mu.Unlock()
+	known := s.session(id)
 	switch {
 	case id == "":
 		x.refuse(http.StatusBadRequest, "Bad Request: no session id")
@@ -167,6 +158,13 @@ func (s *web) withSession(x *exchange) {
 		s.fake.ledger.add("delete")
 		s.forget(id)
 	}
+}
+
+// session returns the session with an id, nil if there is none.
+func (s *web) session(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[id]
 }
 
 func (s *web) forget(id string) {

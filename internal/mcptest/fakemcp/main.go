@@ -51,10 +51,9 @@ func run(cfg config) {
 	// without its cleanup.
 	time.AfterFunc(cfg.maxLife, func() { f.exit(9, "max-life") })
 	f.start()
-	switch {
-	case cfg.http != "":
+	if cfg.http != "" {
 		err = serveHTTP(f, cfg.http)
-	default:
+	} else {
 		err = serveStdio(f, os.Stdin)
 	}
 	f.exit(1, fmt.Sprint(err))

@@ -79,9 +79,7 @@ func (c *call) initialize() (json.RawMessage, error) {
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err
 	}
-	c.peer.mu.Lock()
-	c.peer.ready = true
-	c.peer.mu.Unlock()
+	c.peer.setReady()
 	return c.peer.fake.welcome(params.ProtocolVersion), nil
 }
 

@@ -18,7 +18,7 @@ type fake struct {
 	ledger *ledger
 	offer  *offer
 	tasks  taskTable
-	faults []armed
+	faults []*armed
 
 	ignoreTerm  atomic.Bool // signals are obeyed while faults are still starting
 	ignoreEOF   bool
@@ -169,6 +169,12 @@ func (p *peer) initialized() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ready
+}
+
+func (p *peer) setReady() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready = true
 }
 
 func (c *call) reply(msg []byte) {

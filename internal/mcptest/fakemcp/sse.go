@@ -30,9 +30,7 @@ func (s *web) openSSE(x *exchange) {
 }
 
 func (s *web) postSSE(x *exchange) {
-	s.mu.Lock()
-	known := s.sessions[x.r.URL.Query().Get("sessionId")]
-	s.mu.Unlock()
+	known := s.session(x.r.URL.Query().Get("sessionId"))
 	if known == nil {
 		x.refuse(http.StatusNotFound, "Session not found")
 		return

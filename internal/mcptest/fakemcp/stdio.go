@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -49,7 +50,7 @@ func serveStdio(f *fake, in io.Reader) error {
 	r := bufio.NewReaderSize(in, 64<<10) // the capacity of a pipe
 	for {
 		line, err := r.ReadBytes('\n')
-		if line = trimEnd(line); len(line) > 0 {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
 			p.take(line, write)
 		}
 		if errors.Is(err, io.EOF) {
@@ -91,13 +92,6 @@ func (f *fake) leave(p *peer) {
 	case <-time.After(f.cfg.leaveAfter):
 	}
 	f.exit(0, "eof")
-}
-
-func trimEnd(line []byte) []byte {
-	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
-		line = line[:len(line)-1]
-	}
-	return line
 }
 
 // forever blocks until the process ends: by a signal, a call of exit, or -max-life.

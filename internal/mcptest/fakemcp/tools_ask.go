@@ -20,6 +20,13 @@ func (w wanted) params() string {
 	return fmt.Sprintf(`"params":%s,`, w.Params)
 }
 
+// ask sends a question as a request, and returns its id and the channel of the answer.
+func (c *call) ask(q wanted) (id json.RawMessage, answered chan message) {
+	id, answered = c.peer.ask()
+	c.send(fmt.Appendf(nil, `{"method":%s,%s"id":%s,"jsonrpc":"2.0"}`, quote(q.Method), q.params(), id))
+	return id, answered
+}
+
 // askRounds asks all questions at once in each round, and returns the answers: of all rounds, or in
 // the new protocol of the last one.
 func (c *call) askRounds(questions []wanted, rounds int) (json.RawMessage, error) {
@@ -30,9 +37,8 @@ func (c *call) askRounds(questions []wanted, rounds int) (json.RawMessage, error
 	for range rounds {
 		var waiting []chan message
 		for _, q := range questions {
-			id, answered := c.peer.ask()
+			_, answered := c.ask(q)
 			waiting = append(waiting, answered)
-			c.send(fmt.Appendf(nil, `{"method":%s,%s"id":%s,"jsonrpc":"2.0"}`, quote(q.Method), q.params(), id))
 		}
 		for _, answered := range waiting {
 			select {

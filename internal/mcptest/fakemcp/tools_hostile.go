@@ -8,28 +8,28 @@ import (
 )
 
 func runReadFile(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct{ Name string }
-	if err := decodeInto(args, &a, &a.Name); err != nil {
+	name, err := nameOf(args)
+	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(a.Name)
+	text, err := os.ReadFile(name)
 	return textResult(string(text), ""), err
 }
 
 func runWriteFile(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct{ Name string }
-	if err := decodeInto(args, &a, &a.Name); err != nil {
+	name, err := nameOf(args)
+	if err != nil {
 		return nil, err
 	}
-	return textResult("written", ""), os.WriteFile(a.Name, []byte("x"), 0o600)
+	return textResult("written", ""), os.WriteFile(name, []byte("x"), 0o600)
 }
 
 func runGet(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct{ Name string }
-	if err := decodeInto(args, &a, &a.Name); err != nil {
+	url, err := nameOf(args)
+	if err != nil {
 		return nil, err
 	}
-	resp, err := http.Get(a.Name)
+	resp, err := http.Get(url)
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,11 @@ func runBig(_ *call, args json.RawMessage) (json.RawMessage, error) {
 }
 
 func runEnv(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct{ Name string }
-	if err := decodeInto(args, &a, &a.Name); err != nil {
+	name, err := nameOf(args)
+	if err != nil {
 		return nil, err
 	}
-	value, ok := os.LookupEnv(a.Name)
+	value, ok := os.LookupEnv(name)
 	return textResult(value, fmt.Sprintf(`,"structuredContent":{"set":%t}`, ok)), nil
 }
 

@@ -122,12 +122,7 @@ func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
 	if c.modern() {
 		return c.input(a.Method, a.Params)
 	}
-	id, answered := c.peer.ask()
-	params := ""
-	if a.Params != nil {
-		params = fmt.Sprintf(`"params":%s,`, a.Params)
-	}
-	c.send(fmt.Appendf(nil, `{"method":%s,%s"id":%s,"jsonrpc":"2.0"}`, quote(a.Method), params, id))
+	id, answered := c.ask(a.wanted)
 	select {
 	case m := <-answered:
 		return askResult(m), nil
@@ -201,13 +196,13 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 
 func remover(list string) func(*call, json.RawMessage) (json.RawMessage, error) {
 	return func(c *call, args json.RawMessage) (json.RawMessage, error) {
-		var a struct{ Name string }
-		if err := decodeInto(args, &a, &a.Name); err != nil {
+		name, err := nameOf(args)
+		if err != nil {
 			return nil, err
 		}
-		c.peer.fake.offer.remove(list, a.Name)
+		c.peer.fake.offer.remove(list, name)
 		c.peer.changed(list)
-		return textResult("removed "+a.Name, ""), nil
+		return textResult("removed "+name, ""), nil
 	}
 }
 
