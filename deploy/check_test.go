@@ -1,5 +1,5 @@
-// Package deploy checks the examples beside it, with what Docker Compose, kubectl and
-// NATS are made of, and without a network, a container or a cluster.
+// Package deploy tests the examples in its directory with the libraries of Docker Compose, kubectl
+// and NATS, without a network, a container or a cluster.
 package deploy
 
 import (
@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// example returns a copy of a directory here with the secrets made that it wants.
-func example(t *testing.T, names ...string) (dir string) {
+// example returns a copy of this directory, with generated secrets.
+func example(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
@@ -65,7 +65,7 @@ func example(t *testing.T, names ...string) (dir string) {
 	return dir
 }
 
-// accepts fails the test if dynmcp does not know the words it is started with.
+// accepts fails the test if dynmcp does not accept a command line.
 func accepts(t *testing.T, words []string) {
 	t.Helper()
 	if out, err := exec.Command(dynmcp, append(words, "--help")...).CombinedOutput(); err != nil {
@@ -73,7 +73,7 @@ func accepts(t *testing.T, words []string) {
 	}
 }
 
-// flags returns the flags of words, by name.
+// flags returns the flags of a command line, by name.
 func flags(words []string) map[string]string {
 	all := map[string]string{}
 	for _, word := range words {
@@ -92,7 +92,7 @@ func TestCompose(t *testing.T) {
 	}
 	project, err := options.LoadProject(context.Background())
 	if err != nil {
-		t.Fatal(err) // also what the specification does not have
+		t.Fatal(err) // also for keys that the specification lacks
 	}
 	for name, file := range project.Secrets {
 		if _, err := os.Stat(file.File); err != nil {
@@ -110,7 +110,7 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s has no health check", name)
 		}
 		if !service.ReadOnly || !slices.Contains(service.CapDrop, "ALL") {
-			t.Errorf("%s may do more than it needs", name)
+			t.Errorf("%s has more privileges than it needs", name)
 		}
 		if !strings.HasPrefix(name, "replica-") {
 			continue
@@ -149,7 +149,7 @@ func TestCompose(t *testing.T) {
 	loads(t, filepath.Join(dir, "mcp.json"))
 }
 
-// mounts returns the files of secrets and configs that a container has.
+// mounts returns the paths of secrets and configs in a container.
 func mounts(service types.ServiceConfig) map[string]bool {
 	all := map[string]bool{}
 	for _, secret := range service.Secrets {
@@ -167,7 +167,7 @@ func mounts(service types.ServiceConfig) map[string]bool {
 	return all
 }
 
-// loads fails the test if dynmcp does not take a config.
+// loads fails the test if dynmcp rejects a config.
 func loads(t *testing.T, path string) {
 	t.Helper()
 	ls := exec.Command(dynmcp, "ls", "-c", path)
@@ -177,8 +177,7 @@ func loads(t *testing.T, path string) {
 	}
 }
 
-// kinds are the types that manifests are read into, strictly: a field that Kubernetes
-// does not have is an error.
+// kinds are the types of manifests, which are decoded strictly: an unknown field is an error.
 var kinds = map[string]func() any{
 	"v1/Namespace":                           func() any { return &corev1.Namespace{} },
 	"v1/ConfigMap":                           func() any { return &corev1.ConfigMap{} },
@@ -191,7 +190,7 @@ var kinds = map[string]func() any{
 	"networking.k8s.io/v1/Ingress":           func() any { return &networkingv1.Ingress{} },
 }
 
-// build returns what kustomize makes of a directory, by kind and name.
+// build returns the objects that kustomize makes of a directory, by kind and name.
 func build(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
@@ -238,7 +237,7 @@ func TestKubernetes(t *testing.T) {
 	accepts(t, container.Args)
 	given := flags(container.Args)
 
-	// Variables that the words name, and files.
+	// Variables of the command line, and files.
 	env := map[string]string{}
 	for _, v := range container.Env {
 		env[v.Name] = v.Value
@@ -297,7 +296,7 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 
-	// Ports, by number in the words and by name elsewhere.
+	// Ports, by number in the command line and by name elsewhere.
 	ports := map[string]int32{}
 	for _, port := range container.Ports {
 		ports[port.Name] = port.ContainerPort
@@ -318,7 +317,7 @@ func TestKubernetes(t *testing.T) {
 	named("readiness", container.ReadinessProbe.HTTPGet.Port)
 	named("start", container.StartupProbe.HTTPGet.Port)
 
-	// Selectors select, and each that says "replica" selects these pods.
+	// Selectors select the pods of replicas.
 	selects := func(what string, selector *metav1.LabelSelector) bool {
 		s, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil {
@@ -341,13 +340,13 @@ func TestKubernetes(t *testing.T) {
 	}
 	policy, nats := get[networkingv1.NetworkPolicy](t, all, "NetworkPolicy/dynmcp").Spec, get[networkingv1.NetworkPolicy](t, all, "NetworkPolicy/dynmcp-nats").Spec
 	if !selects("policy", &policy.PodSelector) || selects("policy of NATS", &nats.PodSelector) {
-		t.Error("the policies are of others")
+		t.Error("the policies select other pods")
 	}
 	for _, rule := range policy.Ingress {
 		for _, port := range rule.Ports {
 			named("policy", *port.Port)
 			if from := rule.From[0].PodSelector; port.Port.StrVal == "peer" && (from == nil || !selects("peer", from)) {
-				t.Error("the peer port is open to others than replicas")
+				t.Error("the peer port is open to pods other than replicas")
 			}
 		}
 	}
@@ -356,14 +355,14 @@ func TestKubernetes(t *testing.T) {
 	}
 	scaled := get[autoscalingv2.HorizontalPodAutoscaler](t, all, "HorizontalPodAutoscaler/dynmcp").Spec.ScaleTargetRef
 	if scaled.Name != deployment.Name || scaled.Kind != "Deployment" || scaled.APIVersion != "apps/v1" || deployment.Spec.Replicas != nil {
-		t.Errorf("the autoscaler has not the say over the deployment: %v", scaled)
+		t.Errorf("the autoscaler does not scale the deployment: %v", scaled)
 	}
 
-	// What a namespace that is "restricted" lets in.
+	// The requirements of a namespace that is "restricted".
 	security := container.SecurityContext
 	if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Contains(security.Capabilities.Drop, "ALL") ||
 		!*pod.Spec.SecurityContext.RunAsNonRoot || pod.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("the pod may do more than it needs: %+v", security)
+		t.Errorf("the pod has more privileges than it needs: %+v", security)
 	}
 	for name, config := range all {
 		if c, ok := config.(*corev1.ConfigMap); ok {
@@ -377,7 +376,7 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 
-	// The chart's values: the secret it wants has the keys it wants.
+	// The secrets in the chart's values have the required keys.
 	var values chartValues
 	text, err := os.ReadFile(filepath.Join(dir, "nats.values.yaml"))
 	if err != nil {
@@ -387,7 +386,7 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{values.Config.Nats.TLS.SecretName, values.Config.Cluster.TLS.SecretName, values.TLSCA.SecretName} {
-		data := all["Secret/"+name].(*corev1.Secret).Data // its name has no hash: the chart names it
+		data := all["Secret/"+name].(*corev1.Secret).Data // without a hash in its name, which the chart has
 		if data["tls.crt"] == nil || data["tls.key"] == nil || data["ca.crt"] == nil {
 			t.Errorf("%s lacks a key", name)
 		}
@@ -404,9 +403,9 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// chartValues are the values of NATS's chart that were looked up in its templates and tests
-// (line 1.0; the storage's and the cluster's also in what is shown of the values of 2.14.6). Helm says nothing
-// of one that the chart does not have.
+// chartValues are the values of NATS's chart, from its templates and tests of line 1.0 (for storage
+// and cluster also from the published values of 2.14.6). Helm ignores a value that the chart does not
+// have.
 type chartValues struct {
 	Config struct {
 		Cluster struct {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What the dashboard and the alerts ask for is what a gateway says, with the labels and
-// the states that they name: of one server that works and one that does not start.
+// The metrics, labels and states in the dashboard and the alerts exist in the metrics of a gateway
+// with a server that works and one that does not start.
 func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
 	metrics := metricsOfARun(t)
 	expressions := append(alertExpressions(t), dashboardExpressions(t)...)
@@ -52,7 +52,7 @@ func TestMonitoringAsksForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// promtool is what Prometheus judges rules by; .ci/alerts has it.
+// promtool is the tool of Prometheus for tests of rules; .ci/alerts installs it.
 func TestAlertsFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -105,8 +105,8 @@ func dashboardExpressions(t *testing.T) (all []string) {
 	return all
 }
 
-// metricsOfARun returns what a gateway says after a call of a server that works, another
-// dynmcp, and one of a server that does not start.
+// metricsOfARun returns the metrics of a gateway after a call of a server that works, another dynmcp,
+// and of one that does not start.
 func metricsOfARun(t *testing.T) string {
 	config := filepath.Join(t.TempDir(), "mcp.json")
 	inner := filepath.Join(t.TempDir(), "inner.json")
@@ -142,7 +142,7 @@ func metricsOfARun(t *testing.T) string {
 		}
 	}
 	if url == "" {
-		t.Fatal("the gateway did not say where it is")
+		t.Fatal("the gateway did not print its URL")
 	}
 	go io.Copy(io.Discard, said)
 	host := &http.Client{Timeout: time.Minute}

@@ -16,15 +16,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// startNATS starts the three nodes of the compose file, with its config and secrets, in
-// this process and on free ports of this machine. It returns their addresses.
+// startNATS starts the three nodes of the compose file, with its config and secrets, in this process
+// and on free ports. It returns their addresses.
 func startNATS(t *testing.T, dir string) (urls []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "nats.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes := `["tls://127.0.0.1:1"]` // nobody; then the first node, which the others come to
+	routes := `["tls://127.0.0.1:1"]` // no node; later the first one, to which the others connect
 	for i := range 3 {
 		data := t.TempDir()
 		changed := text
@@ -43,7 +43,7 @@ func startNATS(t *testing.T, dir string) (urls []string) {
 			}
 			changed = bytes.ReplaceAll(changed, []byte(c[0]), []byte(c[1]))
 		}
-		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i+1)) // beside secrets, which it includes
+		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i+1)) // it includes the directory secrets beside it
 		if err := os.WriteFile(path, changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -72,18 +72,18 @@ func startNATS(t *testing.T, dir string) (urls []string) {
 	return urls
 }
 
-// Routes and clients get in with what secrets has made, and nobody without.
+// Nodes and clients connect with the generated secrets, and not without them.
 func TestNodesOfNATS(t *testing.T) {
 	dir := filepath.Join(example(t), "compose")
 	urls := startNATS(t, dir)
 	secret := func(name string) string { return filepath.Join(dir, "secrets", name) }
 	if conn, err := nats.Connect(urls[0], nats.RootCAs(secret("ca.crt"))); err == nil {
 		conn.Close()
-		t.Error("a client without credentials was let in")
+		t.Error("a client without credentials was accepted")
 	}
 	if conn, err := nats.Connect(urls[0], nats.UserCredentials(secret("nats.creds"))); err == nil {
 		conn.Close()
-		t.Error("the nodes' certificate is of an authority that everybody knows")
+		t.Error("the nodes' certificate is trusted without their authority")
 	}
 	conn, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(time.Minute), nats.RootCAs(secret("ca.crt")), nats.UserCredentials(secret("nats.creds")))
 	if err != nil {
@@ -96,7 +96,7 @@ func TestNodesOfNATS(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	for ctx.Err() == nil { // the nodes find each other, and elect who leads
+	for ctx.Err() == nil { // the nodes find each other, and elect a leader
 		try, done := context.WithTimeout(ctx, 5*time.Second)
 		_, err = js.CreateKeyValue(try, jetstream.KeyValueConfig{Bucket: "test", Replicas: 3})
 		if done(); err == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 )
 
-// The replicas of the compose file find each other on its NATS, with its words, config
-// and secrets, and a session is one for all of them. What containers are for is left out:
-// they are processes here, on ports of this machine.
+// The replicas of the compose file find each other through its NATS, with its command lines, config
+// and secrets, and a session works at all of them. They run as processes without containers, on ports
+// of this machine.
 func TestReplicasOfCompose(t *testing.T) {
 	dir := filepath.Join(example(t), "compose")
 	urls := startNATS(t, dir)
@@ -32,7 +32,7 @@ func TestReplicasOfCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(dir, "secrets/dynmcp.env"), filepath.Join(dir, ".env")); err != nil { // it is mounted there
+	if err := os.Rename(filepath.Join(dir, "secrets/dynmcp.env"), filepath.Join(dir, ".env")); err != nil { // where it is mounted
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, ".env"))
@@ -73,7 +73,7 @@ func TestReplicasOfCompose(t *testing.T) {
 		var shown struct{ Replicas []struct{ Name string } }
 		show := exec.CommandContext(ctx, dynmcp, "cluster", "--json", "--cluster", strings.Join(urls, ","),
 			"--cluster-ca", filepath.Join(dir, "secrets/ca.crt"), "--cluster-creds", filepath.Join(dir, "secrets/nats.creds"), "--cluster-key", filepath.Join(dir, "secrets/cluster.key"))
-		out, err := show.Output() // degraded is an exit status, and said as well
+		out, err := show.Output() // a degraded cluster is an exit status, with output
 		if json.Unmarshal(out, &shown) == nil && len(shown.Replicas) == 3 {
 			break
 		}
@@ -107,11 +107,11 @@ func TestReplicasOfCompose(t *testing.T) {
 	}
 	began := post(replicas[0], `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
 	session = began.Header.Get("Mcp-Session-Id")
-	for _, url := range replicas { // the first has it, the others ask that
+	for _, url := range replicas { // the first has the session, the others ask it
 		post(url, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 	}
 	for _, url := range replicas {
-		resp, err := http.Get(strings.TrimSuffix(url, "/mcp") + "/health") // as the balancer asks
+		resp, err := http.Get(strings.TrimSuffix(url, "/mcp") + "/health") // like the balancer
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestReplicasOfCompose(t *testing.T) {
 	}
 }
 
-// serve starts a replica and returns where it serves hosts.
+// serve starts a replica and returns its URL for hosts.
 func serve(t *testing.T, words []string) (url string) {
 	t.Helper()
 	cmd := exec.Command(dynmcp, words...)
@@ -135,7 +135,7 @@ func serve(t *testing.T, words []string) (url string) {
 	}
 	lines := bufio.NewReader(said)
 	var log bytes.Buffer
-	read := make(chan struct{}) // closed when it has ended, or will
+	read := make(chan struct{}) // closed at the end of its output
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		<-read
@@ -148,7 +148,7 @@ func serve(t *testing.T, words []string) (url string) {
 		log.WriteString(line)
 		if err != nil {
 			close(read)
-			t.Fatalf("it serves nobody: %s", &log)
+			t.Fatalf("it does not serve: %s", &log)
 		}
 		if _, rest, ok := strings.Cut(line, `msg="serving HTTP" url=`); ok {
 			url = strings.TrimSpace(rest)

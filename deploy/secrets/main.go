@@ -1,8 +1,7 @@
-// Command secrets makes what the examples in deploy need and nobody else may have: the
-// cluster key, the token of hosts, certificates for NATS, and an account of NATS for
-// dynmcp. It overwrites nothing.
+// Command secrets generates the secrets of the examples in deploy: the cluster key, the token of
+// hosts, certificates for NATS, and an account of NATS for dynmcp. It does not overwrite files.
 //
-// Usage, from the root of a clone, with dynmcp on the PATH or named:
+// Usage, from the root of a clone, with dynmcp on the PATH or in -dynmcp:
 //
 //	go -C deploy run ./secrets -out compose/secrets
 //	go -C deploy run ./secrets -out kubernetes/example/secrets -names 'nats,*.nats-headless'
@@ -50,7 +49,7 @@ func main() {
 }
 
 func write(dir string, names []string, dynmcp string) error {
-	// Containers run as somebody else, with the group of the files.
+	// Containers run as another user, with the group of the files.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -79,9 +78,8 @@ func write(dir string, names []string, dynmcp string) error {
 	return nil
 }
 
-// certificates adds an authority and a certificate for the nodes of NATS, which is for
-// hosts and for the routes between them. Nobody keeps the key of the authority: to
-// renew, make all of them again.
+// certificates adds an authority and a certificate of the nodes of NATS, for clients and for the
+// routes between nodes. The key of the authority is not kept: to renew, generate all of them again.
 func certificates(files map[string][]byte, names []string) error {
 	from, until := time.Now().Add(-time.Hour), time.Now().AddDate(2, 0, 0)
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -125,9 +123,9 @@ func certificates(files map[string][]byte, names []string) error {
 	return nil
 }
 
-// accounts adds an operator with two accounts, the system's and one for dynmcp, which
-// may use JetStream, and credentials of a user of that. What the nodes are told is not
-// secret: claims that the operator signed, whose key nobody keeps.
+// accounts adds an operator with two accounts, the system's and one for dynmcp, which may use
+// JetStream, and the credentials of a user of dynmcp's account. The part for the nodes is not secret:
+// claims signed by the operator, whose key is not kept.
 func accounts(files map[string][]byte) error {
 	operator, operatorID, err := pair(nkeys.CreateOperator)
 	if err != nil {
@@ -183,7 +181,7 @@ func accounts(files map[string][]byte) error {
 		"resolver":         "MEMORY", // the nodes have the accounts in their config
 		"resolver_preload": map[string]string{systemID: systemJWT, accountID: accountJWT},
 	}
-	// The same for the config of a node, and as values of the chart.
+	// The claims, for the config of a node and as values of the chart.
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		value, err := json.Marshal(known[name])
 		if err != nil {
@@ -195,7 +193,7 @@ func accounts(files map[string][]byte) error {
 	return err
 }
 
-// pair returns a new key, and the public one by which it is known.
+// pair returns a new key and its public key.
 func pair(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string, error) {
 	key, err := create()
 	if err != nil {
