@@ -1,7 +1,7 @@
-// Command generate writes what names the version or an address of the project: the
-// module path and its imports, server.json for the MCP registry, the manifest of the
-// Claude Desktop extension, and the part of docs/install.md that names packages. The version stands in
-// cmd/dynmcp/internal/cli/version.go, the address in packaging/repository.
+// Command generate writes the files with the version or the address of the project: the module path
+// and its imports, server.json for the MCP registry, the manifest of the Claude Desktop extension, and
+// the part of docs/install.md about packages. The version is in cmd/dynmcp/internal/cli/version.go,
+// the address in packaging/repository.
 package main
 
 import (
@@ -30,7 +30,7 @@ var serverTemplate string
 //go:embed manifest.json.tmpl
 var manifestTemplate string
 
-// project is what the templates can name.
+// project is the data of the templates.
 type project struct {
 	Owner, Name string // of the repository
 	Version     string
@@ -39,7 +39,7 @@ type project struct {
 // Repository returns the address of the repository.
 func (p project) Repository() string { return "https://" + p.Module() }
 
-// entry is how a host's config starts dynmcp from npm; it reads the user's config.
+// entry is the entry of a host's config that starts dynmcp from npm, with the user's config.
 var entry = map[string]any{"command": "npx", "args": []string{"-y", "dynmcp"}}
 
 // Module returns the module path.
@@ -123,8 +123,8 @@ func (p project) render(text string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// renameModule writes the module path that the repository's address gives into
-// go.mod, the modules below it and every Go file, where they name another.
+// renameModule replaces the module path in go.mod, in the modules below it and in every Go file, if it
+// differs from the repository's address.
 func (p project) renameModule(root string) error {
 	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -134,7 +134,7 @@ func (p project) renameModule(root string) error {
 	if was == want {
 		return nil
 	}
-	// The path ends where the name does: NAME/other-module is not meant by NAME/oth.
+	// A match ends at the end of a path element: NAME/oth does not match NAME/other-module.
 	path := regexp.MustCompile(`(^|[\s"])` + regexp.QuoteMeta(was) + `([\s"/]|$)`)
 	return filepath.WalkDir(root, func(file string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || entry.Name() != "go.mod" && filepath.Ext(file) != ".go" {
@@ -161,7 +161,7 @@ func modulePath(data []byte) string {
 	return string(found[1])
 }
 
-// replace puts text between the two marks of a file.
+// replace writes text between the two marks of a file.
 func replace(path string, text []byte) error {
 	const from, to = "<!-- from packaging/generate/install.md.tmpl -->\n", "<!-- to here -->\n"
 	data, err := os.ReadFile(path)

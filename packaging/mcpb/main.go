@@ -1,6 +1,5 @@
-// Command mcpb packs a Claude Desktop extension: the manifest, made that of one
-// platform, the licences and one binary. The packer of the format's authors writes the time into the file; here the
-// same input gives the same bytes.
+// Command mcpb packs a Claude Desktop extension: the manifest for one platform, the licences and one
+// binary. The same input gives the same bytes; the packer of the format's authors includes the time.
 //
 // Usage: mcpb OUT GOOS MANIFEST BINARY FILE…
 package main
@@ -29,7 +28,7 @@ func main() {
 
 var platforms = regexp.MustCompile(`"platforms": \[[^]]*\]`)
 
-// platform returns the manifest of all platforms as that of one.
+// platform returns the manifest for one of its platforms.
 func platform(manifest []byte, goos string) ([]byte, error) {
 	name := goos
 	if goos == "windows" {
@@ -85,7 +84,7 @@ func add(w *zip.Writer, path, name string, mode os.FileMode) error {
 }
 
 func addText(w *zip.Writer, in io.Reader, name string, mode os.FileMode) error {
-	header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)} // as npm has it
+	header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)} // like npm
 	header.SetMode(mode)
 	to, err := w.CreateHeader(header)
 	if err != nil {

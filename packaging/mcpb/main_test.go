@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Each extension claims the one platform that its binary is for.
+// The manifest of an extension has the platform of the binary alone.
 func TestManifestIsOfOnePlatform(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.mcpb")
 	if err := run(out, "windows", "manifest.json", "main.go", nil); err != nil {

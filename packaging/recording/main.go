@@ -1,7 +1,6 @@
-// Command recording runs a session of dynmcp in a shell and draws it as an SVG. The
-// servers are stand-ins for packages of npm (internal/mcptest/fakenpx), and nothing
-// that is drawn depends on the time or the machine: go generate leaves the picture as
-// it is until what dynmcp prints has changed.
+// Command recording runs a session of dynmcp in a shell and draws it as an SVG. The servers are fakes
+// of npm packages (internal/mcptest/fakenpx). The picture does not depend on the time or the machine:
+// go generate changes it only when the output of dynmcp changes.
 package main
 
 import (
@@ -19,15 +18,15 @@ import (
 
 //go:generate go run . ../../docs/recording.svg
 
-// home is where the session takes place, in the picture.
+// home is the home directory in the picture.
 const home = "/home/me"
 
-// claude is the config of a host with four servers, as Claude Code keeps it.
+// claude is a config of Claude Code with four servers.
 //
 //go:embed claude.json
 var claude []byte
 
-// session is what is typed. Each command must end with status 0.
+// session is the typed commands. Each must exit with status 0.
 var session = []string{
 	"dynmcp import --lazy --vars --write >changes.txt",
 	"dynmcp install claude-code --take-over --yes >changes.txt",
@@ -51,7 +50,7 @@ func main() {
 	}
 }
 
-// record runs the session in a home of its own and returns its picture.
+// record runs the session in a temporary home and returns the picture.
 func record() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "recording")
 	if err != nil {
@@ -89,14 +88,14 @@ func record() ([]byte, error) {
 	return draw(lines), nil
 }
 
-// shown is the command without what only keeps the picture small.
+// shown returns the command without the parts that only limit the output.
 func shown(command string) string {
 	command, _, _ = strings.Cut(command, " >")
 	command, _, _ = strings.Cut(command, " | head")
 	return command
 }
 
-// build builds dynmcp, and the stand-in for npx under that name.
+// build builds dynmcp, and fakenpx as npx.
 func build(bin string) error {
 	for name, pkg := range map[string]string{"dynmcp": "cmd/dynmcp", "npx": "internal/mcptest/fakenpx"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, name), "github.com/dynmcp/dynmcp/"+pkg)
@@ -108,7 +107,7 @@ func build(bin string) error {
 	return nil
 }
 
-// A line of the picture is what was typed or what was printed.
+// A line is a line of the picture, typed or printed.
 type line struct {
 	text  string
 	typed bool
@@ -134,8 +133,7 @@ const style = `text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospa
 .t{fill:#fff;font-weight:600}.l{opacity:0;animation:a 0s forwards}@keyframes a{to{opacity:1}}
 @media(prefers-reduced-motion){.l{opacity:1;animation:none}}`
 
-// draw shows the lines one after the other: a command when it is typed, what it prints
-// a moment later.
+// draw draws the lines, which appear one after the other: a command, and its output a moment later.
 func draw(lines []line) []byte {
 	var b bytes.Buffer
 	width, height := 2*margin+int(columns*charWidth), 2*margin+lineHeight*len(lines)

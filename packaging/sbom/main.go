@@ -1,6 +1,6 @@
-// Command sbom writes the software bill of materials of a Go binary, as the binary
-// itself tells it, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). The same
-// binary gives the same bytes: there is no time and no serial number in it.
+// Command sbom writes the software bill of materials of a Go binary, from its build information, in
+// CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). The same binary gives the same bytes, without
+// a time or serial number.
 //
 // Usage: sbom -licences FILE -o FILE BINARY
 package main
@@ -85,7 +85,7 @@ func run(licences, out, binary string) error {
 		}
 		id := known[dep.Path+" "+dep.Version]
 		if id == "" {
-			return fmt.Errorf("the licence of %s %s is not known", dep.Path, dep.Version)
+			return fmt.Errorf("the licence of %s %s is unknown", dep.Path, dep.Version)
 		}
 		doc.Components = append(doc.Components, module("library", dep.Path, dep.Version, id))
 	}
