@@ -11,9 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
-// A balancer passes on TCP connections to its targets in turn, and knows nothing of what
-// is said on them. Who refuses a connection, or does not take it within a second, is
-// passed over for that one.
+// A balancer passes TCP connections on to its targets in turn, without reading them. It skips a
+// target that refuses a connection, or does not accept it within a second.
 type balancer struct {
 	ln      net.Listener
 	targets []string
@@ -26,7 +25,7 @@ type balancer struct {
 	routes map[string]route // of the last connection from an address
 }
 
-// balance begins to listen at a port of its own.
+// balance starts a balancer on a free port.
 func balance(targets []string) (*balancer, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,13 +56,13 @@ func (b *balancer) close() {
 	b.work.Wait()
 }
 
-// A route is where a connection led to.
+// A route is the target of a connection.
 type route struct {
-	target int   // -1 is nowhere
+	target int   // -1 is none
 	since  int64 // as of ledger.Now
 }
 
-// route returns that of the last connection from an address.
+// route returns the route of the last connection from an address.
 func (b *balancer) route(from string) route {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +72,7 @@ func (b *balancer) route(from string) route {
 	return route{target: -1}
 }
 
-// keep takes note of a connection, or closes it if the balancer is closed.
+// keep records a connection, or closes it if the balancer is closed.
 func (b *balancer) keep(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,11 +121,11 @@ func (b *balancer) pass(near net.Conn) {
 	}
 }
 
-// splice copies what one side says until that ends, as it ends: a reset stays one.
+// splice copies one direction until it ends. A reset is passed on as a reset.
 func splice(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		if tcp, ok := to.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // it is closed already, or breaks off now
+			_ = tcp.SetLinger(0) // it may be closed
 		}
 		to.Close()
 		from.Close()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// target says its name to whoever connects, then echoes until the other side ends.
+// target sends its name on each connection, then echoes until the other side closes it.
 func target(t *testing.T, name string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,14 +29,14 @@ func target(t *testing.T, name string) net.Listener {
 			go func() {
 				defer conn.Close()
 				fmt.Fprintln(conn, name)
-				_, _ = io.Copy(conn, conn) // as long as it goes
+				_, _ = io.Copy(conn, conn) // until it ends
 			}()
 		}
 	}()
 	return ln
 }
 
-// reach connects to the balancer and returns who answers.
+// reach connects to the balancer and returns the name of the target that answers.
 func reach(t *testing.T, b *balancer) (net.Conn, *bufio.Reader, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.ln.Addr().String())
@@ -68,7 +68,7 @@ func TestABalancerTakesTargetsInTurnAndPassesOverThoseThatRefuse(t *testing.T) {
 		conn, _, name := reach(t, b)
 		got = append(got, name)
 		if route := b.route(conn.LocalAddr().String()); []string{"a", "gone", "c"}[route.target] != name {
-			t.Errorf("the route to %s is said to lead to %d", name, route)
+			t.Errorf("the route to %s leads to %d", name, route)
 		}
 	}
 	if want := []string{"a", "c", "c", "a", "c", "c"}; !slices.Equal(got, want) {

@@ -23,16 +23,16 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
-// bound is how long anything may take. What takes longer does not come.
+// bound is the longest wait for anything.
 var bound = 2 * time.Minute
 
 const (
 	nodes = 3 // replicas, and as many servers of NATS
-	// token is what hosts show, where others than this machine could.
+	// token authorizes hosts.
 	token = "the-token-of-the-proof"
 )
 
-// The ports of nodes, each of which has an address of its own.
+// The ports of nodes. Each node has an address of its own.
 const (
 	hostPort    = 8080
 	peerPort    = 7946
@@ -41,21 +41,21 @@ const (
 	monitorPort = 8222
 )
 
-// A server is an upstream of the cluster's.
+// A server is an upstream of the cluster.
 type server struct {
 	name  string
-	place string        // one, each, or "" for one that is reached over HTTP
-	slow  time.Duration // that it takes to end
+	place string        // one, each, or "" for a server over HTTP
+	slow  time.Duration // the time it takes to exit
 	lazy  bool          // it is started for its first call
 }
 
-// servers are those of most steps.
+// servers are the servers of most steps.
 var servers = []server{
 	{name: "one-0", place: "one"}, {name: "one-1", place: "one", lazy: true}, {name: "one-2", place: "one", slow: 300 * time.Millisecond}, {name: "one-3", place: "one", lazy: true, slow: 100 * time.Millisecond},
 	{name: "each-0", place: "each"}, {name: "each-1", place: "each", lazy: true}, {name: "http-0"},
 }
 
-// A cluster are replicas and servers of NATS, all processes, with a balancer before them.
+// A cluster is processes of replicas and of NATS, behind a balancer.
 type cluster struct {
 	*proof
 	dir      string
@@ -63,30 +63,30 @@ type cluster struct {
 	config   string
 	nats     []*node
 	replicas []*node
-	web      *exec.Cmd // the server that is reached over HTTP
+	web      *exec.Cmd // the server over HTTP
 	webURL   string    // its address
 	balancer *balancer
 	url      string // of the balancer
 	probes   atomic.Int64
 }
 
-// A setting is what a cluster is started with.
+// A setting configures a cluster.
 type setting struct {
 	servers []server
-	gateway map[string]any           // of the config, besides what is always there
-	config  string                   // the path of one to use as it is
-	dynmcp  func(replica int) string // the program, where it is not the same for all
-	shared  func(c *cluster) error   // puts the config into the cluster, where replicas have it from
-	local   bool                     // on the loopback, whatever else is
+	gateway map[string]any           // more members of "gateway" in the config
+	config  string                   // the path of a complete config; "" writes one
+	dynmcp  func(replica int) string // the program of a replica; nil is the same for all
+	shared  func(c *cluster) error   // stores the config in the cluster, from which replicas read it
+	local   bool                     // on the loopback also with -namespaces
 }
 
-// launch starts a cluster and waits until all of it works.
+// launch starts a cluster and waits until all nodes work.
 func (p *proof) launch(step string, set setting) (*cluster, error) {
 	c := &cluster{proof: p, dir: filepath.Join(p.dir, step)}
 	if err := c.start(set); err != nil {
 		for _, n := range c.all() {
 			if text := n.tail(); text != "" {
-				fmt.Printf("-- %s says last:\n%s\n", n.name, text)
+				fmt.Printf("-- the end of the log of %s:\n%s\n", n.name, text)
 			}
 		}
 		c.close()
@@ -128,12 +128,12 @@ func (c *cluster) ledgers() string { return filepath.Join(c.dir, "ledgers") }
 
 func (c *cluster) all() []*node { return append(append([]*node(nil), c.replicas...), c.nats...) }
 
-// address is where hosts reach a replica.
+// address returns the address of a replica for hosts.
 func (c *cluster) address(replica int) string {
 	return fmt.Sprintf("%s:%d", c.net.at(toHosts, replica+1), hostPort)
 }
 
-// stores are the addresses of NATS.
+// stores returns the addresses of NATS.
 func (c *cluster) stores() string {
 	var all []string
 	for i := range nodes {
@@ -157,7 +157,7 @@ func (c *cluster) startNATS() error {
 		at := c.net.at(toNATS, number)
 		listen := at
 		if c.net.spaces {
-			listen = "0.0.0.0" // we ask for its health on another network
+			listen = "0.0.0.0" // its health is read on another network
 		}
 		n, err := c.newNode(name, number, c.natsServer, "--name", name, "--addr", listen, "--port", fmt.Sprint(natsPort), "--client_advertise", fmt.Sprintf("%s:%d", at, natsPort),
 			"--cluster_name", "proof", "--cluster", fmt.Sprintf("nats://%s:%d", at, routePort), "--routes", strings.Join(routes, ","),
@@ -179,7 +179,7 @@ func (c *cluster) startNATS() error {
 	return nil
 }
 
-// configure writes the config, and starts the server that is reached over HTTP.
+// configure writes the config, and starts the server over HTTP.
 func (c *cluster) configure(set setting) error {
 	all := map[string]any{}
 	for _, s := range set.servers {
@@ -222,7 +222,7 @@ func (c *cluster) startWeb(name string) error {
 	return err
 }
 
-// startReplicas makes the key and starts the replicas with it.
+// startReplicas generates the key and starts the replicas with it.
 func (c *cluster) startReplicas(set setting) error {
 	key, err := exec.Command(c.dynmcp, "cluster", "key").Output()
 	if err != nil {
@@ -270,7 +270,7 @@ func (c *cluster) startReplicas(set setting) error {
 
 func (c *cluster) keyFile() string { return filepath.Join(c.dir, "key") }
 
-// command returns what dynmcp prints when it is called with words and the cluster.
+// command returns the output of dynmcp with arguments and the flags of the cluster.
 func (c *cluster) command(program string, words ...string) (string, error) {
 	out, err := c.commandOf(program, words...).CombinedOutput()
 	return string(out), err
@@ -284,7 +284,7 @@ func (c *cluster) commandOf(program string, words ...string) *exec.Cmd {
 	return exec.Command(argv[0], argv[1:]...)
 }
 
-// ask asks a node how it is.
+// ask reads the health of a node.
 func (n *node) ask() (status int, said string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -302,7 +302,7 @@ func (n *node) ask() (status int, said string, err error) {
 	return resp.StatusCode, string(text), err
 }
 
-// works waits until a node says that it does, and is not degraded.
+// works waits until a node is healthy and not degraded.
 func (n *node) works() error {
 	var status int
 	var said string
@@ -323,7 +323,7 @@ func (n *node) works() error {
 	return fmt.Errorf("%s does not work after %v: status %d, %q, error %v", n.name, bound, status, said, err)
 }
 
-// close ends all there is, politely, and judges whether anything stays.
+// close ends all nodes by SIGTERM, and judges that no process is left.
 func (c *cluster) close() {
 	if c.balancer != nil {
 		c.balancer.close()
@@ -341,7 +341,7 @@ func (c *cluster) close() {
 	}
 	if c.web != nil {
 		_ = c.web.Process.Kill()
-		_ = c.web.Wait() // killed, as it was to be
+		_ = c.web.Wait() // it was killed
 	}
 	left := procs.Marked(c.marker)
 	for end := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -351,7 +351,7 @@ func (c *cluster) close() {
 	for _, pid := range left {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		fmt.Printf("  process %d is left: %s\n", pid, strings.ReplaceAll(string(line), "\x00", " "))
-		_ = syscall.Kill(pid, syscall.SIGKILL) // ours, by its mark
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it has our marker
 	}
 	if c.net != nil {
 		var errs []error

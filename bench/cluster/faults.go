@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
-// A fault is what was done to a node, and until when it lasted. Times are those of ledgers.
+// A fault is what was done to a node, with the times of its beginning and end as in ledgers.
 type fault struct {
 	node     *node
 	replica  int // its index, -1 of a server of NATS
@@ -31,12 +31,12 @@ const (
 	cutPeers   = "cut off from replicas"
 	cutAll     = "cut off"
 	mostAbsent = 22 * time.Second
-	// leastStopped is how long a replica that runs something is stopped at least: until
-	// another has taken it (15 s), and the first would still run it if nobody ended that.
+	// leastStopped is the shortest stop of a replica that runs servers: until another replica has
+	// taken them over (15 s), while the first would still run them if its guards did not end them.
 	leastStopped = 18 * time.Second
 )
 
-// A storm does things to nodes at random until stop is closed.
+// A storm injects random faults into nodes until stop is closed.
 type storm struct {
 	*cluster
 	every time.Duration // between two faults, on average
@@ -45,11 +45,11 @@ type storm struct {
 
 	mu     sync.Mutex
 	faults []fault
-	owners int   // that were stopped
-	err    error // that a node does not work again
+	owners int   // replicas that were stopped while they ran servers
+	err    error // of a node that does not work again
 }
 
-// start has replicas suffer one after the other, and servers of NATS meanwhile.
+// start begins faults of replicas, one after the other, and concurrently of servers of NATS.
 func (s *storm) start() {
 	kinds := []string{killed, stopped, ended}
 	if s.net.spaces {
@@ -63,14 +63,14 @@ func (s *storm) start() {
 	s.work.Go(func() { s.blow(s.nats, false, natsKinds) })
 }
 
-// end waits until no fault lasts any more.
+// end stops the storm and waits for the end of the last fault.
 func (s *storm) end() ([]fault, error) {
 	close(s.stop)
 	s.work.Wait()
 	return s.faults, s.err
 }
 
-// rest waits, and reports whether the storm goes on.
+// rest waits, and reports whether the storm continues.
 func (s *storm) rest(d time.Duration) bool {
 	select {
 	case <-s.stop:
@@ -81,8 +81,8 @@ func (s *storm) rest(d time.Duration) bool {
 }
 
 func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
-	// Every kind comes before one comes again, in an order of its own. That a replica is
-	// stopped which runs something comes first.
+	// Every kind occurs once, in random order, before one is repeated. The stop of a replica that
+	// runs servers comes first.
 	var left []int
 	for s.rest(s.every/2 + rand.N(s.every)) {
 		if len(left) == 0 {
@@ -116,7 +116,7 @@ func (s *storm) stoppedOwners() int {
 	return s.owners
 }
 
-// owner returns the replica that runs most of the servers that run once, -1 where none does.
+// owner returns the replica that runs most of the servers with place "one", -1 if none does.
 func (s *storm) owner() int {
 	living, err := ledger.Living(s.ledgers(), ledger.Now()-int64(10*ledger.Beat))
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *storm) owner() int {
 	return -1
 }
 
-// hit does one thing to a node and waits until it works again.
+// hit injects one fault into a node and waits until the node works again.
 func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	absent := time.Second + rand.N(mostAbsent-time.Second)
 	owns := replica >= 0 && kind == stopped && s.owner() == replica
@@ -159,7 +159,7 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 		return err
 	}
 	if owns {
-		time.Sleep(absent) // also where the calls have ended
+		time.Sleep(absent) // also if the calls have ended
 	} else {
 		s.rest(absent)
 	}
@@ -175,7 +175,7 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 		return err
 	}
 	err = n.works()
-	f.to = ledger.Now() // also of a node that does not: what failed meanwhile has a reason
+	f.to = ledger.Now() // also if it does not work: failures until now have a reason
 	s.mu.Lock()
 	s.faults = append(s.faults, f)
 	if owns {

@@ -18,13 +18,13 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// busily is how hop names replicas with other calls to make.
+// busily is the name of measurements with busy replicas.
 const busily = "beside replicas that are kept busy"
 
-// hopCalls is how many calls are measured of each kind.
+// hopCalls is the number of calls that are measured of each kind.
 const hopCalls = 3000
 
-// A direct host calls one replica, not the balancer.
+// A direct is a host that calls one replica instead of the balancer.
 type direct struct{ *web.Host }
 
 // direct returns a host of the stateless era at a replica.
@@ -34,7 +34,7 @@ func (c *cluster) direct(replica int, client *http.Client) direct {
 	return direct{h}
 }
 
-// echo makes a call, which must be answered with its nonce.
+// echo makes a call. It is an error if the answer is not its nonce.
 func (h direct) echo(server, nonce string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -51,12 +51,11 @@ func (h direct) echo(server, nonce string) error {
 	return nil
 }
 
-// hop measures calls to a server that runs once, through its own replica and through
-// another, in turn: of hosts without sessions, and in sessions that another replica has.
-// Busy replicas are so by eight hosts that call without a pause, which takes all of two
-// cores: whatever runs waits for a turn then, and one more process on the way does so twice,
-// there and back. What that takes says a relay in the same turns, so that what is left
-// is the hop's own.
+// hop measures calls to a server with place "one", through its own replica and in turn through
+// another: without sessions, and in sessions of another replica. Replicas are kept busy by eight hosts
+// that call without a pause, which uses two cores: then each further process on the way waits twice
+// for a processor, there and back. Calls through a relay measure that, so that the cost of the hop
+// itself is known.
 func (p *proof) hop() error {
 	c, err := p.launch("hop", setting{servers: servers})
 	if err != nil {
@@ -98,7 +97,7 @@ func (c *cluster) measureHop(how string) error {
 		return err
 	}
 	defer stop()
-	// Sessions of the owner of the server, so that only the way to the session differs.
+	// The sessions are at the owner of the server, so that only the way to the session differs.
 	own, through, relay := c.direct(owner, client), c.direct(other, client), c.direct(owner, client)
 	relay.Host = web.NewHost("http://"+relayed+"/mcp", client)
 	relay.Token, relay.Stateless = token, true
@@ -113,7 +112,7 @@ func (c *cluster) measureHop(how string) error {
 	took := make([][]time.Duration, len(ways))
 	for i := range hopCalls {
 		for k := range ways {
-			j := (i + k) % len(ways) // none is always behind the same
+			j := (i + k) % len(ways) // in different order each time
 			began := time.Now()
 			if err := ways[j].echo("one-0", fmt.Sprintf("hop-%d-%d-%d", c.probes.Add(1), i, j)); err != nil {
 				return err
@@ -129,13 +128,13 @@ func (c *cluster) measureHop(how string) error {
 		fmt.Printf("  %s, %s: p50 %v, and %v where it is: a hop takes %v\n", m.what, how, b, a, b-a)
 	}
 	if how == busily {
-		return nil // what the other hosts use is more than a hop
+		return nil // the other hosts use more than a hop
 	}
 	return c.measureHopCPU([]direct{own, through, inOwn, inThrough})
 }
 
-// measureHopCPU makes calls in each of these ways by itself, and prints what the second and the
-// fourth use of the replicas' processors more than the one before.
+// measureHopCPU makes calls in one way after the other, and prints how much more CPU of the replicas
+// the second and the fourth use than the one before.
 func (c *cluster) measureHopCPU(ways []direct) error {
 	used := make([]time.Duration, len(ways))
 	for j, way := range ways {
@@ -152,7 +151,7 @@ func (c *cluster) measureHopCPU(ways []direct) error {
 	return nil
 }
 
-// processorTime returns what the replicas have used of processors.
+// processorTime returns the CPU time of the replicas.
 func (c *cluster) processorTime() (used time.Duration) {
 	for _, n := range c.replicas {
 		n.mu.Lock()
@@ -162,8 +161,7 @@ func (c *cluster) processorTime() (used time.Duration) {
 	return used
 }
 
-// relayTo starts a process that passes on connections to an address, until stop is called:
-// it says what any process more on the way takes here.
+// relayTo starts a process that passes connections on to an address, until stop is called.
 func (c *cluster) relayTo(to string) (address string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -184,7 +182,7 @@ func (c *cluster) relayTo(to string) (address string, stop func(), err error) {
 	}
 	stop = func() {
 		in.Close()
-		_ = cmd.Wait() // it has nothing to say
+		_ = cmd.Wait() // its exit status does not matter
 	}
 	if _, err = fmt.Fscanln(out, &address); err != nil {
 		stop()
@@ -192,7 +190,7 @@ func (c *cluster) relayTo(to string) (address string, stop func(), err error) {
 	return address, stop, err
 }
 
-// relay is that process.
+// relay is the main function of that process.
 func relay(to string) error {
 	b, err := balance([]string{to})
 	if err != nil {
@@ -208,7 +206,7 @@ func half(times []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(times))[len(times)/2].Round(time.Microsecond)
 }
 
-// ownerOf returns the replica that has a server.
+// ownerOf returns the replica that runs a server.
 func (c *cluster) ownerOf(server string) (replica int, err error) {
 	books, err := ledger.Read(c.ledgers())
 	if err != nil {
@@ -219,5 +217,5 @@ func (c *cluster) ownerOf(server string) (replica int, err error) {
 			return slices.IndexFunc(c.replicas, func(n *node) bool { return n.name == p.Replica }), nil
 		}
 	}
-	return 0, fmt.Errorf("nobody has %s", server)
+	return 0, fmt.Errorf("no replica runs %s", server)
 }

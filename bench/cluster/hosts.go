@@ -18,41 +18,41 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// What becomes of a call.
+// The fates of a call.
 const (
 	succeeded  = iota
-	unknown    // a failure that says that it may have run
-	notSent    // a failure that says that it did not run
-	brokenOff  // its connection broke off
-	refused    // an HTTP status that says nothing of the call
-	unsaid     // a failure that does not say whether it ran
-	misrouted  // an answer that is another call's
-	unanswered // for as long as bound
-	forgotten  // 404: its session is gone, and the call was made again
+	unknown    // a failure that reports that it may have run
+	notSent    // a failure that reports that it did not run
+	brokenOff  // its connection broke
+	refused    // an HTTP status without an outcome of the call
+	unsaid     // a failure without an outcome
+	misrouted  // the answer to another call
+	unanswered // within bound
+	forgotten  // 404: its session is gone, and the call was repeated
 	fates
 )
 
 var fateNames = [fates]string{"succeeded", "unknown", "not_sent", "broken off", "refused", "not said whether they ran", "misrouted", "unanswered", "answered 404"}
 
-// A record is what became of one request. Times are those of ledgers.
+// A record is the fate of one request. Times are those of ledgers.
 type record struct {
 	call         int // its number, -1 is an initialize
 	server       uint8
 	fate         uint8
-	entry, owner int8 // the replicas that its connection led to and that has its session; -1 if unset
+	entry, owner int8 // the replicas of its connection and of its session; -1 if unknown
 	from, to     int64
 	connected    int64  // when its connection was made
 	since        int64  // when its session was begun
 	text         string // of a failure
 }
 
-// A crowd are hosts that call through the balancer.
+// A crowd is hosts that call through the balancer.
 type crowd struct {
 	*cluster
 	hosts   int
-	lasts   time.Duration // for as long at least, the calls being spread over it
+	lasts   time.Duration // the calls are spread over at least this time
 	servers []server
-	stop    chan struct{} // closed when there are to be no more calls; nil is never
+	stop    chan struct{} // closed to end the calls; nil is never
 
 	began   time.Time
 	working sync.WaitGroup
@@ -63,7 +63,7 @@ type crowd struct {
 	records []record
 }
 
-// nonce is what the call with a number brings, and gets back.
+// nonce returns the nonce of the call with a number.
 func nonce(call int) string { return fmt.Sprintf("n%d", call) }
 
 // start begins the calls; wait returns when all are answered.
@@ -76,14 +76,14 @@ func (w *crowd) start() {
 
 func (w *crowd) wait() { w.working.Wait() }
 
-// made is how many calls were made, when all have ended.
+// made returns how many calls were made, after the end of all.
 func (w *crowd) made() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calls
 }
 
-// take returns the number of the next call, if there is one.
+// take returns the number of the next call, if any.
 func (w *crowd) take() (call int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *crowd) take() (call int, ok bool) {
 	return w.next - 1, true
 }
 
-// work is the host with a number: every other one is of the stateless era.
+// work runs the host with a number. Every other host is of the stateless era.
 func (w *crowd) work(i int) {
 	client := web.NewClient()
 	defer client.CloseIdleConnections()
@@ -115,13 +115,13 @@ func (w *crowd) work(i int) {
 		}
 		h.call(call, rand.IntN(len(w.servers)))
 		if rand.IntN(5) == 0 {
-			client.CloseIdleConnections() // the next one goes to another replica
+			client.CloseIdleConnections() // the next call goes to another replica
 		}
 	}
 	w.keep(h)
 }
 
-// keep ends a host's session and takes what it has recorded.
+// keep ends a host's session and collects its records.
 func (w *crowd) keep(h *caller) {
 	if h.web.Session() != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -142,8 +142,8 @@ type caller struct {
 	records []record
 }
 
-// request makes a request, or several, and returns the replica that the connection of the
-// first led to.
+// request makes one or several requests, and returns a record with the replica of the first
+// connection.
 func (h *caller) request(do func(ctx context.Context) error) (r record, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -160,7 +160,7 @@ func (h *caller) request(do func(ctx context.Context) error) (r record, err erro
 	return r, err
 }
 
-// begin begins a session, as often as it takes.
+// begin begins a session, and retries until it succeeds.
 func (h *caller) begin() {
 	for {
 		h.owner = -1
@@ -175,11 +175,11 @@ func (h *caller) begin() {
 	}
 }
 
-// pause is before what failed is tried again.
+// pause waits before a retry.
 func pause() { time.Sleep(20*time.Millisecond + rand.N(80*time.Millisecond)) }
 
-// call makes one call. What is answered with 404 did not run: it is made again in a new
-// session, with the same nonce.
+// call makes one call. A call that is answered with 404 did not run: it is repeated in a new session,
+// with the same nonce.
 func (h *caller) call(call, server int) {
 	arguments := fmt.Sprintf(`{"tool_name":"%s/echo","tool_input":{"nonce":%q,"ms":%d}}`, h.servers[server].name, nonce(call), work())
 	for {
@@ -212,7 +212,7 @@ func (h *caller) call(call, server int) {
 	}
 }
 
-// work is how many milliseconds a call takes: most take none.
+// work returns how many milliseconds a call takes. Most take none.
 func work() int {
 	if rand.IntN(20) > 0 {
 		return 0
@@ -237,7 +237,7 @@ func fateOf(err error) uint8 {
 	return refused
 }
 
-// judgeAnswer judges the messages of a response to the call with an id and a nonce.
+// judgeAnswer returns the fate of the call with an id and a nonce, from the messages of its response.
 func judgeAnswer(messages [][]byte, id, nonce string) (fate uint8, text string) {
 	answers := 0
 	for _, line := range messages {
@@ -254,7 +254,7 @@ func judgeAnswer(messages [][]byte, id, nonce string) (fate uint8, text string) 
 		if err := json.Unmarshal(line, &m); err != nil {
 			return misrouted, fmt.Sprintf("no JSON: %.200s", line)
 		}
-		if m.Method != "" { // progress, say
+		if m.Method != "" { // such as progress
 			continue
 		}
 		if answers++; answers > 1 {

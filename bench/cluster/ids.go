@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// ids brings sessions and states of requests that a replica cannot have given to who
-// brings them, to each replica.
+// ids sends session ids and request states to each replica that were changed, or given to another
+// user or by another cluster.
 func (p *proof) ids() error {
 	dir := filepath.Join(p.dir, "ids")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -51,7 +51,7 @@ func (p *proof) ids() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = foreign.end(syscall.SIGTERM) }() // none of what is judged
+	defer func() { _ = foreign.end(syscall.SIGTERM) }() // not judged
 
 	client := web.NewClient()
 	defer client.CloseIdleConnections()
@@ -81,7 +81,7 @@ func (c *cluster) foreign() (*node, error) {
 	return n, n.works()
 }
 
-// An attack counts what was tried, and what got through.
+// An attack counts its requests, and those that reached a server.
 type attack struct {
 	*cluster
 	calls    string // the ledger of the server
@@ -98,13 +98,13 @@ func (a *attack) at(n *node, user string) *web.Host {
 	return h
 }
 
-// ran is how many calls the server was sent.
+// ran returns how many calls the server has received.
 func (a *attack) ran() int {
 	text, _ := os.ReadFile(a.calls) // no file: no calls yet
 	return strings.Count("\n"+string(text), "\ncall ")
 }
 
-// refused judges that a request is answered with a status, and a code where one is named.
+// refused judges that a request is answered with a status, and with a code unless it is "".
 func (a *attack) refused(what string, do func(ctx context.Context) error, status int, code string) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -147,7 +147,7 @@ func (a *attack) sessions(foreign *node) error {
 		try("a session of another user", a.bob, ann.Session())
 		try("a session of another key", a.ann, stranger.Session())
 	}
-	// It is there all the same, for her.
+	// Her session still works for her.
 	for _, n := range a.replicas {
 		h := a.at(n, a.ann)
 		h.Join(ann.Session())
@@ -158,7 +158,7 @@ func (a *attack) sessions(foreign *node) error {
 	return ann.End(ctx)
 }
 
-// stream opens the stream of a session, and reads nothing.
+// stream opens the stream of a session and closes it.
 func stream(ctx context.Context, h *web.Host) error {
 	resp, err := h.Listen(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func stream(ctx context.Context, h *web.Host) error {
 	return nil
 }
 
-// tampered returns what a text becomes when some of it changes.
+// tampered returns changed forms of a text.
 func tampered(text string) []string {
 	all := []string{text[:len(text)-1], text[:len(text)/2], text + "A", strings.ToLower(text), text + text}
 	for i := 0; i < len(text); i += max(1, len(text)/20) {
@@ -185,7 +185,7 @@ func tampered(text string) []string {
 	return all
 }
 
-// states tries the state of a call that waits for what its host is asked.
+// states sends the states of calls that wait for an answer of their host.
 func (a *attack) states(foreign *node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -209,7 +209,7 @@ func (a *attack) states(foreign *node) error {
 			try("a state of another user", a.bob, state)
 			try("a state of another key", a.ann, strange)
 		}
-		// Her own goes on, at another replica than it came from.
+		// Her own call continues, at another replica.
 		messages, err := ask(ctx, a.at(a.replicas[(i+1)%nodes], a.ann), state, "hers")
 		if err != nil {
 			return fmt.Errorf("her own: %w", err)
@@ -221,7 +221,7 @@ func (a *attack) states(foreign *node) error {
 	return nil
 }
 
-// park makes a call whose server asks its host, and returns its state.
+// park makes a call whose server asks a question, and returns the request state.
 func park(ctx context.Context, h *web.Host) (state string, err error) {
 	messages, err := ask(ctx, h, "", "")
 	if err != nil {
@@ -234,7 +234,7 @@ func park(ctx context.Context, h *web.Host) (state string, err error) {
 	return m.Result.RequestState, nil
 }
 
-// ask makes a call whose server asks its host, or goes on with one by its state.
+// ask makes a call whose server asks a question, or with a state answers the question.
 func ask(ctx context.Context, h *web.Host, state, said string) ([][]byte, error) {
 	more := ""
 	if state != "" {

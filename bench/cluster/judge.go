@@ -12,16 +12,15 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
-// What a fault may still break after it is over: that connections broke is heard of late.
+// aftermath is how long after its end a fault may still cause failures, because broken connections are
+// noticed late.
 const aftermath = int64(time.Second)
 
-// A connection between replicas that carries nothing is given up after so long, also when
-// what it was sent would soon be sent once more (transports/internode: a ping after 2 s, 3 s for
-// its answer).
+// givenUp is how long after its last data a connection between replicas is closed (transports/internode:
+// a ping after 2 s, 3 s for its answer).
 const givenUp = 5 * int64(time.Second)
 
-// judge compares what hosts were told with what servers wrote down, and both with what was
-// done to nodes.
+// judge compares the answers of hosts with the ledgers of servers, and both with the faults.
 func (w *crowd) judge(faults []fault) error {
 	books, err := ledger.Read(w.ledgers())
 	if err != nil {
@@ -29,7 +28,7 @@ func (w *crowd) judge(faults []fault) error {
 	}
 	outages := w.outages(faults)
 	var count [fates]int
-	told := map[int]int{} // how often, by the call's number
+	told := map[int]int{} // answers, by the call's number
 	var denied, lost, surprises, shown int
 	for _, r := range w.records {
 		count[r.fate]++
@@ -41,7 +40,7 @@ func (w *crowd) judge(faults []fault) error {
 		case r.call < 0:
 		case r.fate == notSent && ran > 0:
 			denied++
-			fmt.Printf("  call %d ran, and is said to be not sent: %s\n", r.call, r.text)
+			fmt.Printf("  call %d ran, and is reported as not sent: %s\n", r.call, r.text)
 		case r.fate == succeeded && ran == 0:
 			lost++
 			fmt.Printf("  call %d succeeded, and did not run\n", r.call)
@@ -83,7 +82,7 @@ func (w *crowd) judge(faults []fault) error {
 	return nil
 }
 
-// maxStall is how long two processes may be beside each other where the machine stood still.
+// maxStall is how long two processes of a server may overlap while the machine stalls.
 const maxStall = 2 * time.Second
 
 func (c *cluster) judgeOverlaps(books *ledger.Books) {
@@ -93,8 +92,8 @@ func (c *cluster) judgeOverlaps(books *ledger.Books) {
 			continue
 		}
 		for _, o := range books.Overlaps(s.name) {
-			// What ends a process in time is a timer of its guard, for which a machine that
-			// gives nobody the processor for half a second is too late, but not for seconds.
+			// A timer of its guard ends a process in time. If the machine stalls for half a second,
+			// the timer is late, but not by seconds.
 			if o.Lasted() < maxStall && books.Stalled(o.Second.Start) {
 				stalled++
 				continue
@@ -110,7 +109,7 @@ func (c *cluster) judgeOverlaps(books *ledger.Books) {
 	c.Must("processes of a server beside another one of its", overlaps, 0)
 }
 
-// describe names a request.
+// describe returns a description of a request.
 func (w *crowd) describe(r record) string {
 	if r.call < 0 {
 		return "an initialize"
@@ -125,7 +124,7 @@ func (c *cluster) name(replica int8) string {
 	return c.replicas[replica].name
 }
 
-// context says what happened about a request.
+// context returns the events around the time of a request.
 func (w *crowd) context(r record, books *ledger.Books, faults []fault) string {
 	at := func(t int64) string { return fmt.Sprintf("%+.3fs", time.Duration(t-r.from).Seconds()) }
 	all := []string{"connected " + at(r.connected)}
@@ -143,15 +142,15 @@ func (w *crowd) context(r record, books *ledger.Books, faults []fault) string {
 	return strings.Join(all, "; ")
 }
 
-// excused reports whether something was done, while a request was under way, to a replica
-// that it took: that which it came to, which has its session, or which has its server. Or
-// NATS had no leader for longer than a lease is good for, which outages say.
+// excused reports whether a fault explains the failure of a request: a fault, while the request was in
+// flight, of the replica of its connection, of its session or of its server; or NATS without a leader
+// for longer than a lease, according to outages.
 func (w *crowd) excused(r record, books *ledger.Books, faults []fault, outages []int64) bool {
 	taken := []string{w.name(r.entry), w.name(r.owner)}
 	if r.call >= 0 && w.servers[r.server].place == "one" {
 		taken = append(taken, books.At(w.servers[r.server].name, r.from, r.to)...)
 	}
-	// A replica that is about to end has others begin sessions: it is not known which.
+	// A replica that is draining has another, unknown one begin sessions.
 	elsewhere := slices.ContainsFunc(faults, func(f fault) bool {
 		return f.replica >= 0 && f.replica == int(r.owner) && f.from < r.since && r.since < f.to+aftermath
 	})
@@ -162,12 +161,12 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault, outages [
 		until := f.to + aftermath
 		switch {
 		case f.kind == killed && r.fate != forgotten:
-			until = f.from + aftermath // what came later was not in flight
+			until = f.from + aftermath // later requests were not in flight
 		case f.kind != killed && f.kind != ended:
 			until = max(until, f.from+givenUp+aftermath)
 		}
 		if r.fate == forgotten {
-			until = r.from // the host comes back when it likes
+			until = r.from // the host may return at any time
 			if f.to < r.since {
 				continue
 			}
@@ -179,7 +178,7 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault, outages [
 	if r.call < 0 || w.servers[r.server].place != "one" {
 		return false
 	}
-	without := func(from, to int64) bool { // a leader
+	without := func(from, to int64) bool { // NATS had no leader
 		return slices.ContainsFunc(outages, func(at int64) bool { return from <= at+aftermath && at-toldLate <= to })
 	}
 	return r.fate == notSent && (unplaced(w.servers[r.server].name, r, books, faults) || without(r.from, r.to)) || slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
@@ -187,18 +186,18 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault, outages [
 	})
 }
 
-// toldLate is how long after the end of its leases a replica may say that it does not reach NATS:
-// a heartbeat is given up after 5 s.
+// toldLate is how long after the end of its leases a replica may log that it does not reach NATS: a
+// heartbeat times out after 5 s.
 const toldLate = 8 * int64(time.Second)
 
-// outages returns when a replica said that it did not reach NATS for as long as a lease is
-// good for, of those to which nothing was done; where one said so alone, that is its fault.
-// An election that is drawn is held again, and may take that long.
+// outages returns the times at which a replica without a fault logged that it did not reach NATS for
+// the duration of a lease, if another replica did so too; a single replica is its own failure. An
+// undecided election is repeated, and may take that long.
 func (w *crowd) outages(faults []fault) (all []int64) {
 	said := map[string][]int64{}
 	now, clock := time.Now(), ledger.Now()
 	for i, n := range w.replicas {
-		text, _ := os.ReadFile(n.log) // one that cannot be read says nothing
+		text, _ := os.ReadFile(n.log) // a missing log is empty
 		for line := range strings.Lines(string(text)) {
 			stamp, what, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
 			at, err := time.Parse(time.RFC3339Nano, stamp)
@@ -224,12 +223,12 @@ func (w *crowd) outages(faults []fault) (all []int64) {
 	return all
 }
 
-// election is how long NATS may have no leader after something was done to a server of it.
+// election is how long NATS may have no leader after a fault of one of its servers.
 const election = 10 * int64(time.Second)
 
-// lapsed reports whether a process ended since its replica could not renew its lease: one
-// server of NATS after the other suffered, so that there may have been no leader for as long
-// as a lease is good for.
+// lapsed reports whether a process may have ended because its replica could not renew its lease: faults
+// of one server of NATS after the other may have left NATS without a leader for the duration of a
+// lease.
 func lapsed(p ledger.Process, faults []fault) bool {
 	const lease = 12 * int64(time.Second) // internal/cluster, Validity
 	since := p.Last
@@ -244,9 +243,9 @@ func lapsed(p ledger.Process, faults []fault) bool {
 	return p.Last-since >= lease
 }
 
-// unplaced reports whether a server did not run while it was called, since something was
-// done to the replica that had it, or its lease had lapsed, and could not be started elsewhere, since a server of
-// NATS was gone as well, which may have to agree first who leads, or the replica that was to start it.
+// unplaced reports whether faults explain that a server did not run while it was called: its replica
+// had a fault or its lease had lapsed, and it could not be started elsewhere because of a fault of a
+// server of NATS, which may first elect a leader, or of another replica.
 func unplaced(server string, r record, books *ledger.Books, faults []fault) bool {
 	var last *ledger.Process
 	for i, p := range books.Processes {
@@ -278,7 +277,7 @@ func unplaced(server string, r record, books *ledger.Books, faults []fault) bool
 	return replica && elsewhere
 }
 
-// failOver prints how long it took until a server whose replica was killed answered again.
+// failOver prints how long it took until the servers of a killed replica answered again.
 func (w *crowd) failOver(books *ledger.Books, faults []fault) {
 	var most time.Duration
 	var worst string
@@ -311,14 +310,14 @@ func (w *crowd) failOver(books *ledger.Books, faults []fault) {
 	}
 }
 
-// had reports whether a replica had a server when a fault came to it.
+// had reports whether a replica ran a server at the beginning of a fault.
 func (w *crowd) had(books *ledger.Books, server string, f fault) bool {
 	return slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
 		return p.Server == server && p.Replica == f.node.name && p.Start < f.from && p.Last > f.from-int64(5*ledger.Beat)
 	})
 }
 
-// beside names the faults that lasted while one began.
+// beside describes the other faults at the beginning of one.
 func beside(f fault, faults []fault) (text string) {
 	for _, other := range faults {
 		if other.node != f.node && other.from < f.from+int64(10*time.Second) && other.to > f.from {

@@ -39,7 +39,7 @@ func TestAnswersAreJudged(t *testing.T) {
 	}
 }
 
-// The call is of a host at r1 with a session of r2, to a server that r3 has.
+// The call is of a host at r1 with a session at r2, to a server that r3 runs.
 func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
 	const s = int64(1e9)
 	c := &cluster{proof: &proof{dir: t.TempDir()}}
@@ -89,7 +89,7 @@ func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
 	}
 }
 
-// The server's process at r3 ended at 95 s, and another began at r1 at 120 s.
+// The server's process at r3 ended at 95 s, and another started at r1 at 120 s.
 func TestCallsOfWhatCannotBePlacedAreExcused(t *testing.T) {
 	const s = int64(1e9)
 	dir := t.TempDir()
@@ -134,11 +134,11 @@ func TestCallsOfWhatCannotBePlacedAreExcused(t *testing.T) {
 	}
 }
 
-// A lease lapses where NATS suffers again before it may have had a leader.
+// A lease lapses if NATS has another fault before it may have elected a leader.
 func TestLeasesLapseWhileNATSMayHaveNoLeader(t *testing.T) {
 	const s = int64(time.Second)
 	for name, test := range map[string]struct {
-		hits []int64 // when something was done to a server of NATS
+		hits []int64 // times of faults of a server of NATS
 		want bool
 	}{
 		"nothing was done":         {nil, false},
@@ -159,7 +159,7 @@ func TestLeasesLapseWhileNATSMayHaveNoLeader(t *testing.T) {
 	}
 }
 
-// That NATS had no leader is what two replicas say to which nothing was done.
+// NATS had no leader if two replicas without faults log that they do not reach it.
 func TestOutagesAreWhatTwoReplicasSay(t *testing.T) {
 	const s = int64(time.Second)
 	began := ledger.Now() - 1000*s
@@ -173,7 +173,7 @@ func TestOutagesAreWhatTwoReplicasSay(t *testing.T) {
 		return ledger.Process{Server: "one-0", Replica: of, Start: began, Last: began + seconds*s}
 	}
 	for name, test := range map[string]struct {
-		says   map[string]int64 // when a replica said that it does not reach NATS
+		says   map[string]int64 // times at which a replica logged that it does not reach NATS
 		faults []fault
 		want   bool
 	}{

@@ -1,55 +1,52 @@
 //go:build linux
 
-// Command cluster proves with real processes on one machine what docs/cluster.md says of
-// replicas: three of dynmcp and three of nats-server, behind a balancer of TCP connections
-// that takes them in turn and knows nothing of HTTP. Its steps:
+// Command cluster tests the claims of docs/cluster.md with processes on one machine: three replicas of
+// dynmcp and three of nats-server, behind a round-robin balancer of TCP connections. Its steps:
 //
-//	load     a hundred hosts, half of each era, call servers that run once in the cluster,
-//	         on every replica, and elsewhere over HTTP, while replicas and servers of NATS
-//	         are killed, stopped, ended by SIGTERM, and with -namespaces cut off from each
-//	         other. Each call has a nonce, which its server writes into a ledger before it
-//	         answers; servers write down every 50 ms that they live. Judged: every answer
-//	         is that of its call, every request is answered or breaks off, no call ran
-//	         twice, what failed says whether it may have run and that is so, no server has
-//	         two processes at a time, all nodes work again, and no process is left. And
-//	         only requests fail that were under way at a replica to which something was
-//	         done, in the way of the request, its session or its server; or calls, not
-//	         sent, to what does not run since its replica is gone, and cannot be started
-//	         elsewhere since a server of NATS or another replica is gone as well; or NATS had
-//	         no leader for as long as a lease is good for, as two replicas say to which
-//	         nothing was done (-busy prints these, and does not judge). What is stopped is a
-//	         replica that runs servers, for longer than others wait for it, and once at least.
-//	rolling  replicas are ended by SIGTERM and started again, one after the other, twice,
-//	         under load. Judged: no call fails.
-//	nats     all servers of NATS are killed. Judged: calls to servers that run on every
-//	         replica or elsewhere go on in their sessions, no call fails, /health says
-//	         degraded, and that it is over when they are back; all servers answer then.
-//	ids      ids of sessions and states of requests that were changed, are another user's,
-//	         or of another cluster. Judged: 404 or -32602, and no server is reached.
-//	mixed    replicas of two versions, and the record of one that is older and has fields
-//	         that nobody knows. Judged: as of load, without faults. With -previous COMMIT the
-//	         other version is dynmcp as it was then, and besides a cluster of it is brought
-//	         up to this one under load, one replica after the other, and back down. Judged
-//	         after each: sessions, calls that wait, kept results, listings, logins and
-//	         configs of either are good at the other; and that no call fails. Printed: in
-//	         what the records of the two differ, and how long it takes until what a killed
-//	         one ran is back. Without, it is this one by another name.
-//	hop      what it takes longer to call a server through a replica that does not have it,
-//	         in turn with calls through the one that does, and with calls through a process
-//	         that only passes on bytes. Printed, not judged.
+//	load     A hundred hosts, half of each era, call servers that run once in the cluster, on
+//	         every replica, and elsewhere over HTTP, while replicas and servers of NATS are
+//	         killed, stopped, ended by SIGTERM, and with -namespaces cut off from each other.
+//	         Each call has a nonce, which its server writes to a ledger before it answers;
+//	         servers also write a heartbeat every 50 ms. Judged: every answer belongs to its
+//	         call, every request is answered or breaks, no call ran twice, each failure
+//	         reports correctly whether the call may have run, no server has two processes at
+//	         a time, all nodes work again, and no process is left. A request may fail only
+//	         if it was in flight at a replica with a fault: that of its connection, its
+//	         session or its server; or, not sent, if its server could not be started
+//	         elsewhere because of a fault of NATS or of another replica; or if NATS had no
+//	         leader for the duration of a lease, as two replicas without faults log (with
+//	         -busy, other failures are printed and not judged). At least once, a replica
+//	         that runs servers is stopped for longer than the others wait for it.
+//	rolling  Replicas are ended by SIGTERM and restarted, one after the other, twice, under
+//	         load. Judged: no call fails.
+//	nats     All servers of NATS are killed. Judged: calls to servers that run on every
+//	         replica or elsewhere continue in their sessions, no call fails, /health reports
+//	         degraded until NATS is back; then all servers answer.
+//	ids      Session ids and request states that were changed, or belong to another user or
+//	         cluster. Judged: 404 or -32602, and no server is reached.
+//	mixed    Replicas of two versions, and the record of an older one with unknown fields.
+//	         Judged: as in load, without faults. With -previous COMMIT the other version is
+//	         dynmcp of that commit, and a cluster of it is upgraded to this version under
+//	         load, one replica after the other, and downgraded again. Judged after each
+//	         step: sessions, waiting calls, kept results, listings, logins and configs of
+//	         each version work at the other, and no call fails. Printed: the different
+//	         fields of records, and how long the servers of a killed replica are missing.
+//	         Without -previous, the other version is this one under another name.
+//	hop      How much longer a call takes through a replica that does not run the server,
+//	         compared with the replica that does, and with a process that only passes bytes
+//	         on. Printed, not judged.
 //
 // Usage, from the root of the module, on Linux:
 //
 //	go run -C bench ./cluster                                     20,000 calls, some minutes
 //	go run -C bench ./cluster -only load -calls 1000000 -lasts 1h -namespaces
 //	go run -C bench ./cluster -only mixed -previous v0.3.0        with the release before
-//	go run -C bench ./cluster -selftest                           that the judge finds what is wrong
+//	go run -C bench ./cluster -selftest                           tests the judge with faulty programs
 //	go run -C bench ./cluster -serve mcp.json                     a cluster until SIGTERM
 //
-// nats-server is built from its module, dynmcp from this one. -namespaces takes the rights
-// to make networks (root, or a user namespace); where there are none that part is NOT RUN,
-// and said to be so once more at the end. Times are printed and never judged. A count that
-// is not what it must be is printed behind FAIL, and the exit status is then 1.
+// nats-server is built from its module, dynmcp from this one. -namespaces needs the right to create
+// networks (root, or a user namespace); without it that part is NOT RUN, which is repeated at the end.
+// Times are printed and never judged. A wrong count is printed after FAIL, and the exit status is 1.
 // Read next: cluster.go, then hosts.go, faults.go and judge.go.
 package main
 
@@ -72,10 +69,10 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// natsServer is what the servers of NATS are built from.
+// natsServer is the main package of nats-server.
 const natsServer = "github.com/nats-io/nats-server/v2"
 
-// A proof is where the programs are, how it is made, and what went wrong so far.
+// A proof is a run of this command: its programs, flags and failures.
 type proof struct {
 	verdict.Verdict
 	dir                          string
@@ -185,20 +182,20 @@ func (p *proof) run(selftest bool, only, config, dir string) (ok bool, err error
 	return p.Close(), nil
 }
 
-// interrupted ends everything when we are told to end.
+// interrupted kills all processes of the run after a signal.
 func (p *proof) interrupted() {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, syscall.SIGTERM, os.Interrupt)
 	<-interrupts
 	for left := procs.Marked(p.marker); len(left) > 0; left = procs.Marked(p.marker) {
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // ours, by its mark
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it has our marker
 		}
 	}
 	log.Fatal("interrupted; what the nodes said is in ", p.dir)
 }
 
-// again runs this program by a command, with the programs that there are.
+// again runs this program through the command enter, with the programs in dir.
 func again(enter []string, dir string) (ok bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -221,7 +218,7 @@ func again(enter []string, dir string) (ok bool, err error) {
 	close(interrupts)
 	var status *exec.ExitError
 	if errors.As(err, &status) {
-		return false, nil // it has said why
+		return false, nil // it has printed why
 	}
 	return err == nil, err
 }

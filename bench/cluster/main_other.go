@@ -5,5 +5,5 @@ package main
 import "log"
 
 func main() {
-	log.Fatal("bench/cluster is for Linux: it looks into /proc, and cuts networks with namespaces")
+	log.Fatal("bench/cluster is for Linux: it reads /proc, and cuts networks with namespaces")
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 )
 
-// other is the version that the other replicas of the step say they are.
+// other is the version of the other replicas.
 const other = "0.0.1"
 
-// mixed is a cluster whose replicas have different versions. Beside them is the record of
-// one that never was: it is older still, drains, and has fields that nobody knows.
+// mixed tests a cluster whose replicas have different versions, with the record of a further replica
+// that does not exist: it is older, draining, and has unknown fields.
 func (p *proof) mixed() error {
 	older := filepath.Join(p.dir, "dynmcp-previous")
 	if p.previous == "" {
@@ -43,7 +43,7 @@ func (p *proof) mixed() error {
 	return p.upgrade(older)
 }
 
-// sideBySide has one of three replicas be of the other version.
+// sideBySide tests a cluster in which one of three replicas is of the other version.
 func (p *proof) sideBySide(older string) error {
 	c, err := p.launch("mixed", setting{servers: servers, local: true, dynmcp: func(replica int) string {
 		if replica == 0 {
@@ -80,7 +80,7 @@ func (p *proof) sideBySide(older string) error {
 	return w.judge(nil)
 }
 
-// buildPrevious builds dynmcp of a commit of this repository, as the other version.
+// buildPrevious builds dynmcp of a commit of this repository as the other version.
 func buildPrevious(dir, commit string) error {
 	source, err := programs.Source(dir, commit)
 	if err != nil {
@@ -118,7 +118,7 @@ func buildAs(module, dir, program string) error {
 	return programs.Go(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp")
 }
 
-// haunt writes the record of a replica again and again, as one would, until it is called off.
+// haunt writes heartbeats of a replica that does not exist, until end is called.
 func (c *cluster) haunt() (end func(), err error) {
 	store, err := natskv.Open(natskv.Options{URLs: strings.Split(c.stores(), ","), Name: "ghost"})
 	if err != nil {

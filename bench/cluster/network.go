@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The networks between nodes, by what they are for. Hosts, our balancer, HTTP upstreams
-// and identity provider are on the last of them.
+// The networks between nodes, by their purpose. Hosts, the balancer, HTTP upstreams and the identity
+// provider are on toHosts.
 const (
 	toNATS = iota
 	toReplicas
@@ -20,10 +20,10 @@ const (
 
 var networks = []string{"nats", "peers", "hosts"}
 
-// A network is where nodes are. With namespaces each has a machine's network of its own,
-// on a bridge for each of the networks that can be cut alone; they end with this process,
-// which is in one too. Without, nodes have addresses of their own on the loopback, which
-// keep their ports from each other, and nothing can be cut.
+// A network connects nodes. With namespaces each node has a network namespace, connected by a bridge
+// for each of the networks, which can be cut separately; they end with this process, which is in a
+// namespace too. Without namespaces nodes have separate loopback addresses, so that their ports do not
+// collide, and nothing can be cut.
 type network struct {
 	spaces bool
 	net    [2]int // 127.net.net.x
@@ -47,11 +47,12 @@ func newNetwork(spaces bool) (*network, error) {
 			}
 		}
 	}
-	// What arrives where its answer would not leave is dropped: a cut is one in both directions.
+	// Packets that arrive on another interface than the answer would take are dropped, so that a cut
+	// works in both directions.
 	return n, os.WriteFile("/proc/sys/net/ipv4/conf/all/rp_filter", []byte("1"), 0o600)
 }
 
-// own is the address at which nodes reach this process.
+// own returns the address at which nodes reach this process.
 func (n *network) own() string { return n.at(toHosts, 254) }
 
 // at returns the address of the node with a number, on a network.
@@ -62,7 +63,7 @@ func (n *network) at(net, node int) string {
 	return fmt.Sprintf("127.%d.%d.%d", n.net[0], n.net[1], node)
 }
 
-// add makes the network of a node, which is on nets.
+// add creates the namespace of a node, connected to nets.
 func (n *network) add(name string, node int, nets ...int) error {
 	if !n.spaces {
 		return nil
@@ -84,7 +85,7 @@ func (n *network) add(name string, node int, nets ...int) error {
 	return nil
 }
 
-// remove is for a node that is gone.
+// remove removes the namespace of a node that has ended.
 func (n *network) remove(name string) error {
 	if !n.spaces {
 		return nil
@@ -92,20 +93,20 @@ func (n *network) remove(name string) error {
 	return ip("netns del %s", name)
 }
 
-// close undoes what newNetwork has made.
+// close removes the bridges.
 func (n *network) close() {
 	if !n.spaces {
 		return
 	}
 	for _, name := range networks {
-		_ = ip("link del %s", name) // else it ends with our own
+		_ = ip("link del %s", name) // otherwise it ends with our namespace
 	}
 }
 
-// link is the name of a node's end on a bridge.
+// link returns the name of a node's link to a bridge.
 func link(name string, net int) string { return name + "-" + networks[net] }
 
-// cut takes a node off networks, so that nothing arrives and nobody is told; heal undoes it.
+// cut disconnects a node from networks, silently. heal reverses it.
 func (n *network) cut(name string, nets ...int) error {
 	for _, net := range nets {
 		if err := ip("link set %s nomaster", link(name, net)); err != nil {
@@ -124,7 +125,7 @@ func (n *network) heal(name string, nets ...int) error {
 	return nil
 }
 
-// enter returns the command that runs others in the network of a node.
+// enter returns the command prefix that runs a command in the namespace of a node.
 func (n *network) enter(name string) []string {
 	if !n.spaces {
 		return nil
@@ -140,8 +141,8 @@ func ip(format string, args ...any) error {
 	return nil
 }
 
-// namespaces returns the command that runs others where networks may be made and end with
-// it, nil where that is not permitted.
+// namespaces returns the command prefix that runs a command in a namespace in which networks can be
+// created and end with it, nil if that is not permitted.
 func namespaces() []string {
 	for _, rights := range [][]string{{}, {"--user", "--map-root-user"}} {
 		enter := append(append([]string{"unshare"}, rights...), "--net", "--mount", "--propagation", "private", "sh", "-c", `mount -t tmpfs none /run && ip link set lo up && exec "$@"`, "sh")

@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// A node is a replica or a server of NATS: a process that can be killed and started again.
+// A node is a replica or a server of NATS: a process that can be killed and restarted.
 type node struct {
 	name   string
 	number int      // its address
-	argv   []string // the network's command before it included
+	argv   []string // with the prefix that enters its network
 	env    []string
-	log    string // the file that gets what it says
-	health string // the address that answers 200 when it works
+	log    string // the file of its output
+	health string // the URL that answers 200 when it works
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when cmd has
-	how   error         // it did
+	ended chan struct{} // closed when cmd has ended
+	how   error         // of Wait
 }
 
-// start starts it, and does not wait until it works.
+// start starts the process, and does not wait until it works.
 func (n *node) start() error {
 	out, err := os.OpenFile(n.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -40,7 +40,7 @@ func (n *node) start() error {
 	cmd.Env = append(os.Environ(), n.env...)
 	cmd.Dir = filepath.Dir(n.log)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches this process alone
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (n *node) signal(sig syscall.Signal) {
 	}
 }
 
-// end ends it with a signal and waits for that. The error is how it ended, unless that is
+// end ends the process with a signal and waits for its exit. It is an error unless the process exits
 // with status 0 or by SIGKILL.
 func (n *node) end(sig syscall.Signal) error {
 	n.mu.Lock()
@@ -95,9 +95,9 @@ func (n *node) end(sig syscall.Signal) error {
 	return nil
 }
 
-// tail returns the last of what it said.
+// tail returns the end of the log.
 func (n *node) tail() string {
-	text, _ := os.ReadFile(n.log) // it may have said nothing
+	text, _ := os.ReadFile(n.log) // a missing log is empty
 	return string(text[max(0, len(text)-4000):])
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// faultsToFind are those that load has to find.
+// faultsToFind returns the faults that load must find.
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
 	lost.Found = "unanswered requests"
@@ -35,7 +35,7 @@ func faultsToFind() []sabotage.Fault {
 	}
 }
 
-// selftest has load judge programs that are known to be wrong, one a step.
+// selftest returns a step for each faulty program, which load judges.
 func (p *proof) selftest() (steps []verdict.Step) {
 	for i, f := range faultsToFind() {
 		steps = append(steps, verdict.Step{Name: f.Name, Run: func() error {
@@ -45,7 +45,7 @@ func (p *proof) selftest() (steps []verdict.Step) {
 	return steps
 }
 
-// judges has load judge a program with a fault, built in a directory.
+// judges runs load with a faulty program, built in dir.
 func (p *proof) judges(f sabotage.Fault, dir string) error {
 	bound = 40 * time.Second
 	program, err := f.Build(dir)
@@ -57,12 +57,12 @@ func (p *proof) judges(f sabotage.Fault, dir string) error {
 	q.dir, q.dynmcp = dir, program
 	q.calls, q.hosts, q.lasts, q.every, q.spaces = 4000, 20, 40*time.Second, time.Second, false
 	if f.Name == sabotage.LostAnswer.Name {
-		q.every = 0 // what is done to nodes would break the call off that waits for bound
+		q.every = 0 // a fault of a node would end the call that waits for bound
 	}
 	if err := q.load(); err != nil {
 		q.Fail("load: %v", err)
 	}
 	f.Judge(&p.Verdict, &q.Verdict)
-	fmt.Printf("  it said: %s\n", strings.Join(q.Failures, "; "))
+	fmt.Printf("  failures: %s\n", strings.Join(q.Failures, "; "))
 	return nil
 }

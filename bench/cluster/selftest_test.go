@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// The faults are edits of source files, which move.
+// The edits of the faults apply to the present sources.
 func TestFaultsFitTheirFiles(t *testing.T) {
 	for _, f := range faultsToFind() {
 		if _, err := f.Apply("../.."); err != nil {

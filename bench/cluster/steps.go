@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
-// load makes the calls while nodes suffer.
+// load makes calls while nodes have faults.
 func (p *proof) load() error {
 	c, err := p.launch("load", setting{servers: servers})
 	if err != nil {
@@ -38,12 +38,12 @@ func (p *proof) load() error {
 		p.Fail("%v", err)
 	}
 	if p.every > 0 && storm.owners == 0 {
-		p.Fail("no replica was stopped that ran something: the calls have to last longer")
+		p.Fail("no replica that ran servers was stopped: the calls must last longer")
 	}
 	return w.judge(faults)
 }
 
-// healed has every replica asked for every server, until all answer.
+// healed waits until all nodes work, and every server answers through every replica.
 func (c *cluster) healed() error {
 	for _, n := range c.all() {
 		if err := n.works(); err != nil {
@@ -53,7 +53,7 @@ func (c *cluster) healed() error {
 	return c.everyServer(servers)
 }
 
-// rolling ends replicas one after the other under load, twice.
+// rolling restarts replicas one after the other under load, twice.
 func (p *proof) rolling() error {
 	c, err := p.launch("rolling", setting{servers: servers})
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *proof) rolling() error {
 	return w.judge(faults)
 }
 
-// mustSucceed judges that no request failed but in the ways named.
+// mustSucceed judges that each request succeeded, or has one of the fates in but.
 func (w *crowd) mustSucceed(what string, but ...int) {
 	failed := 0
 	for _, r := range w.records {
@@ -109,14 +109,14 @@ func (w *crowd) mustSucceed(what string, but ...int) {
 	w.Must(what, failed, 0)
 }
 
-// withoutNATS kills all servers of NATS under load of what does not need them.
+// withoutNATS kills all servers of NATS, under load of servers that do not need NATS.
 func (p *proof) withoutNATS() error {
 	c, err := p.launch("nats", setting{servers: servers})
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if err := c.everyServer(servers); err != nil { // they all run
+	if err := c.everyServer(servers); err != nil { // start them
 		return err
 	}
 	var others []server
@@ -139,7 +139,7 @@ func (p *proof) withoutNATS() error {
 		}
 	}
 	fmt.Printf("  all replicas say degraded after %v\n", time.Since(began).Round(10*time.Millisecond))
-	time.Sleep(time.Until(began.Add(30 * time.Second))) // longer than a replica may have servers without NATS
+	time.Sleep(time.Until(began.Add(30 * time.Second))) // longer than a replica may run servers without NATS
 	for _, n := range c.nats {
 		if err := n.start(); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (p *proof) withoutNATS() error {
 	return w.judge(nil)
 }
 
-// says waits until a node says something of its health.
+// says waits until the health of a node contains a word.
 func (n *node) says(what string) error {
 	var said string
 	var err error
@@ -187,7 +187,7 @@ func (p *proof) serve(config string) error {
 	return nil
 }
 
-// everyServer has every replica asked for servers until all answer.
+// everyServer waits until each server answers through every replica.
 func (c *cluster) everyServer(servers []server) error {
 	for i := range c.replicas {
 		for _, s := range servers {

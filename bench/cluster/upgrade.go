@@ -25,24 +25,24 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
-// locked is the server that wants a login.
+// locked is the server that requires a login.
 const locked = "locked"
 
-// An upgrade is a cluster of the previous version that is brought up to this one and back.
+// An upgrade is a cluster of the previous version that is upgraded to this version and downgraded.
 type upgrade struct {
 	*cluster
 	older    string        // the program
 	runs     [nodes]string // the program of each replica
 	called   []server      // by hosts
 	client   *http.Client
-	auth     *authserver.Server // before the server that wants a login
+	auth     *authserver.Server // in front of the server that requires a login
 	document map[string]any     // the config
 	pushes   int
-	passed   map[string]int             // servers that run once and replicas of another version that ask for them
+	passed   map[string]int             // pairs of versions: of a replica that asks for a server with place "one", and of its owner
 	written  map[string]map[string]bool // the versions that write a field of a record
 }
 
-// upgrade brings a cluster of the previous version up to this one, and back, one replica
+// upgrade upgrades a cluster of the previous version to this version, and downgrades it, one replica
 // after the other, under load.
 func (p *proof) upgrade(older string) error {
 	u := &upgrade{older: older, runs: [nodes]string{older, older, older}, called: append(slices.Clone(servers), server{name: locked}),
@@ -75,7 +75,7 @@ func (p *proof) upgrade(older string) error {
 	return w.judge(faults)
 }
 
-// counts writes numbers by what they count.
+// counts returns counters as a text.
 func counts(of map[string]int) string {
 	var all []string
 	for _, what := range slices.Sorted(maps.Keys(of)) {
@@ -84,8 +84,8 @@ func counts(of map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-// upAndDown replaces each replica by one of this version, and then by one of the previous,
-// under load, and looks each time whether all of them are one service.
+// upAndDown replaces each replica by one of this version, then by one of the previous, and checks the
+// cluster after each.
 func (u *upgrade) upAndDown() (faults []fault, err error) {
 	for _, program := range []string{u.dynmcp, u.older} {
 		for i, n := range u.replicas {
@@ -117,8 +117,8 @@ func (u *upgrade) replace(i int, program string) error {
 	return n.works()
 }
 
-// losses kills a replica of each version beside one of its own and one of the other, and
-// prints how long that is felt.
+// losses kills a replica of each version in a mixed cluster, and prints how long its servers are
+// missing.
 func (u *upgrade) losses() error {
 	for i, lost := range []int{1, 0} {
 		if err := u.replace(i, u.dynmcp); err != nil {
@@ -156,7 +156,7 @@ func (u *upgrade) version(program string) string {
 	return "present"
 }
 
-// stage names the version of each replica.
+// stage returns the version of each replica as a text.
 func (u *upgrade) stage() string {
 	var all []string
 	for i, n := range u.replicas {
@@ -165,20 +165,20 @@ func (u *upgrade) stage() string {
 	return strings.Join(all, ", ")
 }
 
-// listen serves the server that wants a login, before the one that is reached over HTTP.
+// listen serves the server that requires a login, in front of the server over HTTP.
 func (u *upgrade) listen() (url string, err error) {
 	ln, err := net.Listen("tcp", u.net.own()+":0")
 	if err != nil {
 		return "", err
 	}
 	base := "http://" + ln.Addr().String()
-	// Tokens end soon, and are renewed once: by which replica ever, the others must know.
+	// Tokens expire soon and can be refreshed once, so that the replicas must share the result.
 	u.auth = authserver.New(base, authserver.Options{MCP: u.webURL, Lifetime: 10 * time.Second})
-	go func() { _ = http.Serve(ln, u.auth) }() // as long as this process, which has one
+	go func() { _ = http.Serve(ln, u.auth) }() // until the end of this process
 	return base + "/mcp", nil
 }
 
-// prepare makes the config and the login of a cluster that has no replicas yet.
+// prepare stores the config and the login of a cluster without replicas.
 func (u *upgrade) prepare(c *cluster) error {
 	u.cluster = c
 	text, err := os.ReadFile(c.config)
@@ -202,7 +202,7 @@ func (u *upgrade) prepare(c *cluster) error {
 	return u.login(u.older)
 }
 
-// push has a program put the config into the cluster, with more servers.
+// push stores the config in the cluster with a program, after adding servers.
 func (u *upgrade) push(program string, more map[string]any) error {
 	entries, _ := u.document["mcp"].(map[string]any)
 	maps.Copy(entries, more)
@@ -221,7 +221,7 @@ func (u *upgrade) push(program string, more map[string]any) error {
 
 var loginPage = regexp.MustCompile(`^  (http\S+)$`)
 
-// login has a program log in, and does what a person does in the browser.
+// login logs in with a program, and opens the login page like a browser.
 func (u *upgrade) login(program string) error {
 	cmd := u.commandOf(program, "login", locked, "--no-browser", "-c", u.config)
 	out, in := io.Pipe()
@@ -230,7 +230,7 @@ func (u *upgrade) login(program string) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	go func() { // ends with the command, for which we wait
+	go func() { // ends with the command
 		err := cmd.Wait()
 		in.Close()
 		ended <- err
@@ -253,8 +253,8 @@ func (u *upgrade) login(program string) error {
 	return nil
 }
 
-// check looks whether the replicas are one service: what one gives to a host is good at
-// the others, and what either program writes is read by all.
+// check tests that the replicas are one service: ids and states of one replica are valid at the
+// others, and all read what either program writes.
 func (u *upgrade) check() error {
 	checks := []struct {
 		what string
@@ -278,7 +278,7 @@ func (u *upgrade) check() error {
 	return errors.Join(errs...)
 }
 
-// pairs calls do with any two replicas, until one fails.
+// pairs calls do with each pair of replicas, until one fails.
 func (u *upgrade) pairs(do func(ctx context.Context, at, elsewhere *web.Host) error) error {
 	for i, n := range u.replicas {
 		for j, m := range u.replicas {
@@ -341,7 +341,7 @@ func (u *upgrade) kept() error {
 	})
 }
 
-// said returns an error unless the answer of a call has a text.
+// said returns an error unless the answer of a call contains a text.
 func said(messages [][]byte, err error, text string) error {
 	if err == nil && !bytes.Contains(bytes.Join(messages, nil), []byte(text)) {
 		err = fmt.Errorf("no %q in %.500s", text, bytes.Join(messages, nil))
@@ -349,8 +349,8 @@ func said(messages [][]byte, err error, text string) error {
 	return err
 }
 
-// pushed has both programs push a config with one server more, and asks a replica for it:
-// then all list what it has.
+// pushed pushes a config with a new server with each program and calls the server through one replica.
+// Then all replicas must list its tool.
 func (u *upgrade) pushed() error {
 	for _, program := range []string{u.older, u.dynmcp} {
 		u.pushes++

@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 )
 
-// shown looks at the cluster with both programs, and counts which replicas ask which for
-// servers that run once.
+// shown lists the cluster with both programs, and counts in passed which replicas use servers of
+// which.
 func (u *upgrade) shown() error {
 	for _, program := range []string{u.older, u.dynmcp} {
 		text, err := u.command(program, "cluster", "--json")
@@ -41,7 +41,7 @@ func (u *upgrade) shown() error {
 	return nil
 }
 
-// look notes which fields records have that replicas of either version write.
+// look collects the fields of the records that each version writes.
 func (u *upgrade) look() error {
 	store, err := natskv.Open(natskv.Options{URLs: strings.Split(u.stores(), ","), Name: "proof"})
 	if err != nil {
@@ -92,7 +92,7 @@ func (u *upgrade) look() error {
 	return nil
 }
 
-// kindOf names the kind of a JSON value.
+// kindOf returns the type of a JSON value.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:
@@ -109,7 +109,7 @@ func kindOf(value any) string {
 	return "null"
 }
 
-// differences prints which fields of records only one of the programs has written.
+// differences prints the fields of records that only one version writes.
 func (u *upgrade) differences() {
 	same := true
 	for _, field := range slices.Sorted(maps.Keys(u.written)) {

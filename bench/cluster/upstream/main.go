@@ -1,6 +1,6 @@
-// Command upstream is the server of bench/cluster: it echoes nonces, and writes down each
-// in its ledger before it answers. On stdio it speaks the protocol of the handshake; with
-// -http it does so at an address of its own, which it prints, without sessions.
+// Command upstream is the server of bench/cluster. It echoes nonces, and writes each to its ledger
+// before it answers. It uses the protocol of the handshake era on stdio or, with -http, without
+// sessions at an address that it prints.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 func main() {
 	name := flag.String("name", "", "the `name` of the server")
 	dir := flag.String("ledgers", "", "the `directory` of its ledger")
-	linger := flag.Duration("linger", 0, "how long it goes on when stdin has ended")
-	address := flag.String("http", "", "serve HTTP at this `address` and not stdio")
+	linger := flag.Duration("linger", 0, "how long it runs after the end of stdin")
+	address := flag.String("http", "", "serve HTTP at this `address` instead of stdio")
 	flag.Parse()
 	log.SetFlags(0)
 	book, err := ledger.Create(*dir, *name, os.Getenv("REPLICA"))
@@ -51,7 +51,7 @@ func must(err error) {
 	}
 }
 
-// onStdio answers until stdin ends and all is answered.
+// onStdio serves stdio until stdin ends and all requests are answered.
 func onStdio(book *ledger.Writer) {
 	var mu sync.Mutex // of stdout
 	var calls sync.WaitGroup
@@ -65,7 +65,7 @@ func onStdio(book *ledger.Writer) {
 			if answer := answer(line, book); answer != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				_, _ = os.Stdout.Write(append(answer, '\n')) // who does not read is gone
+				_, _ = os.Stdout.Write(append(answer, '\n')) // fails only if the client is gone
 			}
 		})
 	}
@@ -94,8 +94,7 @@ func serve(address string, book *ledger.Writer) error {
 	}))
 }
 
-// answer returns the answer to a message, nil to what takes none. A call takes as many
-// milliseconds as it says.
+// answer returns the answer to a message, nil for a notification. A call takes its ms milliseconds.
 func answer(line []byte, book *ledger.Writer) []byte {
 	var m struct {
 		ID     json.RawMessage
