@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/corpus"
 )
 
-// A host is dynmcp running, and our end of it.
+// A host is a running dynmcp and the host's end of its connection.
 type host struct {
 	cmd          *exec.Cmd
 	in           io.WriteCloser
@@ -22,7 +22,7 @@ type host struct {
 	instructions string
 }
 
-// start runs dynmcp with a config, for a host of a name.
+// start starts dynmcp with a config, for a host with the name client.
 func start(program, config, client string) (*host, error) {
 	h := &host{cmd: exec.Command(program, "-c", config, "--log-level", "error")}
 	h.cmd.Stderr = os.Stderr
@@ -53,7 +53,7 @@ func (h *host) end() error {
 	return h.cmd.Wait()
 }
 
-// ask sends a request and reads lines until there is an answer.
+// ask sends a request and reads lines until its answer.
 func (h *host) ask(method string, params, result any) error {
 	h.id++
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": h.id, "method": method, "params": params})
@@ -102,21 +102,21 @@ func (h *host) discover(arguments map[string]any) (string, error) {
 	return result.Content[0].Text, nil
 }
 
-// a definition is what a host passes on to a model of a tool.
+// A definition is the part of a tool that a host passes to a model.
 type definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// tools returns the tools that the host is shown.
+// tools returns the tools that the host is offered.
 func (h *host) tools() (tools []definition, err error) {
 	var result struct{ Tools []definition }
 	err = h.ask("tools/list", map[string]any{}, &result)
 	return result.Tools, err
 }
 
-// config writes a config of servers with their descriptions, and has dynmcp list them; those
+// config writes a config of servers with their descriptions, and lists them with dynmcp. Servers
 // without a description are imported, which describes them.
 func (b *bench) config(name string, servers []corpus.Server, written map[string]string) (file string, err error) {
 	self, err := os.Executable()

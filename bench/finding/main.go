@@ -1,10 +1,10 @@
-// Command finding measures whether a model finds what it needs: dynmcp runs before catalogues
-// of real servers, is asked as a model asks that follows its texts, and what it answers is
-// counted in tokens of o200k.
+// Command finding measures whether a model finds the tools that it needs. It runs dynmcp with the
+// catalogues of real servers, searches like a model that follows dynmcp's texts, and counts the
+// answers in o200k tokens.
 //
 // Usage, from the root of the module:
 //
-//	go run -C bench ./finding                what is measured, and whether it reaches the aims
+//	go run -C bench ./finding                measures, and compares with the aims
 //	go run -C bench ./finding -print 38      the texts of 10, 38 or 100 servers, and an answer
 //	go run -C bench ./finding -program FILE  another build of dynmcp
 //	go run -C bench ./finding -selftest      builds with faults, which must be found
@@ -37,7 +37,7 @@ func main() {
 	}
 	selftest := flag.Bool("selftest", false, "measure builds with faults")
 	show := flag.Int("print", 0, "print the texts of so many `servers`: 10, 38 or 100")
-	program := flag.String("program", "", "measure this `file` in the place of a build")
+	program := flag.String("program", "", "measure this `file` instead of a build")
 	flag.Parse()
 	if err := programs.EnterRoot(); err != nil {
 		log.Fatal(err)

@@ -23,7 +23,7 @@ type bench struct {
 	verdict      verdict.Verdict
 }
 
-// newBench reads the corpus. What is written is written to dir.
+// newBench reads the corpus. Files are written to dir.
 func newBench(dir, program string) (b *bench, err error) {
 	b = &bench{dir: dir, program: program, written: map[string]string{}}
 	if b.servers, err = corpus.Read(corpus.Dir()); err != nil {
@@ -41,7 +41,7 @@ func newBench(dir, program string) (b *bench, err error) {
 	return b, err
 }
 
-// Some of what is measured must be as small as an aim, some as large.
+// most judges that a figure is at most an aim, least that it is at least one.
 func (b *bench) most(what string, got, aim int) {
 	fmt.Printf("%-62s %6d   at most %d\n", what, got, aim)
 	if got > aim {
@@ -79,7 +79,7 @@ func (b *bench) measure() error {
 	return nil
 }
 
-// typical are ten servers that people have together.
+// typical are ten servers that people use together.
 var typical = []string{"github", "filesystem", "playwright", "slack", "notion", "sentry", "postgres", "context7", "kubernetes", "supabase"}
 
 // some returns 10, 38 or 100 servers.
@@ -96,7 +96,7 @@ func (b *bench) some(n int) []corpus.Server {
 	return all[:n]
 }
 
-// running starts dynmcp before servers, lets use talk to it and ends it.
+// running starts dynmcp with servers, calls use with it, and ends it.
 func (b *bench) running(name string, servers []corpus.Server, written map[string]string, use func(*host) error) error {
 	file, err := b.config(name, servers, written)
 	if err != nil {
@@ -105,14 +105,13 @@ func (b *bench) running(name string, servers []corpus.Server, written map[string
 	return b.talking(file, anyHost, use)
 }
 
-// Names that hosts give themselves: of one that is not known, and of one that keeps its first
-// list.
+// Names of hosts: of an unknown one, and of one that keeps its first list.
 const (
 	anyHost = "finding"
 	keeping = "claude-code"
 )
 
-// talking starts dynmcp with a config for a host of a name, lets use talk to it and ends it.
+// talking starts dynmcp with a config for a host with the name client, calls use with it, and ends it.
 func (b *bench) talking(config, client string, use func(*host) error) error {
 	h, err := start(b.program, config, client)
 	if err != nil {
@@ -124,7 +123,7 @@ func (b *bench) talking(config, client string, use func(*host) error) error {
 	return h.end()
 }
 
-// starts counts what is read at the start of a session.
+// starts counts the tokens at the start of a session.
 func (b *bench) starts() error {
 	for _, set := range []struct{ servers, most int }{{10, 1000}, {38, 1300}, {100, 1500}} {
 		servers := b.some(set.servers)
@@ -156,8 +155,8 @@ func (b *bench) starts() error {
 	return nil
 }
 
-// start returns what is said of servers at the start of a session, and how many tokens all is
-// that is read then.
+// start returns the texts about servers at the start of a session, and the tokens of all that a model
+// reads then.
 func (h *host) start() (tokens int, text string, err error) {
 	tools, err := h.tools()
 	if err != nil {
@@ -175,7 +174,7 @@ func (h *host) start() (tokens int, text string, err error) {
 	return tokens, text + h.instructions, nil
 }
 
-// wordsShown are what a text says of each server.
+// wordsShown returns the description of each server in a text.
 func wordsShown(text string) map[string]string {
 	shown := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -187,8 +186,8 @@ func wordsShown(text string) map[string]string {
 	return shown
 }
 
-// tasks has a model search for all steps of a task at once and call what is defined in the
-// answer. A step whose tool is not defined there takes a third round trip.
+// tasks searches for all steps of a task at once, to call the tools that the answer defines. A step
+// whose tool is not defined there needs a third round trip.
 func (b *bench) tasks() error {
 	tasks, err := readTasks("bench/finding/tasks.txt")
 	if err != nil {
@@ -223,8 +222,8 @@ func (b *bench) tasks() error {
 	})
 }
 
-// steps asks for each step of labelled tasks, and counts the needed tools among the first five
-// of one, as the lines of the answers have them.
+// steps searches for the steps of labelled tasks, and counts the needed tools among the first five of
+// each step.
 func (b *bench) steps() error {
 	steps, err := readSteps("catalog/testdata/steps.txt")
 	if err != nil {
@@ -257,7 +256,7 @@ func (b *bench) steps() error {
 	})
 }
 
-// single asks what sets of queries ask that need one tool each.
+// single runs sets of queries that need one tool each.
 func (b *bench) single() error {
 	for _, set := range []struct {
 		name string
@@ -287,8 +286,8 @@ func (b *bench) single() error {
 	return nil
 }
 
-// descriptions counts for how many tasks the right server is among three, by what is shown of
-// each.
+// descriptions measures for how many tasks the right server is among the best three by its
+// description.
 func (b *bench) descriptions() error {
 	tasks, err := readTasks("catalog/describe/testdata/tasks.txt")
 	if err != nil {
@@ -321,7 +320,7 @@ func (b *bench) descriptions() error {
 	return nil
 }
 
-// amongThree is the share of tasks of which one of the right servers is among the best three.
+// amongThree returns the share of tasks with a right server among the best three.
 func amongThree(shown map[string]string, tasks []task) float64 {
 	var names []string
 	for name := range shown {
