@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bursts sends many calls at once, waiting for nothing, and prints what memory dynmcp
-// takes, also in proportion to what is in flight, and keeps when all is answered.
+// bursts sends many calls at once, and prints the memory of dynmcp: the peak, also in proportion to
+// the bytes in flight, and after the last answer.
 func bursts(bin binaries, rounds int) error {
 	fmt.Printf("\ncalls sent at once: RSS in MB, at most, that by the MB in flight, and so long after the last answer\n")
 	fmt.Printf("  %-14s %10s %10s %10s %10s %10s %10s\n", "", "peak", "in flight", "0 s", "1 s", "5 s", "10 s")

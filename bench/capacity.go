@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// capacity measures what one replica carries, the constants of docs/scale.md: memory per
-// session, per stream that a host holds open and per server, and CPU per call.
+// capacity measures the constants of docs/scale.md for one replica: memory per session, per open
+// stream of a host and per server, and CPU per call.
 func capacity(bin binaries, rounds int) error {
 	fmt.Printf("\nwhat one replica carries\n")
 	config, err := writeConfig(bin, 1, true)
@@ -79,8 +79,8 @@ func capacity(bin binaries, rounds int) error {
 	return nil
 }
 
-// perSession returns how many KB dynmcp grows by for each session between few and many,
-// all of which have called once. With streams each holds a GET open.
+// perSession returns by how many KB dynmcp grows per session between few and many, each of which has
+// called once. With streams each holds a GET open.
 func perSession(bin binaries, few, many int, streams bool) (kb float64, err error) {
 	config, err := bin.write("sessions.json", `{"mcp": {"server": {"command": %q}}, "gateway": {"max_connections": 8192}}`, bin.upstream)
 	if err != nil {
@@ -131,7 +131,7 @@ func perSession(bin binaries, few, many int, streams bool) (kb float64, err erro
 	return (after - before) * 1024 / float64(many-few), err
 }
 
-// settled returns the RSS of a process, in MB, once it has not changed for a second.
+// settled returns the RSS of a process, in MB, when it has not changed for a second.
 func settled(p *process) float64 {
 	was := p.usage().rss
 	for since := time.Now(); time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) {
@@ -142,8 +142,8 @@ func settled(p *process) float64 {
 	return was
 }
 
-// perServer returns how many KB dynmcp and guards grow by for each server that runs,
-// between few and many.
+// perServer returns by how many KB dynmcp and the guards grow per running server, between few and
+// many.
 func perServer(bin binaries, few, many int) (ours, guard float64, err error) {
 	weigh := func(count int) (ours, guards float64, err error) {
 		config, err := writeConfig(bin, count, false)
@@ -161,7 +161,7 @@ func perServer(bin binaries, few, many int) (ours, guard float64, err error) {
 		if err := h.Handshake(context.Background()); err != nil {
 			return 0, 0, err
 		}
-		for i := range count { // each is there, and has been used
+		for i := range count { // start and use each server
 			if _, err := h.Call(context.Background(), "1", "use_tool", fmt.Sprintf(`{"tool_name":"server-%02d/echo","tool_input":{"text":"hello"}}`, i)); err != nil {
 				return 0, 0, err
 			}

@@ -16,15 +16,15 @@ type changes struct {
 	busy      int // scenarios of which CPU alone was compared
 }
 
-// A figure became worse if the median of its ratios, round by round, did by so much, and if it
-// was worse in three quarters of the rounds: one round that others disturbed decides nothing.
+// worseBy is the median ratio, round by round, from which on a figure became worse, if it was also
+// worse in three quarters of the rounds. So one disturbed round does not decide.
 const worseBy = 1.1
 
-// busy is the share of the machine from which on times are not compared: others may have used
-// more of it beside one program than beside the other.
+// busy is the share of the machine used by other processes from which on times are not compared: the
+// programs may have been disturbed differently.
 const busy = 0.2
 
-// note compares the samples of a scenario with those of the commit before.
+// note compares the samples of a scenario with those of the earlier commit.
 func (c *changes) note(s scenario, now, then []sample) {
 	if len(now) == 0 || len(then) == 0 {
 		return
@@ -49,7 +49,7 @@ func (c *changes) note(s scenario, now, then []sample) {
 	}
 }
 
-// worse returns the median ratio of a cost to that of before, and whether it became worse.
+// worse returns the median ratio of a cost to the earlier one, and whether it became worse.
 func worse(now, then []sample, cost func(sample) float64) (by float64, is bool) {
 	ratios := make([]float64, min(len(now), len(then)))
 	higher := 0
@@ -63,7 +63,7 @@ func worse(now, then []sample, cost func(sample) float64) (by float64, is bool) 
 	return by, by >= worseBy && 4*higher >= 3*len(ratios)
 }
 
-// print says in a line what became slower.
+// print prints in one line what became slower.
 func (c *changes) print(commit string) {
 	if c.scenarios == 0 {
 		return

@@ -17,18 +17,18 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// A process is one that answers MCP on its pipes.
+// A process is a process that serves MCP on its pipes.
 type process struct {
 	cmd    *exec.Cmd
 	in     *os.File
 	out    *pipes.Reader
 	ourOut *os.File
 	id     int
-	stderr bytes.Buffer // to be read when it has ended
+	stderr bytes.Buffer // complete when it has ended
 }
 
-// startProcess starts a command and makes the handshake. Its pipes are as wide as pipes
-// are at first, but for what the process makes of them.
+// startProcess starts a command and performs the handshake. The pipes have their default size, unless
+// the process changes it.
 func startProcess(argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
 	p.cmd.Stderr = &p.stderr
@@ -59,7 +59,7 @@ func (p *process) handshake() error {
 	return err
 }
 
-// ask sends a request and returns its answer, until the next is asked for.
+// ask sends a request and returns its answer, which is valid until the next one is read.
 func (p *process) ask(method, params string) ([]byte, error) {
 	p.id++
 	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", p.id, method, params); err != nil {
@@ -72,7 +72,7 @@ func (p *process) ask(method, params string) ([]byte, error) {
 	return line, err
 }
 
-// answer returns the next line that is no notification, until the next is asked for.
+// answer returns the next line that is not a notification, which is valid until the next is read.
 func (p *process) answer() ([]byte, error) {
 	for {
 		line, err := p.out.Next()
@@ -82,16 +82,16 @@ func (p *process) answer() ([]byte, error) {
 	}
 }
 
-// A sample is what one round of one scenario measured.
+// A sample is the result of one round of a scenario.
 type sample struct {
 	p50     time.Duration
-	p99     time.Duration // where it is measured
+	p99     time.Duration // 0 if not measured
 	longest time.Duration // likewise
 	rate    float64       // calls per second
 	cpu     time.Duration // of the process, per call
 	peak    float64       // RSS at most, in MB
 	foreign float64       // share of the machine that others used meanwhile
-	refused int           // calls that found too much waiting for the upstream
+	refused int           // calls refused because the queue of the upstream was full
 }
 
 // run measures one scenario on a process of its own.
@@ -118,8 +118,8 @@ func (v variant) run(s scenario) (sample, error) {
 	return got, err
 }
 
-// calls are requests that differ in a number only, which is there twice and always
-// has seven digits: a request is made by writing it over that of the one before.
+// calls are requests that differ only in a number, which occurs twice and always has seven digits: a
+// request is made by overwriting the number of the previous one.
 type calls struct {
 	line []byte
 	at   [2]int
@@ -140,7 +140,7 @@ func newCalls(tool, meta string, s scenario) *calls {
 	return c
 }
 
-// number returns the request of this number, until it is asked for another.
+// number returns the request with this number, which is valid until the next call.
 func (c *calls) number(n int) []byte {
 	var digits [7]byte
 	strconv.AppendInt(digits[:0], int64(n), 10)
@@ -150,8 +150,7 @@ func (c *calls) number(n int) []byte {
 	return c.line
 }
 
-// drive makes calls, so many in flight, and checks that each is answered with
-// its own text.
+// drive makes calls, s.inFlight at a time, and checks that each is answered with its own text.
 func (p *process) drive(calls *calls, s scenario) (sample, error) {
 	sent := make([]time.Time, s.calls)
 	took := make([]time.Duration, 0, s.calls)
@@ -201,8 +200,7 @@ func (p *process) drive(calls *calls, s scenario) (sample, error) {
 	return sample{p50: took[len(took)/2], rate: float64(len(took)) / total.Seconds(), refused: refused}, nil
 }
 
-// answered returns the id of an answer and the number its text begins with, -1 where
-// there is none.
+// answered returns the id of an answer and the number at the beginning of its text, -1 if missing.
 func answered(line []byte) (id, text int) {
 	return web.Number(line[:min(len(line), 64)], `"id":`), web.Number(line[:min(len(line), 200)], `"text":"`)
 }

@@ -15,7 +15,7 @@ func values(all []sample, of func(sample) float64) []float64 {
 	return v
 }
 
-// What is said of samples; times are in µs.
+// Figures of samples. Times are in µs.
 func rate(s sample) float64 { return s.rate }
 func p50(s sample) float64  { return s.p50.Seconds() * 1e6 }
 func p99(s sample) float64  { return s.p99.Seconds() * 1e6 }
@@ -24,7 +24,7 @@ func peak(s sample) float64 { return s.peak }
 
 func foreign(s sample) float64 { return s.foreign }
 
-// milliseconds is p50 in those.
+// milliseconds returns p50 in ms.
 func milliseconds(s sample) float64 { return s.p50.Seconds() * 1e3 }
 
 func median(v []float64) float64 {
@@ -36,7 +36,7 @@ func spread(v []float64) string {
 	return fmt.Sprintf("%.0f (%.0f–%.0f)", median(v), slices.Min(v), slices.Max(v))
 }
 
-// ratio is the median of the ratios round by round.
+// ratio returns the median of the ratios of each round.
 func ratio(a, b []sample, of func(sample) float64) float64 {
 	v := make([]float64, min(len(a), len(b)))
 	for i := range v {
@@ -45,8 +45,7 @@ func ratio(a, b []sample, of func(sample) float64) float64 {
 	return median(v)
 }
 
-// A usage is what a process uses at one moment, as Linux counts it; elsewhere
-// it is zero.
+// A usage is the present resource usage of a process, on Linux; elsewhere it is zero.
 type usage struct {
 	rss, peak    float64 // MB
 	threads, fds int
