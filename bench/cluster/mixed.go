@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -91,20 +89,11 @@ func buildPrevious(dir, commit string) error {
 
 // buildAs builds the dynmcp of a module as if it were of the other version.
 func buildAs(module, dir, program string) error {
-	out, err := exec.Command("go", "-C", module, "list", "-f", "{{.Dir}}", "./cmd/dynmcp").Output()
-	if err != nil {
-		return fmt.Errorf("go list ./cmd/dynmcp: %w", err)
-	}
-	file := filepath.Join(strings.TrimSpace(string(out)), "main.go")
-	text, err := os.ReadFile(file)
+	file, changed, err := withVersion(module, other)
 	if err != nil {
 		return err
 	}
-	changed := regexp.MustCompile(`(?m)^const version = ".*"$`).ReplaceAll(text, []byte(`const version = "`+other+`"`))
-	if bytes.Equal(changed, text) {
-		return fmt.Errorf("no version in %s", file)
-	}
-	instead, overlay := filepath.Join(dir, "main-"+other+".go"), filepath.Join(dir, "overlay-"+other+".json")
+	instead, overlay := filepath.Join(dir, "version-"+other+".go"), filepath.Join(dir, "overlay-"+other+".json")
 	if err := os.WriteFile(instead, changed, 0o600); err != nil {
 		return err
 	}
@@ -116,6 +105,22 @@ func buildAs(module, dir, program string) error {
 		return err
 	}
 	return programs.Go(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp")
+}
+
+// withVersion returns the path of the source file of a module that has the version of dynmcp, and its
+// text with another version.
+func withVersion(module, version string) (file string, changed []byte, err error) {
+	declaration := regexp.MustCompile(`(?m)^(const [Vv]ersion = ").*"$`)
+	for _, name := range []string{"cmd/dynmcp/internal/cli/version.go", "cmd/dynmcp/main.go"} { // the latter in earlier commits
+		if file, err = filepath.Abs(filepath.Join(module, name)); err != nil {
+			return "", nil, err
+		}
+		text, _ := os.ReadFile(file) // a missing one has no version
+		if declaration.Match(text) {
+			return file, declaration.ReplaceAll(text, []byte("${1}"+version+`"`)), nil
+		}
+	}
+	return "", nil, fmt.Errorf("the sources in %s have no version", module)
 }
 
 // haunt writes heartbeats of a replica that does not exist, until end is called.
