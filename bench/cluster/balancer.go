@@ -97,8 +97,6 @@ func (b *balancer) pass(near net.Conn) {
 	from := near.RemoteAddr().String()
 	b.mu.Lock()
 	delete(b.routes, from)
-	b.mu.Unlock()
-	b.mu.Lock()
 	first := b.next
 	b.next++
 	b.mu.Unlock()

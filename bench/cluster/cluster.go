@@ -159,7 +159,7 @@ func (c *cluster) startNATS() error {
 		if c.net.spaces {
 			listen = "0.0.0.0" // its health is read on another network
 		}
-		n, err := c.newNode(name, number, c.natsServer, "--name", name, "--addr", listen, "--port", fmt.Sprint(natsPort), "--client_advertise", fmt.Sprintf("%s:%d", at, natsPort),
+		n, err := c.newNode(name, c.natsServer, "--name", name, "--addr", listen, "--port", fmt.Sprint(natsPort), "--client_advertise", fmt.Sprintf("%s:%d", at, natsPort),
 			"--cluster_name", "proof", "--cluster", fmt.Sprintf("nats://%s:%d", at, routePort), "--routes", strings.Join(routes, ","),
 			"--jetstream", "--store_dir", filepath.Join(c.dir, name, "jetstream"), "--http_port", fmt.Sprint(monitorPort))
 		if err != nil {
@@ -250,7 +250,7 @@ func (c *cluster) startReplicas(set setting) error {
 		if set.shared == nil {
 			words = append(words, "-c", c.config)
 		}
-		n, err := c.newNode(name, number, words...)
+		n, err := c.newNode(name, words...)
 		if err != nil {
 			return err
 		}

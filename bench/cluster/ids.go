@@ -70,7 +70,7 @@ func (p *proof) ids() error {
 // foreign starts a dynmcp that belongs to no cluster, with the same config.
 func (c *cluster) foreign() (*node, error) {
 	address := fmt.Sprintf("%s:%d", c.net.at(toHosts, 99), hostPort)
-	n, err := c.newNode("foreign", 99, c.dynmcp, "serve", "--http", address, "-c", c.config)
+	n, err := c.newNode("foreign", c.dynmcp, "serve", "--http", address, "-c", c.config)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 // A node is a replica or a server of NATS: a process that can be killed and restarted.
 type node struct {
 	name   string
-	number int      // its address
 	argv   []string // with the prefix that enters its network
 	env    []string
 	log    string // the file of its output
@@ -102,13 +101,13 @@ func (n *node) tail() string {
 }
 
 // newNode returns a node with a directory of its own below the cluster's.
-func (c *cluster) newNode(name string, number int, argv ...string) (*node, error) {
+func (c *cluster) newNode(name string, argv ...string) (*node, error) {
 	dir := filepath.Join(c.dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	return &node{
-		name: name, number: number, argv: slices.Concat(c.net.enter(name), argv), log: filepath.Join(dir, "log"),
+		name: name, argv: slices.Concat(c.net.enter(name), argv), log: filepath.Join(dir, "log"),
 		env: []string{c.marker, "REPLICA=" + name, "XDG_STATE_HOME=" + filepath.Join(dir, "state"), "HOME=" + dir},
 	}, nil
 }
