@@ -1,8 +1,7 @@
-// Command frontpump is the floor for any proxy that hosts reach over HTTP. Given a URL
-// it posts each body there and copies the answer's back, over connections for all
-// calls; given a command it starts that, writes each body to its stdin as a line, and
-// answers with the line that has the same id. It checks nothing, and knows neither
-// sessions nor event streams. It prints its own URL.
+// Command frontpump is the floor for any proxy for hosts over HTTP. With a URL it posts each body there
+// and copies the answer back, over pooled connections. With a command it starts the command, writes
+// each body to its stdin as a line, and answers with the line that has the same id. It checks nothing,
+// and has neither sessions nor event streams. It prints its own URL.
 package main
 
 import (
@@ -36,11 +35,11 @@ func main() {
 	log.Fatal(http.Serve(listener, handler))
 }
 
-// forward posts to url.
+// forward returns a handler that posts to url.
 func forward(url string) http.Handler {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Not r.Body itself: it may be read for a moment after the answer has come.
+		// The transport may still read a body after the answer has arrived, so r.Body cannot be passed.
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			return
@@ -62,7 +61,7 @@ func forward(url string) http.Handler {
 	})
 }
 
-// A child is a server on pipes, and who waits for its answers.
+// A child is a server on pipes, and the requests that wait for its answers.
 type child struct {
 	writing sync.Mutex // lines must not mix
 	stdin   *os.File
@@ -71,7 +70,7 @@ type child struct {
 	waiting map[string]chan []byte
 }
 
-// start runs a command.
+// start starts a command.
 func start(argv []string) (*child, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stderr = os.Stderr
