@@ -1,7 +1,6 @@
-// Command httppump is the floor for any proxy from pipes to HTTP: each line of
-// stdin is the body of a POST to the URL it is given, and each answer's body a line
-// of stdout. It parses nothing, checks nothing but the status, and knows neither
-// sessions nor event streams. The HTTP is net/http, with connections for all calls.
+// Command httppump is the floor for any proxy from pipes to HTTP: it posts each line of stdin to a URL,
+// and writes the body of each answer to stdout as a line. It parses nothing, checks only the status,
+// and has neither sessions nor event streams. It uses net/http with pooled connections.
 package main
 
 import (
@@ -33,7 +32,7 @@ func main() {
 				log.Fatal(err)
 			}
 			if len(answer) > 0 { // a notification has none
-				if _, err := os.Stdout.Write(append(answer, '\n')); err != nil { // which writes all of it under a lock
+				if _, err := os.Stdout.Write(append(answer, '\n')); err != nil { // a Write is atomic
 					log.Fatal(err)
 				}
 			}
