@@ -1,5 +1,5 @@
-// Command httpupstream is the server of ../upstream over HTTP, a program of its own
-// because net/http makes every start of a program longer.
+// Command httpupstream is the server of ../upstream over HTTP. It is a separate program because
+// net/http makes the start of a program longer.
 package main
 
 import (
