@@ -1,4 +1,4 @@
-// Package corpus has catalogues of real servers, and serves them in the place of these.
+// Package corpus reads catalogues of real servers, and serves them in place of the servers.
 package corpus
 
 import (
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Dir is the folder of the corpus, from the root of the module.
+// Dir returns the folder of the corpus, relative to the root of the module.
 func Dir() string { return cmp.Or(os.Getenv("DYNMCP_CORPUS"), "../shared/corpus") }
 
-// A Server is one real catalogue.
+// A Server is the catalogue of a real server.
 type Server struct {
 	Name, File string
-	Tools      []string // their names
+	Tools      []string // names
 }
 
 // Read reads the catalogues of a corpus, sorted by name.
@@ -48,7 +48,7 @@ func Read(corpus string) ([]Server, error) {
 	return servers, nil
 }
 
-// Serve is the server of a catalogue, on stdin and stdout.
+// Serve serves a catalogue on stdin and stdout.
 func Serve(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -88,10 +88,9 @@ func Serve(file string) error {
 
 // stringOf reads a JSON string, "" if it is another value.
 func stringOf(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // what is no string stays ""
+	_ = json.Unmarshal(raw, &s) // "" after an error
 	return s
 }
 
-// oneLine takes line breaks out from between the tokens of JSON; within strings there
-// are none.
+// oneLine removes line breaks between the tokens of JSON; strings have none.
 func oneLine(s string) string { return strings.NewReplacer("\n", "", "\r", "").Replace(s) }

@@ -16,7 +16,7 @@ type Question struct {
 	Gold      [][]string
 }
 
-// Recall is the share of the needed tools of which there is one that is acceptable.
+// Recall returns the share of the needed tools with an acceptable id.
 func (q Question) Recall(has func(id string) bool) float64 {
 	hit := 0
 	for _, ok := range q.Gold {
@@ -27,15 +27,15 @@ func (q Question) Recall(has func(id string) bool) float64 {
 	return float64(hit) / float64(len(q.Gold))
 }
 
-// Labelled are queries with the tools that they need.
+// Labelled is a set of queries with the tools that they need.
 type Labelled struct {
 	Servers   []Server
 	IDs       map[string]string // by server/tool
 	Questions []Question
 }
 
-// ReadLabelled reads a set of labelled queries. The catalogues of its servers are written to
-// dir. Where a server gives a name to several tools, the later ones get another.
+// ReadLabelled reads a set of labelled queries, and writes the catalogues of its servers to dir. Tools
+// with the same name as an earlier one of their server are renamed.
 func ReadLabelled(corpus, set, dir string) (*Labelled, error) {
 	l := &Labelled{IDs: map[string]string{}}
 	tools := map[string][]map[string]any{}
@@ -81,7 +81,7 @@ func ReadLabelled(corpus, set, dir string) (*Labelled, error) {
 	})
 }
 
-// plain is a name of a server as import writes it.
+// plain returns the name of a server as import writes it.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "-", "/", "-").Replace(name))
 }

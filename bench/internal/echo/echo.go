@@ -1,10 +1,10 @@
-// Package echo is what the servers of a benchmark answer, as cheaply as it can be.
+// Package echo makes the answers of benchmark servers, as cheaply as possible.
 package echo
 
 import "bytes"
 
-// Answer returns an answer in two pieces. What it is to echo stays where it is: the
-// head of the answer is written over the request's, which is longer.
+// Answer returns the answer to a request in two pieces. The echoed text is not copied: the head of the
+// answer overwrites the head of the request, which is longer.
 func Answer(line []byte) [2][]byte {
 	head := line[:min(len(line), 200)]
 	id := Between(head, `"id":`, ",}")
@@ -19,7 +19,7 @@ func Answer(line []byte) [2][]byte {
 			result, end = structured, []byte("},\"content\":[]}}\n")
 		}
 		answer = append(answer, result...)
-		// The driver puts nothing behind the text that holds a quote.
+		// After the text, the driver sends no quotes.
 		start, stop := bytes.Index(line, []byte(`"text":`))+len(`"text":`), bytes.LastIndexByte(line, '"')+1
 		at := start - len(answer)
 		copy(line[at:], answer)
@@ -36,24 +36,24 @@ func Answer(line []byte) [2][]byte {
 	return [2][]byte{answer, []byte("\n")}
 }
 
-// Structured is a tool whose results are structured; those of echo are text.
+// Structured is the name of a tool with structured results.
 const Structured = "structured"
 
-// What stands before the text in a result.
+// The parts of results before the text.
 const (
 	plain      = `,"result":{"content":[{"type":"text","text":`
 	structured = `,"result":{"structuredContent":{"text":`
 )
 
-// tool returns an entry of tools/list without its last brace. Its schema is that of a tool of
-// usual size: 61 % of real tools with three properties and more have a number among them.
+// tool returns an entry of tools/list without its last brace. Its schema is of typical size: 61 % of
+// real tools with three or more properties have a number among them.
 func tool(name string) string {
 	return `{"name":"` + name + `","description":"Answer the text.","inputSchema":{"type":"object","properties":{` +
 		`"limit":{"type":"integer","minimum":1,"maximum":100,"default":30},"since":{"type":"string","format":"date"},` +
 		`"labels":{"type":"array","items":{"type":"string"}},"draft":{"type":"boolean"},"text":{"type":"string"}},"required":["text"]}`
 }
 
-// Between returns what follows key, up to a byte of ends.
+// Between returns the text after key, up to a byte of ends, nil if one is missing.
 func Between(line []byte, key, ends string) []byte {
 	start := bytes.Index(line, []byte(key))
 	if start < 0 {

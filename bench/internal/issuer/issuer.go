@@ -1,4 +1,4 @@
-// Package issuer is an identity provider for benchmarks: it gives anybody a token.
+// Package issuer is an identity provider for benchmarks, which issues a token for any user.
 package issuer
 
 import (
@@ -44,9 +44,9 @@ func New(audience string) (*Issuer, error) {
 			said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(said) // it hangs up
+		_ = json.NewEncoder(w).Encode(said) // fails only if the client is gone
 	})}
-	p.server.SetKeepAlivesEnabled(false) // a run that has just asked for the keys is at rest
+	p.server.SetKeepAlivesEnabled(false) // so that an idle run has no connections
 	go func() {
 		defer close(p.served)
 		_ = p.server.Serve(ln) // until it is closed
@@ -54,18 +54,18 @@ func New(audience string) (*Issuer, error) {
 	return p, nil
 }
 
-// Close ends it.
+// Close stops the issuer.
 func (p *Issuer) Close() { p.server.Close(); <-p.served }
 
-// Token returns one that is good for a day.
+// Token returns a token of a user, valid for a day.
 func (p *Issuer) Token(user string) string {
 	signed, err := p.signer.Sign(fmt.Appendf(nil, `{"iss":%q,"aud":%q,"sub":%q,"exp":%d}`, p.URL, p.Audience, user, time.Now().Add(24*time.Hour).Unix()))
 	if err != nil {
-		panic(err) // the key is good for it
+		panic(err) // not reached: the key fits the algorithm
 	}
 	token, err := signed.CompactSerialize()
 	if err != nil {
-		panic(err) // so is what it signed
+		panic(err) // not reached: it has one signature
 	}
 	return token
 }

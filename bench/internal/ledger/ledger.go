@@ -1,6 +1,5 @@
-// Package ledger is what servers of a proof write down of their lives: when they began,
-// every call that they ran, that they still live, and their end. A process appends to a
-// file of its own, and what it has written stays when it is killed.
+// Package ledger records the events of server processes: their start, every call, heartbeats, and their
+// end. Each process appends to a file of its own, which survives when the process is killed.
 package ledger
 
 import (
@@ -16,11 +15,11 @@ import (
 	"time"
 )
 
-// Beat is how often a process writes that it lives: what came to its end by SIGKILL lived
-// at most so long after its last line, on a machine that is not too busy.
+// Beat is the interval of heartbeats: a process that was killed has lived at most this long after its
+// last line, unless the machine was too busy.
 const Beat = 50 * time.Millisecond
 
-// Suffix is how the names of ledgers end.
+// Suffix is the suffix of the file names.
 const Suffix = ".ledger"
 
 // A Writer is the ledger of this process.
@@ -29,8 +28,8 @@ type Writer struct {
 	file *os.File
 }
 
-// Create begins the ledger of a server's process, which is where another process, the
-// replica named, wants it. Nothing else may have been done before.
+// Create creates the ledger of a process of a server, started by replica ("" for none). It must be the
+// first action of the process.
 func Create(dir, server, replica string) (*Writer, error) {
 	now := Now()
 	path := filepath.Join(dir, fmt.Sprintf("%s.%d.%d%s", server, os.Getpid(), now, Suffix))
@@ -42,13 +41,13 @@ func Create(dir, server, replica string) (*Writer, error) {
 	return w, w.write(now, "start", cmp.Or(replica, "-"))
 }
 
-// Call writes down that a call is run. It returns when that is written.
+// Call records that a call is run.
 func (w *Writer) Call(nonce string) error { return w.write(Now(), "call", nonce) }
 
-// Beat writes down that the process lives.
+// Beat records a heartbeat.
 func (w *Writer) Beat() error { return w.write(Now(), "beat", "-") }
 
-// End writes down that the process ends now.
+// End records the end of the process.
 func (w *Writer) End() error { return w.write(Now(), "end", "-") }
 
 func (w *Writer) write(at int64, event, about string) error {
@@ -58,19 +57,19 @@ func (w *Writer) write(at int64, event, about string) error {
 	return err
 }
 
-// A Process is what the ledger of a process says. Times are as of Now.
+// A Process is the content of one ledger. Times are those of Now.
 type Process struct {
 	Server, Replica string
 	PID             int
 	Start, Last     int64 // its first and its last line
-	Ended           bool  // it wrote down its end
+	Ended           bool  // the last line is the end
 }
 
-// Books are all ledgers of a directory.
+// Books is the content of all ledgers of a directory.
 type Books struct {
 	Processes []Process
 	Ran       map[string]int // how often each nonce was run
-	stalls    [][2]int64     // when a process that lived wrote nothing for long
+	stalls    [][2]int64     // times in which a living process wrote nothing for ten beats
 }
 
 // Read reads all ledgers of a directory.
@@ -118,13 +117,13 @@ func (b *Books) add(path string) error {
 		}
 		p.Last = max(p.Last, at)
 	}
-	if p.Start != 0 { // else it was killed before it wrote anything
+	if p.Start != 0 { // otherwise it was killed before it wrote a line
 		b.Processes = append(b.Processes, p)
 	}
 	return lines.Err()
 }
 
-// processOf returns what the name of a ledger says.
+// processOf returns the server and the process id in the name of a ledger.
 func processOf(path string) (p Process, err error) {
 	parts := strings.Split(strings.TrimSuffix(filepath.Base(path), Suffix), ".")
 	if len(parts) != 3 {
@@ -141,13 +140,13 @@ func parse(line string) (at int64, event, about string, err error) {
 	time, rest, _ := strings.Cut(line, " ")
 	event, about, ok := strings.Cut(rest, " ")
 	if at, err = strconv.ParseInt(time, 10, 64); err != nil || !ok || about == "" {
-		return 0, "", "", fmt.Errorf("%q is no line of a ledger", line)
+		return 0, "", "", fmt.Errorf("%q is not a line of a ledger", line)
 	}
 	return at, event, about, nil
 }
 
-// Living returns the processes that have written a line since a time and not their end. Of
-// each ledger it reads the ends alone: it is for a look while they are written.
+// Living returns the processes that have written a line since a time, and not ended. It reads only the
+// first and the last line of each ledger, because ledgers may be long and growing.
 func Living(dir string, since int64) (living []Process, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+Suffix))
 	if err != nil {
@@ -165,7 +164,7 @@ func Living(dir string, since int64) (living []Process, err error) {
 	return living, nil
 }
 
-// ends returns what the first line of a ledger and its last say.
+// ends returns the process in the first and the last line of a ledger.
 func ends(path string) (p Process, err error) {
 	const longest = 256 // a line
 	if p, err = processOf(path); err != nil {
@@ -200,10 +199,10 @@ func ends(path string) (p Process, err error) {
 	return p, nil
 }
 
-// An Overlap are two processes of one server that lived at a time.
+// An Overlap is two processes of one server that ran at the same time.
 type Overlap struct{ First, Second Process }
 
-// Lasted returns how long both lived.
+// Lasted returns how long both ran.
 func (o Overlap) Lasted() time.Duration {
 	return time.Duration(min(o.First.Last, o.Second.Last) - o.Second.Start)
 }
@@ -213,7 +212,7 @@ func (o Overlap) String() string {
 		o.Lasted(), o.Second.PID, o.Second.Replica)
 }
 
-// Overlaps returns the processes of a server that began before another one's last line.
+// Overlaps returns the overlaps of the processes of a server.
 func (b *Books) Overlaps(server string) (all []Overlap) {
 	var before []Process
 	for _, p := range b.Processes { // in the order of their starts
@@ -230,8 +229,8 @@ func (b *Books) Overlaps(server string) (all []Overlap) {
 	return all
 }
 
-// Stalled reports whether the machine was so busy at a time, or within a second of it,
-// that a process which lived did not get to write a line for ten times as long as it meant to.
+// Stalled reports whether the machine was so busy, within a second of a time, that a living process
+// wrote nothing for ten heartbeats.
 func (b *Books) Stalled(at int64) bool {
 	return slices.ContainsFunc(b.stalls, func(s [2]int64) bool { return s[0]-int64(time.Second) < at && at < s[1]+int64(time.Second) })
 }
@@ -247,8 +246,8 @@ func (b *Books) Twice() (nonces []string) {
 	return nonces
 }
 
-// At returns the replicas that had a process of a server at some time between two, and the
-// one that had its last before.
+// At returns the replicas that had a process of a server between two times, and the one that had the
+// last process before.
 func (b *Books) At(server string, from, to int64) (replicas []string) {
 	var last string
 	for _, p := range b.Processes {

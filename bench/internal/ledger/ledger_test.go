@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// books reads ledgers that are given as the text of each by its name.
+// books reads ledgers, given as texts by name.
 func books(t *testing.T, ledgers map[string]string) *Books {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestAWriterIsRead(t *testing.T) {
 	}
 }
 
-// A process may be killed before it has written a line: lines are written whole.
+// A process may be killed before it has written a line. Lines are written whole.
 func TestALedgerThatIsCutOffIsRead(t *testing.T) {
 	b := books(t, map[string]string{"one-0.10.100": "", "one-0.11.200": "200 start r1\n"})
 	if len(b.Processes) != 1 {
@@ -131,7 +131,7 @@ func TestALedgerThatIsCutOffIsRead(t *testing.T) {
 	}
 }
 
-// A look at ledgers that are being written reads their ends alone.
+// Living returns only running processes that have written since a time.
 func TestLivingProcesses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

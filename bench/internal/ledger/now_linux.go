@@ -2,8 +2,8 @@ package ledger
 
 import "golang.org/x/sys/unix"
 
-// Now is the time since the machine was started, in nanoseconds: the same for all of its
-// processes and network namespaces, and nobody sets it.
+// Now returns the time since the boot of the machine, in nanoseconds. It is the same for all processes
+// and network namespaces, and is never set.
 func Now() int64 {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {

@@ -4,5 +4,5 @@ package ledger
 
 import "time"
 
-// Now is the time of day in nanoseconds, where there is no clock that nobody sets.
+// Now returns the time of day in nanoseconds.
 func Now() int64 { return time.Now().UnixNano() }

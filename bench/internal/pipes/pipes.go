@@ -1,6 +1,5 @@
-// Package pipes moves lines through pipes as cheaply as a process can: they are
-// read in place, written from where they lie, and the pipes are wide. What the
-// processes of a benchmark cost besides that which is measured hides it.
+// Package pipes moves lines through pipes as cheaply as a process can: it reads and writes them in
+// place, and enlarges the pipes. The cost of a benchmark's own processes would hide the measured one.
 package pipes
 
 import (
@@ -9,30 +8,30 @@ import (
 	"os"
 )
 
-// capacity is what a pipe is widened to, the most that Linux allows any user.
+// capacity is the size of enlarged pipes, the most that Linux allows unprivileged users.
 const capacity = 1 << 20
 
 // A Reader reads lines in place.
 type Reader struct {
-	// Idle, if not nil, is called before more is read, which makes the lines that
-	// Next has returned invalid.
+	// Idle, if not nil, is called before more data is read, which invalidates the lines that
+	// Next has returned.
 	Idle func() error
 
 	file       *os.File
 	buf        []byte
 	start, end int // buf[start:end] is read and not yet returned
-	searched   int // that many bytes behind start hold no newline
+	searched   int // so many bytes after start have no newline
 }
 
-// NewReader returns a Reader on a pipe, whose end blocks from now on; it widens that
-// if it is to.
+// NewReader returns a Reader of a pipe, and sets the pipe to blocking mode. With wide it enlarges the
+// pipe.
 func NewReader(file *os.File, wide bool) *Reader {
 	prepare(file, wide)
 	return &Reader{file: file, buf: make([]byte, room(wide))}
 }
 
-// room is how much a Reader or Writer takes at first. A program with pipes as they
-// are is to start at once, and the kernel clears memory by the 2 MB.
+// room returns the initial buffer size. It is small for pipes of the default size, whose programs must
+// start quickly: the kernel clears memory in units of 2 MB.
 func room(wide bool) int {
 	if wide {
 		return 4 * capacity
@@ -40,8 +39,8 @@ func room(wide bool) int {
 	return capacity / 4
 }
 
-// Next returns the next line with its newline. The caller may change it, until it
-// calls Next again or, where Idle is set, until that is called.
+// Next returns the next line with its newline. The line is valid, and may be changed, until the next
+// call of Next or, if Idle is set, of Idle.
 func (r *Reader) Next() ([]byte, error) {
 	for {
 		at := r.start + r.searched
@@ -81,23 +80,22 @@ func (r *Reader) fill() error {
 	return err
 }
 
-// A Writer keeps what it is given until Flush: what is short is copied, what is long
-// must not change until then.
+// A Writer collects data until Flush. It copies short parts; long ones must not change until then.
 type Writer struct {
 	file  *os.File
 	parts [][]byte
-	open  bool // the last part ends where short does
+	open  bool // the last part ends at the end of short
 	short []byte
 }
 
-// NewWriter returns a Writer on a pipe, whose end blocks from now on; it widens that
-// if it is to.
+// NewWriter returns a Writer of a pipe, and sets the pipe to blocking mode. With wide it enlarges the
+// pipe.
 func NewWriter(file *os.File, wide bool) *Writer {
 	prepare(file, wide)
 	return &Writer{file: file, short: make([]byte, 0, room(wide)/2)}
 }
 
-// Add adds to what Flush writes.
+// Add adds a part, which Flush writes.
 func (w *Writer) Add(part []byte) error {
 	switch {
 	case len(part) == 0:
@@ -121,7 +119,7 @@ func (w *Writer) Add(part []byte) error {
 	return nil
 }
 
-// Flush writes what was added and returns when all of it is written.
+// Flush writes all parts.
 func (w *Writer) Flush() error {
 	err := writeAll(w.file, w.parts)
 	w.parts, w.short, w.open = w.parts[:0], w.short[:0], false

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare has a pipe block: a thread that waits in a system call is woken sooner than
-// one that waits for the poller. It widens the pipe if it is to.
+// prepare sets a pipe to blocking mode, because a thread in a system call is woken sooner than one that
+// waits for the poller. With wide it enlarges the pipe.
 func prepare(file *os.File, wide bool) {
 	fd := file.Fd()
 	if wide {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Lines of any length come out as they went in.
+// Lines of any length are read as they were written.
 func TestLines(t *testing.T) {
 	r, theirs, err := os.Pipe()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// Start starts a command on two pipes and returns our ends of them: of its stdin, and
-// of its stdout. They are as wide as pipes are at first.
+// Start starts a command and returns the ends of two pipes of the default size: of its stdin and of
+// its stdout.
 func Start(cmd *exec.Cmd) (in, out *os.File, err error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package procs reads what Linux says of processes. Elsewhere there are none, and all
-// numbers are 0, as they are of a process that has ended.
+// Package procs reads the state of processes on Linux. On other systems it finds no processes. All
+// numbers of a process that has ended are 0.
 package procs
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Marked returns the living processes that carry NAME=VALUE in their environment, or
-// VALUE in an argument.
+// Marked returns the running processes with marker, NAME=VALUE, in their environment, or VALUE in an
+// argument.
 func Marked(marker string) (pids []int) {
 	_, value, _ := strings.Cut(marker, "=")
 	for _, pid := range all() {
@@ -25,8 +25,7 @@ func Marked(marker string) (pids []int) {
 	return pids
 }
 
-// Children returns all processes by their parents, those included that have ended and
-// were not waited for.
+// Children returns all processes by their parents, including zombies.
 func Children() map[int][]int {
 	children := map[int][]int{}
 	for _, pid := range all() {
@@ -39,7 +38,7 @@ func Children() map[int][]int {
 // Parent returns the parent of a process.
 func Parent(pid int) int {
 	stat, _ := os.ReadFile(path(pid, "stat"))
-	// The second field may hold spaces; behind its ")" come state and parent.
+	// The second field may contain spaces. State and parent follow its ")".
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0
@@ -48,8 +47,7 @@ func Parent(pid int) int {
 	return parent
 }
 
-// Number returns the first number behind a key in a file of a process: of memory it is
-// in KB.
+// Number returns the first number after a key in a file of a process, for memory in KB.
 func Number(pid int, file, key string) (n int) {
 	text, _ := os.ReadFile(path(pid, file))
 	_, rest, _ := strings.Cut(string(text), key)

@@ -1,4 +1,4 @@
-// Package programs builds what a benchmark starts.
+// Package programs builds the programs of benchmarks.
 package programs
 
 import (
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Build makes a directory and builds packages into it, named from the root, as releases are
-// built and each under the last element of its path. dynmcp keeps things between runs in StateHome of
-// it from then on: what earlier runs listed has no part in a measurement.
+// Build builds main packages, whose paths are relative to the root, into a new directory, with the
+// flags of releases and each under the last element of its path. It sets dynmcp's state directory to
+// StateHome of the new directory, so that listings of earlier runs do not affect measurements.
 func Build(packages ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "dynmcp-bench"); err != nil {
 		return "", err
@@ -37,7 +37,7 @@ func Build(packages ...string) (dir string, err error) {
 	return dir, Go(nil, benches...)
 }
 
-// Go runs the go command, as releases are built, with these variables in addition.
+// Go runs the go command with the environment of releases and additional variables.
 func Go(env []string, args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
@@ -47,7 +47,7 @@ func Go(env []string, args ...string) error {
 	return nil
 }
 
-// Source extracts the files of a commit of this repository below dir, and returns where they are.
+// Source extracts the files of a commit of this repository below dir, and returns their directory.
 func Source(dir, commit string) (source string, err error) {
 	git := func(args ...string) (string, error) {
 		out, err := exec.Command("git", args...).Output()
@@ -76,11 +76,11 @@ func Source(dir, commit string) (source string, err error) {
 	return source, os.CopyFS(source, files)
 }
 
-// StateHome is where what was built keeps things between runs.
+// StateHome returns the state directory of the programs that Build has built in dir.
 func StateHome(dir string) string { return filepath.Join(dir, "state") }
 
-// EnterRoot makes the root of the repository the working directory: paths in what follows,
-// flags too, are from there.
+// EnterRoot changes the working directory to the root of the repository. Later paths, also in flags,
+// are relative to it.
 func EnterRoot() error {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
@@ -89,5 +89,5 @@ func EnterRoot() error {
 	return os.Chdir(strings.TrimSpace(string(out)))
 }
 
-// module is that of dynmcp.
+// module is the path of dynmcp's module.
 const module = "github.com/dynmcp/dynmcp"

@@ -1,5 +1,5 @@
-// Package sabotage builds dynmcp with a fault in it, to see that a verdict finds it. The
-// fault is in no file: go build -overlay puts it into the build alone.
+// Package sabotage builds dynmcp with a fault, to test that a verdict finds it. go build -overlay puts
+// the fault into the build; source files do not change.
 package sabotage
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// A Fault is what is changed, and what a verdict has to say of it.
+// A Fault is a change of dynmcp, and the failure that a verdict must report.
 type Fault struct {
 	Name  string
 	Edits []Edit
-	Found string // is in a failure of the verdict
+	Found string // part of a failure of the verdict
 }
 
-// An Edit replaces a text of a file of the module, where it is once.
+// An Edit replaces a text in a file of the module, which must occur once.
 type Edit struct{ File, Old, New string }
 
-// Build builds dynmcp with the fault, in the module that the working directory is the root
-// of, and returns the program. The directory is the caller's to remove.
+// Build builds dynmcp with the fault into dir, and returns the program. The working directory must be
+// the root of the module.
 func (f Fault) Build(dir string) (program string, err error) {
 	overlay, err := f.Overlay(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func (f Fault) Build(dir string) (program string, err error) {
 	return program, nil
 }
 
-// Overlay writes a file for go build -overlay that has the fault, to a directory of the caller.
+// Overlay writes a file with the fault for go build -overlay to dir.
 func (f Fault) Overlay(dir string) (file string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -66,7 +66,7 @@ func (f Fault) Overlay(dir string) (file string, err error) {
 	return file, os.WriteFile(file, overlay, 0o600)
 }
 
-// Apply returns the files of the module below root that the fault changes, as it leaves them.
+// Apply returns the changed texts of the files of the module in root, by name.
 func (f Fault) Apply(root string) (changed map[string]string, err error) {
 	changed = map[string]string{}
 	for _, e := range f.Edits {
@@ -78,14 +78,14 @@ func (f Fault) Apply(root string) (changed map[string]string, err error) {
 			changed[e.File] = string(text)
 		}
 		if n := strings.Count(changed[e.File], e.Old); n != 1 {
-			return nil, fmt.Errorf("%s: %q is in %s %d times, must be there once: the fault has to be brought up to date", f.Name, e.Old, e.File, n)
+			return nil, fmt.Errorf("%s: %q is in %s %d times, want once: update the fault", f.Name, e.Old, e.File, n)
 		}
 		changed[e.File] = strings.Replace(changed[e.File], e.Old, e.New, 1)
 	}
 	return changed, nil
 }
 
-// Judge fails v unless a verdict of a run with the fault found it.
+// Judge fails v unless of, the verdict of a run with the fault, has found it.
 func (f Fault) Judge(v, of *verdict.Verdict) {
 	for _, failure := range of.Failures {
 		if strings.Contains(failure, f.Found) {
@@ -93,10 +93,10 @@ func (f Fault) Judge(v, of *verdict.Verdict) {
 			return
 		}
 	}
-	v.Fail("%s was not found: no failure says %q of %q", f.Name, f.Found, of.Failures)
+	v.Fail("%s was not found: no failure has %q in %q", f.Name, f.Found, of.Failures)
 }
 
-// Faults of dynmcp that more than one verdict has to find.
+// Faults of dynmcp for several verdicts.
 var (
 	LostAnswer = Fault{
 		Name: "each server loses one answer",

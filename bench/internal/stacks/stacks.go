@@ -1,6 +1,5 @@
-// Package stacks reads what a Go program prints of its goroutines when SIGQUIT
-// ends it. It is how goroutines are counted from outside: the program needs no
-// port and no code for it.
+// Package stacks parses the stacks of goroutines that a Go program prints when SIGQUIT ends it. So the
+// goroutines of a program are counted without a port or code in it.
 package stacks
 
 import (
@@ -12,15 +11,15 @@ import (
 	"strings"
 )
 
-// A Count is how many goroutines do the same: the key is who started them and
-// the outermost functions of their stack, which do not change while they run.
-// Those that the runtime started for itself are left out; they come and go.
+// A Count is the number of goroutines by the outermost functions of their stacks and the function that
+// started them, which do not change while they run. Goroutines of the runtime, which come and go, are
+// left out.
 type Count map[string]int
 
-// header begins a goroutine. Number 0 is the scheduler's, which is no goroutine.
+// header is the first line of a goroutine. Number 0 is the scheduler.
 var header = regexp.MustCompile(`^goroutine [1-9][0-9]*\b.*\[.*\]:$`)
 
-// Parse reads the goroutines from what a program wrote to stderr at its end.
+// Parse counts the goroutines in the stderr of a program that SIGQUIT has ended.
 func Parse(text string) Count {
 	all := Count{}
 	var stack []string
@@ -42,19 +41,18 @@ func Parse(text string) Count {
 
 // add counts a goroutine. Its stack begins with the innermost function.
 func (c Count) add(stack []string) {
-	const outermost = 3 // functions, with who started it
+	const outermost = 3 // functions, including the one that started it
 	if len(stack) == 0 || strings.HasPrefix(stack[len(stack)-1], "created by runtime.") {
 		return
 	}
 	stack = slices.DeleteFunc(stack, func(f string) bool { return strings.HasPrefix(f, "runtime.") })
 	if len(stack) == 1 && stack[0] == "created by time.goFunc" {
-		return // the function of a timer, which has not begun or has returned
+		return // the function of a timer that has not begun or has returned
 	}
 	c[strings.Join(stack[max(0, len(stack)-outermost):], " < ")]++
 }
 
-// function takes from a line what differs between goroutines that do the same:
-// arguments and numbers.
+// function returns a line without arguments and numbers, which differ between equal goroutines.
 func function(line string) string {
 	if name, ok := strings.CutPrefix(line, "created by "); ok {
 		name, _, _ = strings.Cut(name, " in goroutine ")
@@ -66,7 +64,7 @@ func function(line string) string {
 	return line
 }
 
-// Total is the number of goroutines.
+// Total returns the number of goroutines.
 func (c Count) Total() int {
 	n := 0
 	for _, same := range c {
@@ -75,8 +73,8 @@ func (c Count) Total() int {
 	return n
 }
 
-// Difference lists the stacks of which two counts hold different numbers, one a
-// line, those that grew most first.
+// Difference lists the stacks whose numbers differ between two counts, one a line, those that grew
+// most first.
 func Difference(before, after Count) string {
 	stacks := slices.Collect(maps.Keys(after))
 	for stack := range before {

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes this program the one that is counted, too.
+// TestMain runs this program as the counted one if PARK is set.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("PARK")); err == nil {
 		park(n)
@@ -31,7 +31,7 @@ func park(n int) {
 		<-up
 	}
 	os.Stdout.WriteString("ready\n")
-	// Not select: where all is blocked for good the runtime ends the program.
+	// Not select: the runtime ends a program whose goroutines are all blocked forever.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
@@ -42,7 +42,7 @@ func parked(up chan<- bool) {
 
 var mainRuns = regexp.MustCompile(`(?m)^goroutine 1 .*\[running.*\]:$`)
 
-// dump starts a program with so many goroutines and ends it by SIGQUIT.
+// dump starts a program with n goroutines and ends it by SIGQUIT.
 func dump(t *testing.T, n int) Count {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -67,9 +67,9 @@ func dump(t *testing.T, n int) Count {
 	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // status 2, as it was to be
+	_ = cmd.Wait() // status 2
 	if mainRuns.Match(stderr.Bytes()) {
-		return dump(t, n) // the signal came when it was on its way to wait: then there may be no stack
+		return dump(t, n) // while main runs its stack may be missing
 	}
 	return Parse(stderr.String())
 }
@@ -81,15 +81,14 @@ func TestGoroutinesOfAProcessAreCounted(t *testing.T) {
 	}
 	got := Difference(few, many)
 	if !strings.Contains(got, "3, then 10: ") || !strings.Contains(got, "stacks.parked < github.com/dynmcp/dynmcp/bench/internal/stacks.park.gowrap1 < created by github.com/dynmcp/dynmcp/bench/internal/stacks.park\n") {
-		t.Errorf("the difference does not say what there is more of:\n%s", got)
+		t.Errorf("the difference does not have the new goroutines:\n%s", got)
 	}
 	if got := Difference(few, dump(t, 3)); got != "" {
 		t.Errorf("got a difference of equal processes:\n%s", got)
 	}
 }
 
-// A timer that fires at the moment of the dump is no goroutine that was left; one whose
-// function hangs is.
+// A timer that fires during the dump is not counted, unless its function hangs.
 func TestTimersThatFire(t *testing.T) {
 	const begins = "goroutine 7 [runnable]:\nruntime.goexit({})\n\t/asm.s:1\ncreated by time.goFunc in goroutine 1\n\t/sleep.go:1\n"
 	const hangs = "goroutine 8 [chan receive]:\nmain.late()\n\t/main.go:1\ncreated by time.goFunc in goroutine 1\n\t/sleep.go:1\n"

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A Step is a part of a run that can be taken by itself.
+// A Step is a part of a run that can run alone.
 type Step struct {
 	Name string
 	Run  func() error
 }
 
-// Choose returns the steps that only names, with commas between them, all for "".
+// Choose returns the steps in only, a comma-separated list of names, all for "".
 func Choose(only string, steps []Step) ([]Step, error) {
 	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
 	for _, name := range wanted {

@@ -1,37 +1,36 @@
-// Package verdict is what a soak or proof says of what it counted.
+// Package verdict collects the failures of a soak or proof.
 package verdict
 
 import "fmt"
 
-// A Verdict is what went wrong so far, and what could not be tried. It is for one
-// goroutine.
+// A Verdict is the failures so far, and the parts that could not run. It is for one goroutine.
 type Verdict struct {
 	Failed   bool
 	Failures []string
 	skipped  []string
 }
 
-// Must fails unless a count is what it must be.
+// Must fails unless a count is the wanted one.
 func (v *Verdict) Must(what string, got, want int) {
 	if got != want {
 		v.Fail("%s: %d, must be %d", what, got, want)
 	}
 }
 
-// Fail says behind FAIL what is wrong.
+// Fail records a failure, and prints it after FAIL.
 func (v *Verdict) Fail(format string, args ...any) {
 	v.Failed = true
 	v.Failures = append(v.Failures, fmt.Sprintf(format, args...))
 	fmt.Printf("  FAIL: %s\n", v.Failures[len(v.Failures)-1])
 }
 
-// Skip says that something cannot be run here, now and in Close.
+// Skip prints, now and in Close, that a part cannot run here.
 func (v *Verdict) Skip(why string) {
 	v.skipped = append(v.skipped, why)
 	fmt.Println("  NOT RUN:", why)
 }
 
-// Close says once more what was not run, and reports whether all is as it must be.
+// Close prints again which parts did not run, and reports whether there was no failure.
 func (v *Verdict) Close() bool {
 	for _, what := range v.skipped {
 		fmt.Println("NOT RUN:", what)

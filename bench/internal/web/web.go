@@ -1,5 +1,4 @@
-// Package web is a host of MCP over streamable HTTP, of either era, that does no more
-// than its calls take.
+// Package web is a minimal host of MCP over streamable HTTP, of either era.
 package web
 
 import (
@@ -13,7 +12,7 @@ import (
 	"time"
 )
 
-// stateless is the protocol version of hosts that make no handshake.
+// stateless is the protocol version of hosts without a handshake.
 const stateless = "2026-07-28"
 
 // A Host has one session, or is of the stateless era.
@@ -21,13 +20,13 @@ type Host struct {
 	url     string
 	client  *http.Client
 	session string // "" before the handshake, and in the stateless era
-	// Stateless is that each request stands for itself.
+	// Stateless selects the stateless era, without a handshake and session.
 	Stateless bool
-	// Token is what every request carries as its bearer token, "" if unset.
+	// Token is the bearer token of every request, "" for none.
 	Token string
 }
 
-// A StatusError is an answer that is no result: its status is not 200.
+// A StatusError is an answer with a status other than 200.
 type StatusError struct {
 	Code int
 	Text string // the body
@@ -35,8 +34,8 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d: %.300s", e.Code, e.Text) }
 
-// Outcome returns what a failure of dynmcp's says of the call: not_sent, unknown or done;
-// "" where it says nothing.
+// Outcome returns the outcome of the call in a failure of dynmcp: not_sent, unknown or done, "" if it
+// has none.
 func Outcome(message string) string {
 	_, rest, ok := strings.Cut(message, "outcome ")
 	if !ok {
@@ -50,22 +49,22 @@ func Outcome(message string) string {
 	return ""
 }
 
-// NewHost returns a host of the server at url, which shares the connections of client.
+// NewHost returns a host of the server at url, with the connections of client.
 func NewHost(url string, client *http.Client) *Host { return &Host{url: url, client: client} }
 
-// NewClient returns what keeps as many connections as there are calls at once, but none
-// that the other end may be about to close.
+// NewClient returns a client that keeps a connection for each concurrent call, but closes idle ones
+// before the server may do so.
 func NewClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: 30 * time.Second, DisableCompression: true}}
 }
 
-// Session is its id, "" if absent.
+// Session returns the session id, "" without a session.
 func (h *Host) Session() string { return h.session }
 
-// Join has it go on in a session that there is.
+// Join makes the host use an existing session.
 func (h *Host) Join(session string) { h.session = session }
 
-// Forget is for a session that the server has forgotten.
+// Forget removes the session, which the server has forgotten.
 func (h *Host) Forget() { h.session = "" }
 
 // Handshake begins a session.
@@ -90,13 +89,13 @@ func (h *Host) Handshake(ctx context.Context) error {
 	return err
 }
 
-// Call sends a tools/call with that JSON for an id and returns all messages of the
-// response, the answer last.
+// Call sends a tools/call with an id in JSON, and returns all messages of the response, the answer
+// last.
 func (h *Host) Call(ctx context.Context, id, tool, arguments string) ([][]byte, error) {
 	return h.Send(ctx, tool, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{%s"name":%q,"arguments":%s}}`, id, h.Meta(), tool, arguments))
 }
 
-// Meta is the member of a request's params that its era takes, and a comma.
+// Meta returns the member _meta of the params with a trailing comma, "" in the handshake era.
 func (h *Host) Meta() string {
 	if !h.Stateless {
 		return ""
@@ -104,7 +103,7 @@ func (h *Host) Meta() string {
 	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + stateless + `","io.modelcontextprotocol/clientCapabilities":{}},`
 }
 
-// Send is Call with a line that there is.
+// Send is Call with a complete request.
 func (h *Host) Send(ctx context.Context, tool string, line []byte) ([][]byte, error) {
 	resp, err := h.post(ctx, tool, line)
 	if err != nil {
@@ -122,7 +121,7 @@ func (h *Host) Send(ctx context.Context, tool string, line []byte) ([][]byte, er
 	return data(text), nil
 }
 
-// Listen opens the stream of what belongs to no request; its body is to be closed.
+// Listen opens the GET stream. The caller must close its body.
 func (h *Host) Listen(ctx context.Context) (*http.Response, error) {
 	return h.send(ctx, http.MethodGet, "", nil)
 }
@@ -167,7 +166,7 @@ func (h *Host) send(ctx context.Context, method, tool string, line []byte) (*htt
 
 var contentType, accept = []string{"application/json"}, []string{"application/json, text/event-stream"}
 
-// body reads a body whole.
+// body reads the complete body.
 func body(resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength < 0 {
@@ -178,7 +177,7 @@ func body(resp *http.Response) ([]byte, error) {
 	return text, err
 }
 
-// data returns what the events of a stream hold. Each is on one line, as ours are.
+// data returns the data of the events of a stream, each of which must be on one line.
 func data(text []byte) (all [][]byte) {
 	for line := range bytes.Lines(text) {
 		if event, ok := bytes.CutPrefix(line, []byte("data: ")); ok && len(event) > 1 {
@@ -188,7 +187,7 @@ func data(text []byte) (all [][]byte) {
 	return all
 }
 
-// Number returns the first number behind a key, -1 if absent.
+// Number returns the number after a key, -1 if absent.
 func Number(text []byte, key string) int {
 	_, rest, ok := bytes.Cut(text, []byte(key))
 	if !ok {
