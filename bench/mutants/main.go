@@ -1,7 +1,6 @@
-// Command mutants is mutation testing: .ci/mutants, which runs it, says what it is for. The
-// mutants of a package are built into one program, in which a variable of the environment
-// chooses one: so none is compiled by itself, and each is tried with the tests that meet it,
-// and with no others.
+// Command mutants runs mutation tests; .ci/mutants, which runs it, explains their purpose. All mutants
+// of a package are built into one program, and an environment variable selects one. Each is tested
+// only with the tests that execute it.
 package main
 
 import (
@@ -31,32 +30,32 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
-// living is the file of those that may live.
+// living is the file of the mutants that may survive.
 const living = ".ci/mutants.living"
 
-// others are files that are not compiled everywhere, and not here.
+// others matches files for other systems.
 var others = regexp.MustCompile(`_(windows|darwin|other)\.go$`)
 
-// rapid makes the tests of properties draw the same values each time, and end with the first
-// that fails: it is neither made smaller nor written to testdata.
+// rapid makes property tests draw the same values each time, and end with the first failure, without
+// shrinking it or writing it to testdata.
 var rapid = []string{"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true"}
 
-// A mutant is another operator in the place of one.
+// A mutant is a replaced operator.
 type mutant struct {
 	id         int
 	kind, file string
 	line       int
-	named      string // as living names it
+	named      string // the line in the file living
 	tests      []string
 }
 
 // A subject is a package under test.
 type subject struct {
 	name, dir, work string
-	only            string // the file whose mutants are tried, or none for all
-	tests           string // the program
+	only            string // the file whose mutants are tested, "" for all
+	tests           string // the path of the test program
 	mutants         []*mutant
-	took            map[string]time.Duration // by a test alone
+	took            map[string]time.Duration // by each test alone
 
 	mu    sync.Mutex
 	kills map[string]int // by file and test
@@ -91,7 +90,7 @@ func main() {
 	}
 }
 
-// judge tries all mutants, and reports whether enough die and the others are listed.
+// judge tests all mutants, and reports whether enough die and all others are listed.
 func (s *subject) judge() (ok bool, err error) {
 	if s.dir, err = filepath.Abs(s.name); err != nil {
 		return false, err
@@ -133,7 +132,7 @@ func (s *subject) judge() (ok bool, err error) {
 	return ok, nil
 }
 
-// tried tries the mutants that tests meet, a few at the same time since tests mostly wait, and
+// tried tests the mutants that are executed by tests, several at a time since tests mostly wait, and
 // yields each with whether it died.
 func (s *subject) tried() iter.Seq2[*mutant, bool] {
 	type end struct {
@@ -164,7 +163,7 @@ func (s *subject) tried() iter.Seq2[*mutant, bool] {
 	}
 }
 
-// listed returns the mutants of the package that may live.
+// listed returns the mutants of the package that may survive.
 func (s *subject) listed() (all []string, err error) {
 	text, err := os.ReadFile(living)
 	for line := range strings.Lines(string(text)) {
@@ -175,8 +174,8 @@ func (s *subject) listed() (all []string, err error) {
 	return all, err
 }
 
-// build builds the package's tests with all mutants. Those that do not compile are left out:
-// what is added may be texts, and what is compared a constant.
+// build builds the package's tests with all mutants. Mutants that do not compile are left out, such as
+// those of additions of strings and of constant comparisons.
 func (s *subject) build() error {
 	out, err := exec.Command("go", "list", "-f", `{{join .GoFiles "\n"}}`, "./"+s.name).Output()
 	if err != nil {
@@ -198,7 +197,7 @@ func (s *subject) build() error {
 		}
 		before := len(without)
 		for _, m := range regexp.MustCompile(`(?m)^\S*?([^/\s]+\.go):(\d+):`).FindAllStringSubmatch(string(said), -1) {
-			// The text of an expression may begin lines before what is wrong with it.
+			// An expression may begin lines before the error.
 			line, _ := strconv.Atoi(m[2])
 			for at := line; at > line-6 && (at == line || without[m[1]+":"+m[2]]); at-- {
 				without[fmt.Sprintf("%s:%d", m[1], at)] = true
@@ -210,7 +209,7 @@ func (s *subject) build() error {
 	}
 }
 
-// write writes the files with mutants, and the overlay that puts them in the place of theirs.
+// write writes the files with mutants, and the overlay that replaces the sources by them.
 func (s *subject) write(files []string, without map[string]bool) error {
 	s.mutants = nil
 	replace := map[string]string{}
@@ -239,7 +238,7 @@ func (s *subject) write(files []string, without map[string]bool) error {
 	return errors.Join(err, os.WriteFile(choose, []byte("package "+pkg+"\n"+chooser), 0o600), os.WriteFile(filepath.Join(s.work, "overlay.json"), overlay, 0o600))
 }
 
-// run runs tests with an entry in the environment, and returns what they say if one fails.
+// run runs tests with an additional environment entry, and returns their output.
 func (s *subject) run(limit time.Duration, tests []string, entry string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
 	defer cancel()
@@ -250,7 +249,7 @@ func (s *subject) run(limit time.Duration, tests []string, entry string) (string
 	return string(said), err
 }
 
-// cover finds which tests meet which mutants.
+// cover finds which tests execute which mutants.
 func (s *subject) cover() error {
 	cmd := exec.Command(s.tests, "-test.list", "^(Test|Fuzz|Example)")
 	cmd.Dir = s.dir
@@ -274,17 +273,17 @@ func (s *subject) cover() error {
 				}
 			}
 		}
-		_ = os.Remove(met) // absent if no mutant was met
+		_ = os.Remove(met) // absent if no mutant was executed
 	}
 	return nil
 }
 
-// failures finds the tests that failed, or ran when the time was over.
+// failures matches the tests that failed, or were running at the timeout.
 var failures = regexp.MustCompile(`(?m)^(?:--- FAIL: |\t\t?)((?:Test|Fuzz|Example)\w*)\S* \(`)
 
-// dies reports whether a test of those that meet a mutant fails, and fails again by itself: so
-// a test that fails on a busy machine kills none. The fastest are first, and those that killed
-// others of the file.
+// dies reports whether a test that executes a mutant fails, and fails again alone: so a test that fails
+// because the machine is busy does not kill it. Fast tests, and those that killed other mutants of the
+// file, run first.
 func (s *subject) dies(m *mutant) bool {
 	slices.SortFunc(m.tests, func(a, b string) int { return cmp.Compare(s.cost(m, a), s.cost(m, b)) })
 	few := min(len(m.tests), 6)
@@ -307,7 +306,7 @@ func (s *subject) dies(m *mutant) bool {
 	return false
 }
 
-// fails runs tests with a mutant and returns those that failed: all if it is not known which.
+// fails runs tests with a mutant and returns those that failed, all if unknown.
 func (s *subject) fails(m *mutant, tests []string) (failed []string) {
 	limit := 10 * time.Second
 	for _, test := range tests {

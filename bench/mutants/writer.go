@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A writer writes one file with mutants. Texts that it puts in stand in the order of their
-// offsets, those of one offset in the order in which they were put there.
+// A writer writes one file with mutants. Insertions are ordered by offset, those at one offset in the
+// order of the calls of put.
 type writer struct {
 	*subject
 	file    string
@@ -73,13 +73,13 @@ func (w *writer) walk(n ast.Node) {
 	})
 }
 
-// calls are what does the work of operators, with a mutant.
+// calls are the functions that replace operators.
 var calls = map[token.Token]string{
 	token.LSS: "zzLess", token.GTR: "zzGreater", token.LEQ: "zzLessOrEqual", token.GEQ: "zzGreaterOrEqual",
 	token.ADD: "zzAdd", token.SUB: "zzSubtract", token.MUL: "zzMultiply", token.QUO: "zzDivide", token.REM: "zzRemain",
 }
 
-// binary puts the mutants of an operator in, and reports whether it has any.
+// binary inserts the mutants of an operator, and reports whether it has any.
 func (w *writer) binary(n *ast.BinaryExpr) bool {
 	call := func(kind string) {
 		w.put(n.Pos(), 0, "%s(%d, ", calls[n.Op], w.add(kind, n.OpPos))
@@ -111,7 +111,7 @@ func (w *writer) binary(n *ast.BinaryExpr) bool {
 	return true
 }
 
-// isText reports whether an expression is known to be a text.
+// isText reports whether an expression is known to be a string.
 func isText(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -124,7 +124,7 @@ func isText(e ast.Expr) bool {
 	return false
 }
 
-// step puts the mutant of ++ or -- in.
+// step inserts the mutant of ++ or --.
 func (w *writer) step(n *ast.IncDecStmt) {
 	from, to := w.set.Position(n.Pos()).Offset, w.set.Position(n.End()).Offset
 	operand := w.source[from : to-2]
@@ -132,7 +132,7 @@ func (w *writer) step(n *ast.IncDecStmt) {
 	w.put(n.Pos(), to-from, "func() { if zzIs(%d) { %s%s } else { %s%s } }()", w.add("INCREMENT_DECREMENT", n.TokPos), operand, other, operand, n.Tok)
 }
 
-// chooser is the file that knows which mutant is the one.
+// chooser is the added source file that selects the mutant.
 const chooser = `
 import (
 	"cmp"
