@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package page tests the debug page in a browser.
+// Package page tests the pages of dynmcp in a browser. .ci/run runs the tests if there is one.
 package page
 
 import (
@@ -25,12 +25,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The page of --debug-http, in a browser. .ci/run runs this where there is one.
-
-// markup would show itself, and run, wherever something made markup of it.
+// markup is a name that would add an image and run a script if a page inserted it as HTML.
 const markup = `<img src=x onerror="document.title='it ran'">`
 
-// A tab shows a page, in a browser of its own.
+// A tab is a page in a browser of its own.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -58,7 +56,7 @@ func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// value is what an expression of JavaScript is in a page.
+// value returns the value of a JavaScript expression in a page.
 func value[T any](p *tab, expression string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
@@ -74,7 +72,7 @@ func (p *tab) wait(expression string) {
 	mcptest.Eventually(p.t, expression, func() bool { return value[bool](p, expression) })
 }
 
-// lines are the messages that the page shows, newest first.
+// lines is an expression for the messages of the page, newest first.
 const lines = `[...document.querySelectorAll("#messages summary .what")].map(e => e.textContent)`
 
 func (p *tab) waitLine(line string) {
@@ -82,8 +80,7 @@ func (p *tab) waitLine(line string) {
 	p.wait(lines + ".some(e => e.startsWith(" + quote(line) + "))")
 }
 
-// focus presses Tab until an element has the focus. A page in which it cannot be reached
-// so is not for those who have no mouse.
+// focus presses Tab until an element has the focus: all elements must be reachable without a mouse.
 func (p *tab) focus(selector string) {
 	p.t.Helper()
 	for range 40 {
@@ -95,14 +92,14 @@ func (p *tab) focus(selector string) {
 	p.t.Fatalf("Tab does not lead to %s", selector)
 }
 
-// A host speaks to a gateway over HTTP.
+// A host is a host of a gateway over HTTP.
 type host struct {
 	t       *testing.T
 	url     string
 	session string
 }
 
-// begin makes the handshake under a name.
+// begin performs the handshake with a name.
 func (h *host) begin(name string) {
 	h.t.Helper()
 	h.call(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(name)+`,"version":"1"}}`)
@@ -111,7 +108,7 @@ func (h *host) begin(name string) {
 	}
 }
 
-// call makes a request and returns what is answered, an event stream as it is.
+// call makes a request and returns the body of the answer, which may be an event stream.
 func (h *host) call(id int, method, params string) string {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
@@ -152,7 +149,7 @@ func TestDebugPage(t *testing.T) {
 	p := openTab(t, at)
 	p.wait(`document.querySelector("#link").textContent === "live"`)
 
-	// What is called meanwhile is shown, whatever it is called.
+	// Calls appear with their names as text.
 	web.begin("t")
 	called := func(id int, tool, arguments string) {
 		t.Helper()
@@ -167,7 +164,7 @@ func TestDebugPage(t *testing.T) {
 	called(1, markup, `{"word":"first","n":12345678901234567890.0}`)
 	p.waitLine("tools/call #1 " + markup)
 	p.waitLine("result #1 · " + markup + " · done · ")
-	// The same of a host's name and of an error.
+	// The name of a host and an error appear as text too.
 	(&host{t: t, url: web.url}).begin(markup)
 	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
 	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("onerror="))`)
@@ -182,13 +179,13 @@ func TestDebugPage(t *testing.T) {
 	}
 	text()
 
-	// What a sandbox refused is below its server.
+	// Refusals of a sandbox appear below the server.
 	boxed := &host{t: t, url: strings.Replace(web.url, "/mcp/files", "/mcp/boxed", 1)}
 	boxed.begin("t")
 	boxed.call(1, "tools/call", string(mcptest.ToolParams("get", `{"name":"http://evil.example.com/"}`)))
 	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("1 connection refused, last: the sandbox does not allow evil.example.com:80"))`)
 
-	// With the keyboard alone: open a message, search, choose a direction, pause.
+	// By keyboard: open a message, search, choose a direction, pause.
 	for _, selector := range []string{`[aria-labelledby=upstreams-title]`, `[aria-labelledby=sessions-title]`, "#search", "#direction", "#session", "#pause", "#clear"} {
 		p.focus(selector)
 	}
@@ -215,7 +212,7 @@ func TestDebugPage(t *testing.T) {
 	called(2, "echo", `{"word":"second"}`)
 	p.wait(`document.querySelector("#note").textContent.startsWith("2 more")`)
 	if got := value[[]string](p, lines); slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "result #2") }) {
-		t.Errorf("what comes in the pause is shown: %q", got)
+		t.Errorf("a message during the pause is shown: %q", got)
 	}
 	p.do(chromedp.KeyEvent(" "))
 	p.waitLine("result #2 · echo · done · ")
@@ -228,7 +225,7 @@ func TestDebugPage(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait(`document.querySelector("#messages details[open] pre") !== null`)
 
-	// It can be read in both schemes, and on a phone without being moved sideways.
+	// It is readable in both colour schemes, and on a phone without horizontal scrolling.
 	for _, scheme := range []string{"light", "dark"} {
 		p.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 			_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -254,7 +251,7 @@ func TestDebugPage(t *testing.T) {
 	text()
 }
 
-// faint are the elements with text of their own that is too much like what is behind it.
+// faint is an expression for the elements whose text has too little contrast.
 const faint = `(() => {
 	const part = c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
 	const light = ([r, g, b]) => .2126 * part(r) + .7152 * part(g) + .0722 * part(b);

@@ -18,8 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A server is found in a registry, what it needs is asked for, what will run is shown, it is
-// added and started. Its secret is in no argument and not in the config.
+// A server is found in a registry, its variables are asked for, its command is shown, and it is added
+// and started. Its secret is neither in an argument nor in the config.
 func TestUIAdds(t *testing.T) {
 	registry := mcptest.ServeRegistry(t, `{"name": "io.example/weather", "description": "Forecasts by city.", "version": "1.2.0", "packages": [
 		{"registryType": "npm", "identifier": "@example/weather", "version": "1.2.0", "transport": {"type": "stdio"}, "environmentVariables": [
@@ -60,7 +60,7 @@ func TestUIAdds(t *testing.T) {
 		t.Error("the page shows the secret")
 	}
 	if strings.Contains(d.read(), "weather") {
-		t.Error("the config has changed before the change was to be made")
+		t.Error("the config has changed before the confirmation")
 	}
 	p.press("dialog button", "Write this change")
 	p.has("dialog", "Done")
@@ -78,7 +78,7 @@ func TestUIAdds(t *testing.T) {
 	p.has(".server .name", "weather")
 }
 
-// What a model reads is shown for a profile and for a host.
+// The texts for a model are shown by profile and by host.
 func TestUIReadsByProfileAndHost(t *testing.T) {
 	d := newDesk(t)
 	text := strings.Replace(d.read(), `"activity"`, `"profiles": {"few": {"servers": ["notes"]}}, "use_tool": "auto", "activity"`, 1)
@@ -102,8 +102,8 @@ func TestUIReadsByProfileAndHost(t *testing.T) {
 	}
 }
 
-// The page of a gateway is for those who have its token, shows this run alone, and changes
-// something only where the config says so.
+// The page of a gateway requires its token, shows this run alone, and allows changes only if the
+// config does.
 func TestUIOfServe(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "mcp.json")
@@ -152,7 +152,7 @@ func TestUIOfServe(t *testing.T) {
 		Fixed bool
 	}
 	if err := json.Unmarshal([]byte(text), &places); err != nil || len(places) != 1 || !places[0].Fixed {
-		t.Fatalf("the places are %s (%v), want this run alone, which is not changed", text, err)
+		t.Fatalf("the places are %s (%v), want only this run, without changes", text, err)
 	}
 	before, _ := os.ReadFile(config)
 	for _, act := range []string{"disable", "describe", "call", "approve", "start", "stop", "restart", "test", "find", "add"} {
@@ -185,7 +185,7 @@ func TestUIOfServe(t *testing.T) {
 	}
 }
 
-// With 100 servers and 10,000 calls the page draws only what it shows, and takes less than 50 MB.
+// With 100 servers and 10,000 calls the page draws only the visible rows, and uses less than 50 MB.
 func TestUILarge(t *testing.T) {
 	d := newDesk(t)
 	var more strings.Builder
@@ -220,7 +220,7 @@ func TestUILarge(t *testing.T) {
 	}
 }
 
-// A call that waits for a person's answer is shown, and allowed on the page.
+// A call that waits for a person's answer is shown and can be allowed on the page.
 func TestUIAnswersQuestions(t *testing.T) {
 	dir := t.TempDir()
 	d := &desk{t: t, config: filepath.Join(dir, "mcp.json"), variables: private(dir)}

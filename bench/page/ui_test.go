@@ -23,10 +23,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// hostile is what a server may say of itself, to be shown as text.
+// hostile is a description of a server that must be shown as text.
 const hostile = markup + " \u202egnp.exe \u200b"
 
-// A desk is a user with a run of dynmcp and its page.
+// A desk is a run of dynmcp of a user, and its page.
 type desk struct {
 	t               *testing.T
 	variables       []string
@@ -34,7 +34,7 @@ type desk struct {
 	host            *mcptest.Host
 }
 
-// private are the variables of a user who has no other runs and no other state.
+// private returns the environment of a user without other runs and state.
 func private(dir string) []string {
 	return []string{"XDG_RUNTIME_DIR=" + dir, "TMPDIR=" + dir, "HOME=" + dir, "XDG_STATE_HOME=" + dir}
 }
@@ -70,7 +70,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// serve serves the page, and returns its address with the code.
+// serve starts "dynmcp ui" and returns the address with the code.
 func (d *desk) serve() string {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), mcptest.Dynmcp(d.t), "ui", "--no-open", "-c", d.config)
@@ -96,7 +96,7 @@ func (d *desk) use(tool, message string) {
 	d.host.Call("tools/call", json.RawMessage(fmt.Sprintf(`{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":{"message":%s}}}`, tool, quote(message))))
 }
 
-// has waits until an element shows a text.
+// has waits until an element contains a text.
 func (p *tab) has(selector, text string) {
 	p.t.Helper()
 	p.wait("[...document.querySelectorAll(" + quote(selector) + ")].some(e => e.textContent.includes(" + quote(text) + "))")
@@ -109,7 +109,7 @@ func (p *tab) press(selector, name string) {
 	p.wait("(e => e ? (e.click(), true) : false)(" + find + ")")
 }
 
-// fill adds a text to a field, in one step: the page may draw itself again between two.
+// fill appends a text to a field in one step, because the page may be redrawn between two steps.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
 	value[bool](p, "(e => { e.focus(); e.value += "+quote(text)+"; e.dispatchEvent(new Event('input', {bubbles: true})); return true })(document.querySelector("+quote(selector)+"))")
@@ -117,7 +117,7 @@ func (p *tab) fill(selector, text string) {
 
 func (p *tab) view(name string) { p.press("nav a", name) }
 
-// The page shows a run, and changes its servers and its config as the commands do that it shows.
+// The page shows a run, and changes servers and config like the commands that it shows.
 func TestUI(t *testing.T) {
 	d := newDesk(t)
 	p := openTab(t, d.address)
@@ -142,7 +142,7 @@ func TestUI(t *testing.T) {
 	p.press("dialog button", "Show the change")
 	p.has("dialog pre", "+    \"notes\"")
 	if text := d.read(); strings.Contains(text, "finds them") {
-		t.Error("the config has changed before the change was to be made")
+		t.Error("the config has changed before the confirmation")
 	}
 	p.press("dialog button", "Write this change")
 	p.has("dialog", "Done")
@@ -174,8 +174,8 @@ func (d *desk) read() string {
 	return string(text)
 }
 
-// Tools are searched as the model does and tried by a form; calls, decisions and what the model
-// reads are shown.
+// Tools are searched like a model does, and tried with a form. Calls, decisions and the texts for the
+// model are shown.
 func TestUIViews(t *testing.T) {
 	d := newDesk(t)
 	p := openTab(t, d.address)
@@ -222,7 +222,7 @@ func TestUIViews(t *testing.T) {
 	}
 }
 
-// What changed of a pinned tool is approved on the page.
+// Changes of pinned tools can be approved on the page.
 func TestUIApproves(t *testing.T) {
 	d := newDesk(t)
 	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), "warm", "-c", d.config)
@@ -243,8 +243,8 @@ func TestUIApproves(t *testing.T) {
 	}
 }
 
-// Nobody without the code reads or changes anything: not a page of another site in the same
-// browser, nor a program of another user.
+// Without the code, neither a page of another site in the same browser nor a program of another user
+// can read or change anything.
 func TestUIRefusesOthers(t *testing.T) {
 	d := newDesk(t)
 	base, code, _ := strings.Cut(d.address, "/#code=")
@@ -295,7 +295,7 @@ func TestUIRefusesOthers(t *testing.T) {
 	again := openTab(t, d.address) // another browser
 	again.has("main", "the code was used already")
 
-	// A page of another port is of the same site: cookies would reach it.
+	// A page of another port is of the same site, so that cookies would be sent.
 	before := d.read()
 	p.do(chromedp.Navigate("about:blank"))
 	evil := site(t, `<script>
@@ -318,7 +318,7 @@ func TestUIRefusesOthers(t *testing.T) {
 	}
 }
 
-// site serves a page of another port, and returns its address.
+// site serves a page on another port, and returns its address.
 func site(t *testing.T, text string) string {
 	t.Helper()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -329,8 +329,8 @@ func site(t *testing.T, text string) string {
 	return other.URL
 }
 
-// Each view at three widths, light and dark: nothing is wider than the screen, and axe finds
-// nothing. With DYNMCP_SHOTS, a directory, screenshots are kept there.
+// In each view, at three widths, light and dark, nothing is wider than the screen, and axe finds
+// nothing. DYNMCP_SHOTS names a directory for screenshots.
 func TestUISizes(t *testing.T) {
 	axe := axeCore(t)
 	d := newDesk(t)
@@ -365,7 +365,7 @@ func TestUISizes(t *testing.T) {
 	}
 }
 
-// promised is what the promise of an expression becomes.
+// promised returns the result of the promise of an expression.
 func promised(p *tab, expression string) string {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
