@@ -1,7 +1,6 @@
-// Command pump is the floor for any proxy on pipes: it starts the command it
-// is given, rewrites the id and the tool's name of every message, and moves
-// the bytes. It reads in place, writes from there, and widens its pipes; it parses
-// nothing, checks nothing and survives nothing.
+// Command pump is the floor for any proxy on pipes: it starts a command, rewrites the id and the tool's
+// name of every message, and moves the bytes. It reads and writes in place and enlarges its pipes; it
+// neither parses nor checks anything, and handles no errors.
 package main
 
 import (
@@ -46,8 +45,8 @@ func move(dst, src *os.File, rewrite func([]byte) []byte) {
 
 const id, prefix = `"id":`, `upstream/`
 
-// toUpstream puts a 9 before the id and takes what stands for the server from the
-// tool's name. Only what is before the name moves.
+// toUpstream inserts a 9 before the id and removes the server from the tool's name. Only the bytes
+// before the name move.
 func toUpstream(line []byte) []byte {
 	i := bytes.Index(line[:min(len(line), 64)], []byte(id))
 	name := bytes.Index(line[:min(len(line), 160)], []byte(prefix))
@@ -65,7 +64,7 @@ func toUpstream(line []byte) []byte {
 	return line[len(prefix)-1:]
 }
 
-// toHost takes the 9 from the id.
+// toHost removes the 9 from the id.
 func toHost(line []byte) []byte {
 	i := bytes.Index(line[:min(len(line), 64)], []byte(id+"9"))
 	if i < 0 {
