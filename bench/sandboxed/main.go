@@ -1,7 +1,6 @@
-// Command sandboxed starts servers of npm without a sandbox and within "sandbox": true, and
-// compares what they list, byte for byte. It prints a table; the exit status is 1 if a server
-// that starts without one does not, or lists something else. Packages are installed into the
-// user's npm cache.
+// Command sandboxed starts servers of npm without a sandbox and with "sandbox": true, and compares
+// their lists byte by byte. It prints a table. The exit status is 1 if a server that starts without a
+// sandbox does not start or has other lists with one. Packages are installed into the user's npm cache.
 //
 //	go run -C bench ./sandboxed [-only NAME]
 package main
@@ -27,10 +26,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// corpus holds a file for each server: its package, and the variables that it needs.
+// corpus has a file for each server, with its package and the variables that it needs.
 const corpus = "../../shared/corpus/servers"
 
-// arguments are those that servers do not start without.
+// arguments are the arguments that servers require to start.
 var arguments = map[string][]string{
 	"azure": {"server", "start"}, "azure-all": {"server", "start", "--mode", "all"}, "dbhub": {"--demo"}, "everything": {"stdio"}, "filesystem": {"."},
 	"firebase": {"mcp"}, "launchdarkly": {"start", "--api-key", "api-00000000-0000-0000-0000-000000000000"}, "postgres": {"postgresql://localhost/none"},
@@ -38,7 +37,7 @@ var arguments = map[string][]string{
 	"playwright": {"--headless"}, "chrome-devtools": {"--headless"},
 }
 
-// values are those of variables that are checked for their form; others get "none".
+// values are the values of variables whose form servers check; others are "none".
 var values = map[string]string{
 	"DT_ENVIRONMENT": "https://abc12345.apps.dynatrace.com", "ES_URL": "http://127.0.0.1:9", "GITLAB_API_URL": "http://127.0.0.1:9/api/v4",
 	"DT_PLATFORM_TOKEN": "dt0s16.NONE.NONE", "MAPBOX_ACCESS_TOKEN": "pk.eyJ1Ijoibm9uZSJ9.none", "MDB_MCP_TELEMETRY": "disabled", "PRO_MODE": "true",
@@ -76,7 +75,7 @@ func main() {
 	}
 }
 
-// server returns the server of a file, and its package; "" if it is not from npm.
+// server returns the server of a file and its package, "" if it is not from npm.
 func server(file string) (s schema.Server, pkg string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -104,7 +103,7 @@ func server(file string) (s schema.Server, pkg string, err error) {
 	return s, known.Package, nil
 }
 
-// compare writes a line about a server, and reports whether a sandbox changes nothing.
+// compare prints a line about a server, and reports whether it works the same in a sandbox.
 func compare(out *tabwriter.Writer, s schema.Server, pkg string) bool {
 	without, err := lists(s, nil)
 	if err != nil {
@@ -132,7 +131,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// lists returns all that a server lists.
+// lists returns all lists of a server.
 func lists(s schema.Server, trace *sandbox.Trace) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
