@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// many lists n tools with long descriptions.
+// many returns a listing of n tools with long descriptions.
 func many(n int) *Listing {
 	l := &Listing{}
 	for i := range n {
@@ -16,7 +16,7 @@ func many(n int) *Listing {
 	return l
 }
 
-// next is the offset with which a page says that the next one begins, 0 after the last.
+// next returns the offset of the page after this one, 0 for the last page.
 func next(t *testing.T, page string) (offset int) {
 	t.Helper()
 	if _, how, more := strings.Cut(page, `"offset": `); more {

@@ -7,10 +7,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// block returns the lines about one loaded server inside <tools>: those of the
-// first tools, as many as lines and at most width(i) units long, and of the
-// others names as many as names. Where every tool has a line, the server needs
-// no words.
+// block returns the lines of one loaded server inside <tools>: a line of at most width(i)
+// units for each of the first tools, lines in all, and then up to names names of the others.
+// If every tool has a line, the heading has no words.
 func (p *serverView) block(words, names, lines int, width func(i int) int) string {
 	switch lines = min(lines, len(p.tools)); {
 	case len(p.tools) == 0:
@@ -38,8 +37,8 @@ func (p *serverView) block(words, names, lines int, width func(i int) int) strin
 	return b.String()
 }
 
-// heading is the first line of a loaded server's block, which rest ends. In
-// single-wrap mode it is that rest alone.
+// heading returns the first line of a loaded server's block, which ends in rest. In
+// single-wrap mode it is rest alone.
 func (p *serverView) heading(words int, rest string) string {
 	if p.server.Single {
 		return rest + "\n"
@@ -72,7 +71,8 @@ func (p *serverView) note() string {
 	return note
 }
 
-// about is what the server is for, in about so many units. A note below says that it is cut.
+// about returns the server's intro, cut to about so many units. It has no ellipsis: a note at
+// the end of the text says that texts are cut.
 func (p *serverView) about(words int) string {
 	if words <= 0 {
 		return ""
@@ -80,7 +80,8 @@ func (p *serverView) about(words int) string {
 	return display.Escape(strings.TrimSuffix(display.Cut(p.intro, words+1), "…"))
 }
 
-// leafNames names n tools from the one numbered from on, and counts the others.
+// leafNames returns the names of n tools, beginning at the index from, and the number of the
+// others.
 func (p *serverView) leafNames(from, n int) string {
 	leaves := p.names[from:]
 	if n <= 0 {

@@ -23,15 +23,15 @@ type Server struct {
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
 
-	Guard *pins.Guard // of what is approved; nil approves all
+	Guard *pins.Guard // knows the approved tools; nil approves all
 
 	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]schema.ToolOverride // by upstream tool name; empty fields change nothing
 	Aliases   map[string]string              // upstream tool name to the name shown
 }
 
-// Catalog collects what upstreams said and publishes it as a [View]. It is
-// safe for concurrent use.
+// Catalog collects the listings of upstreams and publishes them as a [View]. It is safe for
+// concurrent use.
 type Catalog struct {
 	views atomic.Pointer[Views]
 
@@ -43,7 +43,7 @@ type Catalog struct {
 	down     map[string]string       // server not listed in this run → why it could not be started
 	parts    map[string]*serverView  // server → what the current view shows of it
 	profiles map[string]*profileView // by name
-	singles  map[string]singleView   // server → what is shown of it as if it were the only one
+	singles  map[string]singleView   // server → its views in single-wrap mode
 }
 
 // New returns an empty catalogue.
@@ -53,7 +53,7 @@ func New() *Catalog {
 	return c
 }
 
-// View returns the current view of a host that follows no tasks. It never blocks.
+// View returns the current view for hosts without tasks. It never blocks.
 func (c *Catalog) View() *View { return c.Views()[NoTasks] }
 
 // Views returns the current views. It never blocks.
@@ -61,12 +61,12 @@ func (c *Catalog) Views() *Views { return c.views.Load() }
 
 // A singleView is one server in single-wrap mode.
 type singleView struct {
-	of    *serverView // what it was made of
+	of    *serverView // the part that views was made from
 	views *Views
 }
 
-// Single returns the views of one server as if it were the only one, under the names
-// that it gives its tools itself. They are empty where no such server is offered.
+// Single returns the views of one server in single-wrap mode. They are empty if the server is
+// not offered.
 func (c *Catalog) Single(name string) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *Catalog) Single(name string) *Views {
 	return c.singles[name].views
 }
 
-// Unloaded returns the views of a profile, or with "" of all, as they would be if no lazy
-// server had been loaded in this run: of those they show what earlier runs have left.
+// Unloaded returns the views of a profile, or of all servers if it is "", as if no lazy
+// server had been loaded in this run: lazy servers show their stored listings.
 func (c *Catalog) Unloaded(profile string) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Catalog) Unloaded(profile string) *Views {
 
 // Declare replaces the set of servers, in config order. Listings of servers
 // declared before and again now are kept, others are forgotten, and evicted
-// servers are offered again. Of two servers with one name the first counts.
+// servers are offered again. If two servers have the same name, the first counts.
 func (c *Catalog) Declare(servers []Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *Catalog) Declare(servers []Server) {
 	c.publishLocked()
 }
 
-// declared returns the server of a name, with the name alone if it is not declared.
+// declared returns the declaration of a server. An undeclared one has only its name.
 func (c *Catalog) declared(name string) (s Server, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,26 +132,23 @@ func (c *Catalog) declared(name string) (s Server, ok bool) {
 	return Server{Name: name}, false
 }
 
-// An Indexed is a listing made ready for [Catalog.Put].
+// An Indexed is a listing prepared for [Catalog.Put].
 type Indexed struct{ view *serverView }
 
-// Index reads a server's listing and applies the server's declaration to it. It
-// takes a while for a large listing, so no lock should be held that others wait
-// for.
+// Index reads a server's listing and applies the server's declaration to it. It is slow for a
+// large listing: no lock that others wait for should be held.
 func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	x := newIndex(l)
 	s, _ := c.declared(name)
 	p := newServerView(s, x, "", nil, NoTasks)
-	p.found.Index() // now, and not when someone waits for a search
+	p.found.Index() // now, so that the first search does not wait
 	return &Indexed{p}
 }
 
-// Put records what a server listed; nil forgets it, the server stays offered, and
-// what it listed in an earlier run counts again.
-// An evicted server is offered again. Put reports false and does nothing when
-// no such server is declared: a load that outlived a reload changes nothing.
-// Of two calls at once for one server either may count; the caller that lists a server
-// does so in turn.
+// Put records a server's listing. nil forgets it: the server stays offered, with its stored
+// listing if there is one. An evicted server is offered again. Put reports false and does
+// nothing if the server is not declared, as when a load outlives a reload. Of concurrent
+// calls for one server any may win, so its caller must serialize them.
 func (c *Catalog) Put(name string, l *Indexed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +158,7 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 	c.indexed[name] = nil
 	if l != nil {
 		c.indexed[name] = l.view.index
-		c.parts[name] = l.view // if the declaration is still the same
+		c.parts[name] = l.view // publishLocked uses it if the declaration is still the same
 	}
 	delete(c.evicted, name)
 	delete(c.down, name)
@@ -169,8 +166,8 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 	return true
 }
 
-// Fail notes why a server that was not listed in this run could not be started; ""
-// says that it is being started as if for the first time.
+// Fail records why a server without a listing of this run could not be started. "" clears the
+// reason: the server is being started.
 func (c *Catalog) Fail(name, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +178,7 @@ func (c *Catalog) Fail(name, why string) {
 	c.publishLocked()
 }
 
-// Note sets what is shown after a server's line, until it is declared again.
+// Note sets the note that is shown after a server's line, until the next Declare.
 func (c *Catalog) Note(name, note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

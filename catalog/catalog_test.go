@@ -22,8 +22,7 @@ func TestPutIndexesOnlyItsServer(t *testing.T) {
 	equal(t, exposed(after), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/write"})
 }
 
-// What takes long for a large listing is done by Index, so that the locks that
-// are held over Put are held for a moment only.
+// Index does the slow work for a large listing, so that locks around Put are held briefly.
 func TestPutBuildsNothing(t *testing.T) {
 	t.Parallel()
 	c := office()
@@ -33,7 +32,7 @@ func TestPutBuildsNothing(t *testing.T) {
 	}
 }
 
-// A declaration that changes between Index and Put counts.
+// Put uses a declaration that changed after Index.
 func TestPutHeedsTheLastDeclaration(t *testing.T) {
 	t.Parallel()
 	c := office()

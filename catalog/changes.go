@@ -12,9 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Same reports whether two definitions say the same of a tool: what it is called and
-// for, its schemas, its annotations. White space, the order of members, icons and _meta
-// do not count.
+// Same reports whether two definitions of a tool mean the same. White space, the order of
+// members, icons and _meta do not count.
 func (t *Tool) Same(other *Tool) bool {
 	return t == other || bytes.Equal(t.Raw, other.Raw) || reflect.DeepEqual(meaning(t.Raw), meaning(other.Raw))
 }
@@ -23,20 +22,20 @@ func meaning(raw json.RawMessage) map[string]any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber() // large numbers may differ in their last digit
 	var members map[string]any
-	_ = d.Decode(&members) // it is an object: it was listed
+	_ = d.Decode(&members) // listed entries are objects
 	delete(members, "_meta")
 	delete(members, "icons")
 	return members
 }
 
-// Bounds of what is said of a changed tool, in bytes.
+// Limits of Changes, in bytes.
 const (
 	maxDiff    = 6 << 10
 	mostSchema = 8 << 10
 )
 
-// Changes says in what a tool's definition differs from the one that it had before,
-// and shows the input schema that it has now.
+// Changes returns how a tool's definition differs from an earlier one, and its current input
+// schema.
 func (t *Tool) Changes(before *Tool) string {
 	_, lines, _ := strings.Cut(string(diff.Diff("before", []byte(before.laidOut()), "now", []byte(t.laidOut()))), "+++ now\n")
 	if len(lines) > maxDiff {
@@ -52,7 +51,7 @@ func (t *Tool) Changes(before *Tool) string {
 	return strings.TrimSuffix(s, "\n")
 }
 
-// laidOut is a definition over many lines, to be compared.
+// laidOut returns the definition on many lines, for a comparison by lines.
 func (t *Tool) laidOut() string {
 	var b strings.Builder
 	if title := display.Fold(t.Title); title != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// corpus is where real catalogues lie beside the repository.
+// corpus is the directory of real catalogues, beside the repository.
 const corpus = "../../shared/corpus"
 
 // realServers returns the real catalogues, sorted by name.
@@ -46,7 +46,7 @@ func realServers(t testing.TB) ([]Server, []*Listing) {
 	return servers, listings
 }
 
-// entriesOf reads a list; an error of the server is an empty one.
+// entriesOf reads a list; an error in its place is an empty list.
 func entriesOf(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil
@@ -96,7 +96,7 @@ func labelled(t testing.TB, set string) (*View, map[string]string, []question) {
 			listings[tool.Server] = l
 			servers = append(servers, Server{Name: tool.Server})
 		}
-		// bfcl gives one name to several tools: keep them apart as the set does.
+		// bfcl has several tools of one name: keep them apart.
 		name := tool.Server + "/" + tool.Name
 		raw := json.RawMessage(slices.Clone(line))
 		if seen[name]++; seen[name] > 1 {
@@ -206,7 +206,7 @@ func TestRealServersAreWhole(t *testing.T) {
 	for i, s := range servers {
 		for _, s.Single = range []bool{false, true} {
 			l := *listings[i]
-			l.Tasks = HandshakeTasks // which one of them has a tool for
+			l.Tasks = HandshakeTasks // one of them has a tool that runs only as a task
 			v := views(s, &l)[HandshakeTasks]
 			if len(v.Tools()) != len(listings[i].Tools) || len(v.Warnings()) > 0 || len(v.Resources()) != len(listings[i].Resources) {
 				t.Errorf("%s: %d of %d tools, warnings %q", s.Name, len(v.Tools()), len(listings[i].Tools), v.Warnings())
@@ -232,7 +232,8 @@ func TestRealServersAreWhole(t *testing.T) {
 	}
 }
 
-// TestNoRealSchemaIsABomb puts the tools of the labelled sets under the same limits.
+// TestNoRealSchemaIsABomb checks that the tools of the labelled sets keep the limits of
+// schemas.
 func TestNoRealSchemaIsABomb(t *testing.T) {
 	t.Parallel()
 	sets, _ := filepath.Glob(corpus + "/retrieval/*")
@@ -249,7 +250,7 @@ func TestNoRealSchemaIsABomb(t *testing.T) {
 	}
 }
 
-// TestRealNamesFindTheirTools asks for every tool by its name in words.
+// TestRealNamesFindTheirTools searches for every tool by the words of its name.
 func TestRealNamesFindTheirTools(t *testing.T) {
 	t.Parallel()
 	v := realCatalog(t).View()

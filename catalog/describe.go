@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// What the texts say beside the catalogue. They are short because they count.
+// The fixed parts of the texts. They are short because they count towards the limits.
 const (
 	preambleText = `Finds tools for use_tool. {"query": ["open an issue", "send a message"]}: one thing a query, a query for each step.`
 
@@ -26,27 +26,25 @@ const (
 	moreServers   = `%s more: discover_tool with no argument lists all.`
 )
 
-// Texts are what is said of a view to models and hosts.
+// Texts renders a view as texts for models and hosts.
 type Texts struct{ *View }
 
 // Texts returns the texts about the view.
 func (v *View) Texts() Texts { return Texts{v} }
 
-// Describe returns the text for discover_tool's description: how to use it,
-// the servers that the host starts, the tools of the others. It has at most maxChars
-// UTF-16 units, unless that is 0 or less. What does not fit is shortened no
-// more than it must be, and the text says so: first the lines of tools, which
-// then become names; then names are counted; then the words of all servers get
-// shorter; in the end servers are counted.
-// Servers that DescribeRest has are not here.
+// Describe returns the text for discover_tool's description: how to use it, the lazy servers,
+// and the tools of the others. It has at most maxChars UTF-16 units; 0 or less is no limit. A
+// text that does not fit is shortened no more than necessary, and says so. First the lines of
+// tools become names; then names are counted; then the words of servers get shorter; in the
+// end servers are counted. The servers of DescribeRest are left out.
 func (v Texts) Describe(maxChars int) string {
 	first, _ := v.divide(maxChars)
 	return first.fit(v.useTools(preambleText), maxChars)
 }
 
-// DescribeRest returns a text of at most maxChars UTF-16 units for the description of
-// the first tool of ours that calls tools: what that says, and the servers that have no room in that of discover_tool.
-// Models read it beside a full description: it has the words that each server needs.
+// DescribeRest returns a description of at most maxChars UTF-16 units for the first of our
+// tools that call tools: says, and the servers for which Describe has no room. Each server
+// has only a few words, because models read this text together with a full description.
 func (v Texts) DescribeRest(says string, maxChars int) string {
 	_, rest := v.divide(maxChars)
 	if len(rest.parts) == 0 {
@@ -60,11 +58,12 @@ func (v Texts) DescribeRest(says string, maxChars int) string {
 	return rest.fit(says, maxChars)
 }
 
-// aroundServers is about how many units a description has beside the lines of servers.
+// aroundServers is about how many units a description has besides the lines of servers.
 const aroundServers = 400
 
-// divide returns what Describe shows, and the rest: lazy servers that would have no words in a
-// description of maxChars. That depends on the config alone: a load moves no line.
+// divide returns the parts that Describe and DescribeRest show. The rest is the lazy servers
+// that would have no words in a description of maxChars. The division depends only on the
+// config: a load moves no server to the other text.
 func (v Texts) divide(maxChars int) (first, rest Texts) {
 	here, there := &content{}, &content{}
 	room := maxChars - aroundServers
@@ -84,7 +83,7 @@ func (v Texts) divide(maxChars int) (first, rest Texts) {
 	return Texts{&View{content: here, split: v.split}}, Texts{&View{content: there, split: v.split}}
 }
 
-// fit returns the fullest text of at most limit units; 0 or less: no limit.
+// fit returns the most detailed text of at most limit units; 0 or less is no limit.
 func (v Texts) fit(preamble string, limit int) string {
 	d := v.draft(preamble)
 	d.words, d.width = fit.All, func(int) int { return display.LineWidth }
@@ -105,7 +104,7 @@ func (v Texts) fit(preamble string, limit int) string {
 	return display.Prefix(display.Plural(tools, "tool")+": discover_tool lists them.", limit)
 }
 
-// toolsLoaded counts the tools of the servers that are shown with theirs.
+// toolsLoaded counts the tools of the servers that are shown with tools.
 func (v Texts) toolsLoaded() int {
 	n := 0
 	for _, p := range v.loaded {
@@ -114,28 +113,28 @@ func (v Texts) toolsLoaded() int {
 	return n
 }
 
-// shortestLine is the least that a tool's line can be, "- x" and its end. What
-// cannot fit by that measure need not be rendered.
+// shortestLine is the length of the shortest line of a tool, "- x" and a line feed. A text
+// that cannot fit by that measure is not rendered.
 const shortestLine = 4
 
-// A draft says how much the text about the whole catalogue shows.
+// A draft is the level of detail of a text about the whole catalogue.
 type draft struct {
 	v        Texts
-	place    map[*serverView]int // of the servers, in config order
+	place    map[*serverView]int // index of each server in config order
 	preamble string
 	cut      bool // something is left out
-	longest  int  // text so far, in bytes
+	longest  int  // bytes of the longest text so far
 
-	named int             // of the servers, in config order, so many are named
+	named int             // number of servers that are named, in config order
 	words func(i int) int // units of the words of each server, in config order
 	names func(i int) int // names of tools of each loaded server
-	lines int             // so many tools, in order, have a line of their own
+	lines int             // number of tools, in order, that have a line of their own
 	width func(i int) int // of the line of each tool, in order
 
 	enough int // bytes of servers after which text may stop, 0 for never
 }
 
-// draft returns a text that names all servers, and says no more.
+// draft returns a draft that names all servers and shows nothing else.
 func (v Texts) draft(preamble string) *draft {
 	d := &draft{v: v, preamble: preamble, named: len(v.parts), words: fit.None, names: fit.None, place: make(map[*serverView]int, len(v.parts))}
 	for i, p := range v.parts {
@@ -144,8 +143,8 @@ func (v Texts) draft(preamble string) *draft {
 	return d
 }
 
-// fill raises what the draft shows to the highest level that fits: what comes
-// first here is the last to be cut. It reports false if nothing fits.
+// fill raises the detail of the draft to the most that fits in limit units: the words of
+// servers first, then the names of tools, then their lines. It reports false if nothing fits.
 func (d *draft) fill(limit int) bool {
 	v := d.v
 	d.enough = limit * 3 // bytes; no UTF-16 unit takes more
@@ -206,8 +205,8 @@ func (d *draft) text() string {
 	return b.String()
 }
 
-// writeDeferred writes <mcp_servers> of those whose tools are known, and of those whose tools
-// are not, unless no server would stand in it.
+// writeDeferred writes one <mcp_servers> block for the lazy servers whose tools are known,
+// and one for the others. An empty block is left out.
 func (d *draft) writeDeferred(b *strings.Builder) {
 	for _, text := range []string{storedText, deferredText} {
 		begins := b.Len()
@@ -225,7 +224,7 @@ func (d *draft) writeDeferred(b *strings.Builder) {
 	}
 }
 
-// writeLoaded writes <tools>, unless no server would stand in it.
+// writeLoaded writes the <tools> block, unless it is empty.
 func (d *draft) writeLoaded(b *strings.Builder) {
 	begins := b.Len()
 	before := 0 // tools of the servers above
@@ -246,7 +245,8 @@ func (d *draft) writeLoaded(b *strings.Builder) {
 	}
 }
 
-// notes states what the draft leaves out and what is not there.
+// notes returns the lines about what the draft leaves out and which servers are not
+// available.
 func (d *draft) notes() []string {
 	v := d.v
 	var notes []string
@@ -277,7 +277,7 @@ func (d *draft) notes() []string {
 	return notes
 }
 
-// unlisted returns lines about servers that start by themselves and have not been listed.
+// unlisted returns the lines of eager servers that have no listing.
 func (d *draft) unlisted(eager []*serverView) (lines []string) {
 	for _, p := range eager {
 		if i := d.place[p]; i < d.named {
@@ -287,7 +287,7 @@ func (d *draft) unlisted(eager []*serverView) (lines []string) {
 	return lines
 }
 
-// atLeast is the shortest honest text: how much there is and how to see it.
+// atLeast returns the shortest text: how many tools there are and how to see them.
 func (v Texts) atLeast() string {
 	s := display.Plural(v.toolsLoaded(), "tool")
 	if v.single() == nil {

@@ -24,8 +24,8 @@ func office() *Catalog {
 	})
 }
 
-// load_mcp is for servers of which nothing is known: the tools of others are found, and
-// start their server when they are used.
+// load_mcp is for servers without a listing. Tools of stored listings can be found, and start
+// their server when used.
 func TestDescribeSaysHowEachServerIsUsed(t *testing.T) {
 	t.Parallel()
 	servers := []Server{{Name: "chrome", Lazy: true, Description: "Browser automation."}, {Name: "git", Lazy: true, Description: "Commits."}}
@@ -221,8 +221,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 	}
 }
 
-// In single-wrap mode there is no server to ask for, and the config's name for it
-// is that of a command.
+// In single-wrap mode texts name no server: the config has only the name of a command.
 func TestSingleWrapNamesNoServer(t *testing.T) {
 	t.Parallel()
 	l := many(300)
@@ -268,8 +267,7 @@ func TestOneLargeServerShowsNames(t *testing.T) {
 	}
 }
 
-// households are configs of every kind that can grow to a hundred servers, with
-// so many tools each.
+// households are configs of a hundred servers, with tools for each eager one.
 var households = map[string]struct {
 	servers []Server
 	tools   int
@@ -300,8 +298,8 @@ func staff(n int, says func(i int) (words string, lazy bool)) []Server {
 	return servers
 }
 
-// growing yields the views of a household's first server, first two servers and
-// so on; those that are eager are loaded.
+// growing yields the views of a household's first server, its first two, and so on. Eager
+// servers are loaded.
 func growing(name string) iter.Seq2[int, *View] {
 	h := households[name]
 	l := &Listing{}
@@ -322,9 +320,9 @@ func growing(name string) iter.Seq2[int, *View] {
 	}
 }
 
-// TestDescribeFillsItsBound walks configs of 1 to 100 servers: where something is
-// cut, nine tenths of the bound are used, and no server more takes much beyond
-// its share from the others.
+// TestDescribeFillsItsBound describes configs of 1 to 100 servers. If something is cut, nine
+// tenths of the limit are used, and one more server takes little more than its share from the
+// others.
 func TestDescribeFillsItsBound(t *testing.T) {
 	t.Parallel()
 	const bound = 2048
@@ -342,7 +340,7 @@ func TestDescribeFillsItsBound(t *testing.T) {
 				}
 			}
 			said, shown := wordsShown(v, s), strings.Count(s, "\n- ")
-			// What a server more may take: its line, and a share of the words.
+			// One more server may take its line, and a share of the words.
 			if share := before/n + 60; n > 1 && said < before-share && shown >= lines {
 				t.Errorf("%s: the server numbered %d costs %d units of the others' words, its share is %d:\n%s", name, n, before-said, share, s)
 			}
@@ -369,7 +367,7 @@ func wordsShown(v *View, s string) int {
 	return sum
 }
 
-// TestDescribeOf38Servers is how it looks in the middle of that walk.
+// TestDescribeOf38Servers shows the texts for 38 of those servers.
 func TestDescribeOf38Servers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -385,8 +383,8 @@ func TestDescribeOf38Servers(t *testing.T) {
 	golden(t, "describe_38", out.String())
 }
 
-// A host that is shown tools as themselves reads what their servers say of them: whole
-// where it fits, the same share of each where it does not, and never more than the host keeps.
+// Instructions are whole if they fit. Otherwise the longest are cut to the same length, and
+// the text stays within the limit.
 func TestDirectInstructions(t *testing.T) {
 	t.Parallel()
 	servers := []Server{{Name: "none"}, {Name: "short"}, {Name: "long"}, {Name: "longer"}}

@@ -20,14 +20,14 @@ func (v Texts) Details(t *Tool) string {
 	return t.definition(v.UseTool(t.Access), t.longDescription(), t.written(t.InputSchema), t.written(t.OutputSchema), t.hints())
 }
 
-// Brief is Details without an output schema that is large, which it names with
-// its size: the largest met are five times as long as all else.
+// Brief is Details, except that a large output schema is replaced by its size: the largest
+// known ones are five times as long as everything else.
 func (v Texts) Brief(t *Tool) string {
 	return t.definition(v.UseTool(t.Access), t.longDescription(), t.written(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`), t.hints())
 }
 
-// written is a schema as definitions show it: as a type, where the config says so and a type
-// can say all that the schema does, else in JSON.
+// written returns a schema as definitions show it: as a type if the config says so and the
+// type is complete, otherwise as JSON.
 func (t *Tool) written(schema json.RawMessage) string {
 	if t.types && schema != nil {
 		if text, complete := typescript.Type(schema); complete {
@@ -37,8 +37,8 @@ func (t *Tool) written(schema json.RawMessage) string {
 	return display.JSON(schema)
 }
 
-// sized is a schema as Details shows it, or if it takes more than most tokens
-// its size and how to see it.
+// sized returns a schema as Details shows it or, if it has more than most tokens, its size
+// and how to see it.
 func (t *Tool) sized(schema json.RawMessage, most int, how string) string {
 	s := t.written(schema)
 	if n := tokens.Count(s); n > most {
@@ -79,7 +79,7 @@ func (t *Tool) definition(through, description, input, output, hints string) str
 // VisibleInput returns the tool's input schema as Details shows it.
 func (t *Tool) VisibleInput() string { return t.written(t.InputSchema) }
 
-// hints returns the annotations, one "key: value" per line; false is said too.
+// hints returns the annotations, one "key: value" per line, including false ones.
 func (t *Tool) hints() string {
 	var b strings.Builder
 	for key, value := range wire.Members(t.Annotations) {
@@ -98,15 +98,15 @@ func (t *Tool) hints() string {
 // upstream's.
 func (t *Tool) Definition() json.RawMessage { return t.define(t.Raw, t.Name) }
 
-// DirectDefinition is the tool's entry in a list that hosts read into types. It
-// has the name of the direct surface, in at most longest characters (ShortDirect), and
-// otherwise means what Definition does.
+// DirectDefinition is the tool's entry in a list for hosts that decode it into types. It has
+// the name of the direct surface, in at most longest characters (ShortDirect). Otherwise it
+// means the same as Definition.
 func (t *Tool) DirectDefinition(longest int) json.RawMessage {
 	return t.define(t.typed, ShortDirect(t.Direct, longest))
 }
 
 func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {
-	if t.Shaped() && t.OutputSchema != nil { // a result that is shortened does not fit it
+	if t.Shaped() && t.OutputSchema != nil { // a shortened result would not conform to it
 		def = wire.Delete(def, "outputSchema")
 	}
 	if name != t.Upstream {
@@ -118,9 +118,9 @@ func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {
 	return def
 }
 
-// setText returns a copy of an object that is not empty in which the member name
-// is a string. It changes every member of that name, since readers differ in
-// which of two they take, and puts a missing one in front.
+// setText returns a copy of a non-empty object in which the member name is a string. It
+// changes every member of that name, because readers differ in which duplicate they use. A
+// missing member is put in front.
 func setText(obj json.RawMessage, name, value string) json.RawMessage {
 	var edits []wire.Edit
 	for key, at := range wire.Spans(obj) {
@@ -135,17 +135,17 @@ func setText(obj json.RawMessage, name, value string) json.RawMessage {
 	return wire.Replace(obj, edits...)
 }
 
-// What a definition among the results of a search may take, by estimate.
+// Limits of a definition in the answer of a search, in estimated tokens.
 const (
-	shortTokens       = 1500 // and those of all results together
-	descriptionTokens = 200  // of its description, which is left at least minTokens
-	secondTokens      = 50   // of the description of one that is not the best
+	shortTokens       = 1500 // and all definitions of an answer together
+	descriptionTokens = 200  // the description, which gets at least minTokens
+	secondTokens      = 50   // the description of a tool that is not the best
 	minTokens         = 100
 )
 
-// inShort is Brief as the answer of a search has it, in about so many tokens: the input
-// schema is whole unless it takes all the room, the description gets what is left, and what
-// the tool answers is left to Brief. Of the hints it has those that a call depends on.
+// inShort returns the definition for the answer of a search, in about most tokens. The input
+// schema is whole unless it alone takes more. The description gets the room that is left, at
+// most words tokens. There is no output schema, and only the hint that a call depends on.
 func (t *Tool) inShort(through string, most, words int, schema json.RawMessage) string {
 	shown := t.sized(schema, most, "")
 	description := t.longDescription()
@@ -158,7 +158,7 @@ func (t *Tool) inShort(through string, most, words int, schema json.RawMessage) 
 	return short.definition(through, description, shown, "", t.briefHints())
 }
 
-// briefHints tells of a tool that it only reads, or that it may destroy, if it says so.
+// briefHints returns readOnlyHint or else destructiveHint, if it is true.
 func (t *Tool) briefHints() string {
 	for _, hint := range []string{"readOnlyHint", "destructiveHint"} {
 		if string(wire.Get(t.Annotations, hint)) == "true" {
@@ -176,6 +176,5 @@ func (t *Tool) plainInput() json.RawMessage {
 	return wire.Delete(t.InputSchema, "$schema")
 }
 
-// bareInput is the plain input schema without the descriptions of arguments that a call
-// need not have.
+// bareInput is the plain input schema without the descriptions of optional arguments.
 func (t *Tool) bareInput() json.RawMessage { return input.Bare(t.plainInput()) }

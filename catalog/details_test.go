@@ -20,7 +20,8 @@ func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 	golden(t, "details", v.Texts().Details(found))
 }
 
-// Schemas are types where the config says so, those that types cannot say stay JSON.
+// Schemas are written as types if the config says so. A schema that a type cannot express
+// stays JSON.
 func TestDetailsWithTypes(t *testing.T) {
 	t.Parallel()
 	v := one(Server{Name: "s", Types: true}, &Listing{Tools: raws(searchTool, `{"name":"odd","inputSchema":{"type":"object","$ref":"other.json"}}`)})

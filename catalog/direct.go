@@ -17,10 +17,10 @@ var (
 	endsInHash  = lazyregexp.New(`_[0-9a-f]{8}$`)
 )
 
-// directName is a tool's name among all tools of all servers: server__tool, or
-// in single-wrap mode the name alone. A name that hosts would refuse, or that could be read two
-// ways, is made fit and gets a hash of the exact one. It depends on nothing
-// but the tool, so that it is the same whatever else is loaded.
+// directName returns a tool's name among all tools of all servers: server__tool, or in
+// single-wrap mode the name alone. An invalid or ambiguous name is made valid and gets a hash
+// of the exact one. The name depends only on the tool, so it is the same whatever else is
+// loaded.
 func directName(s Server, leaf string) string {
 	full := leaf
 	if !s.Single {
@@ -47,9 +47,9 @@ func nameHash(name string) string {
 	return "_" + hex.EncodeToString(sum[:4])
 }
 
-// ShortDirect returns a name of the direct surface as a host sees it that takes at most
-// longest characters, from 16 to MaxDirect: a longer one ends in the hash of the exact
-// name. View.Direct knows the tool by it.
+// ShortDirect returns a name of the direct surface for a host that allows at most longest
+// characters, from 16 to MaxDirect. A name that is cut ends in a hash of the exact name.
+// View.Direct finds the tool by it.
 func ShortDirect(name string, longest int) string {
 	switch {
 	case len(name) <= longest:
@@ -60,14 +60,14 @@ func ShortDirect(name string, longest int) string {
 	return name[:longest-hashLen] + nameHash(name)
 }
 
-// IsShort reports whether a name is what ShortDirect makes of another one.
+// IsShort reports whether short is the result of ShortDirect for a longer name.
 func IsShort(short, name string) bool {
 	stem := len(short) - hashLen
 	return stem > 0 && len(short) < len(name) && short[:stem] == name[:stem] && endsInHash().MatchString(short) &&
 		ShortDirect(name, len(short)) == short
 }
 
-// Direct finds a tool by its name on the direct surface, or by a short one of it.
+// Direct finds a tool by its name on the direct surface, also one that ShortDirect has cut.
 func (v *View) Direct(name string) (*Tool, bool) {
 	m := v.all()
 	if t, ok := m.direct[name]; ok || !endsInHash().MatchString(name) {

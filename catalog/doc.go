@@ -1,9 +1,9 @@
-// Package catalog holds what is known about every upstream and says it to the
+// Package catalog holds what is known about every upstream and renders it for the
 // host: names, one-line texts, definitions, search, resources and prompts.
 //
-// A [Catalog] is told what exists ([Catalog.Declare]) and what each upstream
-// listed ([Catalog.Index], [Catalog.Put]); after every change it publishes a new immutable
-// [View]. Readers load one atomic pointer and never lock.
+// [Catalog.Declare] sets the upstreams, [Catalog.Index] and [Catalog.Put] the listing
+// of each. After every change the catalogue publishes a new immutable [View]. Readers
+// load one atomic pointer and never lock.
 //
 //	Listing ──index──► serverView  (filter, aliases, overrides applied; its index for
 //	                               searches), built by Index
@@ -15,7 +15,7 @@
 // I/O, and knows nothing of connections. Text of upstreams reaches the host
 // only through package display.
 //
-// Packages below know no view: conform and input check entries and arguments, search
+// The packages below do not use views: conform and input check entries and arguments, search
 // finds tools by words, store keeps listings between runs.
 //
 // Read next: catalog.go, view.go, serverview.go, describe.go.

@@ -9,13 +9,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Filter is a tool filter: with any positive pattern only matches pass, then
-// what a "!" pattern matches goes. The order of patterns does not matter. It is the
-// one place that decides whether hosts may know of a tool, see serverView.addTools: there
-// is no way to list or call one but by way of a view's tools.
+// A Filter selects tools by the patterns of a config. With any positive pattern only matches
+// pass; a tool that matches a "!" pattern never does. The order of patterns does not matter.
+// serverView.addTools applies it, and hosts can list and call only the tools of a view.
 type Filter struct{ allow, deny []matcher }
 
-// A matcher tells by its upstream name, and what it may do, whether a tool is meant.
+// A matcher reports whether a pattern matches a tool, by its upstream name and its access.
 type matcher func(name string, may Access) bool
 
 // NewFilter returns the filter of the patterns in a config.
@@ -46,18 +45,18 @@ func newMatcher(pattern string) matcher {
 	return func(name string, _ Access) bool { return g.MatchString(name) }
 }
 
-// Access is what a call of a tool may do, as far as the server says it, which is not
-// to be trusted: the order is that of toolglob.Classes.
+// Access is what a call of a tool may do according to the server, which is not to be trusted.
+// The order is that of toolglob.Classes.
 type Access int
 
 const (
-	Destructive Access = iota // what the server does not say more of
+	Destructive Access = iota // also if the server does not say
 	Write                     // it changes things, but destroys nothing
 	ReadOnly
 )
 
-// AccessOf reads the hints of a tool's annotations. Both hints at once are a
-// contradiction, of which the worse counts.
+// AccessOf reads the hints of a tool's annotations. If both hints are true, they contradict
+// each other, and the worse counts.
 func AccessOf(annotations []byte) Access {
 	readOnly := string(wire.Get(annotations, "readOnlyHint")) == "true"
 	switch destructive := string(wire.Get(annotations, "destructiveHint")); {

@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// A task is what a model is to do, by steps.
+// A task is something for a model to do, in steps.
 type task struct {
 	words string
 	steps []step
@@ -42,9 +42,9 @@ func thirtyTasks(t testing.TB) (tasks []task) {
 	return tasks
 }
 
-// TestThirtyTasks has a model that follows the description: it searches for all steps of a
-// task at once, and calls what is defined in the answer. A step whose tool is not defined
-// there takes a third round trip.
+// TestThirtyTasks simulates a model that follows the description: it searches for all steps
+// of a task at once, and calls what is defined in the answer. A step whose tool is not
+// defined there takes a third round trip.
 func TestThirtyTasks(t *testing.T) {
 	t.Parallel()
 	v := realCatalog(t).View()
@@ -107,7 +107,7 @@ func TestStepsFindMore(t *testing.T) {
 	}
 }
 
-// share is the share of needed tools of which there is one that is acceptable.
+// share returns the share of needed tools for which an acceptable id is there.
 func share(gold [][]string, has func(id string) bool) float64 {
 	hit := 0.0
 	for _, ok := range gold {
@@ -118,8 +118,8 @@ func share(gold [][]string, has func(id string) bool) float64 {
 	return hit / float64(len(gold))
 }
 
-// readSteps reads what a model would search for, by the beginnings of the ids of
-// questions: written by the words of these alone.
+// readSteps reads the queries of a model by the first eight characters of the question's id.
+// They were written from the questions alone.
 func readSteps(t testing.TB) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/steps.txt")

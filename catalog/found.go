@@ -16,8 +16,8 @@ type Match struct {
 	Score float64 // comparable within one search only
 }
 
-// Find returns up to limit results that fit the query, best first, and says how
-// many tools fit besides; see [search.Corpus.Find].
+// Find returns up to limit results for a query, best first, and how many more tools match;
+// see [search.Corpus.Find].
 func (v *View) Find(query string, limit int) (found []Match, more int) {
 	return v.all().find(query, limit, "")
 }
@@ -35,19 +35,19 @@ func (m *toolset) find(query string, limit int, server string) (found []Match, m
 	return found, more
 }
 
-// A Search is what a model looks for.
+// A Search is a request for tools.
 type Search struct {
-	Queries []string // each about one thing
+	Queries []string // each for one thing
 	Server  string   // whose tools are searched; "" for all
 	Offset  int      // of the first result, of one query
-	Limit   int      // of lines for a query; 0 is as many as fit, and none is over 100
+	Limit   int      // of lines for a query, at most 100; 0 is as many as fit
 
 	Shown func(*Tool) // is called with each tool whose definition is part of the answer; may be nil
 }
 
-// Found answers a search: for each query a line for each of the best tools, and the names of
-// more; then the definitions of the best; then the servers that may have others but whose
-// tools are not known. No tool stands there twice. It always says how to go on.
+// Found answers a search: for each query, lines for the best tools and the names of more;
+// then the definitions of the best; then servers with unknown tools that may match. No tool
+// appears twice. The answer always says how to continue.
 func (v Texts) Found(s Search) string {
 	var b strings.Builder
 	some := v.matches(&b, s)
@@ -57,9 +57,9 @@ func (v Texts) Found(s Search) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// FoundIn answers a search among the tools of a server that was just loaded: what it
-// has, what of that matches, and what it says of itself. It returns "" for a server
-// without a listing.
+// FoundIn answers a search among the tools of a server that was just loaded: how much it
+// lists, which tools match, and its instructions. It returns "" for a server without a
+// listing.
 func (v Texts) FoundIn(server string, queries []string, shown func(*Tool)) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
@@ -80,12 +80,12 @@ func (v Texts) FoundIn(server string, queries []string, shown func(*Tool)) strin
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// serversShown is how many servers are named that may have what is searched.
+// serversShown is how many servers a search suggests.
 const serversShown = 5
 
-// suggest writes which servers, whose tools are not known, the query may be about,
-// best first, and how many more there are. If no tool was found and there are but
-// few such servers, it names them all.
+// suggest writes the servers without known tools that match the query, best first, and the
+// number of the others. If neither a tool nor a server matches, and there are only few such
+// servers, it names them all.
 func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *serverView) bool { return p.info.Stored })
 	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *serverView) map[string]float64 { return p.says() })
@@ -104,7 +104,7 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	if len(eager) > 0 {
 		b.WriteString("\nNot there yet, may have more; discover_tool {\"server\": \"name\"} waits for one:\n")
 		for _, p := range eager {
-			if p.note() != "" { // it is off, or wants a login
+			if p.note() != "" { // it is disabled, or needs a login
 				b.WriteString(p.deferred(display.LineWidth))
 			} else {
 				b.WriteString("- " + p.line(p.intro) + "\n")
@@ -130,8 +130,8 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	b.WriteString(notListed(rest, "\n"))
 }
 
-// countWords counts the terms of a server's name, which tell twice as much, and of
-// what it is for.
+// countWords counts the terms of a server's intro and of its name; those of the name count
+// twice.
 func (p *serverView) countWords() map[string]float64 {
 	m := map[string]float64{}
 	search.Words(p.intro, func(w string) { m[w]++ })

@@ -19,7 +19,7 @@ func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
 	}, "\n---\n"))
 }
 
-// issues are tools of one name at many servers.
+// issues returns a view of servers that have tools of the same names.
 func issues(t *testing.T, names ...string) *View {
 	t.Helper()
 	var servers []Server
@@ -43,7 +43,7 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 	if !strings.HasPrefix(text, want) {
 		t.Errorf("got %s\nwant it to begin with %s", text, want)
 	}
-	// The one that is asked for by its server comes first.
+	// The tool of a server in the query comes first.
 	if found, _ := v.Find("create a jira issue", 1); found[0].Tool.Name != "jira/create_issue" {
 		t.Errorf("got %s", found[0].Tool.Name)
 	}
@@ -82,8 +82,8 @@ func TestFoundGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// Several queries are one answer: no tool stands there twice, and all definitions together
-// stay within what those of one query may take.
+// Several queries have one answer: no tool is in it twice, and all definitions together stay
+// within the limit for one query.
 func TestSeveralQueriesAreOneAnswer(t *testing.T) {
 	t.Parallel()
 	v := loadedWith([]Server{{Name: "gh"}, {Name: "fs"}}, map[string]*Listing{
@@ -110,8 +110,8 @@ func TestSeveralQueriesAreOneAnswer(t *testing.T) {
 	}
 }
 
-// TestFoundStaysSmall has definitions that are too large for an answer, in scripts
-// that take a token for each character.
+// TestFoundStaysSmall has definitions that are too large for an answer, also in a script that
+// takes a token for each character.
 func TestFoundStaysSmall(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"word ", "言葉です"} {
@@ -178,8 +178,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	}
 }
 
-// Servers that start by themselves and have never been listed are suggested like those
-// that are to be loaded, and named once.
+// Eager servers without a listing are suggested like lazy ones, and named once.
 func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
 	t.Parallel()
 	c := New()

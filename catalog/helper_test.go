@@ -37,7 +37,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// tool encodes a tool with a name and a description, and something unknown.
+// tool encodes a tool with a name, a description and an unknown member.
 func tool(name, description string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"name":%s,"x-grease":1.0,"description":%s,"inputSchema":{"type":"object"}}`,
 		display.Quote(name), display.Quote(description)))
@@ -63,7 +63,7 @@ func raws(entries ...string) []json.RawMessage {
 // put indexes and puts what a server listed.
 func put(c *Catalog, name string, l *Listing) bool { return c.Put(name, c.Index(name, l)) }
 
-// note declares the servers as they are, but one with a note.
+// note declares the servers again, one of them with a note.
 func note(c *Catalog, name, text string) {
 	servers := slices.Clone(c.servers)
 	for i := range servers {

@@ -9,10 +9,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Hints are how a surface says in its texts to list the tools and to load a server, %s.
+// Hints are a surface's instructions for listing the tools and for loading a server. Load has
+// %s for the server's name.
 type Hints struct{ List, Load string }
 
-// HowToLoad says how to load one of the servers of which nothing is known, "" if absent.
+// HowToLoad names the lazy servers without a listing and says how to load one, "" if there
+// are none.
 func (v Texts) HowToLoad(h Hints) string {
 	unlisted := v.unlisted()
 	if len(unlisted) == 0 {
@@ -21,7 +23,7 @@ func (v Texts) HowToLoad(h Hints) string {
 	return fmt.Sprintf("Servers of which nothing is known: %s. To load one: %s.", joinServers(unlisted), fmt.Sprintf(h.Load, unlisted[0].server.Name))
 }
 
-// unlisted are the servers to be loaded of which nothing is known.
+// unlisted returns the lazy servers without a listing.
 func (v Texts) unlisted() (all []*serverView) {
 	for _, p := range v.lazy {
 		if p.index == nil {
@@ -31,9 +33,9 @@ func (v Texts) unlisted() (all []*serverView) {
 	return all
 }
 
-// WithUnlisted adds to a description which servers may bring more: those to be loaded,
-// those that are starting, those that could not be started. It has as many of their names
-// as fit into maxChars UTF-16 units, unless that is 0 or less.
+// WithUnlisted returns a description with the servers that may have more tools: lazy ones
+// without a listing, ones that are starting, ones that could not be started. It names as many
+// as fit into maxChars UTF-16 units; 0 or less is no limit.
 func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 	starting, down := startingAndDown(v.eager)
 	groups := []struct {
@@ -65,8 +67,8 @@ func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 	}
 }
 
-// Counts says how much there is: "1 tool", "2 resources", "3 prompts". Tools that are
-// stored are counted without reading them.
+// Counts returns how much there is: "1 tool", "2 resources", "3 prompts". Stored tools are
+// counted without reading them.
 func (v Texts) Counts() (tools, resources, prompts string) {
 	n := 0
 	for _, p := range v.parts {
@@ -75,7 +77,7 @@ func (v Texts) Counts() (tools, resources, prompts string) {
 	return display.Plural(n, "tool"), display.Plural(len(v.resources)+len(v.templates), "resource"), display.Plural(len(v.prompts), "prompt")
 }
 
-// UnknownTool answers a call of a tool that does not exist, on the surface with these hints.
+// UnknownTool answers a call of an unknown tool on the surface with these hints.
 func (v Texts) UnknownTool(h Hints, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", display.Asked(name))
@@ -88,8 +90,8 @@ func (v Texts) UnknownTool(h Hints, name string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// List answers one of the lists of MCP: {key: [entries…]}, of one server or with
-// "" of all. Tools have the names by which they are called here.
+// List answers one of the lists of MCP, {key: [entries…]}, for one server or, with "", for
+// all. Tools have their exposed names.
 func (v *View) List(method, server string) json.RawMessage {
 	key := map[string]string{
 		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
@@ -97,8 +99,8 @@ func (v *View) List(method, server string) json.RawMessage {
 	return fmt.Appendf(nil, `{%q:%s}`, key, wire.Array(v.Entries(key, server)))
 }
 
-// Entries returns those of a list of MCP by its key in the result, of one server or with
-// "" of all. Tools have the names by which they are called here.
+// Entries returns the entries of a list of MCP, by its key in the result, of one server or,
+// with "", of all. Tools have their exposed names.
 func (v *View) Entries(key, server string) (all []json.RawMessage) {
 	if key == "tools" {
 		for _, t := range v.all().tools {

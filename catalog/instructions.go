@@ -34,7 +34,7 @@ func (v Texts) Instructions(maxChars int) string {
 	return display.Prefix(text, maxChars)
 }
 
-// instructions are those of single-wrap mode, which begin with an intro.
+// instructions returns the instructions in single-wrap mode, which begin with intro.
 func (p *serverView) instructions(intro string, maxChars int) string {
 	text := fmt.Sprintf(intro, p.called())
 	own := strings.TrimSpace(p.info.Instructions)
@@ -51,12 +51,12 @@ func (p *serverView) instructions(intro string, maxChars int) string {
 const (
 	directText = `What the servers of these tools say of their use, by server.`
 	directCut  = ` [cut]`
-	minOwn     = 60 // UTF-16 units of a server's instructions that are worth showing
+	minOwn     = 60 // the least UTF-16 units of a server's instructions that are worth showing
 )
 
-// DirectInstructions returns the instructions of the servers, as they listed them last, for
-// a host that is shown their tools as themselves: in at most maxChars UTF-16 units, unless
-// that is 0 or less. Where not all fit whole, the longest are cut, to the same length.
+// DirectInstructions returns the instructions of the servers, as last listed, for hosts on
+// the direct surface. It has at most maxChars UTF-16 units; 0 or less is no limit. If not all
+// fit, the longest are cut to the same length.
 func (v Texts) DirectInstructions(maxChars int) string {
 	var own []string
 	var parts []*serverView

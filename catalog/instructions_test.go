@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// linesOf are what the lines of servers say in texts, by their names.
+// linesOf returns the words in the lines of servers, by the name of the server.
 func linesOf(texts ...string) map[string][]string {
 	lines := map[string][]string{}
 	for line := range strings.Lines(strings.Join(texts, "\n")) {
@@ -22,8 +22,7 @@ func linesOf(texts ...string) map[string][]string {
 	return lines
 }
 
-// hundred declares a hundred servers, some of which start by themselves; every so many are
-// stored.
+// hundred declares a hundred servers, two of them eager. Every so many have a stored listing.
 func hundred(every int) *Catalog {
 	c := New()
 	var servers []Server
@@ -38,7 +37,7 @@ func hundred(every int) *Catalog {
 	return c
 }
 
-// store has a server known from an earlier run.
+// store gives a server a stored listing.
 func store(c *Catalog, name string, l *Listing) {
 	c.RememberServer(name, &Stored{Count: len(l.Tools), ReadTools: func() []json.RawMessage { return l.Tools }})
 }
@@ -70,7 +69,7 @@ func TestManyServersAreInTwoTexts(t *testing.T) {
 	}
 }
 
-// Which servers the rest are does not depend on what is known of servers: a load moves no line.
+// The servers of DescribeRest do not depend on listings: a load moves no line.
 func TestDivisionIsThatOfTheConfig(t *testing.T) {
 	t.Parallel()
 	c := hundred(3)
@@ -88,7 +87,7 @@ func TestDivisionIsThatOfTheConfig(t *testing.T) {
 	equal(t, names(c.View().Texts().DescribeRest("", 2048)), before)
 }
 
-// What fits into the description with words is there alone.
+// Servers that fit into the first text are not in the second.
 func TestFewServersAreInTheDescriptionAlone(t *testing.T) {
 	t.Parallel()
 	for _, v := range []*View{office().View(), New().View(), one(Server{Name: "a", Single: true}, tools("x", ""))} {

@@ -18,27 +18,27 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Listing is everything one upstream said about itself, verbatim and in its
-// order. It is immutable once given to [Catalog.Index].
+// Listing is everything that one upstream said about itself, verbatim and in its order. It is
+// immutable once passed to [Catalog.Index].
 type Listing struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
-	Protocol           string          // the version in which it said all this
+	Protocol           string          // the version in use
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Tasks              Tasks           // that it offers
-	AsksRoots          bool            // it has asked for the roots of a host
+	AsksRoots          bool            // it has asked a host for roots
 	Instructions       string
-	Rest               json.RawMessage // an object of what else was in that answer; may be nil
+	Rest               json.RawMessage // an object of the other members of that answer; may be nil
 
-	Failed map[string]string // lists that could not be had and are empty here, by method, and why
+	Failed map[string]string // lists that could not be fetched and are empty here: method → why
 }
 
-// index is what is read out of a listing, once.
+// index is a listing, parsed once.
 type index struct {
 	listing *Listing
-	stored  *Stored              // that it is of, nil for a listing of this run
-	open    func() *index        // reads its tools; nil where they are here
-	tools   []*entry             // those that can be offered, listed order
+	stored  *Stored              // the stored listing that it is from; nil for a listing of this run
+	open    func() *index        // reads the tools; nil if they are here
+	tools   []*entry             // tools that can be offered, in listed order
 	words   func() *search.Index // over tools, made when first needed
 	pinned  func() []pins.Tool   // tools as they are pinned, made when first needed
 
@@ -61,7 +61,7 @@ type entry struct {
 	typed                      json.RawMessage   // raw, fit for typed hosts
 	input, output, annotations json.RawMessage   // nil if absent
 	onlyTask                   bool              // execution.taskSupport is "required"
-	schemas                    []json.RawMessage // every one, also of two of one name
+	schemas                    []json.RawMessage // all, including those of duplicate members
 	check                      *input.Schema     // of inputs
 }
 
@@ -133,8 +133,8 @@ func (x *index) warnf(format string, args ...any) {
 	x.warnings = append(x.warnings, fmt.Sprintf(format, args...))
 }
 
-// readTool reads the indexed members of a tool object. A member given twice
-// counts as its last, as JSON readers do; one of the wrong type as absent.
+// readTool reads the indexed members of a tool object. Of duplicate members the last counts,
+// as for other JSON readers. A member of the wrong type counts as absent.
 func readTool(raw json.RawMessage) *entry {
 	e := &entry{raw: raw}
 	if !wire.Valid(raw) {
@@ -164,7 +164,7 @@ func readTool(raw json.RawMessage) *entry {
 	return e
 }
 
-// present turns null into nothing.
+// present returns nil for null.
 func present(value json.RawMessage) json.RawMessage {
 	if string(value) == "null" {
 		return nil
@@ -172,8 +172,8 @@ func present(value json.RawMessage) json.RawMessage {
 	return value
 }
 
-// Bounds of what is offered: a model can copy a longer name no more than an
-// invisible one, and a schema past these is a bomb, not a description.
+// Limits of offered tools: a model cannot copy a longer name, and a larger schema is an
+// attack, not a description.
 const (
 	maxName          = 128 // UTF-16 units
 	maxSchema        = 256 << 10
@@ -181,7 +181,7 @@ const (
 	maxSchemaObjects = 2000
 )
 
-// unfit says why a tool cannot be offered, "" if it can.
+// unfit returns why a tool cannot be offered, "" if it can.
 func (e *entry) unfit() string {
 	switch {
 	case e.name == "":
@@ -255,9 +255,8 @@ func (t *tally) warnings() []string {
 	return []string{w}
 }
 
-// Check says what is wrong with a listing for the declared server of this name: tools
-// that cannot be offered because of their definitions, but for those that its filter
-// hides, and aliases that are another tool's name.
+// Check returns the problems of a listing for a declared server: broken tools that its filter
+// does not hide, and aliases that are another tool's name.
 func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
 	s, ok := c.declared(name)
 	if !ok {
@@ -276,8 +275,8 @@ func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
 	return x.broken(NewFilter(s.Filter)), clashes
 }
 
-// Broken names the tools of a server that are left out because of their definitions,
-// and that f passes, each with what is wrong.
+// Broken returns the tools of a server that pass f but are left out because of their
+// definitions, each with the reason.
 func (v *View) Broken(server string, f Filter) []string {
 	if p := v.server[server]; p != nil && p.index != nil {
 		return p.index.broken(NewFilter(p.server.Filter), f)

@@ -7,9 +7,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Guess finds the tool that a name means which is no tool's own: one written
-// server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
-// front, or in another case. If several tools match, none is returned.
+// Guess finds the tool that an inexact name means: one written server__tool, server_tool,
+// server.tool or server:tool, with the prefix mcp__ of some hosts, or in another case. It
+// finds none if several match.
 func (v *View) Guess(name string) (*Tool, bool) {
 	name = strings.TrimPrefix(display.Unescape(strings.TrimSpace(name)), "mcp__")
 	return only(v.all().tools, func(t *Tool) bool { return t.Spelled(name) })
@@ -24,7 +24,7 @@ func only[T any](all []T, fits func(T) bool) (found T, ok bool) {
 	return all[i], true
 }
 
-// Spelled reports whether a name is one of the tool's, as models write them.
+// Spelled reports whether name is one of the spellings that models use for the tool's name.
 func (t *Tool) Spelled(name string) bool {
 	if strings.EqualFold(name, t.Name) || strings.EqualFold(name, t.Direct) {
 		return true
@@ -43,21 +43,20 @@ func (t *Tool) Spelled(name string) bool {
 // separators are what models write between the name of a server and of a tool.
 var separators = []string{"/", "__", "_", ".", ":"}
 
-// OfLeaf finds the only tool that has a name without its server's, in any case.
+// OfLeaf finds a tool by its name without the server, in any case, if only one has it.
 func (v *View) OfLeaf(name string) (*Tool, bool) {
 	return only(v.all().tools, func(t *Tool) bool {
 		return t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream))
 	})
 }
 
-// Alike compares names of servers, which may be written in another case, or with _ in
-// the place of -.
+// Alike reports whether two names of servers are equal except for case and _ in place of -.
 func Alike(a, b string) bool {
 	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
 }
 
-// Called finds the tool that a name calls where programs write it: by its own name, or as
-// what it can only mean. A name without a server can mean only one when all are known.
+// Called finds the tool that a name in a program means: the exact name, or the only tool that
+// it can mean. A name without a server counts only if all tools are known.
 func (v *View) Called(name string) (*Tool, bool) {
 	t, ok := v.Tool(name)
 	if !ok {
@@ -69,7 +68,7 @@ func (v *View) Called(name string) (*Tool, bool) {
 	return t, ok
 }
 
-// ServerFor is ServerOf, and if there is but one server that one.
+// ServerFor is ServerOf, but the only server of a view is the default.
 func (v *View) ServerFor(name string) string {
 	if server := v.ServerOf(name); server != "" || len(v.parts) != 1 {
 		return server
@@ -77,8 +76,8 @@ func (v *View) ServerFor(name string) string {
 	return v.parts[0].server.Name
 }
 
-// ServerOf returns the offered server whose tool a name would be, "" if there is
-// none: in single-wrap mode the one there is.
+// ServerOf returns the offered server that a name of a tool begins with, "" if there is none.
+// In single-wrap mode it is always the one server.
 func (v *View) ServerOf(name string) string {
 	if p := v.single(); p != nil {
 		return p.server.Name
@@ -102,8 +101,8 @@ func (v *View) ServerOf(name string) string {
 	return longest
 }
 
-// GuessServer returns the offered server that a name means: the one of that name,
-// or the only one of it in another case or with _ in place of -.
+// GuessServer returns the offered server that a name means: the one of that name, or else the
+// only one that is Alike.
 func (v *View) GuessServer(name string) (string, bool) {
 	if _, ok := v.server[name]; ok {
 		return name, true
@@ -118,8 +117,7 @@ func (v *View) GuessServer(name string) (string, bool) {
 	return meant.server.Name, true
 }
 
-// nearestServer returns the offered server whose name is most like another, ""
-// if none is.
+// nearestServer returns the offered server whose name is most similar, "" if none is similar.
 func (v *View) nearestServer(name string) string {
 	asked := []rune(strings.ToLower(display.Prefix(name, maxName)))
 	best, score := "", 0.6

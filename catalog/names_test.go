@@ -63,8 +63,8 @@ func TestOddToolsHurtNobody(t *testing.T) {
 	}
 }
 
-// A schema at every limit is offered, one beyond any of them hides its tool and
-// no other; who asks for it is told why, unless the operator's filter hides it.
+// A schema at a limit is offered. A larger one hides its tool only, and Unknown says why,
+// unless the filter of the operator hides the tool.
 func TestSchemaBombsAreHidden(t *testing.T) {
 	t.Parallel()
 	nested := func(n int) string { return strings.Repeat(`{"not":`, n-1) + "{}" + strings.Repeat("}", n-1) }
@@ -145,8 +145,8 @@ func TestFilterHidesTools(t *testing.T) {
 	}
 }
 
-// What tools say of themselves in their annotations can be asked for. Who says nothing,
-// or contradicts himself, counts as the worst.
+// Filters select tools by their annotations. Missing and contradictory ones count as the
+// worst.
 func TestFilterOfClasses(t *testing.T) {
 	t.Parallel()
 	tools := []string{
@@ -185,8 +185,7 @@ func TestFilterOfClasses(t *testing.T) {
 	}
 }
 
-// A pattern that matches no tool hides nothing, or shows nothing: it is
-// probably misspelt.
+// A pattern that matches no tool is probably misspelt.
 func TestFilterThatMatchesNothing(t *testing.T) {
 	t.Parallel()
 	l := tools("read_file", "", "write_file", "")

@@ -9,18 +9,17 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Bounds of what one answer says.
+// Limits of one answer.
 const (
 	pageTools = 100      // entries on a page if the caller names no limit
 	pageBytes = 16 << 10 // of text; a page ends before it grows past this
 	ownWords  = 2048     // UTF-16 units of an upstream's instructions
 )
 
-// Page lists the tools of one server, or with "" the servers; in single-wrap
-// mode that is the tools of the one there is. It starts at the entry numbered
-// offset and has at most limit entries, 0 meaning 100, and fewer if they are
-// long. The server's own instructions are cut to 2,048 characters unless they are
-// wanted in full. It is false if no such server is offered.
+// Page lists the tools of one server or, with "", the servers. In single-wrap mode it always
+// lists tools. It begins at the entry of index offset and has at most limit entries, 100 if
+// that is 0, and fewer if they are long. The server's instructions are cut to 2,048
+// characters unless full is set. ok is false if the server is not offered.
 func (v Texts) Page(server string, offset, limit int, full bool) (text string, ok bool) {
 	if limit <= 0 {
 		limit = pageTools
@@ -44,7 +43,7 @@ func (v Texts) Page(server string, offset, limit int, full bool) (text string, o
 	return b.page(offset), true
 }
 
-// line says of a server how far it is and, in these words, what it is for.
+// line returns a server's line: its name, its state, and what it is for.
 func (p *serverView) line(about string) string {
 	s := display.Escape(p.called()) + " (" + p.state() + ")"
 	if about != "" {
@@ -53,7 +52,7 @@ func (p *serverView) line(about string) string {
 	return s + p.note()
 }
 
-// state says in words where a server stands and what to do.
+// state describes the state of a server, and what to do about it.
 func (p *serverView) state() string {
 	switch {
 	case p.info.Loaded:
@@ -75,14 +74,14 @@ type pageBuilder struct {
 	server string // asked for; "" for all
 	limit  int
 	total  int
-	line   func(i int) string // one of so many in total
+	line   func(i int) string // the line of an entry
 	head   string             // text above the lines
 	empty  string             // said if there are no lines
 	end    string             // said below the last line
 }
 
-// about has the page list one server's tools, under what it is and, on the first
-// page, what it says about itself.
+// about makes the page list one server's tools below the server's line and, on the first
+// page, its instructions.
 func (b *pageBuilder) about(p *serverView, first, full bool) {
 	b.head = p.line(p.described) + "\n"
 	b.empty = "No tools."
@@ -99,7 +98,7 @@ func (b *pageBuilder) about(p *serverView, first, full bool) {
 	b.total, b.line = len(p.tools), func(i int) string { return p.tools[i].line(display.LineWidth) }
 }
 
-// shortInstructions are the upstream's instructions, cut to what an answer holds.
+// shortInstructions returns the upstream's instructions, cut to ownWords.
 func (p *serverView) shortInstructions() string {
 	s := strings.TrimSpace(display.Clean(p.info.Instructions))
 	if display.Units(s) <= ownWords {
@@ -127,7 +126,7 @@ func (b *pageBuilder) page(offset int) string {
 	return strings.TrimSuffix(b.head+text.String()+b.foot(from, end), "\n")
 }
 
-// foot says where the page stands if it is not all.
+// foot returns the last line: where the page is and how to continue, unless it shows all.
 func (b *pageBuilder) foot(from, end int) string {
 	switch {
 	case b.total == 0:
@@ -161,7 +160,7 @@ func (v Texts) Loaded(server string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// namedBytes is what the lines of one kind of entries may take.
+// namedBytes limits the lines of one kind of entries.
 const namedBytes = pageBytes / 8
 
 // namedList is a listing's entries of one kind and the member that names them.

@@ -11,9 +11,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
 
-// A server whose tools are pinned has a guard (Server.Guard). It acts where tool filters do,
-// on each listing, of this run or stored: hosts know of no tool that a guard which blocks
-// does not approve. One that only warns lets them pass, and what it says is in the Tool.
+// A server with pinned tools has a guard (Server.Guard). Like a tool filter it acts on each
+// listing, of this run or stored. A guard that blocks hides the tools that are not approved.
+// A guard that warns lets them pass; its verdict is in Tool.Unapproved.
 
 // pin returns the tools as they are pinned.
 func (x *index) pin() []pins.Tool {
@@ -24,7 +24,7 @@ func (x *index) pin() []pins.Tool {
 	return all
 }
 
-// judge notes which tools that pass the filter the guard does not approve.
+// judge records which of the tools that pass the filter are not approved.
 func (p *serverView) judge() {
 	if p.server.Guard == nil {
 		return
@@ -38,13 +38,13 @@ func (p *serverView) judge() {
 	}
 }
 
-// hidesUnapproved reports whether hosts may not know of a tool until it is approved.
+// hidesUnapproved reports whether a tool is hidden until it is approved.
 func (p *serverView) hidesUnapproved(e *entry) bool {
 	_, not := p.unapproved[e.name]
 	return not && p.server.Guard.Blocks()
 }
 
-// AwaitingApproval returns the tools that hosts see only after a person has approved them.
+// AwaitingApproval returns the tools that are hidden until a person approves them.
 func (v *View) AwaitingApproval() (held []*Tool) {
 	for _, p := range v.parts {
 		if !p.server.Guard.Blocks() {
@@ -60,8 +60,8 @@ func (v *View) AwaitingApproval() (held []*Tool) {
 	return held
 }
 
-// WhyNotApproved says why a tool is hidden and how a person sees and approves it, as the rest of a
-// sentence, by any name that it has or would have; "" if it is not.
+// WhyNotApproved returns why the tool of an exposed or direct name is hidden and how a person
+// approves it, as the rest of a sentence. It is "" if the tool is not hidden for approval.
 func WhyNotApproved(v *View, name string) string {
 	for _, t := range v.AwaitingApproval() {
 		switch word := CommandWord(t.Server + "/" + t.Upstream); {
@@ -75,7 +75,7 @@ func WhyNotApproved(v *View, name string) string {
 	return ""
 }
 
-// CommandWord returns a name as a word of a command that is shown.
+// CommandWord returns a name as a word of a displayed command, quoted if necessary.
 func CommandWord(name string) string {
 	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_-./") == "" {
 		return name
@@ -91,10 +91,9 @@ func (p *serverView) unapprovedNote() string {
 	return fmt.Sprintf(" (%s not approved; a person can: dynmcp approve %s)", display.Plural(len(p.unapproved), "tool"), display.Escape(p.server.Name))
 }
 
-// maxUnapproved is how many tools that are not approved have a warning of their own.
+// maxUnapproved is how many unapproved tools get a warning of their own.
 const maxUnapproved = 5
 
-// warnOfUnapproved warns of tools that are not approved.
 func (p *serverView) warnOfUnapproved() {
 	if err := p.server.Guard.Broken(); err != nil && len(p.unapproved) > 0 {
 		p.warnf("%s held back: %v", display.Plural(len(p.unapproved), "tool"), err)
@@ -113,7 +112,7 @@ func (p *serverView) warnOfUnapproved() {
 	}
 }
 
-// SetGuards gives declared servers other guards. A server that is not among them has none.
+// SetGuards replaces the guards of the declared servers. A server without an entry has none.
 func (c *Catalog) SetGuards(guards map[string]*pins.Guard) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +123,8 @@ func (c *Catalog) SetGuards(guards map[string]*pins.Guard) {
 	c.publishLocked()
 }
 
-// Pinned returns what a server lists as it is pinned: every tool that can be offered, whatever
-// filters and guards say. ok is false where no listing is known.
+// Pinned returns the tools of a server as they are pinned: all that can be offered,
+// regardless of filters and guards. ok is false without a listing.
 func (c *Catalog) Pinned(server string) (tools []pins.Tool, ok bool) {
 	c.mu.Lock()
 	x := c.listedLocked(server)
@@ -139,8 +138,8 @@ func (c *Catalog) Pinned(server string) (tools []pins.Tool, ok bool) {
 	return x.pinned(), true
 }
 
-// Digests returns the digests of the listing's tools, by upstream name; nil where its server
-// had no guard when it was indexed.
+// Digests returns the digests of the listing's tools by upstream name, nil if the server had
+// no guard when it was indexed.
 func (l *Indexed) Digests() map[string]string {
 	if l.view.server.Guard == nil {
 		return nil

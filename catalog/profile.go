@@ -8,17 +8,18 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// A profileView is a part of the catalogue, in which servers may be declared otherwise.
+// A profileView is the part of the catalogue in a profile, whose servers may have other
+// declarations.
 type profileView struct {
 	servers []Server
-	parts   map[string]profilePart // server → what it shows of one that is declared otherwise
-	of      *Views                 // what views was made of
+	parts   map[string]profilePart // server → its part, if the declarations differ
+	of      *Views                 // the views that views was made from
 	views   *Views
 }
 
 type profilePart struct{ of, part *serverView }
 
-// DeclareProfiles replaces the profiles, which are of the servers that are declared.
+// DeclareProfiles replaces the profiles, which select from the declared servers.
 func (c *Catalog) DeclareProfiles(profiles map[string]schema.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +41,7 @@ func (c *Catalog) DeclareProfiles(profiles map[string]schema.Profile) {
 	}
 }
 
-// Profile returns the views of a profile. They are empty where there is no such profile.
+// Profile returns the views of a profile. They are empty if there is no such profile.
 func (c *Catalog) Profile(name string) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +55,7 @@ func (c *Catalog) Profile(name string) *Views {
 	return p.views
 }
 
-// offeredLocked returns what a profile shows of its servers or, with "", of all.
+// offeredLocked returns the offered parts of a profile or, with "", of all servers.
 func (c *Catalog) offeredLocked(name string) (offered []*serverView) {
 	if name == "" {
 		for _, s := range c.servers {

@@ -5,9 +5,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Proposal returns a description for a listed server, made of what its tools are about, and of
-// what it and its package say of it. It is "" for a server that is not listed, or of which
-// nothing is said.
+// Proposal returns a description of a listed server, made from the topics of its tools and
+// the texts of the server and its package. It is "" if the server is not listed or nothing is
+// known of it.
 func (v Texts) Proposal(server, packaged string) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
@@ -24,7 +24,7 @@ func (p *serverView) proposal(packaged string) string {
 	return describe.Text(s)
 }
 
-// ownTexts are what the server says of itself.
+// ownTexts returns the texts of the server about itself.
 func (p *serverView) ownTexts() []string {
 	texts := []string{p.info.Instructions}
 	for _, member := range []string{"description", "title"} {

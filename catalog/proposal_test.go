@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A description is proposed of what a server's tools are about, and what it and its package
-// say of it.
+// A proposal is made from the topics of the tools and the texts of the server and its
+// package.
 func TestProposal(t *testing.T) {
 	t.Parallel()
 	tools := []json.RawMessage{json.RawMessage(`{"name":"find_note","inputSchema":{"type":"object"}}`), json.RawMessage(`{"name":"read_note","inputSchema":{"type":"object"}}`)}
@@ -33,8 +33,8 @@ func TestProposal(t *testing.T) {
 	}
 }
 
-// A lazy server of which nobody has said what it is for is described by its stored tools;
-// one that is shown with its tools is not.
+// A lazy server without a description is described by its stored tools. A server that is
+// shown with its tools is not.
 func TestStoredToolsDescribe(t *testing.T) {
 	t.Parallel()
 	stored := map[string]*Stored{}

@@ -48,8 +48,8 @@ func mergeEntries(parts []*serverView) entries {
 	return e
 }
 
-// claim returns the entries of one server that no server before it has, and
-// records their owner. What a server lists twice stays as it is.
+// claim returns the entries of one server that no earlier server has, and records their
+// owner. Duplicates in one listing stay.
 func (e *entries) claim(kind, server string, list []named, owner map[string]string) []json.RawMessage {
 	var kept []json.RawMessage
 	for _, n := range list {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// twoLibraries lists the same things in two servers.
+// twoLibraries returns two servers that list the same things.
 func twoLibraries() *Catalog {
 	return loadedWith([]Server{{Name: "first"}, {Name: "second"}}, map[string]*Listing{
 		"first": {
@@ -39,7 +39,7 @@ func TestResourceOwner(t *testing.T) {
 	for uri, want := range map[string]string{
 		"file:///a":        "first",
 		"shared://x":       "first",  // first in config order
-		"file:///b/c":      "second", // listed beats a template of another server
+		"file:///b/c":      "second", // a listed URI wins over a template
 		"file:///other":    "first",  // template
 		"file:///deep/d":   "second", // the longer template
 		"file:///{path}":   "first",  // a template itself, for completion

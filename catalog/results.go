@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// Bounds of what is shown of the results of a search.
+// Limits of the answer to a search.
 const (
 	foundWidth = 64 // UTF-16 units of what a tool does
 	lineTokens = 40 // of all lines on average, by estimate
@@ -22,20 +22,20 @@ const (
 	namesRanked = 35  // results of a query that are named, with a line or without
 	namesTokens = 150 // of the names without a line
 
-	worthAName = 0.7 // share of the best score, for a query that asks for one thing
+	worthAName = 0.7 // share of the best score that a name needs, for a query that asks for one thing
 
 	definedFor = 3    // results of a query whose definitions are shown
-	nearly     = 0.85 // share of the best score that the second and the third of these have
-	cheap      = 470  // tokens of all definitions that these do not exceed
-	cheapMore  = 150  // of each query but the first
-	wholeInput = 200  // tokens of the input schema of the best, to be whole
-	manyMore   = 50   // results that need not be counted
+	nearly     = 0.85 // share of the best score that the second and the third need
+	cheap      = 470  // tokens that all definitions with these must not exceed
+	cheapMore  = 150  // as many more for each query after the first
+	wholeInput = 200  // tokens up to which the input schema of the best is whole
+	manyMore   = 50   // more results are not counted exactly
 )
 
 // forUse is above the definitions.
 const forUse = `For use_tool; {"tool_name": "name"} shows what is left out here:`
 
-// results are what a search shows.
+// results is the answer to a search while it is written.
 type results struct {
 	v        Texts
 	search   Search
@@ -46,13 +46,13 @@ type results struct {
 	definedN int      // their tokens
 }
 
-// queryResults are those of one query.
+// queryResults are the results of one query.
 type queryResults struct {
 	query string
 	found []Match // from the offset on
-	more  int     // that fit, beside found
-	lines int     // so many of found have a line
-	least float64 // score of those whose names are shown
+	more  int     // matches beside found
+	lines int     // number of found that have a line
+	least float64 // score that a name without a line needs
 }
 
 // matches writes the tools that are found, and reports whether there are any.
@@ -77,8 +77,7 @@ func (v Texts) matches(b *strings.Builder, s Search) bool {
 	return some
 }
 
-// find finds what one query does, and reports whether there is anything, from whatever
-// offset.
+// find runs one query, and reports whether anything matches, at any offset.
 func (r *results) find(query string) (q queryResults, any bool) {
 	limit, offset := r.limit(), max(r.search.Offset, 0)
 	found, more := r.v.all().find(query, min(offset, 1<<20)+max(limit, namesRanked), r.search.Server)
@@ -103,8 +102,8 @@ func (r *results) limit() int {
 	return min(linesShown, max(linesOfAll/max(len(r.search.Queries), 1), minLines))
 }
 
-// define makes the definitions: that of the best of each query, then of what scores nearly
-// as much, if it is short.
+// define renders definitions: that of the best tool of each query, then those of tools that
+// score nearly as much, if they are short.
 func (r *results) define() {
 	for place := range definedFor {
 		for _, q := range r.queries {
@@ -139,7 +138,7 @@ func (r *results) defineTool(t *Tool, best bool) {
 	}
 }
 
-// writeQuery writes what was found for one query.
+// writeQuery writes the results of one query.
 func (r *results) writeQuery(b *strings.Builder, q queryResults) {
 	s := r.search
 	if len(r.queries) > 1 {
@@ -157,8 +156,9 @@ func (r *results) writeQuery(b *strings.Builder, q queryResults) {
 	}
 }
 
-// lines has a line for each result, shortened where the texts are of a kind that takes many
-// tokens. What is defined below needs none of its words, what has a line above no other one.
+// lines returns a line for each result. Lines are shorter if the text takes many tokens, as
+// in some scripts. A tool that is defined below is named without its summary. A tool with a
+// line above gets another only as the best of its query.
 func (r *results) lines(found []Match) (text string) {
 	widths := []int{foundWidth, foundWidth / 2, 0}
 	for i, width := range widths {
@@ -196,12 +196,12 @@ func (m *Match) also() string {
 	return s + ")"
 }
 
-// writeNames writes the names of results that have no line, by server, the best of all
-// queries first, and how to go on.
+// writeNames writes the names of results without a line, by server, the best of all queries
+// first, and how to continue.
 func (r *results) writeNames(b *strings.Builder) {
 	var servers []string
 	leaves := map[string][]string{}
-	named, room := make([]int, len(r.queries)), namesTokens-20 // what introduces them
+	named, room := make([]int, len(r.queries)), namesTokens-20 // the introduction takes 20
 	for place := range namesRanked {
 		for i, q := range r.queries {
 			at := q.lines + place
@@ -251,7 +251,7 @@ func (r *results) writeServers(b *strings.Builder, servers []string, leaves map[
 	}
 }
 
-// writeRest says how a search for one thing goes on.
+// writeRest writes how many more tools match a query, and how to see them.
 func (r *results) writeRest(b *strings.Builder, q queryResults, named int) {
 	shown := q.lines + named
 	more := q.more

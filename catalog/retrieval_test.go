@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// TestRetrieval keeps the quality of search: floors a little under what was
-// reached. Plain BM25 over the complete sets is given beside them: R@1 R@5 R@10 MRR.
+// TestRetrieval keeps the quality of search above floors a little below the measured values.
+// The comments give those of plain BM25: R@1 R@5 R@10 MRR.
 func TestRetrieval(t *testing.T) {
 	t.Parallel()
 	for _, set := range []struct {
@@ -39,8 +39,8 @@ func TestRetrieval(t *testing.T) {
 	}
 }
 
-// half returns the questions of one half, by a hash of what they ask: what was chosen
-// by the first is judged by the second.
+// half returns one half of the questions, by a hash of the query: parameters chosen by the
+// first half are judged by the second.
 func half(questions []question, second bool) (list []question) {
 	for _, q := range questions {
 		hash := fnv.New32a()

@@ -73,7 +73,7 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	}
 }
 
-// A search leaves nothing behind for the next one.
+// Concurrent searches do not affect each other.
 func TestSearchesAtOnce(t *testing.T) {
 	t.Parallel()
 	v := madeCatalog(300).View()
@@ -107,7 +107,7 @@ func TestFindHearsWhatIsAskedForAndNotHow(t *testing.T) {
 		"help me with films"} {
 		equal(t, found(v, query, 1), []string{"s/film_search"})
 	}
-	// Where nothing else is asked for, such words count.
+	// Such words count if there are no others.
 	equal(t, found(v, "help me", 1), []string{"s/help_me"})
 	equal(t, found(v, "could you help", 1), []string{"s/help_me"})
 	equal(t, len(found(v, "could you help with a xylophone", 1)), 0)

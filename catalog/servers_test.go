@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/search"
 )
 
-// proposed declares servers that are lazy, with what is proposed of what they listed.
+// proposed returns lazy declarations of the servers, described by their proposals.
 func proposed(servers []Server, listings map[string]*Listing) []Server {
 	v := loadedWith(servers, listings).View()
 	var lazy []Server
@@ -20,7 +20,7 @@ func proposed(servers []Server, listings map[string]*Listing) []Server {
 	return lazy
 }
 
-// shownOf are the words that a description of the catalogue has of each server.
+// shownOf returns the words of each server in the descriptions of a catalogue.
 func shownOf(servers []Server, maxChars int) map[string]string {
 	c := New()
 	c.Declare(servers)
@@ -34,8 +34,8 @@ func shownOf(servers []Server, maxChars int) map[string]string {
 	return shown
 }
 
-// amongThree is the share of queries for which one of the right servers is among the best
-// three, by what is shown.
+// amongThree returns the share of queries for which a right server is among the best three,
+// judged by the words shown.
 func amongThree(shown map[string]string, queries []question) float64 {
 	var names []string
 	for name := range shown {
@@ -71,7 +71,7 @@ func tasksOfServers(t testing.TB) (all []question) {
 	return all
 }
 
-// byHand declares the real servers as a person would describe them.
+// byHand returns the real servers with descriptions written by a person.
 func byHand(t testing.TB) (lazy []Server) {
 	text, err := os.ReadFile("describe/testdata/written.txt")
 	if err != nil {
@@ -85,8 +85,9 @@ func byHand(t testing.TB) (lazy []Server) {
 	return lazy
 }
 
-// TestProposalsFindTheServer keeps how well proposed descriptions tell servers apart, whole and
-// in the 2,048 characters that hosts pass on: floors a little under what was reached.
+// TestProposalsFindTheServer measures how well proposed descriptions tell servers apart,
+// whole and in the 2,048 characters that hosts pass on. Floors are a little below the
+// measured values.
 func TestProposalsFindTheServer(t *testing.T) {
 	t.Parallel()
 	servers, listings := realServers(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Tool is one tool as a host may name it.
+// Tool is one tool as hosts see it.
 type Tool struct {
 	search.Tool // its names
 
@@ -34,7 +34,7 @@ type Tool struct {
 
 	Input *input.Schema // of InputSchema
 
-	Access   Access // what it may do, by its own word
+	Access   Access // according to the annotations
 	OnlyTask bool   // it runs only as a task
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
@@ -43,8 +43,8 @@ type Tool struct {
 	Timeout        *time.Duration // of a call; nil is the server's
 	RenderMode     string         // one of schema.Render…, "" being json
 
-	Guarded    bool          // it must be approved to be called
-	Unapproved *pins.Verdict // it may be called though it is not approved, and why; nil where it is
+	Guarded    bool          // it can be called only if it is approved
+	Unapproved *pins.Verdict // why it is not approved; nil if it is
 
 	typed      json.RawMessage // Raw, fit for typed hosts
 	types      bool            // its schemas are written as types
@@ -55,42 +55,42 @@ type Tool struct {
 type ServerInfo struct {
 	Name, Description, Note string
 
-	Called string // its name in texts: Name, in single-wrap mode the server's own
+	Called string // its name in texts: Name or, in single-wrap mode, what the server calls itself
 	Intro  string // Description on one line, or what the server says of itself
 
 	Lazy   bool
 	Loaded bool   // it was listed in this run
-	Stored bool   // it was not, but in an earlier one: what is known of it is from then
+	Stored bool   // it was listed only in an earlier run
 	Down   string // why it could not be started, of a server that is not loaded
 
-	Tools int // after filters; of a stored server all
+	Tools int // after filters; before them for a stored listing that is not read yet
 
-	Protocol                 string // the version that is spoken with it
+	Protocol                 string // the version in use
 	Tasks                    Tasks  // that it offers
 	Instructions             string
 	Capabilities, Info, Rest json.RawMessage
 }
 
-// A serverView is what a view shows of one server. It is immutable.
+// A serverView is the part of a view for one server. It is immutable.
 type serverView struct {
 	server  Server
 	index   *index // nil: no listing
 	info    ServerInfo
-	follows Tasks // what hosts do that see it
+	follows Tasks // the tasks that its hosts support
 
 	described string // the operator's description, folded
-	tells     bool   // it says more than the name
-	intro     string // the same, or what the server says of itself in a line
+	tells     bool   // described says more than the name
+	intro     string // described, or what the server or its tools say in a line
 
 	tools []*Tool       // shown, sorted by name
 	names []string      // their names without the server's, escaped
 	docs  []*Tool       // by entry of index.tools; nil where hidden
-	found search.Server // docs, over index.tools or over what overrides made of them
+	found search.Server // docs for searches, with overrides applied
 	terms []string      // of the server's own name
 
 	says func() map[string]float64 // counts the terms of its name and of intro
 
-	open func() *serverView // reads the tools of a stored listing; nil where they are here, or there are none
+	open func() *serverView // reads the tools of a stored listing; nil if there is nothing to read
 
 	unapproved map[string]pins.Verdict // by upstream name, see Server.Guard
 
@@ -98,10 +98,10 @@ type serverView struct {
 	warnings  []string
 }
 
-// newServerView applies a server's declaration to its listing, for hosts that follow such
-// tasks. Tools whose names are taken, by servers before it, are left out. down says
-// why a server that is not loaded could not be started. Of a stored listing the
-// tools are yet to be read, unless it is needed at once.
+// newServerView applies a server's declaration to its listing, for hosts that support such
+// tasks. Tools whose names are taken by earlier servers are left out. down is why a server
+// that is not loaded could not be started. The tools of a stored listing are read when open
+// is called.
 func newServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
 	if x == nil || x.open == nil {
 		return buildServerView(s, x, down, taken, follows)
@@ -112,7 +112,7 @@ func newServerView(s Server, x *index, down string, taken map[string]*Tool, foll
 	return p
 }
 
-// unlistedView is what a declaration alone says.
+// unlistedView returns the part without its tools.
 func unlistedView(s Server, x *index, follows Tasks) *serverView {
 	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
 	p.tells = p.saysMore(p.described)
@@ -137,7 +137,7 @@ func buildServerView(s Server, x *index, down string, taken map[string]*Tool, fo
 	return p
 }
 
-// finish adds what follows from all else.
+// finish sets the fields that depend on the tools.
 func (p *serverView) finish(down string) {
 	p.info = p.describeServer()
 	p.info.Called = p.called()
@@ -146,7 +146,7 @@ func (p *serverView) finish(down string) {
 	}
 	switch p.intro = p.described; {
 	case p.intro != "" && (p.tells || !p.server.Lazy || !p.info.Stored || len(p.tools) == 0):
-	case p.server.Lazy && len(p.tools) > 0: // which are not shown beside it
+	case p.server.Lazy && len(p.tools) > 0: // the text does not list them
 		p.intro = cmp.Or(p.proposal(""), p.intro)
 	default:
 		p.intro = p.saysOfItself(ownLine)
@@ -158,12 +158,12 @@ func (p *serverView) finish(down string) {
 	}
 }
 
-// ownLine is the most that a text shows, in UTF-16 units, of what a server says
-// it is for, where the operator has not said it.
+// ownLine is the most UTF-16 units that a text shows of a server's own words, if the operator
+// gave no description.
 const ownLine = 80
 
-// saysOfItself is the first line in which a server says more than its name, in at
-// most so many UTF-16 units.
+// saysOfItself returns the first line in which a server says more than its name, in at most
+// so many UTF-16 units.
 func (p *serverView) saysOfItself(most int) string {
 	for _, text := range p.ownTexts() {
 		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
@@ -182,13 +182,13 @@ func (p *serverView) saysMore(line string) (more bool) {
 	return more
 }
 
-// serverWords are terms that say no more of a server than that it is one.
+// serverWords are terms that fit any server.
 var serverWords = sync.OnceValue(func() map[string]bool {
 	return search.SetOf("mcp server servers tool tools instructions usage guide overview")
 })
 
-// called is the server's name in texts for a host: in single-wrap mode its own,
-// since the config's is only that of its command.
+// called returns the server's name in texts for a host. In single-wrap mode it is the
+// server's own, because the config has only a command.
 func (p *serverView) called() string {
 	if p.server.Single {
 		name, _ := wire.Text(wire.Get(p.info.Info, "name"))
@@ -247,7 +247,7 @@ func (p *serverView) addTools(taken map[string]*Tool) {
 func (p *serverView) checkFilter() {
 	for _, pattern := range p.server.Filter {
 		if strings.HasPrefix(strings.TrimPrefix(pattern, "!"), "@") {
-			continue // of a class there need not be a tool
+			continue // a class may be empty
 		}
 		matches := newMatcher(strings.TrimPrefix(pattern, "!"))
 		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, AccessOf(e.annotations)) }) {
@@ -318,7 +318,7 @@ func (p *serverView) expose(e *entry, leaf string) *Tool {
 	return t
 }
 
-// overriddenEntries are the entries as overrides change them, for search.
+// overriddenEntries returns the entries with overrides applied, for searches.
 func (p *serverView) overriddenEntries() []*entry {
 	out := slices.Clone(p.index.tools)
 	for i, e := range out {
@@ -338,7 +338,7 @@ func (p *serverView) warnf(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
 }
 
-// Override changes what the tool shows of itself, and its limits.
+// Override applies an override to the tool: its texts and its limits.
 func (t *Tool) Override(o schema.ToolOverride) {
 	if o.Description != "" {
 		t.Description, t.overridden = o.Description, true
@@ -358,8 +358,7 @@ func (t *Tool) Override(o schema.ToolOverride) {
 	t.RenderMode = cmp.Or(o.RenderMode, t.RenderMode)
 }
 
-// Shaped reports whether results of the tool may reach hosts otherwise than the server
-// sent them.
+// Shaped reports whether results of the tool may be changed on their way to hosts.
 func (t *Tool) Shaped() bool {
 	return t.RenderMode != schema.RenderRaw && (t.MaxOutputChars > 0 || t.RenderMode == schema.RenderText)
 }

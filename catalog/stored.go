@@ -10,21 +10,20 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/search"
 )
 
-// A Stored is what a server listed in an earlier run. Its tools are read when they
-// are first needed: most servers of a run are never asked for.
+// A Stored is what a server listed in an earlier run. Its tools are read when first needed:
+// most servers are not used in a run.
 type Stored struct {
 	Listing        // without Tools
 	Count     int  // of the tools
 	OnlyTasks bool // one of them runs only as a task
 
-	// ReadTools returns the tools. It is called once, and does not fail: who made the
-	// Stored has seen that they can be read.
+	// ReadTools returns the tools. It is called once and cannot fail: they were checked when
+	// the Stored was made.
 	ReadTools func() []json.RawMessage
 }
 
-// Remember makes these the listings of earlier runs, by server. Each stands for its
-// server until that is listed by [Catalog.Put]; one that is not declared counts for
-// nothing.
+// Remember sets the listings of earlier runs, by server. Each is used until [Catalog.Put]
+// lists its server. Those of undeclared servers are ignored.
 func (c *Catalog) Remember(stored map[string]*Stored) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +51,7 @@ func (c *Catalog) listedLocked(server string) *index {
 	return c.stored[server]
 }
 
-// newStoredIndex reads all but the tools, which open reads.
+// newStoredIndex parses all but the tools, which open reads.
 func newStoredIndex(s *Stored) *index {
 	x := &index{listing: &s.Listing, stored: s}
 	x.addOthers()
@@ -90,13 +89,12 @@ type toolset struct {
 	warnings []string
 }
 
-// all returns the tools of all servers, of which stored ones may have to be read
-// first.
+// all returns the tools of all servers. It reads stored ones first.
 func (v *View) all() *toolset {
 	v.merge.Do(func() {
 		unread := slices.ContainsFunc(v.parts, (*serverView).unread)
 		v.merged.Store(mergeTools(v.parts))
-		if unread { // reading leaves more garbage than tools, which the collector would let lie
+		if unread { // reading leaves more garbage than tools, and the next collection may be far off
 			runtime.GC()
 		}
 	})

@@ -7,23 +7,22 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Tasks are a way to answer a call with a handle, by which the host asks for the
-// result later. Which way a host and a server follow depends on the protocol they
-// speak.
+// Tasks is a kind of MCP tasks: the answer to a call is a handle, by which the host fetches
+// the result later. Which kind a host or a server supports depends on its protocol.
 type Tasks int
 
 const (
 	NoTasks        Tasks = iota
-	HandshakeTasks       // those of MCP 2025-11-25, which the host asks for
-	StatelessTasks       // those of the extension io.modelcontextprotocol/tasks, which the server decides on
+	HandshakeTasks       // of MCP 2025-11-25: the host asks for a task
+	StatelessTasks       // of the extension io.modelcontextprotocol/tasks: the server decides
 )
 
-// Views show one state of the catalogue to hosts that follow these tasks. They are
-// the same but for the tools that run only as tasks.
+// Views are the views of one state of the catalogue, by the tasks that a host supports. They
+// differ only in tools that run only as tasks.
 type Views [3]*View
 
-// viewsOf builds the views of parts, in config order, which are those of a host
-// that follows no tasks.
+// viewsOf builds the views of parts, in config order. The parts are those for hosts without
+// tasks.
 func viewsOf(parts []*serverView) *Views {
 	var views Views
 	views[NoTasks] = newView(parts)
@@ -44,14 +43,13 @@ func viewsOf(parts []*serverView) *Views {
 	return &views
 }
 
-// hasOnlyTasks reports whether a tool was left out, or will be when the tools are
-// read, because it runs only as a task.
+// hasOnlyTasks reports whether leaveOut has left out a tool, or will when the tools are read.
 func (p *serverView) hasOnlyTasks() bool {
 	return len(p.onlyTasks) > 0 || p.unread() && p.index.stored.OnlyTasks
 }
 
-// leaveOut notes a tool that runs only as a task of a kind that the view's hosts do
-// not follow, and reports whether it is one.
+// leaveOut reports whether a tool runs only as a task of a kind that the view's hosts do not
+// support, and records it.
 func (p *serverView) leaveOut(e *entry) bool {
 	offered := p.index.listing.Tasks
 	if !e.onlyTask || offered != NoTasks && offered == p.follows {
@@ -61,7 +59,7 @@ func (p *serverView) leaveOut(e *entry) bool {
 	return true
 }
 
-// warnOfTasks names the tools that were left out for that.
+// warnOfTasks warns of the tools that leaveOut has recorded.
 func (p *serverView) warnOfTasks() {
 	if len(p.onlyTasks) == 0 {
 		return
@@ -77,8 +75,7 @@ func (p *serverView) warnOfTasks() {
 	p.warnf("left out for hosts that follow no tasks, since they run only as such: %s%s", strings.Join(names, ", "), more)
 }
 
-// whyNoTask says why a tool is not offered that runs only as a task, "" for any
-// other.
+// whyNoTask returns why leaveOut has left out a tool, "" for any other.
 func (p *serverView) whyNoTask(name string) string {
 	switch {
 	case !slices.Contains(p.onlyTasks, name):

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A tool that runs only as a task is there for hosts that follow the tasks which its
-// server offers, and for no others, in everything that is shown.
+// A tool that runs only as a task is shown only to hosts that support the tasks of its
+// server.
 func TestToolsThatRunOnlyAsTasks(t *testing.T) {
 	t.Parallel()
 	tools := []json.RawMessage{
@@ -36,7 +36,7 @@ func TestToolsThatRunOnlyAsTasks(t *testing.T) {
 			t.Error("two views show the same")
 		}
 	}
-	// What the operator's filter keeps out is not known to exist.
+	// A tool that the operator's filter hides is treated as nonexistent.
 	v := one(Server{Name: "s", Filter: []string{"!slow"}}, &Listing{Tools: tools, Tasks: HandshakeTasks})
 	if strings.Contains(v.Texts().Unknown("s/slow"), "task") || len(v.Warnings()) > 0 {
 		t.Errorf("%s %q", v.Texts().Unknown("s/slow"), v.Warnings())

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// kinds are the four lists: a good entry, with something in every known member,
-// and what hosts read of a listing.
+// kinds are the four lists: a good entry with every known member, and what hosts read of a
+// listing.
 var kinds = map[string]struct {
 	good   string
 	list   func(*Listing) *[]json.RawMessage
@@ -54,8 +54,8 @@ var kinds = map[string]struct {
 	},
 }
 
-// Every known member of every kind, each with each JSON type that it may not have,
-// takes its own entry away and no other; the warning names it.
+// A known member of a wrong JSON type removes its entry and no other. The warning names the
+// member.
 func TestMalformedEntriesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	const str, number, boolean, arr, obj, null = `"x"`, `5`, `true`, `[]`, `{}`, `null`
@@ -151,8 +151,7 @@ func replaced(t *testing.T, obj, path, value string) string {
 	return string(out)
 }
 
-// What means the same in the types of hosts is passed on so, byte for byte
-// otherwise.
+// Values that some hosts refuse are replaced by equivalent ones. All other bytes stay.
 func TestTypedHostsGetWhatTheyAccept(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ kind, is, want string }{
@@ -188,7 +187,7 @@ func TestMalformedToolIsExplained(t *testing.T) {
 	}
 }
 
-// However many entries of a list are malformed, one warning is enough.
+// All malformed entries of a list share one warning.
 func TestMalformedEntriesShareAWarning(t *testing.T) {
 	t.Parallel()
 	l := &Listing{}

@@ -11,13 +11,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
-// Bounds of an answer about an unknown name.
+// Limits of an answer about an unknown name.
 const (
 	nearestShown = 3
 	othersShown  = 25
 )
 
-// Nearest returns up to n tools whose names are like name, best first.
+// Nearest returns up to n tools with similar names, best first.
 func (v *View) Nearest(name string, n int) []*Tool {
 	asked := newSpelling(display.Unescape(name))
 	type scored struct {
@@ -50,8 +50,8 @@ func newSpelling(name string) spelling {
 	return spelling{[]rune(name), []rune(leaf), search.Terms(leaf)}
 }
 
-// like scores a tool from 0 to 1: by edits over the whole name or its last
-// part, or by words in common. The right server counts a little.
+// like scores a tool: by edits over the whole name or its last part, or by words in common.
+// An equal name scores 1. The right server adds a little.
 func (s spelling) like(t *Tool) float64 {
 	score := max(
 		Closeness(s.full, t.Name),
@@ -64,8 +64,8 @@ func (s spelling) like(t *Tool) float64 {
 	return score
 }
 
-// Closeness is 1 for equal names and falls with each edit; below a half it is
-// not worth counting.
+// Closeness is 1 for equal names, less for each edit, and 0 for names of very different
+// length.
 func Closeness(a []rune, name string) float64 {
 	if len(name) < len(a)/2 {
 		return 0
@@ -92,7 +92,7 @@ func overlap(a, b []string) float64 {
 	return 2 * float64(both) / float64(len(a)+len(b))
 }
 
-// writeNear writes why a tool of a name is left out, and what the name may mean.
+// writeNear writes why the server lists the tool but it is left out, and similar names.
 func (v Texts) writeNear(b *strings.Builder, name string) {
 	if why := v.WhyHidden(name); why != "" {
 		fmt.Fprintf(b, "The server lists it, but it is left out: %s.\n", why)
@@ -102,8 +102,8 @@ func (v Texts) writeNear(b *strings.Builder, name string) {
 	}
 }
 
-// Unknown answers a call of a tool that does not exist: what is like it, how
-// to load its server, and what there is.
+// Unknown answers a call of an unknown tool: similar names, how to load its server, and how
+// to find tools.
 func (v Texts) Unknown(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s\n", display.Asked(name))
@@ -125,7 +125,7 @@ func (v Texts) Unknown(name string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// elsewhere says which servers may have what is not known, and how what is known is found.
+// elsewhere returns the servers that may have other tools, and how to find known ones.
 func (v Texts) elsewhere() (s string) {
 	if unlisted := v.unlisted(); len(unlisted) > 0 {
 		s = fmt.Sprintf("Servers of which no tools are known: %s. Call load_mcp with a name to get its tools.\n", joinServers(unlisted))
@@ -133,7 +133,7 @@ func (v Texts) elsewhere() (s string) {
 	return s + v.NotListed("\n") + v.howToFind()
 }
 
-// howToFind says how many tools there are and how one is found.
+// howToFind returns how many tools there are and how to find one.
 func (v Texts) howToFind() string {
 	n := len(v.all().tools)
 	if n == 0 {
@@ -142,8 +142,8 @@ func (v Texts) howToFind() string {
 	return fmt.Sprintf(`%s in all: discover_tool {"query": "words"} finds them.`, display.Plural(n, "tool"))
 }
 
-// WhyHidden says why a tool that a server lists cannot be offered, "" for any
-// other name. What the operator's filter keeps out is not known to exist.
+// WhyHidden returns why a tool that a server lists is not offered, "" for any other name. A
+// tool that the operator's filter hides is treated as nonexistent.
 func (v *View) WhyHidden(name string) string {
 	if why := WhyNotApproved(v, name); why != "" {
 		return why
@@ -186,7 +186,7 @@ func (v Texts) whyMissing(server string) string {
 	return fmt.Sprintf(v.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, display.Quote(server), p.note())
 }
 
-// UnknownServer answers a name that is no offered server's.
+// UnknownServer answers a request for a server that is not offered.
 func (v Texts) UnknownServer(name string) string {
 	if p := v.single(); p != nil {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
@@ -205,8 +205,7 @@ func (v Texts) UnknownServer(name string) string {
 	return s
 }
 
-// NotListed names the servers that start by themselves and are not there, each
-// sentence followed by end.
+// NotListed names the eager servers that have no listing. Each sentence ends with end.
 func (v Texts) NotListed(end string) string { return notListed(v.eager, end) }
 
 func notListed(eager []*serverView, end string) string {
@@ -221,7 +220,8 @@ func notListed(eager []*serverView, end string) string {
 	return s
 }
 
-// startingAndDown tells the servers that are starting from those that could not be started.
+// startingAndDown splits servers into those that are starting and those that could not be
+// started.
 func startingAndDown(eager []*serverView) (starting, down []*serverView) {
 	for _, p := range eager {
 		if p.info.Down != "" {
@@ -233,11 +233,10 @@ func startingAndDown(eager []*serverView) (starting, down []*serverView) {
 	return starting, down
 }
 
-// Unlisted says which servers are still starting or could not be started, so that an answer
-// lacks what they have, "" if none is.
+// Unlisted is NotListed on one line, "" if an answer lacks no server.
 func (v Texts) Unlisted() string { return strings.TrimSpace(notListed(v.eager, " ")) }
 
-// NotLoaded names the servers that are started when they are used, and were not, "" if there are none.
+// NotLoaded names the lazy servers that are not loaded, "" if there are none.
 func (v Texts) NotLoaded() string { return joinServers(v.lazy) }
 
 func joinNames(tools []*Tool, most int) string {

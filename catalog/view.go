@@ -17,7 +17,7 @@ import (
 // filters, aliases and overrides applied.
 type View struct {
 	*content
-	split bool // for hosts that see [UseTools] in the place of use_tool
+	split bool // for hosts that see [UseTools] in place of use_tool
 }
 
 // content is what a view shows.
@@ -25,20 +25,20 @@ type content struct {
 	parts  []*serverView // offered, config order; stored ones may be unread
 	server map[string]*serverView
 
-	loaded, lazy, eager []*serverView // the same, see sort
+	loaded, lazy, eager []*serverView // parts by group, see sort
 
 	entries // resources, templates, prompts
 
 	merge  sync.Once
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
-	worded func() *Views // see Views.Split; of the view of hosts that follow no tasks
+	worded func() *Views // see Views.Split; set in the view for hosts without tasks
 
-	rest int // servers that are in another text, -1 in that one; see divide
+	rest int // number of servers in the other text, -1 in the other text itself; see divide
 }
 
-// newView merges parts, given in config order. Where tools have yet to be read, those
-// of all servers are merged when they are needed.
+// newView merges parts, given in config order. If some tools are not read yet, the tools of
+// all servers are merged when first needed.
 func newView(parts []*serverView) *View {
 	v := &View{content: &content{server: make(map[string]*serverView, len(parts)), parts: slices.Clone(parts)}}
 	for i, p := range v.parts {
@@ -80,8 +80,8 @@ func mergeTools(parts []*serverView) *toolset {
 	return m
 }
 
-// add adds one server. Where names meet, which takes a slash in a server's name
-// or two servers in single-wrap mode, the server before keeps them.
+// add adds one server. If a tool's name is taken, which needs a slash in a server's name or
+// two servers in single-wrap mode, the earlier server keeps it.
 func (m *toolset) add(p *serverView) {
 	if slices.ContainsFunc(p.tools, func(t *Tool) bool { return m.byName[t.Name] != nil }) {
 		p = newServerView(p.server, p.index, p.info.Down, m.byName, p.follows)
@@ -153,14 +153,13 @@ func (v *View) ServerTools(name string) []*Tool {
 	return nil
 }
 
-// Complete tells whether every offered server has a listing, of this run or of an
-// earlier one.
+// Complete reports whether every offered server has a listing, of this run or of an earlier
+// one.
 func (v *View) Complete() bool {
 	return !slices.ContainsFunc(v.parts, func(p *serverView) bool { return p.index == nil })
 }
 
-// Warnings says what was left out of what servers listed in this run and why,
-// collisions excepted.
+// Warnings returns what was left out of the listings of this run and why, except collisions.
 func (v *View) Warnings() []string {
 	var all []string
 	if m := v.merged.Load(); m != nil {
@@ -176,10 +175,9 @@ func (v *View) Warnings() []string {
 	return all
 }
 
-// sort puts the servers into the three groups that texts speak of: loaded, in
-// the order of their tools; to be loaded by the host; not there yet. The last
-// two keep config order. A server that starts by itself counts as loaded if it is
-// known from an earlier run.
+// sort puts the servers into the groups of the texts: loaded, in the order of their tools;
+// lazy, without known tools or stored; eager, not listed yet. The last two keep config order.
+// An eager server with a stored listing counts as loaded.
 func (v *content) sort() {
 	for _, p := range v.parts {
 		switch {
@@ -198,12 +196,12 @@ func (v *content) sort() {
 
 const useTool = "use_tool"
 
-// UseTools are the tools that use_tool is split into, by what the tools may do that each
-// calls. It calls those that may do less, too.
+// UseTools are the tools that use_tool is split into, by the access of the tools that each
+// calls. Each also calls tools with less access.
 var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
 
-// Split returns the views with the texts for hosts that see [UseTools]. They are the same
-// views for each call.
+// Split returns the views with the texts for hosts that see [UseTools]. Each call returns the
+// same views.
 func (vs *Views) Split() *Views { return vs[NoTasks].worded() }
 
 // splitOf returns a function that makes these views, once.
@@ -221,7 +219,7 @@ func splitOf(views *Views) func() *Views {
 	})
 }
 
-// useTools has a text that says use_tool name the tools that there are.
+// useTools returns a text with use_tool replaced by use_tool_*, if the view is split.
 func (v Texts) useTools(text string) string {
 	if !v.split {
 		return text
@@ -229,7 +227,7 @@ func (v Texts) useTools(text string) string {
 	return strings.ReplaceAll(text, useTool, "use_tool_*")
 }
 
-// UseTool returns the name of the tool of ours through which discover calls what may do so much.
+// UseTool returns the name of our tool that calls tools with this access.
 func (v *View) UseTool(may Access) string {
 	if !v.split {
 		return useTool
@@ -268,8 +266,7 @@ func flags(has func(...string) bool, capability string, names ...string) string 
 	return "{" + strings.Join(set, ",") + "}"
 }
 
-// anyCapability tells whether some upstream has the member at path, neither
-// null nor false.
+// anyCapability reports whether some upstream has the member at path, neither null nor false.
 func (v *View) anyCapability(path []string) bool {
 	for _, p := range v.parts {
 		if p.index == nil {
