@@ -13,21 +13,21 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Hosts read a list into types: one member of one entry that does not fit makes
-// them refuse the list of every server. So what an entry says in members that the
-// protocol knows must have the types of the protocol (2025-11-25, 2026-07-28), as
-// the official SDKs check them; what it says in other members is its own affair.
+// Hosts decode lists into types: one wrong member of one entry makes them refuse the
+// whole list, with the entries of all servers. So members that the protocol (2025-11-25,
+// 2026-07-28) defines must have its types, as the official SDKs check them. Other
+// members are not checked.
 
-// A Check looks at one value. It returns the value as typed hosts accept it, nil
-// where it is better left out, or what is wrong. Mostly that is the very value;
-// where it differs it means the same:
+// A Check checks one value. It returns the value in a form that typed hosts accept, nil
+// if it is better left out, or the fault. Mostly the value is unchanged. Where it
+// differs it means the same:
 //
 //   - an optional member that is null is left out;
 //   - a schema that is true or false is written as an object;
 //   - an input schema without a type gets the one it must have;
 //   - a size that is no whole number is left out, since some hosts refuse it;
-//   - an output schema of something else than an object, which the protocol allows
-//     since 2026-07-28 and earlier hosts refuse, is left out.
+//   - an output schema for anything but an object is left out: the protocol allows it
+//     since 2026-07-28, and earlier hosts refuse it.
 type Check func(value json.RawMessage) (json.RawMessage, *Fault)
 
 // Entry checks an entry of a list, which need not be JSON.
@@ -123,8 +123,7 @@ var (
 	}
 )
 
-// object checks the members that are known, each time that one is there, and
-// leaves others as they are.
+// object checks every occurrence of the known members, and leaves others as they are.
 func object(known ...member) Check {
 	return func(obj json.RawMessage) (json.RawMessage, *Fault) {
 		if !wire.IsObject(obj) {
@@ -173,7 +172,7 @@ func mapOf(each Check) Check {
 	}
 }
 
-// A rewrite gathers what is to change in an object.
+// A rewrite collects the changes of an object.
 type rewrite struct {
 	drop  []string // members
 	edits []wire.Edit
@@ -271,8 +270,8 @@ func share(value json.RawMessage) (json.RawMessage, *Fault) {
 	return value, nil
 }
 
-// size wants a number. The protocol allows any and some hosts whole ones of 64
-// bits, so others are left out.
+// size wants a number. Some hosts accept only whole numbers of 64 bits, so others are left
+// out.
 func size(value json.RawMessage) (json.RawMessage, *Fault) {
 	if wire.TypeName(value) != "a number" {
 		return nil, wrong(value, "a number")
@@ -318,16 +317,15 @@ func outputSchema(schema json.RawMessage) (json.RawMessage, *Fault) {
 	return fixed, f
 }
 
-// isTypes reports whether a schema may have such a type: one or several names, or
-// none.
+// isTypes reports whether value is valid as a schema's type: absent, a name, or a list of
+// names.
 func isTypes(value json.RawMessage) bool {
 	_, many := array(text)(value)
 	_, one := text(value)
 	return value == nil || one == nil || many == nil
 }
 
-// subschema wants a schema: an object, or a boolean, for which not all hosts are
-// prepared.
+// subschema wants a schema: an object, or a boolean, which not all hosts accept.
 func subschema(value json.RawMessage) (json.RawMessage, *Fault) {
 	switch string(value) {
 	case "true":
