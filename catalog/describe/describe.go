@@ -1,10 +1,9 @@
-// Package describe writes what a server is good for where nobody has: of what the server
-// says of itself, what its package says, and of the verbs and nouns of its tools. The most
-// distinctive words stand first, since with many servers a model is shown little more
+// Package describe generates the description of a server that has none: from the texts of
+// the server and its package, and from the verbs and nouns of its tools. The most distinctive
+// words come first, because with many servers a model is shown little more
 // (docs/descriptions.md).
 //
-// How names of tools become topics is in topics.go, what is cut off sentences in
-// sentence.go.
+// topics.go makes topics of the names of tools; sentence.go shortens sentences.
 package describe
 
 import (
@@ -19,8 +18,8 @@ import (
 
 // A Subject is a server to be described.
 type Subject struct {
-	Name  string   // which is shown beside the description
-	Says  []string // of itself: its instructions, description and title; and its package's description
+	Name  string   // shown beside the description
+	Says  []string // the server's instructions, description and title, and its package's description
 	Tools []Tool
 }
 
@@ -30,7 +29,7 @@ type Tool struct{ Name, Description string }
 // longest is the most UTF-16 units of a description.
 const longest = 160
 
-// Text returns a description in at most 160 UTF-16 units, "" where nothing is known.
+// Text returns a description in at most 160 UTF-16 units, "" if nothing is known.
 func Text(s Subject) string {
 	own := map[string]bool{}
 	for _, w := range search.Terms(s.Name) {
@@ -50,7 +49,7 @@ func Text(s Subject) string {
 	return display.Cut(joined(text, sentence), longest)
 }
 
-// fewTools are so few that their own descriptions say more than their names.
+// fewTools is the most tools whose descriptions say more than their names.
 const fewTools = 3
 
 // joined puts one sentence after another.

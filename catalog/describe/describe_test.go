@@ -13,8 +13,8 @@ func named(names ...string) (tools []Tool) {
 	return tools
 }
 
-// How well descriptions tell servers apart is what TestProposalsFindTheServer of package
-// catalog measures.
+// TestProposalsFindTheServer of package catalog measures how well descriptions tell servers
+// apart.
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -50,7 +50,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// No text is too long, of many lines, or has anything invisible, whatever a server says.
+// A description is short, on one line and without invisible characters, whatever a server
+// says.
 func FuzzText(f *testing.F) {
 	f.Add("github", "The GitHub MCP Server provides tools to interact with GitHub.", "create_issue", "Create an issue\nin a repository")
 	f.Add("", "", "", "")

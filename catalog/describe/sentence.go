@@ -7,8 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// firstSentence is the first sentence in which one of the texts says more than that there is
-// a server of that name, without the words around that.
+// firstSentence returns the first sentence of the first text that says more than the server's
+// name, without its opening.
 func firstSentence(texts []string, own map[string]bool) string {
 	for _, text := range texts {
 		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), 240)
@@ -26,11 +26,11 @@ func firstSentence(texts []string, own map[string]bool) string {
 	return ""
 }
 
-// gets are verbs of which the object says what a tool is about.
+// gets are verbs that say less about a tool than their object.
 const gets = `get gets retrieve retrieves fetch fetches return returns list lists show shows perform performs provide provides check checks`
 
-// object cuts such a verb off a sentence, and what tells nothing behind it: with many servers
-// "Get the current weather" is shown no further than "Get the".
+// object removes such a verb, and the empty words after it, from a sentence: with many
+// servers "Get the current weather" would be cut to "Get the".
 func object(sentence string) string {
 	verb, rest, ok := strings.Cut(sentence, " ")
 	if !ok || !has(gets, strings.ToLower(verb)) {
@@ -46,8 +46,8 @@ func object(sentence string) string {
 	}
 }
 
-// openings are the ways in which texts begin that say nothing of the server; longer ones
-// stand before shorter ones.
+// openings are beginnings of texts that say nothing about the server. If one begins with
+// another, the longer comes first.
 var openings = []string{
 	"a model context protocol (mcp) server", "model context protocol (mcp) server", "a model context protocol server", "model context protocol server",
 	"the official mcp server", "official mcp server", "an mcp server", "a mcp server", "mcp server", "this mcp server", "this server", "the server", "use this server",
@@ -56,8 +56,8 @@ var openings = []string{
 	"for interacting with", "for working with", "for using", "to interact with", "to work with", "for", "to", "with",
 }
 
-// trimmed cuts the openings off a sentence: "The X MCP server provides tools to read …" says
-// "read …".
+// trimmed removes openings from a sentence: "The X MCP server provides tools to read …"
+// becomes "read …".
 func trimmed(line string) string {
 	if before, after, ok := strings.Cut(line, " MCP server "); ok && strings.Count(before, " ") < 4 {
 		line = after

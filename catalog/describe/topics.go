@@ -12,18 +12,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// prepositions begin what is not the object of a verb.
+// prepositions end the object of a verb.
 const prepositions = `by for from to in of on with using via`
 
 // A topic is what tools of a server are about.
 type topic struct {
 	key   []string // its terms
-	words string   // as they are written, in the plural if a tool says so
+	words string   // as written, in the plural if a tool has it
 	score float64
-	first int // the first tool that is about it
+	first int // the index of the first tool about it
 }
 
-// worth is the score of a topic for the room that it takes, less for what tells little.
+// worth returns the score of a topic in relation to its length, less for vague words.
 func (t *topic) worth() float64 {
 	worth := t.score / math.Sqrt(float64(len(t.words)+2))
 	if slices.ContainsFunc(strings.Fields(t.words), func(w string) bool { return has(vague, w) || has(vague, strings.TrimSuffix(w, "s")) }) {
@@ -39,25 +39,26 @@ const vague = `resource operation command object property properties entity enti
 // A summary is what the tools of a server are about, and what they do.
 type summary struct {
 	area   string   // a word that all names begin with
-	topics []topic  // the most frequent first
-	verbs  []string // likewise
+	topics []topic  // the best first
+	verbs  []string // the most frequent first
 }
 
-// verbs are words that say what a tool does, in general: others may say what it is about.
+// verbs are general words for what a tool does. Other verbs may be topics.
 const verbs = `get list create add update delete remove set search find read write edit fetch query retrieve run execute
 	make new show view describe check manage send post put patch move copy upload download import export open close start stop enable disable
 	lookup resolve generate take trigger toggle assign mark perform do verify apply insert upsert modify change save load cancel batch bulk`
 
-// fillers are words of names that say nothing of a server.
+// fillers are words in names that say nothing about a server.
 const fillers = `tool tools mcp server api service services self all and or the a an my me is it at as
 	info information data details detail item items id ids name names type types status state list result results current
 	reader updater manager handler definition definitions multiple many available default new old v1 v2 v3 value values`
 
-// inText is what a word in the description of a tool counts, of one in its name. What is in no
-// name counts if a tenth of the tools say it, and two.
+// inText is the weight of a word in a tool's description; in its name a word weighs 1. A word
+// that is in no name needs the weight of a tenth of the tools, and of two.
 const inText = 0.4
 
-// topics finds what tools are about. The server's own words say nothing.
+// topics finds what tools are about. own are the terms of the server's name, which say
+// nothing.
 func topics(tools []Tool, own map[string]bool) summary {
 	names := make([][]string, len(tools))
 	for i, t := range tools {
@@ -85,7 +86,7 @@ func topics(tools []Tool, own map[string]bool) summary {
 	return s
 }
 
-// parts are the verb of a name, and what it is about.
+// parts returns the verb in the name of a tool, and its object.
 func (s *summary) parts(name []string, own map[string]bool) (verb string, phrase []string) {
 	for _, w := range name {
 		switch {
@@ -101,7 +102,7 @@ func (s *summary) parts(name []string, own map[string]bool) (verb string, phrase
 	return verb, phrase
 }
 
-// count counts the words of a phrase, and each two neighbours.
+// count adds a phrase to the counts: each word, and each pair of neighbours.
 func count(counts map[string]*topic, phrase []string, tool int, weight float64) {
 	for i := range phrase {
 		for n := 1; n <= 2 && i+n <= len(phrase); n++ {
@@ -124,8 +125,8 @@ func count(counts map[string]*topic, phrase []string, tool int, weight float64) 
 	}
 }
 
-// phrases are the runs of words that may be topics in the first sentence of a description,
-// without its first word, which says what the tool does.
+// phrases returns the runs of words in the first sentence of a description that may be
+// topics. It skips the first word, the verb.
 func (s *summary) phrases(description string, own map[string]bool) (all [][]string) {
 	var phrase []string
 	end := func() {
@@ -137,7 +138,7 @@ func (s *summary) phrases(description string, own map[string]bool) (all [][]stri
 	fields := strings.Fields(display.Summary(description, longest))
 	for _, field := range fields[min(1, len(fields)):] {
 		words := split(field)
-		if len(words) == 2 && !strings.ContainsAny(field, "-_/") { // a name, such as GitHub
+		if len(words) == 2 && !strings.ContainsAny(field, "-_/") { // a name like GitHub
 			words = []string{words[0] + words[1]}
 		}
 		for _, w := range words {
@@ -173,8 +174,9 @@ func says(w string) string {
 	return w
 }
 
-// general are words of descriptions that say nothing of a server: among them those of the line before
-// the last, which the descriptions of at least five of 108 servers have, and few of their names.
+// general are words in descriptions that say nothing about a server. Those on the line before
+// the last are in the descriptions of at least five of 108 servers, and in few of their
+// names.
 const general = `use used uses returns return specific specified given based including includes optional optionally existing provided provide within number one
 	two first last also only any each per into over between across without whether more most least single several various full complete
 	supports support allows can may must should will when where whose currently like such time times e g i retrieves performs perform lists
@@ -183,8 +185,8 @@ const general = `use used uses returns return specific specified given based inc
 	different structure configuration active recent operations calls etc step steps level exist exists non relevant best core part
 	bad error errors response responses`
 
-// chosen are the topics worth naming, the most frequent first: two words in place of one
-// where many tools that say the one say both.
+// chosen returns the topics worth naming, the best first. A pair of words replaces a word if
+// at least half of the uses of the word are in the pair.
 func chosen(counts map[string]*topic) (all []topic) {
 	covered := map[string]bool{}
 	for _, t := range counts {
@@ -227,7 +229,7 @@ func chosen(counts map[string]*topic) (all []topic) {
 	return kept
 }
 
-// mostFrequent returns the verbs that most tools have, the most frequent first.
+// mostFrequent returns the three most frequent verbs, in that order.
 func mostFrequent(done map[string]int) (words []string) {
 	for w := range done {
 		words = append(words, w)
@@ -236,7 +238,7 @@ func mostFrequent(done map[string]int) (words []string) {
 	return words[:min(len(words), 3)]
 }
 
-// text names topics and verbs in at most so many units.
+// text names the topics and the verbs, in at most so many units.
 func (s summary) text(most int) string {
 	text := capital(s.area)
 	for _, t := range s.topics {
@@ -257,8 +259,8 @@ func (s summary) text(most int) string {
 	return text
 }
 
-// area is the word that nearly all of several names begin with, "" if absent, or it is
-// one of the server's own.
+// area returns the word that nearly all names begin with, "" if there is none, there are few
+// names, or it is no topic.
 func area(names [][]string, own map[string]bool) string {
 	first := map[string]int{}
 	for _, words := range names {
@@ -299,7 +301,7 @@ func split(name string) (words []string) {
 	return words
 }
 
-// termOf is a word as searches know it.
+// termOf returns the search term of a word.
 func termOf(word string) string {
 	if terms := search.Terms(word); len(terms) == 1 {
 		return terms[0]
