@@ -3,10 +3,10 @@ package fit
 
 import "sort"
 
-// A Level is how much detail a text shows, in steps of one unit for one item: the first
-// step is for the first item, the second for the second, and after the last item it is
-// the first one's turn again. So items differ by one step at most, and one step costs
-// little. The largest level that fits is found by bisection.
+// A Level is an amount of detail in a text, in steps of one unit for one item. The first step
+// is for the first item, the second for the second; after the last item the first has its
+// turn again. So items differ by at most one step, and one step costs little. The largest
+// level that fits is found by bisection.
 type Level int
 
 // Raised returns how many steps item i of n has had.
@@ -18,8 +18,8 @@ func (l Level) Raised(i, n int) int {
 	return rounds
 }
 
-// Highest returns the Highest level at which a text fits, of those at which all
-// of n items have had at most rounds steps; below 0 if not even level 0 fits.
+// Highest returns the highest level that fits and gives each of n items at most rounds steps,
+// or -1 if level 0 does not fit.
 func Highest(n, rounds int, fits func(Level) bool) Level {
 	if !fits(0) {
 		return -1
@@ -27,14 +27,13 @@ func Highest(n, rounds int, fits func(Level) bool) Level {
 	return Level(sort.Search(n*rounds, func(l int) bool { return !fits(Level(l + 1)) }))
 }
 
-// The least that is worth showing, in units: of a server's words, and of a
-// tool's line.
+// The least that is worth showing, in units, of a server's words and of a tool's line.
 const (
 	LeastWords = 12
 	LeastLine  = 40
 )
 
-// wordsAt tells how many units of its words each of n servers shows at a level.
+// wordsAt returns how many units of its words each of n servers shows at a level.
 func (l Level) wordsAt(n int) func(i int) int {
 	return func(i int) int {
 		if raised := l.Raised(i, n); raised > 0 {
@@ -44,9 +43,9 @@ func (l Level) wordsAt(n int) func(i int) int {
 	}
 }
 
-// Shorten finds how many of n servers a text can name and, if that is all, how
-// much it can show of their words, of which the longest has so many units. It
-// reports whether that is everything.
+// Shorten finds how many of n servers a text can name and, if it can name all, how many units
+// of words it can show for each. The longest words have longest units. whole reports whether
+// everything fits.
 func Shorten(n, longest int, fits func(named int, words func(i int) int) bool) (named int, words func(i int) int, whole bool) {
 	named = int(Highest(1, n, func(l Level) bool { return fits(int(l), None) }))
 	if named < n {
