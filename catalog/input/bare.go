@@ -7,11 +7,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Bare returns an input schema without the descriptions of arguments that a call need not
-// have.
+// Bare returns an input schema without the descriptions of optional arguments.
 func Bare(schema json.RawMessage) json.RawMessage {
 	var required []string
-	_ = json.Unmarshal(wire.Get(schema, "required"), &required) // what is no list requires nothing
+	_ = json.Unmarshal(wire.Get(schema, "required"), &required) // anything but a list requires nothing
 	properties := wire.Get(schema, "properties")
 	if !wire.IsObject(properties) {
 		return schema
@@ -28,7 +27,7 @@ func Bare(schema json.RawMessage) json.RawMessage {
 // valueWords are the members of schemas that hold values, not schemas.
 var valueWords = []string{"default", "const", "enum", "examples", "required"}
 
-// undescribed is a schema without the descriptions in it.
+// undescribed returns a schema without the descriptions in it.
 func undescribed(schema json.RawMessage) json.RawMessage {
 	switch {
 	case wire.IsObject(schema):

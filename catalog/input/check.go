@@ -1,6 +1,5 @@
 // Package input compares the arguments of calls with the input schemas of tools: what
-// does not fit (check.go), and which strings are to be numbers (schema.go). It knows a
-// schema as the bytes that a server listed.
+// does not fit (check.go), and which strings should be numbers (schema.go).
 package input
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// Compiled reports whether Check has no schema to compile.
+// Compiled reports whether Check no longer has to compile the schema.
 func (s *Schema) Compiled() bool { return s.compiled.Load() }
 
 // Check returns everything in an input that does not fit the schema, a line for each,
-// with its JSON Pointer (RFC 6901) in front. It is nil if the input fits, and if the
-// schema cannot be read: then it is for the server to judge.
+// beginning with its JSON Pointer (RFC 6901). It returns nil if the input fits, or if the
+// schema cannot be used: then only the server can check the input.
 func (s *Schema) Check(input json.RawMessage) []string {
 	s.once.Do(s.compile)
 	var value any
@@ -61,8 +60,8 @@ func (s *Schema) compile() {
 	s.resolved, _ = resolve(root)
 }
 
-// resolve makes the library's form of a schema. It fails for schemas that refer to
-// others: nothing is fetched.
+// resolve prepares a schema for the library. It fails for references to other schemas:
+// nothing is fetched.
 func resolve(schema any) (*jsonschema.Resolved, error) {
 	raw, err := json.Marshal(schema)
 	if err != nil {
@@ -75,8 +74,8 @@ func resolve(schema any) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
-// fitLibrary takes out of a schema what the library cannot read, so that all the rest
-// is checked: regular expressions that look around, and the limits of draft 4.
+// fitLibrary removes what the library does not support, so that the rest is checked: regular
+// expressions with lookaround, and the boolean limits of draft 4.
 func fitLibrary(schema any) {
 	switch s := schema.(type) {
 	case []any:
@@ -112,15 +111,14 @@ func compiles(pattern string) bool {
 	return err == nil
 }
 
-// violations finds all that is wrong with a value of which the library has said that
-// it does not fit, and says only the first: each part of the value is put to it by
-// itself, with its part of the schema.
+// violations collects everything that is wrong with a value. The library reports only the
+// first fault, so each part of the value is validated by itself, with its part of the schema.
 type violations struct {
 	root  map[string]any
 	lines []string
 }
 
-// Bounds of what is looked at: schemas refer to themselves.
+// Limits for schemas that refer to themselves.
 const (
 	maxViolations     = 50
 	maxViolationDepth = 64
@@ -183,7 +181,8 @@ func (v *violations) collect(pointer string, schema, value any, depth int) {
 	v.judge(pointer, rest, value)
 }
 
-// collectMembers takes what it has looked at out of the schema, rest.
+// collectMembers checks the members of an object, and removes the keywords that it has
+// checked from rest, the schema.
 func (v *violations) collectMembers(pointer string, rest, value map[string]any, depth int) {
 	if required, is := rest["required"].([]any); is {
 		for _, name := range required {
@@ -232,7 +231,7 @@ func (v *violations) collectMembers(pointer string, rest, value map[string]any, 
 	delete(rest, "additionalProperties")
 }
 
-// judge has the library judge one part.
+// judge validates one part with the library.
 func (v *violations) judge(pointer string, schema, value any) {
 	if err := v.validate(schema, value); err != nil {
 		v.add(pointer, plainly(err))
@@ -241,7 +240,7 @@ func (v *violations) judge(pointer string, schema, value any) {
 
 func (v *violations) fits(schema, value any) bool { return v.validate(schema, value) == nil }
 
-// validate is nil as well where a part cannot be judged by itself.
+// validate returns nil also for a part that cannot be validated by itself.
 func (v *violations) validate(schema, value any) error {
 	if part, ok := schema.(map[string]any); ok {
 		part = maps.Clone(part)
@@ -259,7 +258,7 @@ func (v *violations) validate(schema, value any) error {
 	return resolved.Validate(value)
 }
 
-// target finds what a reference into the schema itself is for.
+// target returns the part of the schema that a local reference refers to.
 func (v *violations) target(ref string) (any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -280,7 +279,7 @@ func (v *violations) target(ref string) (any, bool) {
 
 func pointerStep(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
-// plainly is an error of the library for a model.
+// plainly returns an error of the library as a text for models.
 func plainly(err error) string {
 	text := err.Error()
 	for strings.HasPrefix(text, "validating ") {
@@ -312,7 +311,7 @@ func kindOf(value any) string {
 	return "an object"
 }
 
-// valuesOf shows the values of a keyword, which may be one.
+// valuesOf returns the values of a keyword, one or a list, as text.
 func valuesOf(values any) string {
 	all, ok := values.([]any)
 	if !ok {

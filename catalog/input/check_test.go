@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// All that is wrong with an input is said at once, each with where it is.
+// Check reports all faults of an input, each with its place.
 func TestInputIsCheckedAgainstItsSchema(t *testing.T) {
 	const order = `{"type":"object","properties":{"owner":{"type":"string","minLength":2},"count":{"type":"integer","minimum":1},` +
 		`"mode":{"enum":["fast","slow"]},"tags":{"type":"array","items":{"type":"string"}},"to":{"$ref":"#/$defs/place"},"any":{"anyOf":[{"type":"string"},{"type":"null"}]},` +
@@ -49,7 +49,7 @@ func TestInputIsCheckedAgainstItsSchema(t *testing.T) {
 	}
 }
 
-// What is left out of a long answer is said.
+// A list of faults that is cut says so.
 func TestChecksAreBounded(t *testing.T) {
 	schema := New(json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`))
 	got := schema.Check(json.RawMessage(`{"a":[` + strings.Repeat(`"x",`, 5000) + `1]}`))

@@ -12,33 +12,31 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Schema is the input schema of a tool. It is compiled when it is first checked
-// against, which takes milliseconds for a large one.
+// A Schema is the input schema of a tool. The first Check compiles it, which takes
+// milliseconds for a large one.
 type Schema struct {
 	raw     json.RawMessage
-	numbers []number // the arguments that are to be numbers
+	numbers []number // arguments that must be numbers
 
 	once     sync.Once
 	compiled atomic.Bool
-	root     map[string]any       // the schema as the library can read it
-	resolved *jsonschema.Resolved // nil: it cannot
+	root     map[string]any       // the schema in the form for the library
+	resolved *jsonschema.Resolved // nil if the library cannot use it
 }
 
-// New returns the schema of these bytes, nil being none.
+// New returns the schema of these bytes; nil is no schema.
 func New(schema json.RawMessage) *Schema {
 	return &Schema{raw: schema, numbers: numbersOf(schema)}
 }
 
-// number is an argument of a tool that its schema wants to be a number, and
-// nothing that a string could be.
+// number is an argument that must be a number and cannot be a string.
 type number struct {
 	name  string
 	whole bool
 }
 
-// numbersOf returns the properties of an input schema that are to be numbers.
-// Where a schema says so in another way than by the property's own type, they
-// are not among them.
+// numbersOf returns the properties whose own type is a number. Other ways to demand a number
+// are ignored.
 func numbersOf(schema json.RawMessage) []number {
 	var list []number
 	for key, property := range wire.Members(wire.Get(schema, "properties")) {
@@ -59,17 +57,16 @@ func numbersOf(schema json.RawMessage) []number {
 	return list
 }
 
-// maxFit is the largest input, in bytes, whose members are looked at: they are
-// looked at for each call. maxNumber is the longest string that is taken for a number.
+// maxFit is the largest input, in bytes, that FitNumbers reads, because it reads the input of
+// each call. maxNumber is the longest string that it takes for a number.
 const (
 	maxFit    = 64 << 10
 	maxNumber = 64
 )
 
-// FitNumbers returns the input with those arguments made numbers that are strings
-// which hold one, where the schema wants a number; every other byte stays. It says what was changed, nil where nothing was. The outline is of the
-// message that holds the input, and may be nil. Names are compared first: a long text
-// is not read.
+// FitNumbers returns the input with strings replaced by the numbers in them where the schema
+// wants a number. Every other byte stays. changed describes the replacements, nil if there
+// are none. outline is that of the message with the input, and may be nil.
 func (s *Schema) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
 	if len(s.numbers) == 0 || len(input) > maxFit {
 		return input, nil
