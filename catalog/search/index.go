@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// field is a part of a tool that search weighs on its own.
+// field is a part of a tool with its own weight in searches.
 type field int
 
 const (
@@ -23,11 +23,10 @@ const (
 	fields
 )
 
-// An Index is the inverted index over the tools of one server, in four pieces of
-// memory whatever it holds. Terms are known by hashes of 64 bits: where two met,
-// which takes billions of terms to be likely, a tool would be ranked wrong and no
-// more. Frequencies are raw, so that a query can weigh them by the averages of all
-// servers.
+// An Index is the inverted index over the tools of one server, in a few large pieces of
+// memory. Terms are hashes of 64 bits: a collision, likely only among billions of terms,
+// ranks a tool wrong and does no other harm. Frequencies are raw, so that a query can weigh
+// them by the averages of all servers.
 type Index struct {
 	terms []uint64  // hashes, sorted
 	ends  []uint32  // by term: where its postings end in list
@@ -50,7 +49,7 @@ func hashOf(term string) uint64 { return maphash.String(hashSeed, term) }
 // span says where the postings of one term are in the list.
 type span struct{ start, end uint32 }
 
-// find returns where the postings of a term are, by its hash.
+// find returns where the postings of a term are, given its hash.
 func (x *Index) find(hash uint64) span {
 	i, found := slices.BinarySearch(x.terms, hash)
 	switch {
@@ -62,27 +61,27 @@ func (x *Index) find(hash uint64) span {
 	return span{x.ends[i-1], x.ends[i]}
 }
 
-// indexer makes postings. Its memory is used for the next server.
+// An indexer makes an Index. Its memory is reused for the next server.
 type indexer struct {
 	x       *Index
-	hashes  map[string]uint64 // by piece of a text, as it is written
-	numbers map[uint64]uint32 // by hash: of the term, counted as they are met
-	last    []uint32          // by number: the place after its last posting in met
+	hashes  map[string]uint64 // by piece of text as written
+	numbers map[uint64]uint32 // hash of a term → its number, in order of appearance
+	last    []uint32          // by number: the length of met after its last posting
 	met     []posting         // in the order of tools
-	terms   []uint32          // whose they are
+	terms   []uint32          // by index of met: the number of its term
 }
 
 var indexers = sync.Pool{New: func() any {
 	return &indexer{hashes: map[string]uint64{}, numbers: map[uint64]uint32{}}
 }}
 
-// A Doc is what is searched of a tool.
+// A Doc has the searched texts of a tool.
 type Doc struct {
 	Name, Title, Description string
 	Input                    json.RawMessage // its input schema
 }
 
-// NewIndex makes the index of n tools, of which doc returns each.
+// NewIndex returns the index of n tools; doc returns the tool of an index.
 func NewIndex(n int, doc func(i int) Doc) *Index {
 	in := indexers.Get().(*indexer)
 	defer indexers.Put(in)
@@ -105,8 +104,8 @@ func NewIndex(n int, doc func(i int) Doc) *Index {
 	return x
 }
 
-// reset makes in ready for the postings x. Of the servers before it keeps the hashes of
-// pieces, unless they are more than are worth it.
+// reset prepares in for the Index x. It keeps the hashes of earlier pieces, unless there are
+// too many.
 func (in *indexer) reset(x *Index) {
 	const worthKeeping = 1 << 14
 	if len(in.hashes) > worthKeeping {
@@ -146,13 +145,13 @@ func (in *indexer) addText(doc int, f field, s string) {
 	})
 }
 
-// sort puts what was met into the postings, by term.
+// sort puts the postings into the Index, by term.
 func (in *indexer) sort() {
 	x := in.x
 	x.terms = slices.AppendSeq(make([]uint64, 0, len(in.numbers)), maps.Keys(in.numbers))
 	slices.Sort(x.terms)
 	x.ends = make([]uint32, len(x.terms))
-	place := in.last // by number: of the term among the sorted ones
+	place := in.last // by number: the index of the term among the sorted ones
 	for i, hash := range x.terms {
 		place[in.numbers[hash]] = uint32(i)
 	}
@@ -160,7 +159,7 @@ func (in *indexer) sort() {
 		x.ends[place[term]]++
 	}
 	start := uint32(0)
-	for i, n := range x.ends { // for now where they start
+	for i, n := range x.ends { // until the next loop, where they start
 		x.ends[i], start = start, start+n
 	}
 	x.list = make([]posting, len(in.met))
@@ -191,8 +190,7 @@ func (in *indexer) addSchema(doc int, schema json.RawMessage, depth int) {
 	}
 }
 
-// addArgument adds what one property says, and the values it names: queries
-// often hold one of them.
+// addArgument adds the description of a property and its values, which queries often contain.
 func (in *indexer) addArgument(doc int, property json.RawMessage, depth int) {
 	for key, value := range wire.Members(property) {
 		switch {

@@ -2,8 +2,8 @@ package search
 
 import "testing"
 
-// What a search leaves for the next one refers to no tool: it would keep the listings of
-// servers that are gone.
+// The memory of a search refers to no tool afterwards: it would keep the listings of removed
+// servers alive.
 func TestSearchKeepsNoTools(t *testing.T) {
 	tools := []*Tool{}
 	for _, name := range []string{"open_page", "close_page", "read_page"} {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// variant is the factor of a tool's score for each better tool of its server whose
-// name has the same words: what else there is comes before the next variant.
+// variant is the factor of a tool's score for each better tool of its server with the same
+// words in its name: other tools come before the next variant.
 const variant = 0.85
 
-// ranking is a heap of tools, the best first, those that score the same by name.
+// ranking is a heap of tools: the best first, equal scores by name.
 type ranking []ranked
 
 type ranked struct {
@@ -38,11 +38,11 @@ func byScore(a, b ranked) int {
 	return strings.Compare(a.tool.Name, b.tool.Name)
 }
 
-// enough is the share of the best score that a tool has at least that is found.
+// enough is the share of the best score that a result needs.
 const enough = 0.2
 
-// dropLow drops the tools that score little beside the best. That a name is the query says
-// nothing of the others.
+// dropLow drops the tools that score little beside the best. The bonus of an exact name does
+// not count: it says nothing about other tools.
 func (r *ranking) dropLow() {
 	best := 0.0
 	for _, x := range *r {
@@ -51,12 +51,12 @@ func (r *ranking) dropLow() {
 	*r = slices.DeleteFunc(*r, func(x ranked) bool { return x.score < enough*best })
 }
 
-// best takes up to limit results out, and counts the tools that are left.
+// best removes and returns up to limit results, and counts the tools that are left.
 func (r *ranking) best(limit int) (found []Match, more int) {
 	heap.Init(r)
 	line := map[string]int{}     // name of a tool → its result
 	variants := map[string]int{} // server and words of a name → how many results have them
-	lowered := map[*Tool]int{}   // by how many of these its score was lowered
+	lowered := map[*Tool]int{}   // how many of these have lowered its score
 	for len(found) < limit && len(*r) > 0 {
 		top := &(*r)[0]
 		t := top.tool
@@ -78,8 +78,8 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 		found = append(found, Match{Tool: t, Score: top.score})
 		heap.Pop(r)
 	}
-	// What is left and has the name of a result belongs to it. Most names are told
-	// apart by their lengths.
+	// A tool that is left and has the name of a result belongs to it. Comparing lengths
+	// first is fast.
 	const maxLength = 128
 	var lengths [maxLength + 1]bool
 	for leaf := range line {
@@ -102,8 +102,8 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 	return found, len(*r) - len(also)
 }
 
-// nameWithoutNumbers are the words of a tool's name but those that only count:
-// "get_page_2" is a variant of "get_page".
+// nameWithoutNumbers returns the words of a tool's name without numbers: "get_page_2" is a
+// variant of "get_page".
 func nameWithoutNumbers(t *Tool) string {
 	words := slices.DeleteFunc(slices.Clone(t.Terms), func(w string) bool { return strings.Trim(w, "0123456789") == "" })
 	return strings.Join(words, " ")

@@ -1,7 +1,6 @@
 // Package search finds tools by words: BM25 over fields (search.go) of an inverted index
-// for each server (index.go), of terms that words.go and synonyms.go make of texts, and the
-// order of what is found (ranking.go). It knows of a tool its names and the texts in its
-// index.
+// for each server (index.go), terms of texts (words.go, synonyms.go), and the order of the
+// results (ranking.go). Of a tool it knows only the names and the index.
 package search
 
 import (
@@ -17,10 +16,10 @@ import (
 const (
 	saturation = 1.6 // k1
 	fromServer = 0.6 // weight of a term in the server's name, for all its tools
-	common     = 0.5 // weight of a stop word: it tells little, but breaks ties
-	alike      = 0.4 // weight of a word that means about the same as one of the query
-	company    = 0.3 // what each tool gets of the mean score of its server's best
-	companions = 3   // how many of these that is the mean of
+	common     = 0.5 // weight of a stop word, which breaks ties
+	alike      = 0.4 // weight of a synonym
+	company    = 0.3 // share of the mean score of its server's best tools that each tool gets
+	companions = 3   // number of these best tools
 )
 
 var (
@@ -28,7 +27,7 @@ var (
 	shrink = [fields]float64{inName: 0.2, inText: 0.85, inArgs: 0.85} // b
 )
 
-// A Tool is what searches know of a tool beside its index.
+// A Tool has the names of a tool.
 type Tool struct {
 	Name     string // exposed: server/tool, or in single-wrap mode the last part alone
 	Server   string
@@ -37,22 +36,22 @@ type Tool struct {
 	Terms    []string // of Leaf
 }
 
-// A Server is tools that are found together.
+// A Server is a server with its tools.
 type Server struct {
 	Name  string
 	Terms []string      // of Name
-	Index func() *Index // over Tools; nil: none of them can be found
+	Index func() *Index // over Tools; nil if none can be found
 	Tools []*Tool       // nil where one is hidden
 }
 
-// A Corpus is what can be searched. It is safe for concurrent use.
+// A Corpus is a set of servers to search. It is safe for concurrent use.
 type Corpus struct {
 	servers []Server
 	named   func(name string) bool
-	sizes   func() sizes // counted when first needed, which makes the index of each server
+	sizes   func() sizes // made when first needed, with the index of each server
 }
 
-// NewCorpus returns the corpus of servers. named reports whether a tool has a name.
+// NewCorpus returns the corpus of servers. named reports whether some tool has a name.
 func NewCorpus(servers []Server, named func(string) bool) *Corpus {
 	c := &Corpus{servers: servers, named: named}
 	c.sizes = sync.OnceValue(c.countSizes)
@@ -66,11 +65,11 @@ type Match struct {
 	Score float64 // comparable within one search only
 }
 
-// Find returns up to limit results that fit the query, best first, and says how
-// many tools fit besides, among the tools of one server unless that is "". What scores
-// little beside the best does not fit. A tool whose name is the query comes before all;
-// tools of several servers that have one name are one result. A query of which only stop words are known fits nothing. The order is the
-// same for the same corpus.
+// Find returns up to limit results for a query, best first, and how many more tools match. It
+// searches one server unless server is "". Tools that score little beside the best do not
+// match. A tool whose name is the query comes first. Tools of one name at several servers are
+// one result. If no term of a query but stop words is known, nothing matches, unless the
+// query has only stop words. The order is the same for the same corpus.
 func (c *Corpus) Find(query string, limit int, server string) (found []Match, more int) {
 	q := queries.Get().(*searching)
 	defer q.done()
@@ -89,38 +88,38 @@ func (c *Corpus) Find(query string, limit int, server string) (found []Match, mo
 // exactName is more than any sum of terms.
 const exactName = 1e6
 
-// longestQuery is how many bytes of a query count; what is longer is a document.
+// longestQuery is how many bytes of a query are read.
 const longestQuery = 4096
 
-// searching is one search under way. Its memory is used for the next one.
+// searching is the state of one search. Its memory is reused for the next one.
 type searching struct {
 	text    string
 	asked   []string // the words of the query
 	sides   sides
-	terms   []term // a word of the query, then those that mean about the same, then the next
-	spans   []span // of the terms: those of the first server, then those of the second
+	terms   []term // each word of the query, followed by its synonyms
+	spans   []span // of the terms in the first server, then in the second, and so on
 	average [fields]float64
 
-	scores, others []float64 // by tool of the server at hand
+	scores, others []float64 // by tool of the current server
 	fit            ranking
 }
 
 var queries = sync.Pool{New: func() any { return &searching{} }}
 
 func (q *searching) done() {
-	clear(q.fit[:cap(q.fit)]) // which keeps no tools, those that were taken out neither
+	clear(q.fit[:cap(q.fit)]) // keep no tools alive, including those that were popped
 	queries.Put(q)
 }
 
-// term is one word that is looked for.
+// term is one word to search.
 type term struct {
 	word  string
 	worth float64
-	alike bool // it is not in the query
+	alike bool // a synonym of a word in the query
 }
 
-// ask reads the query, and reports whether some tool or server has a term of it that
-// is no stop word, or its name.
+// ask reads the query. It reports whether some tool or server has a term of it that is not a
+// stop word, or its name.
 func (q *searching) ask(c *Corpus, s string) (tells bool) {
 	sizes := c.sizes()
 	q.text = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
@@ -142,13 +141,13 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 	}
 	have := q.lookUp(c)
 
-	tells = c.named(q.text) // a name need not have words
+	tells = c.named(q.text) // a name may have no words
 	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords()[w] })
 	idfOfAsked, stop := 0.0, false
 	for i := range q.terms {
 		t := &q.terms[i]
 		t.worth = idf(have[i], sizes.tools)
-		if t.alike { // where more tools have it, it tells less
+		if t.alike { // the more tools have it, the less it weighs
 			t.worth = alike * min(idfOfAsked, math.Sqrt(idfOfAsked*t.worth))
 		} else {
 			if stop = stopWords()[t.word]; stop {
@@ -162,8 +161,7 @@ func (q *searching) ask(c *Corpus, s string) (tells bool) {
 	return tells
 }
 
-// lookUp sets where the tools of each server have the terms, and returns how many
-// tools have each.
+// lookUp finds the terms in the index of each server, and returns how many tools have each.
 func (q *searching) lookUp(c *Corpus) (have []float64) {
 	hashes := make([]uint64, len(q.terms))
 	for i, t := range q.terms {
@@ -184,11 +182,10 @@ func (q *searching) lookUp(c *Corpus) (have []float64) {
 	return have
 }
 
-// idf is how much a word tells that n of so many tools have.
+// idf is the inverse document frequency of a term that n tools have.
 func idf(n, tools float64) float64 { return math.Log(1 + (tools-n+0.5)/(n+0.5)) }
 
-// sizes are how many tools there are that can be searched, and how long they are on
-// average.
+// sizes are the number of tools that can be searched, and their average lengths.
 type sizes struct {
 	tools   float64
 	average [fields]float64
@@ -210,7 +207,7 @@ func (c *Corpus) countSizes() (s sizes) {
 	return s
 }
 
-// score adds the tools of one server that fit.
+// score adds the matching tools of one server.
 func (q *searching) score(s Server, spans []span) {
 	base := q.rate(s, spans)
 	first := len(q.fit)
@@ -248,8 +245,8 @@ func (q *searching) score(s Server, spans []span) {
 	}
 }
 
-// rate sets the scores of a server's tools by their words, and returns what its
-// name is worth to all of them.
+// rate scores a server's tools by their terms. It returns the score of the server's name,
+// which is for all of them.
 func (q *searching) rate(server Server, spans []span) (base float64) {
 	x := server.Index()
 	ofName := fromServer
@@ -266,7 +263,7 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 		}
 		for _, hit := range x.list[spans[i].start:spans[i].end] {
 			s := t.worth * q.saturate(hit, x.length[hit.doc])
-			if t.alike { // of words that mean the same the best one counts
+			if t.alike { // of the synonyms of a word the best counts
 				s, q.others[hit.doc] = max(s-q.others[hit.doc], 0), max(s, q.others[hit.doc])
 			}
 			q.scores[hit.doc] += s
@@ -275,7 +272,7 @@ func (q *searching) rate(server Server, spans []span) (base float64) {
 	return base
 }
 
-// zeros returns n zeros, in s if there is room.
+// zeros returns n zeros, in s if it has room.
 func zeros(s []float64, n int) []float64 {
 	s = slices.Grow(s[:0], n)[:n]
 	clear(s)
@@ -293,14 +290,14 @@ func (q *searching) saturate(hit posting, length [fields]uint16) float64 {
 	return tf / (saturation + tf)
 }
 
-// names tells whether the query is a tool's name.
+// names reports whether the query is a tool's name.
 func (q *searching) names(t *Tool) bool {
 	is := func(name string) bool { return len(name) == len(q.text) && strings.EqualFold(name, q.text) }
 	return is(t.Name) || is(t.Upstream) || is(t.Leaf)
 }
 
-// Rank returns those of some things whose texts have a word of the query, or one that
-// means about the same, best first by BM25. says counts the terms of the text of one.
+// Rank returns the elements whose texts have a word of the query or a synonym, best first by
+// BM25. says returns the term counts of the text of an element.
 func Rank[T comparable](query string, all []T, says func(T) map[string]float64) []T {
 	average, has := 0.0, map[string]float64{}
 	for _, x := range all {

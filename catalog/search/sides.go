@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// What a query that asks for one thing says beside the words to look for: the server, and
-// what is to be done. Of longer texts, which name many things, neither is known.
+// A query for one thing may also name the server and the action. A longer text names many
+// things, so neither is known.
 const (
-	oneThing = 12  // different terms that such a query has at most
-	named    = 2.0 // weight of a term of the server that the query names, beside fromServer
+	oneThing = 12  // most different terms of such a query
+	named    = 2.0 // weight of a term of the server that the query names, added to fromServer
 	opposite = 0.7 // factor of a tool whose name says the opposite of the query
 )
 
-// sides are the words of a query's verb, which a tool's name may have, and those of its
-// opposites, which it should not.
+// sides are the words of a query's verb, which a tool's name may have, and those of opposite
+// verbs, which it should not.
 type sides struct{ own, other map[string]bool }
 
-// takeSides reads the verb of a query, which is its first word that tells something, and
-// "on" and "off" wherever they stand.
+// takeSides reads the verb of a query, which is its first word but stop words, and "on" and
+// "off" anywhere in it.
 func takeSides(asked []string) (s sides) {
 	first := slices.IndexFunc(asked, func(w string) bool { return !stopWords()[w] })
 	if first < 0 || len(asked) > oneThing {
@@ -42,7 +42,7 @@ func takeSides(asked []string) (s sides) {
 	return s
 }
 
-// add adds the words of one side, and those of all others against them.
+// add adds the words of one side as own, and those of the others as opposite.
 func (s sides) add(opposed [][]string, own int) {
 	for i, side := range opposed {
 		words := s.other
@@ -63,7 +63,7 @@ func (s sides) oppose(t *Tool) bool {
 	return slices.ContainsFunc(t.Terms, func(w string) bool { return s.other[w] })
 }
 
-// opposites are the terms of verbs of which one is not what the other does.
+// opposites are groups of terms of verbs with opposite meanings.
 var opposites = sync.OnceValue(func() (all [][][]string) {
 	for line := range strings.Lines(opposed) {
 		var sides [][]string
@@ -93,8 +93,8 @@ pause / resume
 encode / decode
 encrypt / decrypt`
 
-// namesServer reports whether a query that asks for one thing names a server: it has all words
-// of the server's name that tell something.
+// namesServer reports whether a query for one thing names a server: it has all words of the
+// server's name but common ones.
 func (q *searching) namesServer(s Server) bool {
 	all := len(q.asked) <= oneThing
 	some := false
@@ -106,7 +106,7 @@ func (q *searching) namesServer(s Server) bool {
 	return some && all
 }
 
-// AsksForSeveral reports whether a query is so long that it names several things.
+// AsksForSeveral reports whether a query is long enough to name several things.
 func AsksForSeveral(query string) bool {
 	return len(Terms(query[:min(len(query), longestQuery)])) > oneThing
 }

@@ -2,7 +2,7 @@ package search
 
 import "testing"
 
-// first finds the first of the tools of one server, by their names alone.
+// first returns the best tool for a query, by the names of tools alone.
 func first(t *testing.T, query string, servers map[string][]string) string {
 	t.Helper()
 	var all []Server

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A wish is what people ask for, and the tool they want.
+// A wish is a query, and the tool that it should find.
 type wish struct{ query, tool string }
 
 // small reads the servers and the wishes of testdata/small.txt.
@@ -52,8 +52,9 @@ func schemaOf(arguments []string) []byte {
 	return []byte(`{"properties":{` + strings.Join(properties, ",") + `}}`)
 }
 
-// TestSmallSet keeps the quality of search where no real catalogues are: what package catalog
-// measures with these counts for more. bench/finding sees that it notices rankers with faults.
+// TestSmallSet measures the quality of search where there are no real catalogues. With these,
+// the tests of package catalog count for more. bench/finding checks that this test detects
+// faults of the ranking.
 func TestSmallSet(t *testing.T) {
 	c, wishes := small(t)
 	first, three := 0, 0

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// synonyms maps a term to those that mean about the same. It is made with the
-// first query.
+// synonyms maps a term to its synonyms. The first query makes it.
 var synonyms = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
 	for line := range strings.Lines(meanTheSame) {
@@ -23,9 +22,8 @@ var synonyms = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// meanTheSame are words of which people ask for one and tools say the other, a
-// group a line. They are general English and the common words of software, and
-// come from no set of queries.
+// meanTheSame are groups of synonyms, one a line. They are general English and common words
+// of software, and come from no set of queries.
 const meanTheSame = `
 create make add new generate build compose
 delete remove erase drop destroy clear discard

@@ -14,9 +14,9 @@ func Words(s string, f func(term string)) {
 	pieces(s, func(piece string) { f(stem(strings.ToLower(piece))) })
 }
 
-// pieces calls f with each piece of a text that a search term is made of, as it is
-// written: its words, the parts of compound words (camelCase, snake_case, kebab-case),
-// and of scripts without spaces every pair of neighbours.
+// pieces calls f with each piece of a text that becomes a term, as it is written: words,
+// parts of compound words (camelCase, snake_case, kebab-case) and, in scripts without spaces,
+// every pair of neighbours.
 func pieces(s string, f func(piece string)) {
 	start := -1
 	for i, r := range s {
@@ -46,14 +46,14 @@ func word(s string, f func(piece string)) {
 	}
 }
 
-// unspaced tells letters of scripts that put no spaces between words.
+// unspaced reports whether r is of a script without spaces between words.
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
 // pairs calls f with every two neighbouring characters, or the only one.
 func pairs(s string, f func(piece string)) {
-	first, second, n := 0, 0, 0 // where the last two begin, and how many there were
+	first, second, n := 0, 0, 0 // where the last two begin, and how many have been seen
 	for i := range s {
 		if n > 1 {
 			f(s[first:i])
@@ -83,12 +83,11 @@ func camel(s string, f func(piece string)) {
 	}
 }
 
-// stem cuts a word in lower case to its stem by Porter's algorithm, so that
-// "lists", "listed" and "listing" meet "list". It knows English only; words of
-// other scripts stay as they are.
+// stem returns the stem of a lower-case word by Porter's algorithm: "lists", "listed" and
+// "listing" become "list". It is for English; words of other scripts stay as they are.
 func stem(w string) string { return porterstemmer.StemString(w) }
 
-// Terms are the distinct search terms of a name.
+// Terms returns the distinct search terms of a name.
 func Terms(name string) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -101,8 +100,8 @@ func Terms(name string) []string {
 	return list
 }
 
-// compounds are the terms of two neighbouring words of a text as one word, where one of them
-// tells little by itself: who asks for "on call" means "oncall".
+// compounds returns the terms of two neighbouring words as one, where one of the two is a
+// stop word: "on call" may mean "oncall".
 func compounds(s string) (terms []string) {
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) || unspaced(r) })
 	for i := range max(len(words)-1, 0) {
@@ -113,11 +112,11 @@ func compounds(s string) (terms []string) {
 	return terms
 }
 
-// IsStopWord reports whether a term is too common to say what someone looks for.
+// IsStopWord reports whether a term is too common to be searched.
 func IsStopWord(term string) bool { return stopWords()[term] }
 
-// stopWords are terms too common to say what someone looks for: the function words of
-// English, what is left of its contractions, and what people say around what they want.
+// stopWords are terms too common to be searched: the function words of English, parts of its
+// contractions, and polite phrases.
 var stopWords = sync.OnceValue(func() map[string]bool {
 	return SetOf(`a an the and but or nor if because as until while than so not no
 		i me my myself we us our ours ourselves you your yours yourself he him his himself she her hers herself
