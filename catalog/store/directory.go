@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A directory has a file for each listing. It is that of many configs and processes: that
-// a config does not have a server says nothing of its file.
+// A directory has a file for each listing. Many configs and processes share it, so it has
+// files of servers that this config lacks.
 type directory struct {
 	path   string
 	pruned sync.Once
@@ -55,7 +55,7 @@ func (d *directory) Check() error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// prepare makes the directory, and refuses one in which others can put files.
+// prepare creates the directory, and refuses one in which others can put files.
 func (d *directory) prepare() error {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
@@ -70,21 +70,21 @@ func (d *directory) prepare() error {
 	return nil
 }
 
-// touch notes that a file is used, unless it has been noted lately.
+// touch renews the modification time of a file, unless it is recent.
 func touch(path string) {
 	now := time.Now()
 	if info, err := os.Lstat(path); err == nil && now.Sub(info.ModTime()) > renewed {
-		_ = os.Chtimes(path, now, now) // if it cannot be, it is written again one day
+		_ = os.Chtimes(path, now, now) // on failure the file is removed and written again one day
 	}
 }
 
-// isListing reports whether a file has a name that where gives.
+// isListing reports whether a file name has the form of where.
 func isListing(name string) bool {
 	sum, ok := strings.CutSuffix(name, ".listing")
 	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
-// prune removes the files of servers that nobody uses any more.
+// prune removes the files of servers that are no longer used.
 func (d *directory) prune() {
 	entries, _ := os.ReadDir(d.path)
 	for _, e := range entries {
@@ -98,10 +98,10 @@ func (d *directory) prune() {
 	}
 }
 
-// abandoned is how old the file of a write that was cut short must be to be removed.
+// abandoned is the age at which the temporary file of an interrupted write is removed.
 const abandoned = time.Hour
 
-// sweep removes what writes of this file have left that were ended in the middle.
+// sweep removes the temporary files that interrupted writes of this file have left.
 func sweep(path string) {
 	dir, base := filepath.Split(path)
 	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*"))

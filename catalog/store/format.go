@@ -19,9 +19,9 @@ import (
 //
 //	dynmcp-listing 1 5f3a9c01
 //
-// the number of the format, and a sum (CRC-32C, in hex) of all that follows. In this
-// format that is a head, one line of JSON, and what servers sent, verbatim: the texts
-// whose lengths the head has, each with a line feed behind it.
+// the magic word, the number of the format, and a sum (CRC-32C, in hex) of the rest. In
+// this format the rest is a head, one line of JSON, and what the server sent, verbatim:
+// the texts whose lengths the head has, each followed by a line feed.
 const (
 	magic  = "dynmcp-listing"
 	format = 1
@@ -34,7 +34,7 @@ var (
 	errForeign = errors.New("it is not ours alone")
 )
 
-// A head is what is read of a listing at every start.
+// A head is the part of a listing that every start reads.
 type head struct {
 	Server       string `json:"server"` // for people who look into the directory
 	Protocol     string `json:"protocol,omitempty"`
@@ -46,7 +46,7 @@ type head struct {
 	Lengths      []int  `json:"lengths"` // in bytes, see texts
 }
 
-// texts returns what is kept as it was sent, in the order of the file, tools last.
+// texts returns the parts that are stored verbatim, in the order of the file, tools last.
 func texts(l *catalog.Listing) [][]byte {
 	return [][]byte{
 		l.Capabilities, l.Info, l.Rest, wire.Array(l.Resources), wire.Array(l.Templates), wire.Array(l.Prompts), wire.Array(l.Tools),
@@ -62,11 +62,11 @@ func elements(array json.RawMessage) []json.RawMessage {
 	return entries
 }
 
-// castagnoli makes tables of 8 KB when it is first called.
+// castagnoli makes tables of 8 KB on the first call.
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// encode returns the text of a file. An entry that is no JSON, which the array that it
-// would be part of could not hold, is left out: no host is shown it.
+// encode returns the text of a file. An entry that is not JSON is left out: an array cannot
+// hold it, and no host is shown it.
 func encode(server string, l *catalog.Listing) ([]byte, error) {
 	whole := *l
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
@@ -91,7 +91,7 @@ func onlyTasks(tools []json.RawMessage) bool {
 	})
 }
 
-// decode reads a file. What it returns keeps parts of text.
+// decode reads a file. The result refers to text.
 func decode(text []byte) (*catalog.Stored, error) {
 	first, body, _ := bytes.Cut(text, []byte{'\n'})
 	words := strings.Fields(string(first[:min(len(first), 64)]))

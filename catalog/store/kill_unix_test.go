@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// The two listings that the writers of these tests keep, one after the other.
+// letter returns one of the two listings that the writers of these tests store in turn.
 func letter(letter string) *catalog.Listing {
 	l := listing()
 	for i := range 300 {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// write writes until it is killed, and says so after each time.
+// write stores listings until it is killed, and reports each.
 func write(dir string) {
 	s, both := New(dir), []*catalog.Listing{letter("a"), letter("b")}
 	for i := 0; ; i++ {
@@ -44,8 +44,8 @@ func write(dir string) {
 	}
 }
 
-// Processes that are killed at any moment while they write leave one listing or the
-// other, and readers meanwhile see nothing else.
+// Writers that are killed at any moment leave one listing or the other, and readers see
+// nothing else.
 func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, letter("a"))
@@ -76,7 +76,7 @@ func TestKilledWriters(t *testing.T) {
 					t.Fatalf("the writer says %q", lines.Text())
 				}
 			}
-			go func() { // what it writes on must not stop it
+			go func() { // a full pipe must not block the writer
 				for lines.Scan() {
 				}
 			}()

@@ -15,8 +15,8 @@ type foreign string
 func (f foreign) Error() string { return string(f) }
 func (foreign) Unwrap() error   { return errForeign }
 
-// checkOwner refuses a file or directory that others could have written: what it
-// says is shown to models.
+// checkOwner refuses a file or directory that others could have written, because its content
+// is shown to models.
 func checkOwner(info fs.FileInfo) error {
 	switch stat, ok := info.Sys().(*syscall.Stat_t); {
 	case ok && int(stat.Uid) != os.Geteuid():

@@ -56,8 +56,8 @@ func TestPipeDoesNotHang(t *testing.T) {
 	}
 }
 
-// What a write leaves that is ended in the middle is no listing, and goes with a
-// later write.
+// The temporary file of an interrupted write is no listing. A later write removes it when it
+// is old.
 func TestWriteThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	s, path := kept(t, listing(read1))

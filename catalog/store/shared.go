@@ -12,16 +12,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A bucket has a record for each listing, with the text of the file that it would be.
+// A bucket has a record for each listing, in the format of a file.
 type bucket struct {
 	kv.Bucket
 
 	mu   sync.Mutex
-	seen map[string]uint64 // the revision of what was read or kept here, by key
+	seen map[string]uint64 // key → newest revision read or written here
 }
 
-// Shared returns the store of the replicas that share a bucket; nil, which keeps nothing,
-// where the config turns keeping off.
+// Shared returns the store of the replicas that share a bucket. It is nil, which stores
+// nothing, if the config disables the store.
 func Shared(cfg *schema.Config, shared kv.Bucket) *Store {
 	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
 		return nil
@@ -43,7 +43,7 @@ func (b *bucket) read(server schema.Server) ([]byte, func(), error) {
 		if time.Since(e.Written) < renewed {
 			return
 		}
-		// If it cannot be, another replica has, or it is written again one day.
+		// On failure another replica has renewed it, or it is written again one day.
 		if revision, err := b.Update(context.Background(), e.Key, e.Value, e.Revision); err == nil {
 			b.note(e.Key, revision)
 		}
@@ -59,7 +59,7 @@ func (b *bucket) write(server schema.Server, text []byte) error {
 	return err
 }
 
-// note notes what is known here, and reports whether it was not.
+// note records a revision that is known here, and reports whether it is new.
 func (b *bucket) note(key string, revision uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,10 +68,10 @@ func (b *bucket) note(key string, revision uint64) bool {
 	return newer
 }
 
-// Watch calls listed with what is in the bucket, and then with each listing that another
-// replica keeps, but for what was read or kept by this Store, until ctx ends or, with an
-// error, the watch does. It is told as well of what cannot be read, with the error. A store
-// that is no bucket has nothing to tell.
+// Watch calls listed for each record of the bucket, and then for each that another replica
+// writes, but not for those that this Store has read or written. A record that cannot be
+// decoded is passed with its error. Watch returns when ctx ends, or with an error if the
+// watch fails; at once for a store without a bucket.
 func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored, err error)) error {
 	if s == nil {
 		return nil
@@ -89,8 +89,8 @@ func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catal
 	}, nil)
 }
 
-// Check returns why a record of a bucket is no listing. One that a newer dynmcp has written,
-// or an older one, is.
+// Check returns an error if a record of a bucket is not a listing. Formats of newer and older
+// versions are accepted.
 func Check(e kv.Entry) error {
 	_, err := decode(e.Value)
 	if errors.Is(err, errNewer) || errors.Is(err, errOlder) {

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A record that is read or written now and then stays, one of a server that nobody uses
-// any more is gone one day. It is written once a week at most.
+// A record that is read or written from time to time stays, and is written at most once a
+// week. An unused one expires.
 func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 	})
 }
 
-// A replica is told what others keep, and nothing of what it has read, kept or renewed itself.
+// Watch reports what other replicas store, and not what this one has read, stored or renewed.
 func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
 	})
 }
 
-// The bucket is used unless the config keeps nothing.
+// The bucket is used unless the config disables the store.
 func TestSharedIsOffWhereNothingIsKept(t *testing.T) {
 	t.Parallel()
 	bucket, err := memkv.New().Connect().Bucket(t.Context(), "catalog")

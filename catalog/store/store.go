@@ -1,10 +1,9 @@
-// Package store keeps what servers listed between runs, a file for each, so that a
-// server is known without being started. Replicas of one service keep a record for each.
+// Package store keeps listings between runs, a file for each server, so that a server is
+// known without being started. Replicas of one service share a record for each.
 //
-// A file is replaced in one step, by whichever process has listed the server last, and
-// is read as a whole: a process sees one listing or another, never a part. What is no
-// file of ours, or not as we wrote it, is an error for the caller that asks for that server and
-// costs nothing else.
+// A file is replaced in one step, by the process that has listed the server last, and is
+// read whole: readers see one listing or another, never a part. A file that is damaged or
+// not ours is an error for its server, and for no other.
 package store
 
 import (
@@ -28,23 +27,23 @@ import (
 // service share, see [Shared].
 type Store struct{ backend }
 
-// A backend keeps texts.
+// A backend stores texts.
 type backend interface {
-	// where names what the listing of a server is kept in.
+	// where names the place of a server's listing.
 	where(schema.Server) string
-	// read returns the text, or fs.ErrNotExist. used notes that it is used.
+	// read returns the text, or fs.ErrNotExist. The caller calls used if it uses the text.
 	read(schema.Server) (text []byte, used func(), err error)
 	write(schema.Server, []byte) error
-	// Check returns why nothing can be kept, nil if it can. It makes the directory.
+	// Check returns why nothing can be stored, nil if it can. It creates the directory.
 	Check() error
 }
 
-// New returns the store in a directory, which is made when the first listing is kept.
+// New returns the store in a directory, which the first Keep creates.
 func New(dir string) *Store { return &Store{&directory{path: dir}} }
 
-// Of returns the store that a config names, or else the one in a directory; nil, which
-// keeps nothing, where that is "" or the config turns keeping off. One command that is
-// wrapped is started at once and waited for: nothing is kept of it.
+// Of returns the store that a config names, otherwise that in dir. It is nil, which stores
+// nothing, if that is "" or the config disables the store. In single-wrap mode nothing is
+// stored, because the server is started at once and waited for.
 func Of(cfg *schema.Config, dir string) *Store {
 	switch named := cfg.Catalog.Dir; {
 	case cfg.SingleWrap:
@@ -60,14 +59,13 @@ func Of(cfg *schema.Config, dir string) *Store {
 	return New(dir)
 }
 
-// largest is the largest file that is kept or read, in bytes: four messages of the
-// largest size that servers may send by default.
+// largest is the largest file that is written or read, in bytes: four messages of the largest
+// size that servers may send by default.
 const largest = 64 << 20
 
-// Key returns what the listing of a server is kept under. It stands for the entry: what
-// is started or reached, and under which name. Of variables and headers only the names
-// count, and of all else what is no secret: two accounts at one server are two entries
-// of a config, and a new password is no other server.
+// Key returns the key of a server's listing: a hash of the name and of what is started or
+// reached, without secrets. Of variables and headers only the names count. So a new password
+// does not change the key; two accounts at one server are two entries of a config.
 func Key(server schema.Server) string {
 	server = server.ReplaceSecrets(func(schema.SecretUse) string { return "***" })
 	what, err := json.Marshal([]any{
@@ -98,7 +96,7 @@ func Remedy(err error) string {
 	return "make it readable and writable for you, or name another directory in catalog.dir of the config"
 }
 
-// Load returns what is kept of a server, nil without an error if nothing is.
+// Load returns the stored listing of a server, nil without an error if there is none.
 func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	if s == nil {
 		return nil, nil
@@ -118,9 +116,8 @@ func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	return stored, nil
 }
 
-// Keep keeps what a server listed, in the place of what it listed before. Of a list
-// that could not be had the entries of before stay. What a newer dynmcp has written is
-// left as it is.
+// Keep stores a server's listing in place of the one before. A list that failed keeps its
+// entries. A listing that a newer dynmcp has written stays, and is an error.
 func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 	if s == nil {
 		return nil
@@ -151,14 +148,14 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 	return s.write(server, text)
 }
 
-// What none has read or written for so long is removed, from a bucket by itself. Its age is
-// that of its last modification, which each use renews.
+// A listing that was not used for so long is removed; a bucket does so by itself. Its age is
+// the time since the last modification, which a use renews after some days.
 const (
 	unused  = 90 * 24 * time.Hour
 	renewed = 7 * 24 * time.Hour
 )
 
-// withoutGaps returns a listing with the lists that failed as they were before.
+// withoutGaps returns a listing in which the lists that failed have the entries of before.
 func withoutGaps(l *catalog.Listing, before *catalog.Stored) *catalog.Listing {
 	if len(l.Failed) == 0 {
 		return l

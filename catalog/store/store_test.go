@@ -22,7 +22,7 @@ import (
 
 var files = schema.Server{Name: "files", Transport: schema.Stdio, Command: "npx", Args: []string{"-y", "mcp-files", "/tmp"}}
 
-// listing holds what an encoder of JSON would change.
+// listing has bytes that an encoder of JSON would change.
 func listing(tools ...string) *catalog.Listing {
 	l := &catalog.Listing{
 		Protocol: "2025-11-25", Instructions: "Read <all> of it.\nThen write.", Tasks: catalog.HandshakeTasks,
@@ -41,7 +41,7 @@ const read1 = `{ "name":"read", "x-grease":1.0,` + "\n" + `"description":"<b>&",
 
 func dirOf(s *Store) string { return s.backend.(*directory).path }
 
-// kept is a store with that listing, and the path of its file.
+// kept returns a store with that listing, and the path of its file.
 func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
 	t.Helper()
 	s := New(filepath.Join(t.TempDir(), "catalog"))
@@ -150,7 +150,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 	}
 }
 
-// Of a file that is damaged anywhere nothing is used.
+// A file that is damaged anywhere is an error.
 func TestDamagedFileIsAnError(t *testing.T) {
 	t.Parallel()
 	s, path := kept(t, listing(read1, `{"name":"write"}`))
@@ -180,7 +180,7 @@ func TestDamagedFileIsAnError(t *testing.T) {
 	load(t, s)
 }
 
-// What says of itself more than is there is damaged, also where its sum is right.
+// A head that does not fit the texts is an error, even if the sum is right.
 func TestHeadThatDoesNotFitIsAnError(t *testing.T) {
 	t.Parallel()
 	whole, err := encode("files", listing(read1))
@@ -278,7 +278,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A list that a server could not give this time stays as it was.
+// A list that failed this time keeps its entries.
 func TestListThatFailedStays(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, listing(read1))
@@ -315,8 +315,8 @@ func TestWhereTheConfigSays(t *testing.T) {
 	}
 }
 
-// A file that no process has read or written for 90 days goes when another is kept. What
-// was used since stays, and so does all that is no listing.
+// A file that was not used for 90 days is removed when another is stored. Used files stay,
+// and so does any file that is no listing.
 func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
