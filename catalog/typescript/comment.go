@@ -12,9 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// unsaid are keywords that say nothing about a value: the version of the language, what
-// types of references are written from, and what is for programs between a model and a
-// server.
+// unsaid are keywords that say nothing about a value: the dialect, definitions for
+// references, comments, and headers for programs between a model and a server.
 var unsaid = []string{"$schema", "$defs", "definitions", "$comment", "x-mcp-header"}
 
 // comment takes all that is left of a schema: its description, and a tag for each keyword.
@@ -36,7 +35,7 @@ func (w *writer) comment(s *schema, tags []string, property string) string {
 	}
 	for _, m := range s.members {
 		if bytes.Contains(m.value, []byte(`"$ref"`)) || strings.HasPrefix(m.name, "$") || slices.Contains(combining, m.name) {
-			w.failed = true // what it refers to may not be written; or it combines nothing
+			w.failed = true // its target may be missing in the text, or it combines nothing
 		}
 		tags = append(tags, "@"+tagName(m.name)+" "+tagValue(m.value))
 	}
@@ -46,7 +45,7 @@ func (w *writer) comment(s *schema, tags []string, property string) string {
 	return text + strings.Join(tags, " ")
 }
 
-// comment writes a comment at the end of a line.
+// comment returns a comment for the end of a line.
 func comment(text string) string {
 	if strings.Contains(text, "\n") {
 		return "/* " + text + " */"
@@ -54,7 +53,8 @@ func comment(text string) string {
 	return "// " + text
 }
 
-// plain reports whether a description ends no comment, and has nothing like a tag.
+// plain reports whether a description can stand in a comment: nothing in it ends the comment
+// or looks like a tag.
 func plain(description string) bool {
 	if strings.Contains(description, "*/") || strings.ContainsRune(description, '\uFFFD') {
 		return false
@@ -76,7 +76,7 @@ func plain(description string) bool {
 	return before != '@'
 }
 
-// tagName is a keyword, as a string unless it is a word.
+// tagName returns a keyword, quoted unless it is a word.
 func tagName(name string) string {
 	if isWord(name) {
 		return name
@@ -84,7 +84,7 @@ func tagName(name string) string {
 	return display.JSON(wire.Quote(name))
 }
 
-// tagValue writes a value without spaces, and a string that is a word without quotes.
+// tagValue returns a value without spaces; a string that is a word has no quotes.
 func tagValue(raw json.RawMessage) string {
 	if text, ok := wire.Text(raw); ok && isWord(text) && text != "true" && text != "false" && text != "null" {
 		return text
@@ -113,7 +113,7 @@ func sameWords(title, name string) bool {
 	return name != "" && strings.EqualFold(fold.Replace(title), fold.Replace(name))
 }
 
-// lessThan reports whether a number is less than n; so is what is no number.
+// lessThan reports whether a number is less than n. Anything but an integer is.
 func lessThan(raw json.RawMessage, n int) bool {
 	is, err := strconv.Atoi(string(raw))
 	return err != nil || is < n

@@ -10,19 +10,19 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// How strongly the parts of a type hold together.
+// The precedence of the operators of types.
 const (
 	atom = iota
 	intersection
 	union
 )
 
-// A typed is a type as it is written, without its comment.
+// A typed is a type with its default and its comment, which are not joined yet.
 type typed struct {
 	text    string
 	binding int
-	braces  bool   // it is one object over several lines: its comment stands behind the brace
-	value   string // its default, in JSON
+	braces  bool   // it is one object on several lines: its comment follows the brace
+	value   string // the default, in JSON
 	comment string
 }
 
@@ -36,7 +36,7 @@ func (w *writer) inline(raw json.RawMessage, root bool) string {
 	return w.node(raw, 0, root, "").part(union)
 }
 
-// written is the type with its default, and the comment that is to stand behind it.
+// written returns the type with its default, and the comment that is to follow it.
 func (t typed) written() (text, behind string) {
 	text, behind = t.text, t.comment
 	if t.braces && behind != "" {
@@ -48,7 +48,7 @@ func (t typed) written() (text, behind string) {
 	return text, behind
 }
 
-// line is the type with its default and comment at the end of a line.
+// line returns the type with its default and comment, to end a line.
 func (t typed) line() string {
 	text, behind := t.written()
 	if behind != "" {
@@ -57,7 +57,7 @@ func (t typed) line() string {
 	return text
 }
 
-// part is the type within another one that holds parts together as binding says.
+// part returns the type as a part of another with this binding, in parentheses if necessary.
 func (t typed) part(binding int) string {
 	text, behind := t.written()
 	if behind != "" {
@@ -69,8 +69,8 @@ func (t typed) part(binding int) string {
 	return text
 }
 
-// node writes a schema, whose lines after the first are indented. It is the value of the
-// property of this name, "" for none.
+// node writes a schema, whose lines after the first are indented. name is the property that
+// it is the value of, or "".
 func (w *writer) node(raw json.RawMessage, indent int, root bool, name string) typed {
 	switch string(raw) {
 	case "true":
@@ -94,7 +94,7 @@ func (w *writer) node(raw json.RawMessage, indent int, root bool, name string) t
 	return t
 }
 
-// join writes parts that all hold.
+// join writes the intersection of parts.
 func join(parts []typed) typed {
 	switch len(parts) {
 	case 0:
@@ -109,8 +109,7 @@ func join(parts []typed) typed {
 	return typed{text: strings.Join(texts, " & "), binding: intersection}
 }
 
-// parts takes out of a schema what types can say. What else holds of one of them is added to
-// tags.
+// parts takes from a schema what types can express. Tags for the rest are added to tags.
 func (w *writer) parts(s *schema, indent int, tags *[]string) (parts []typed) {
 	if ref, ok := wire.Text(s.get("$ref")); ok {
 		s.take("$ref")
@@ -127,8 +126,8 @@ func (w *writer) parts(s *schema, indent int, tags *[]string) (parts []typed) {
 	return append(parts, w.combinations(s, indent, tags, len(parts) == 0)...)
 }
 
-// combinations returns the types of what combines schemas; alone says that nothing else
-// stands beside them.
+// combinations takes the keywords that combine schemas; alone reports that the schema has no
+// other types.
 func (w *writer) combinations(s *schema, indent int, tags *[]string, alone bool) (parts []typed) {
 	for _, keyword := range combining {
 		members := list(s.get(keyword))
@@ -159,13 +158,13 @@ func (w *writer) combined(keyword string, members []json.RawMessage, indent int)
 	case len(members) == 1:
 		t := w.node(members[0], indent, false, "")
 		text := t.part(union)
-		if t.braces && t.comment != "" { // which is not of the schema around it
+		if t.braces && t.comment != "" { // which is not for the outer schema
 			text = "(" + text + ")"
 		}
 		return typed{text: text, binding: t.binding}
 	case keyword == "allOf":
 		binding, within, sign = intersection, intersection, " & "
-	case keyword == "oneOf": // a union within it is one of its members
+	case keyword == "oneOf": // a union in it is one member
 		within = intersection
 	}
 	var texts []string
@@ -175,7 +174,7 @@ func (w *writer) combined(keyword string, members []json.RawMessage, indent int)
 	return typed{text: strings.Join(texts, sign), binding: binding}
 }
 
-// literals takes the values of enum or const, and the type that all of them have.
+// literals takes the values of enum or const, and their type if all have it.
 func literals(s *schema) (t typed, ok bool) {
 	keyword, values := "const", []json.RawMessage{s.get("const")}
 	if s.has("enum") {
@@ -202,7 +201,7 @@ func literals(s *schema) (t typed, ok bool) {
 	return t, true
 }
 
-// isOf reports whether a scalar is certainly of one of these types.
+// isOf reports whether a scalar certainly has one of these types.
 func isOf(value json.RawMessage, types []string) bool {
 	var is string
 	switch value[0] {
@@ -221,7 +220,7 @@ func isOf(value json.RawMessage, types []string) bool {
 	return slices.Contains(types, is)
 }
 
-// typesOf are the types that a schema names, nil where they are not known ones.
+// typesOf returns the types that a schema names, nil if one is unknown.
 func typesOf(raw json.RawMessage) (types []string) {
 	if one, ok := wire.Text(raw); ok {
 		types = append(types, one)
@@ -237,7 +236,7 @@ func typesOf(raw json.RawMessage) (types []string) {
 	return types
 }
 
-// types takes the types of a schema and what objects and arrays hold.
+// types takes the types of a schema, with the contents of objects and arrays.
 func (w *writer) types(s *schema, indent int) (t typed, ok bool) {
 	of := typesOf(s.get("type"))
 	if of == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A schema is the members of one that are yet to be written, in their order.
+// A schema has the members that are still to be written, in their order.
 type schema struct{ members []member }
 
 type member struct {
@@ -20,8 +20,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// read reads the members of an object, and reports false if raw is no object, or has two of one
-// name or one that is no text.
+// read reads the members of an object. It reports false if raw is no object, or has a
+// duplicate or malformed name.
 func read(raw json.RawMessage) (*schema, bool) {
 	s := &schema{}
 	for key, value := range wire.Members(raw) {
@@ -69,7 +69,7 @@ func list(raw json.RawMessage) []json.RawMessage { return slices.Collect(wire.El
 // longestInline is the most characters of an object on one line.
 const longestInline = 60
 
-// object takes what a schema says of the members of an object.
+// object takes the keywords about the members of an object.
 func (w *writer) object(s *schema, indent int) typed {
 	lines := w.properties(s, indent)
 	others := s.get("additionalProperties")
@@ -95,7 +95,7 @@ func (w *writer) object(s *schema, indent int) typed {
 	return braced(lines, indent)
 }
 
-// braced writes the lines of an object, on one where they are few and without comments.
+// braced writes the lines of an object, on one line if they are short and without comments.
 func braced(lines []string, indent int) typed {
 	if len(lines) == 0 {
 		return typed{text: "{}"}
@@ -108,7 +108,7 @@ func braced(lines []string, indent int) typed {
 	return typed{text: "{" + space + " " + strings.Join(lines, space+" ") + space + "}", braces: true}
 }
 
-// properties takes the properties of a schema, and which of them are required.
+// properties takes the properties of a schema, with which of them are required.
 func (w *writer) properties(s *schema, indent int) (lines []string) {
 	raw := s.get("properties")
 	if !bytes.HasPrefix(raw, []byte("{")) {
@@ -131,7 +131,8 @@ func (w *writer) properties(s *schema, indent int) (lines []string) {
 	return lines
 }
 
-// takeRequired returns the names that are required. Those that are no properties stay.
+// takeRequired returns the names of required properties. Names without a property stay in the
+// schema.
 func takeRequired(s, properties *schema) (names []string) {
 	var rest []string
 	for _, v := range list(s.get("required")) {
@@ -155,7 +156,7 @@ func takeRequired(s, properties *schema) (names []string) {
 	return names
 }
 
-// propertyName writes a name, as a string unless it is like one of a variable.
+// propertyName returns a name, quoted unless it is an identifier.
 func propertyName(name string) string {
 	plain := name != "" && !('0' <= name[0] && name[0] <= '9')
 	for _, r := range name {
@@ -167,7 +168,7 @@ func propertyName(name string) string {
 	return display.JSON(wire.Quote(name))
 }
 
-// array takes what a schema says of the elements of an array.
+// array takes the keywords about the elements of an array.
 func (w *writer) array(s *schema, indent int) typed {
 	first, rest := "prefixItems", "items"
 	if bytes.HasPrefix(s.get("items"), []byte("[")) {

@@ -13,7 +13,7 @@ type parser struct {
 	at   int
 }
 
-// parse reads what Type writes: a type, and those that it refers to, as $defs.
+// parse reads what Type writes: a type, and those that it refers to as $defs.
 func parse(text string) (root map[string]any, err error) {
 	p := &parser{text: text}
 	defer func() {

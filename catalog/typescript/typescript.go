@@ -8,13 +8,12 @@
 //	 ...
 //	}
 //
-// A value behind "=" is the default. The last line of an object says that it may have other
-// members. What a type cannot say stands behind the description: @ with the keyword, and its
-// value in JSON, or a single word.
+// The value after "=" is the default. "..." says that the object may have other members. What
+// a type cannot express follows the description: @ with the keyword, and its value in JSON or
+// as a single word.
 //
-// Names, references and what objects hold are in object.go and node.go, comments in
-// comment.go. The package knows a schema as the bytes that a server listed. Characters that
-// cannot be seen are left out of descriptions, and are escapes in values.
+// Types are in node.go and object.go, comments in comment.go. Invisible characters are left
+// out of descriptions, and escaped in values.
 package typescript
 
 import (
@@ -28,9 +27,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Type writes a schema as a type, followed by those that it refers to. It reports false,
-// and the text says less than the schema, where that has references out of itself, members
-// of one name, or is no schema at all.
+// Type writes a schema as a type, followed by the types that it refers to. complete is false
+// if the text says less than the schema, which has references to other schemas or duplicate
+// members, or is none at all.
 func Type(schema json.RawMessage) (text string, complete bool) {
 	w := newWriter(schema)
 	if !w.readable() {
@@ -40,9 +39,8 @@ func Type(schema json.RawMessage) (text string, complete bool) {
 	return text, !w.failed
 }
 
-// Signature writes a tool as the declaration of a function with a comment before it. The
-// output may be empty: then nothing is said of what the tool returns. It reports false as Type
-// does.
+// Signature writes a tool as the declaration of a function, with a comment before it. Without
+// an output schema the function has no result. complete is as for Type.
 func Signature(name, description string, input, output json.RawMessage) (text string, complete bool) {
 	in, out := newWriter(input), newWriter(output)
 	out.names = in.names // no two types have one name
@@ -68,9 +66,9 @@ func Signature(name, description string, input, output json.RawMessage) (text st
 type writer struct {
 	root   json.RawMessage
 	names  map[string]bool   // of types that are taken
-	refs   map[string]string // references by what they are written as
-	queue  []string          // references whose types are to be written
-	failed bool              // something cannot be said
+	refs   map[string]string // reference → name of its type
+	queue  []string          // references whose types are still to be written
+	failed bool              // something cannot be expressed
 }
 
 func newWriter(root json.RawMessage) *writer {
@@ -86,7 +84,7 @@ func (w *writer) readable() bool {
 	return wire.Valid(w.root) && bytes.HasPrefix(bytes.TrimLeft(w.root, " \t\r\n"), []byte("{"))
 }
 
-// named writes the types that were referred to, and those to which these refer.
+// named writes the types that are referred to, also by each other.
 func (w *writer) named() string {
 	var b strings.Builder
 	for len(w.queue) > 0 {
@@ -97,7 +95,7 @@ func (w *writer) named() string {
 	return b.String()
 }
 
-// reference returns the name of the type at a reference, "" for one out of the schema.
+// reference returns the name of the type at a reference, "" if that is not in the schema.
 func (w *writer) reference(ref string) string {
 	if name := w.refs[ref]; name != "" {
 		return name
@@ -134,7 +132,7 @@ func (w *writer) target(ref string) json.RawMessage {
 	return at
 }
 
-// element returns the element of an array that a token of a pointer names.
+// element returns the element of an array at a token of a JSON Pointer.
 func element(array json.RawMessage, token string) json.RawMessage {
 	n, err := strconv.Atoi(token)
 	for value := range wire.Elements(array) {
@@ -145,7 +143,7 @@ func element(array json.RawMessage, token string) json.RawMessage {
 	return nil
 }
 
-// typeName makes a name of the last words of a reference.
+// typeName makes a name from the last words of a reference.
 func typeName(tokens []string) string {
 	for i := len(tokens) - 1; i > 0; i-- {
 		name := strings.Map(func(r rune) rune {

@@ -19,8 +19,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// canonical writes what a schema says in one form: two that say the same have the same. It
-// follows references so many steps.
+// canonical writes a schema in a normal form, the same for schemas of the same meaning. It
+// follows references for so many steps.
 type canonical struct {
 	root  any
 	steps int
@@ -49,7 +49,7 @@ func (c canonical) of(s any, property string) string {
 	return "?"
 }
 
-// groups are what holds all together, and what is said of the whole.
+// groups returns the parts that all hold, and the keywords of the whole.
 func (c canonical) groups(s map[string]any, property string) (groups []string, said string) {
 	rest := map[string]any{}
 	for k, v := range s {
@@ -118,7 +118,7 @@ func (c canonical) groups(s map[string]any, property string) (groups []string, s
 		}
 		groups = append(groups, alternatives(all))
 	}
-	for _, k := range []string{"anyOf", "oneOf"} { // of one member is that
+	for _, k := range []string{"anyOf", "oneOf"} { // with one member it is that member
 		if members, ok := rest[k].([]any); ok && len(members) == 1 {
 			delete(rest, k)
 			groups = append(groups, c.spread(members[0])...)
@@ -165,7 +165,7 @@ func (c canonical) groups(s map[string]any, property string) (groups []string, s
 	return groups, said
 }
 
-// closed is a text in which no union is cut into its members.
+// closed returns a text in which unions are not split.
 func closed(text string) string { return strings.ReplaceAll(text, " | ", " |\u00a0") }
 
 func text(v any) (string, bool) {
@@ -177,7 +177,7 @@ func text(v any) (string, bool) {
 	return s, ok
 }
 
-// spread are the parts of a schema that is one of several which all hold.
+// spread returns the parts of a member of allOf.
 func (c canonical) spread(m any) []string {
 	if inner, ok := m.(map[string]any); ok {
 		if groups, said := c.groups(inner, ""); said == "" {
@@ -187,7 +187,7 @@ func (c canonical) spread(m any) []string {
 	return []string{c.of(m, "")}
 }
 
-// spliced are the alternatives of a member of anyOf, more than one where it is only a union.
+// spliced returns the alternatives of a member of anyOf, several if it is itself a union.
 func (c canonical) spliced(m any) []string {
 	inner, ok := m.(map[string]any)
 	if !ok {
@@ -237,7 +237,7 @@ func literalIs(literal string, types []string) bool {
 	return slices.Contains(types, "number")
 }
 
-// structure is a type with what objects and arrays hold.
+// structure returns a type with the contents of objects and arrays.
 func (c canonical) structure(t string, s map[string]any) string {
 	parts := map[string]any{}
 	switch t {
@@ -292,7 +292,7 @@ func (c canonical) structure(t string, s map[string]any) string {
 	return t + closed(string(raw))
 }
 
-// target is what a reference leads to.
+// target returns the normal form of a reference.
 func (c canonical) target(ref string) string {
 	if c.steps == 0 {
 		return "…"
@@ -322,7 +322,7 @@ func decode(raw []byte) (v any) {
 	return v
 }
 
-// agree reports what the text of a schema says otherwise than the schema, "" for nothing.
+// agree returns how the meaning of a text differs from its schema, "" if it does not.
 func agree(schema json.RawMessage, text string) string {
 	parsed, err := parse(text)
 	if err != nil {
@@ -346,7 +346,7 @@ func agree(schema json.RawMessage, text string) string {
 	return ""
 }
 
-// corpus is where real catalogues lie beside the repository.
+// corpus is the directory of real catalogues, beside the repository.
 const corpus = "../../../shared/corpus"
 
 // realTools calls f with each tool of the real catalogues.
@@ -375,7 +375,7 @@ func realTools(t testing.TB, f func(server, name, description string, input, out
 	}
 }
 
-// Of every real schema the type says all that the schema says.
+// The type of every real schema says all that the schema says.
 func TestRealSchemasAreWhole(t *testing.T) {
 	var before, after []int
 	incomplete, wrong := 0, 0
@@ -410,7 +410,7 @@ func TestRealSchemasAreWhole(t *testing.T) {
 	}
 }
 
-// every is a schema with all that schemas of tools have.
+// every is a schema with everything that schemas of tools have.
 const every = `{"type":"object","description":"About all.","properties":{
 "text":{"type":"string","description":"A text.","minLength":1,"pattern":"^a*/b$","default":"x","title":"Text"},
 "count":{"type":["integer","null"],"minimum":1,"exclusiveMaximum":10.0},
@@ -453,7 +453,7 @@ func TestType(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// A type of which anything is missing does not agree: the comparison sees every word.
+// agree detects every word that is missing.
 func TestAgreeSeesEveryWord(t *testing.T) {
 	text, _ := Type(json.RawMessage(every))
 	for _, at := range regexp.MustCompile(`[^\s{}()\[\]|&;:/*\\]+`).FindAllStringIndex(text, -1) {
@@ -464,7 +464,7 @@ func TestAgreeSeesEveryWord(t *testing.T) {
 	}
 }
 
-// What cannot be said is not said to be complete.
+// A schema that cannot be expressed is not reported as complete.
 func TestIncomplete(t *testing.T) {
 	for _, schema := range []string{
 		``, `[]`, `true`, `{"type":"object","properties":{"a":{"$ref":"https://example.com/a"}}}`, `{"$ref":"#"}`, `{"$ref":"#/$defs/none"}`,
@@ -494,7 +494,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// anySchema generates schemas, so deep.
+// anySchema generates schemas of at most this depth.
 func anySchema(r *rapid.T, depth int) any {
 	text := rapid.SampledFrom([]string{"", "Words.", "Lines\nof it", "a @tag here", "a*/b", "x \" y", "\u200bé", "me@example.com", " // "})
 	s := map[string]any{}
@@ -562,7 +562,7 @@ func anySchema(r *rapid.T, depth int) any {
 	return s
 }
 
-// Whatever a schema is made of, its type says the same.
+// The type of any schema says all that the schema says.
 func TestAnySchemaIsWhole(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		root, ok := anySchema(r, 4).(map[string]any)
@@ -586,7 +586,7 @@ func TestAnySchemaIsWhole(t *testing.T) {
 	})
 }
 
-// No bytes are too odd, and what is said to be complete can be read.
+// Any bytes are accepted, and a complete type can be parsed.
 func FuzzType(f *testing.F) {
 	f.Add([]byte(every))
 	f.Add([]byte(`{"type":"object","properties":{"a":{"enum":[1.0]}}}`))
