@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// A server that is about to be written is held to what a file is held to.
+// Check applies the rules of a file to a server that is not in one yet.
 func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		server Server
-		want   string // empty: nothing is wrong
+		want   string // empty: no error
 	}{
 		"stdio":           {Server{Name: "a", Transport: Stdio, Command: "x"}, ""},
 		"a reference":     {Server{Name: "a", URL: "${BASE}/mcp", Headers: map[string]string{"A": "${TOKEN}"}}, ""},

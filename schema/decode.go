@@ -18,7 +18,7 @@ import (
 // value decodes n into v and checks it against the type and the tags in f. On
 // an error, which it records, v keeps its value.
 func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
-	if n.Unresolved { // its server is off, or there is an error: the text is for people
+	if n.Unresolved { // the server is off or an error was recorded: the text is only shown
 		if v.Kind() == reflect.String {
 			v.SetString(n.Scalar)
 		}

@@ -6,7 +6,7 @@
 //
 //	paths ─► files.go               bytes, each file read once
 //	      ─► syntax                 a tree of nodes
-//	      ─► host_document.go       what hosts write otherwise, as we write it
+//	      ─► host_document.go       spellings of hosts, converted to ours
 //	      ─► env.go                 the variables that the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
 //	      ─► decode.go              nodes into the types, by the tags in types.go
@@ -14,7 +14,7 @@
 //	      ─► layers.go              one *Config of all files
 //
 // The error contains all problems, in file order (report.go).
-// Servers are added to a file and removed from it by edits of its text (edit.go).
+// Adding and removing servers edits the text of a file (edit.go).
 //
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.

@@ -21,7 +21,7 @@ const DirectWait = 25 * time.Second
 
 var documentFields = fieldsOf(reflect.TypeFor[Document]())
 
-// newConfig returns the config of a document, without its servers.
+// newConfig returns the config of a document, without its servers and profiles.
 func newConfig(doc *Document) *Config {
 	return &Config{
 		Env:         doc.Env,
@@ -162,7 +162,7 @@ func (r *reading) checkPins(root *syntax.Node, doc *Document) {
 		switch {
 		case !found || server == "" || tool == "":
 			r.fail(item.At, syntax.Item("pin", i), "this is not the name of a tool", "write it like files/read_file")
-		case !root.Has("tree"): // whose servers get their names later
+		case !root.Has("tree"): // its servers get their names later
 			r.checkMountedServer(syntax.Item("pin", i), item, server)
 		}
 	}

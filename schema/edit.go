@@ -94,9 +94,9 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	return syntax.Edit(name, data, root, path, value)
 }
 
-// SetKey returns data, a config, with a new value of a key in the entry of that server, or
-// without the key if the value is zero. In JSON everything else is unchanged; in YAML the
-// entry is rewritten.
+// SetKey returns data, a config, with a new value of a key in the entry of a server, or
+// without the key if the value is zero. JSON is otherwise unchanged. In YAML a value on one
+// line is replaced as a line; otherwise the entry is rewritten.
 func SetKey(name string, data []byte, server, key string, to any) ([]byte, error) {
 	var value *syntax.Node
 	if v := reflect.ValueOf(to); !v.IsZero() {
@@ -186,9 +186,9 @@ func Written(name string, data []byte) ([]Server, error) {
 
 var notRead = lazyregexp.New(`^this( key of the host)? is not read$`)
 
-// HostEntry reads an entry as hosts write it. With bare, $NAME is a reference. note is called for
-// each key that is ignored or differs from the host. With an error, which says why there can
-// be no such server, the part that could be read is returned as well.
+// HostEntry reads an entry as hosts write it. With bare, $NAME is a reference. It calls note
+// for each key that is ignored or means something else than in the host. With an error it
+// also returns the part that could be read.
 func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, error) {
 	r := &reading{report: report{src: &syntax.Source{Name: "entry.json", Data: data}}, template: Single("", nil).Defaults}
 	n, err := r.src.Parse()
@@ -227,8 +227,8 @@ func (a *Auth) dropDefaults() {
 	}
 }
 
-// WithoutDefaults returns a server without the values that equal the defaults of the keys, which
-// in an entry would override the defaults of another file.
+// WithoutDefaults returns a server without the values that equal the defaults of the keys: in
+// an entry they would override the defaults of another file.
 func (s Server) WithoutDefaults() Server {
 	v, usual := reflect.ValueOf(&s).Elem(), reflect.ValueOf(Single("", nil).Defaults)
 	for _, f := range serverFields {

@@ -15,10 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// TestEdits makes the edit that the name of each file in testdata/edit begins
-// with: the text above the dashes is the config, what is below is what it
-// becomes, or the error. add adds the server called new, set replaces the one
-// called git, box gives that one a sandbox, remove removes it.
+// TestEdits makes the edit that the name of each file in testdata/edit begins with. Above the
+// dashes is the config; below is the result or the error. add adds the server called new, set
+// replaces the one called git, box gives that one a sandbox, remove removes it.
 func TestEdits(t *testing.T) {
 	files, err := filepath.Glob("testdata/edit/*.txt")
 	if err != nil || len(files) == 0 {
@@ -93,8 +92,7 @@ func TestSandboxJSON(t *testing.T) {
 	}
 }
 
-// What is added can be read again, whatever it is, and what is removed again
-// leaves the file as it was.
+// Any added server can be read again, and removing it restores the file.
 func FuzzEdit(f *testing.F) {
 	f.Add("npx", "-y", "KEY", "${TOKEN}", true)
 	f.Add("a: b", "- #c", "yes", "1:30", true)
@@ -126,14 +124,14 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// validText leaves out what no file in UTF-8 can hold, and what nests too deeply.
+// validText reports whether a file in UTF-8 can hold the texts without nesting too deeply.
 func validText(texts ...string) bool {
 	return !slices.ContainsFunc(texts, func(s string) bool {
 		return !utf8.ValidString(s) || strings.Contains(s, "\x00") || strings.Count(s, "[")+strings.Count(s, "{") > 40
 	})
 }
 
-// A key of an entry in YAML is one line: the comments of the entry stay.
+// A key of an entry in YAML is set as one line: the comments of the entry stay.
 func TestSetKeyKeepsComments(t *testing.T) {
 	const before = "mcp:\n  # of git\n  git:\n    command: x # runs it\n    # more\n    description: Old. # that\n    args: [-y]\n\n  flow: {command: zed}\n"
 	for _, test := range []struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// who loads a config with the env mode and returns what ${WHO} became in it.
+// who loads a config with the env mode and returns the value of ${WHO} in it.
 func who(t *testing.T, mode string, opts LoadOptions) (string, error) {
 	t.Helper()
 	doc := `{"env": "` + mode + `", "mcp": {"files": {"command": "x", "args": ["${WHO:-nobody}"]}}}`
@@ -22,8 +22,8 @@ func who(t *testing.T, mode string, opts LoadOptions) (string, error) {
 	return cfg.Servers[0].Args[0], nil
 }
 
-// A document that is not in a file has the .env beside the place where it would be, unless a
-// file was asked for.
+// A document that is not in a file uses the .env beside the place where it would be, unless
+// EnvFile names another.
 func TestSourcesOfADocument(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "file.env")
@@ -41,15 +41,14 @@ func TestSourcesOfADocument(t *testing.T) {
 	}
 }
 
-// TestSources says, for every mode, which of the three places a variable
-// comes from: the process, the .env in the working directory, and a file that
-// was asked for, which takes the place of the .env.
+// TestSources checks, for every mode, from where a variable comes: the process, the .env in
+// the working directory, or EnvFile, which replaces the .env.
 func TestSources(t *testing.T) {
 	process := []string{"WHO=process"}
 	for _, test := range []struct {
 		name, mode string
 		dotenv     bool // there is a .env in the working directory
-		file       bool // a file was asked for
+		file       bool // EnvFile names a file
 		process    []string
 		want       string
 	}{
@@ -101,7 +100,7 @@ func TestSourcesOfTheProcess(t *testing.T) {
 	}
 }
 
-// An env file makes no sense where none is read.
+// EnvFile is an error in modes that read no file.
 func TestIncompatibleEnvFile(t *testing.T) {
 	dir := write(t, map[string]string{"custom.env": "WHO=file"})
 	for _, mode := range []string{"disable", "process"} {
@@ -110,8 +109,7 @@ func TestIncompatibleEnvFile(t *testing.T) {
 	}
 }
 
-// A file that was asked for must be there; a directory called .env need not
-// be one of variables.
+// EnvFile must exist. A directory called .env is ignored.
 func TestMissingEnvFile(t *testing.T) {
 	dir := write(t, nil)
 	for _, mode := range []string{"dotenv", "enable"} {
@@ -126,7 +124,7 @@ func TestMissingEnvFile(t *testing.T) {
 	}
 }
 
-// The error of a broken .env names its line and shows nothing of it.
+// The error of a broken .env names its line and shows nothing of its content.
 func TestDotenvErrors(t *testing.T) {
 	for content, place := range map[string]string{
 		"A=1\nB=2\n-----BEGIN KEY-----\nC=3\n":       ":3: ",
@@ -142,7 +140,7 @@ func TestDotenvErrors(t *testing.T) {
 	}
 }
 
-// The hint of a missing variable names the places that were looked into.
+// The hint for a missing variable names the places that were searched.
 func TestMissingVariableOrigin(t *testing.T) {
 	dir := write(t, map[string]string{"custom.env": ""})
 	for _, test := range []struct{ mode, file, want string }{
@@ -157,8 +155,8 @@ func TestMissingVariableOrigin(t *testing.T) {
 	}
 }
 
-// A .env beside the config is read wherever dynmcp is started, and wins over that of
-// the working directory. A file that was asked for takes the place of both.
+// The .env beside the config is read wherever dynmcp is started, and overrides that of the
+// working directory. EnvFile replaces both.
 func TestEnvBesideTheConfig(t *testing.T) {
 	const doc = `{"mcp": {"a": {"command": "x", "args": ["${BOTH:-none}", "${HERE:-none}", "${THERE:-none}"]}}}`
 	there := write(t, map[string]string{"mcp.json": doc, ".env": "BOTH=there\nTHERE=there\n", "bare.json": strings.Replace(doc, "{", `{"env": "process", `, 1)})
@@ -179,8 +177,8 @@ func TestEnvBesideTheConfig(t *testing.T) {
 	}
 }
 
-// A variable that is not set switches off the servers that refer to it, and no
-// others, unless the load is strict.
+// A missing variable switches off only the servers that refer to it, unless the load is
+// strict.
 func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 	dir := write(t, map[string]string{
 		"mcp.yaml": "mcp:\n  a: {command: x}\n  b: {command: x, args: ['${GONE}', '${LOST} ${GONE}']}\n  c: {url: '${GONE}'}\n  d: {command: '${GONE}', disabled: true}\n  e: {command: '${GONE:-y}', timeout: 1s}\n",

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// special makes files that reading would wait for, or never end at.
+// special creates files that would block a reader, or never end.
 func special(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,8 +34,7 @@ func special(t *testing.T) map[string]string {
 	return map[string]string{"fifo": fifo, "link to a fifo": link, "socket": filepath.Join(dir, "socket"), "device": "/dev/zero"}
 }
 
-// What is neither a file nor a pipe of the shell's is refused by name, and not
-// opened.
+// Anything but a regular file or a pipe of the shell is refused without being opened.
 func TestLoadSpecialFiles(t *testing.T) {
 	for kind, path := range special(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -56,7 +55,7 @@ func TestLoadSpecialFiles(t *testing.T) {
 	}
 }
 
-// pipe returns a pipe as the shell names the one of <(…).
+// pipe returns a pipe under the name that a shell gives the one of <(…).
 func pipe(t *testing.T) (path string, in *os.File) {
 	t.Helper()
 	out, in, err := os.Pipe()
@@ -67,7 +66,7 @@ func pipe(t *testing.T) (path string, in *os.File) {
 	return fmt.Sprintf("/dev/fd/%d", out.Fd()), in
 }
 
-// A pipe of the shell's is read, once; reading the files again changes nothing.
+// A pipe of the shell is read once. Rereading changes nothing.
 func TestLoadPipe(t *testing.T) {
 	dir := write(t, map[string]string{".env": "WHO=me"})
 	path, in := pipe(t)
@@ -98,7 +97,7 @@ func TestLoadPipe(t *testing.T) {
 	}
 }
 
-// A reader may stop: a pipe that nobody writes to is not waited for.
+// Cancelling ends the wait for a pipe that nobody writes to.
 func TestReadFilesCancelled(t *testing.T) {
 	path, _ := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())

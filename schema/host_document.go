@@ -12,9 +12,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Files of hosts are read without conversion. Keys beside the servers, and keys that only a
-// host can act on, are left out with a warning; a host's other spellings are converted to
-// ours. This file does so for the document, hosts.go for an entry.
+// Files of hosts can be read as they are. Keys besides the servers, and keys that only a host
+// can use, are left out with a warning. A host's spellings are converted to ours: those of the
+// document here, those of an entry in hosts.go.
 
 // A hostReader converts the files of hosts.
 type hostReader struct{ *report }
@@ -86,7 +86,7 @@ func isOpencode(n *syntax.Node) bool {
 	return kind != nil && (kind.Scalar == "local" || kind.Scalar == "remote")
 }
 
-// isGeminiChoice reports whether an object is Gemini CLI's mcp.
+// isGeminiChoice reports whether an object is the mcp of Gemini CLI.
 func isGeminiChoice(n *syntax.Node) bool {
 	return len(n.Members) > 0 && !slices.ContainsFunc(n.Members, func(m syntax.Member) bool {
 		return m.Key != "serverCommand" && m.Value.Kind != syntax.List || !slices.Contains([]string{"allowed", "excluded", "serverCommand"}, m.Key)
@@ -145,10 +145,10 @@ var (
 	notInVariable  = lazyregexp.New(`[^A-Za-z0-9_]+`)
 )
 
-// ourReferences returns a text of a host's file with its references to variables in the
-// form of this package: ${env:NAME}, {env:NAME}, ${input:id} and, with bare, $NAME. It replaces
-// ${workspaceFolder} and the like as the host would, if the working directory were its
-// project. note is called for each difference from the host.
+// ourReferences converts the references to variables in a text of a host's file: ${env:NAME},
+// {env:NAME}, ${input:id} and, with bare, $NAME. It replaces ${workspaceFolder} and the like
+// as the host would if the working directory were its project. It calls note for each
+// difference from the host.
 func ourReferences(text string, bare bool, note func(string)) string {
 	text = replaceReferences(envReference(), text, func(name string) string { return "${" + name + "}" })
 	text = replaceReferences(inputReference(), text, func(id string) string {
@@ -169,8 +169,8 @@ func ourReferences(text string, bare bool, note func(string)) string {
 	})
 }
 
-// replaceReferences replaces the references that a pattern matches by what is in them. Those with
-// $$ are none, by our rules.
+// replaceReferences replaces the references that a pattern matches; with gets the name in
+// each. A reference with $$ is escaped, and stays.
 func replaceReferences(pattern *regexp.Regexp, text string, with func(name string) string) string {
 	return pattern.ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") {
@@ -180,7 +180,7 @@ func replaceReferences(pattern *regexp.Regexp, text string, with func(name strin
 	})
 }
 
-// hostPath returns the replacement of VS Code and Cursor for a name in a reference.
+// hostPath returns the path that VS Code and Cursor insert for a name.
 func hostPath(name string) string {
 	dir, _ := os.Getwd()
 	switch name {

@@ -15,7 +15,7 @@ var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 // transportKeys are the keys for the transport of a server in hosts and other gateways.
 var transportKeys = []string{"transport", "type", "transportType"}
 
-// hostKeys are keys of hosts' entries that dynmcp does not use, with the reason for the
+// hostKeys are keys in hosts' entries that dynmcp does not use, with the reason for the
 // warning.
 var hostKeys = map[string]string{
 	"autoApprove":    "dynmcp asks nobody before a call, that is the host's part",
@@ -29,7 +29,7 @@ var hostKeys = map[string]string{
 	"sandboxEnabled": `dynmcp's own is switched on by "sandbox": true`,
 }
 
-// shownTools and hiddenTools are keys for the tools that hosts show, and do not.
+// shownTools and hiddenTools are the keys of hosts for tools to show and to hide.
 var (
 	shownTools  = []string{"includeTools", "enabled_tools"}
 	hiddenTools = []string{"excludeTools", "disabledTools", "disabled_tools"}
@@ -38,9 +38,9 @@ var (
 // plainHostKeys are other keys without an effect.
 var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
 
-// entry returns a host's entry in the form of an entry under mcp. Paths in errors keep the
-// host's keys. Keys that only a host knows are left out with a warning, unless they look like
-// a mistyped key of ours.
+// entry converts a host's entry to an entry under mcp. Paths in errors keep the host's keys.
+// Keys that only a host knows are left out with a warning, unless they look like a mistyped
+// key of ours.
 func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
 	if n.Kind != syntax.Object {
 		return n
@@ -67,7 +67,7 @@ type hostEntry struct {
 	hostReader
 	path string
 	in   *syntax.Node // as the host writes it
-	out  *syntax.Node // as we would
+	out  *syntax.Node // converted
 }
 
 // add adds a member under a key of ours.
@@ -79,7 +79,8 @@ func (e hostEntry) add(m syntax.Member, key string, value *syntax.Node) {
 	e.out.Members = append(e.out.Members, m)
 }
 
-// says reports whether another key has the same meaning as m, or m can be dropped safely.
+// says reports whether m can be dropped: another key has the same meaning, or it has no
+// effect.
 func (e hostEntry) says(m syntax.Member) bool {
 	switch m.Key {
 	case "url":
@@ -134,7 +135,7 @@ func (e hostEntry) respelled(m syntax.Member) bool {
 	return true
 }
 
-// zedCommand adds the members of a command as Zed wrote it once, an object.
+// zedCommand adds the members of a command as older versions of Zed write it: an object.
 func (e hostEntry) zedCommand(n *syntax.Node) {
 	for _, part := range n.Members {
 		if part.Key == "path" {
@@ -160,22 +161,22 @@ func (e hostEntry) other(m syntax.Member) {
 	}
 }
 
-// isHostSandbox reports whether a sandbox has the form of VS Code. Any other is ours: if ours
-// were left out by mistake, nothing would be limited.
+// isHostSandbox reports whether a sandbox has the form of VS Code. Any other form is ours: if
+// one of ours were left out by mistake, nothing would be limited.
 func isHostSandbox(n *syntax.Node) bool {
 	network := n.Get("network")
 	return n.Has("filesystem") || network != nil && network.Kind == syntax.Object
 }
 
 // isUnreachable reports whether a host's entry is for a server that only the host can reach,
-// such as its own extension, or enables one that is configured elsewhere.
+// like its own extension, or enables one that is configured elsewhere.
 func isUnreachable(n *syntax.Node) bool {
 	reached := slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, n.Has)
 	return !reached && (n.Has("source") || n.Has("settings") || n.Has("enabled"))
 }
 
-// hostTimeout converts a timeout. Most hosts count in milliseconds, some in seconds, and no
-// call needs a thousand seconds.
+// hostTimeout converts a timeout. Most hosts count in milliseconds, some in seconds. 1000 or
+// more is taken for milliseconds.
 func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
 	ms, err := strconv.ParseFloat(n.Scalar, 64)
 	if err != nil || ms < 1000 {
@@ -186,8 +187,7 @@ func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
 	return &syntax.Node{Kind: syntax.Text, At: n.At, Scalar: duration}
 }
 
-// hostFilter adds the tools that a host's entry names to the filter of n: those that are shown
-// before those that are not.
+// hostFilter adds the tools that a host shows or hides to the filter of n, shown ones first.
 func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
 	if m.Value.Kind != syntax.List {
 		r.fail(m.Value.At, syntax.Below(path, m.Key), "this is "+m.Value.Kind.String(), "want a list")
@@ -215,7 +215,7 @@ func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
 	n.Members[i].Value = &filter
 }
 
-// cursorAuth returns Cursor's auth as ours.
+// cursorAuth converts Cursor's auth to ours.
 func cursorAuth(n *syntax.Node) *syntax.Node {
 	out := &syntax.Node{Kind: syntax.Object, At: n.At}
 	for _, m := range n.Members {
@@ -239,8 +239,8 @@ func cursorAuth(n *syntax.Node) *syntax.Node {
 	return out
 }
 
-// dropMisplaced removes keys of the other kind of server: hosts write empty args beside a
-// url.
+// dropMisplaced removes keys of the other kind of server: some hosts write empty args beside
+// a url.
 func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 	transport := transportOf(n)
 	if transport == "" || n.Has("command") && n.Has("url") {
@@ -256,8 +256,8 @@ func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 	})
 }
 
-// splitCommand makes the first item of a command that is a list the command of n,
-// and prepends the others to its args.
+// splitCommand splits a command that is a list: its first item becomes the command, the
+// others come before the args.
 func (r hostReader) splitCommand(path string, n *syntax.Node) {
 	keyIs := func(key string) func(syntax.Member) bool { return func(m syntax.Member) bool { return m.Key == key } }
 	i := slices.IndexFunc(n.Members, keyIs("command"))

@@ -13,11 +13,10 @@ import (
 // interpolated are the top-level keys below which strings may refer to variables.
 var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
 
-// publicVariables are not secret, and their values are part of many paths and
-// messages.
+// publicVariables have values that are not secret, and part of many paths and messages.
 var publicVariables = []string{"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
 
-// interpolate expands every string below those keys, in place.
+// interpolate expands every string below the interpolated keys, in place.
 func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 	for _, name := range publicVariables {
 		r.public = append(r.public, variables[name])
@@ -50,7 +49,7 @@ type expander struct {
 	*report
 	variables map[string]string
 	found     map[string]reference.Secret // by reference
-	off       map[string]*Off             // by path, what is off because a variable is missing
+	off       map[string]*Off             // path → why it is off
 	values    []string                    // of variables that were inserted
 	failed    *[]reference.Secret         // of the entry that is expanded; nil outside of one
 }
@@ -70,8 +69,8 @@ func (e *expander) tree(path string, n *syntax.Node) {
 	}
 }
 
-// entry expands a server's entry, or a member of a node of the tree. A missing variable there
-// is not an error of the file.
+// entry expands a server's entry, or a member of a node of the tree. A missing variable
+// switches it off, and is no error of the file.
 func (e *expander) entry(path string, n *syntax.Node) {
 	outside := e.missing
 	var failed []reference.Secret

@@ -103,7 +103,7 @@ func (c *Config) addFile(r *reading) {
 	}
 }
 
-// overlay copies the fields from src to dst that n, the node of src, has keys for.
+// overlay copies those fields from src to dst for which n, the node of src, has keys.
 func overlay(dst, src reflect.Value, n *syntax.Node) {
 	for _, f := range fieldsOf(src.Type()) {
 		value := n.Get(f.key)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layered puts files into a directory and reads them, the nearest first.
+// layered writes files to a directory and loads them, the nearest first.
 func layered(t *testing.T, files map[string]string, environ []string, names ...string) (*Config, error) {
 	t.Helper()
 	dir := write(t, files)
@@ -89,8 +89,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// A file that lies over another may do without servers of its own, and its
-// tree may show those of the other. All files together must have some.
+// A file over another may have no servers, and its tree may show those of the other. All
+// files together must have some.
 func TestLayersWithoutServers(t *testing.T) {
 	files := map[string]string{
 		"expose.json": `{"expose": ["direct"], "mcp": {}}`,
@@ -121,7 +121,7 @@ func TestLayersErrors(t *testing.T) {
 	wantError(t, err, "near.json:1:16: mcp.a.comand", "missing environment variable: GONE", "far.json:1:27")
 }
 
-// Switching off what is not there is a mistake that hides: it gets a warning.
+// Disabling a server that does not exist gives a warning.
 func TestSwitchedOffNothing(t *testing.T) {
 	cfg, err := layered(t, map[string]string{"mcp.json": `{"mcp": {"a": {"command": "x"}, "b": {"disabled": true}}}`}, environ, "mcp.json")
 	if err != nil {
@@ -132,8 +132,7 @@ func TestSwitchedOffNothing(t *testing.T) {
 	}
 }
 
-// An env file is for the nearest file; one behind that wants none is not
-// thereby wrong.
+// EnvFile is for the nearest file. It is no error if a file behind reads no .env.
 func TestLayersEnvFile(t *testing.T) {
 	dir := write(t, map[string]string{
 		"near.json": minimal,

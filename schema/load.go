@@ -29,7 +29,7 @@ type LoadOptions struct {
 	// files.
 	Expose []string
 	// Select returns the part of a config that is used; nil uses all of it. References to
-	// secrets in the other parts are not resolved.
+	// secrets outside of that part are not resolved.
 	Select func(*Config) (*Config, error)
 	// Only limits the servers whose references to secrets are resolved; nil is all.
 	Only []string
@@ -89,8 +89,8 @@ func (f *Files) load(needless []map[syntax.Pos]bool) (*Config, []*reading, error
 	return cfg, layers, err
 }
 
-// LoadText loads a config that is not in a file yet as if it were in the file of this name,
-// which determines the format, JSON or YAML, and the location of its .env.
+// LoadText loads a config that is not in a file yet. name is the file that it would be in: it
+// determines the format, JSON or YAML, and the location of its .env.
 func LoadText(name string, data []byte, opts LoadOptions) (*Config, error) {
 	return TextFiles(context.Background(), name, data, opts).Load()
 }
@@ -104,8 +104,7 @@ type fileError struct {
 func (e *fileError) Error() string { return e.text }
 func (e *fileError) Unwrap() error { return e.err }
 
-// read reads a document. The name, which errors show, decides between JSON and
-// YAML.
+// read reads a document. The name is for errors, and decides between JSON and YAML.
 func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &syntax.Source{Name: name, Data: data}, map[string]syntax.Pos{}
 	r.off, r.sources = map[string]*Off{}, map[*Source]syntax.Pos{}
@@ -143,9 +142,9 @@ func (r *reading) resolve(root *syntax.Node) error {
 	return nil
 }
 
-// Secrets returns the values that a redactor must hide: headers and credentials, values of env
-// that look like secrets, and the values of variables that the config does not also have in
-// plain text.
+// Secrets returns the values that a redactor must hide: headers and credentials, values of
+// env that look like secrets, and values of variables that the config does not contain in
+// plain text as well.
 func (c *Config) Secrets() []string { return c.secrets }
 
 // Single returns the config of a run without a file: one eager stdio server with all defaults,

@@ -16,7 +16,7 @@ import (
 
 const minimal = `{"mcp": {"files": {"command": "x", "args": ["${WHO}"]}}}`
 
-// write puts files into a new directory, which becomes the working directory.
+// write writes files to a new directory, which becomes the working directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,8 +26,7 @@ func write(t *testing.T, files map[string]string) string {
 		}
 	}
 	t.Chdir(dir)
-	// The directory may be reached by a link; errors and paths have its real
-	// name.
+	// The path may contain a link; errors and paths have the real name.
 	real, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +61,7 @@ func TestLoadPath(t *testing.T) {
 	}
 }
 
-// An explicit path that does not exist is an error, and so is what is there
-// but is no file.
+// An explicit path that does not exist is an error, and so is a directory.
 func TestLoadNoFile(t *testing.T) {
 	dir := write(t, nil)
 	_, err := load([]string{"missing.json"}, LoadOptions{})
@@ -75,7 +73,7 @@ func TestLoadNoFile(t *testing.T) {
 	wantError(t, err, dir, "is a directory")
 }
 
-// Without a path the file is looked for by name: mcp.json first.
+// Without a path the file is found by name, mcp.json first.
 func TestFind(t *testing.T) {
 	for want, names := range map[string][]string{
 		"mcp.json":  {"mcp.json", ".mcp.json", "mcp.yaml"},
@@ -99,8 +97,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// With nothing to find, the error says what was tried and what to do. A
-// directory is no config file, whatever its name.
+// The error for a missing config says what was tried and what to do. A directory is no config
+// file.
 func TestFindNothing(t *testing.T) {
 	dir := write(t, nil)
 	if err := os.Mkdir("mcp.json", 0o777); err != nil {
@@ -113,7 +111,7 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// Without an extension that tells, the first letter decides.
+// Without a known extension the first character decides.
 func TestLanguage(t *testing.T) {
 	for name, data := range map[string]string{
 		"a.json":     minimal,
@@ -135,7 +133,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// What is no config at all is called what it is, in one line.
+// A file that is not a config gives an error of one line that says what it is.
 func TestNotAConfig(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 	for name, test := range map[string]struct{ data, want string }{
@@ -161,7 +159,7 @@ func TestNotAConfig(t *testing.T) {
 	}
 }
 
-// aliasBomb is a few lines that stand for 10^9 values.
+// aliasBomb returns a few lines that stand for 10^9 values.
 func aliasBomb() string {
 	var b strings.Builder
 	b.WriteString("l0: &l0 [" + strings.Repeat("x,", 9) + "x]\n")
@@ -172,8 +170,8 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// An error can be looked into: the place, the path and what would be right
-// are fields, and a missing variable is a type of its own even beside others.
+// An error has fields for its position, its path and a hint. Missing variables are an error
+// of another type beside it.
 func TestErrorFields(t *testing.T) {
 	_, err := parse("mcp.json", []byte(`{"mcp": {"git": {"command": "x", "args": [1, "${B}", "${A}"]}}}`), LoadOptions{Strict: true, Dir: t.TempDir(), Environ: []string{}})
 	var all syntax.Errors
@@ -234,7 +232,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// What opencode says of the transport is implied by the command or the url.
+// opencode's type of a server is implied by the command or the url.
 func TestTypesOfOpencode(t *testing.T) {
 	const doc = `{"mcp": {"a": {"type": "local", "command": ["x", "y"]}, "b": {"type": "remote", "url": "https://a.test/mcp"}}}`
 	cfg, err := parse("opencode.json", []byte(doc), LoadOptions{Environ: []string{}})

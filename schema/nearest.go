@@ -6,7 +6,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/nearest"
 )
 
-// foreignKeys are keys of other programs' configs, with their replacement.
+// foreignKeys are keys of other programs' configs, with a hint.
 var foreignKeys = map[string]string{
 	"type":         `write "transport"`,
 	"httpUrl":      `write "url"`,

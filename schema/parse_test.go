@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// parse must not panic, whatever it is given; what it takes is complete; and
-// every error points into the file.
+// parse does not panic on any input. A config that it accepts is complete, and every error
+// has a position in the file.
 func fuzzParse(f *testing.F, name string) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -44,7 +44,7 @@ func fuzzParse(f *testing.F, name string) {
 	})
 }
 
-// JSON without comments is YAML: read as that, it gives the same config.
+// JSON without comments gives the same config when it is read as YAML.
 func TestJSONIsYAML(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json.txt")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestJSONIsYAML(t *testing.T) {
 func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
 func FuzzParseYAML(f *testing.F) { fuzzParse(f, "mcp.yaml") }
 
-// placed are all errors with a place in an error of parse.
+// placed returns all errors with a position in an error of parse.
 func placed(t *testing.T, err error) []*syntax.Error {
 	t.Helper()
 	var all []*syntax.Error
@@ -118,7 +118,7 @@ func checkPlace(t *testing.T, data []byte, e *syntax.Error) {
 	}
 }
 
-// checkComplete checks what every reader of a Config relies on.
+// checkComplete checks what readers of a Config rely on.
 func checkComplete(t *testing.T, cfg *Config) {
 	t.Helper()
 	if len(cfg.Servers) == 0 && cfg.Tree == nil || len(cfg.Expose) == 0 {
@@ -142,9 +142,8 @@ func checkComplete(t *testing.T, cfg *Config) {
 	}
 }
 
-// Errors and warnings are read by people and models who must not see secrets:
-// not values of variables, not headers, not credentials, not even when what
-// is wrong is the secret itself or the syntax beside it.
+// People and models read errors and warnings, so these must not contain values of variables,
+// headers or credentials, not even if the secret or the syntax beside it is what is wrong.
 func TestNoSecretInErrors(t *testing.T) {
 	const canary = "c4nary-s3cret"
 	for _, doc := range []string{
@@ -187,7 +186,7 @@ func TestNoSecretInErrors(t *testing.T) {
 	}
 }
 
-// Secrets holds what a redactor must hide, and not the words around it.
+// Secrets has the values that a redactor must hide, and not the words around them.
 func TestSecrets(t *testing.T) {
 	doc := `{
 		"mcp": {
@@ -228,9 +227,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// What everybody knows is not a secret: the values of variables like HOME,
-// defaults, and what the config shows in plain text elsewhere. All other values
-// of variables are, whatever the variables are called.
+// Values of variables like HOME, defaults, and texts that the config has in plain text
+// elsewhere are not secret. All other values of variables are.
 func TestValuesThatAreNotSecret(t *testing.T) {
 	const doc = `{
 		"mcp": {
@@ -256,8 +254,7 @@ func TestValuesThatAreNotSecret(t *testing.T) {
 	}
 }
 
-// BenchmarkParse reads a config of 50 servers, which happens on every start
-// and reload.
+// BenchmarkParse reads a config of 50 servers, as every start and reload does.
 func BenchmarkParse(b *testing.B) {
 	var doc strings.Builder
 	doc.WriteString(`{"mcp": {`)

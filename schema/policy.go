@@ -32,7 +32,8 @@ type PolicyRule struct {
 	Arguments json.RawMessage `json:"arguments" example:"{required: [dry_run]}"`
 }
 
-// checkPolicy checks the names in rules, and that the last rule matches every call.
+// checkPolicy checks the patterns in rules, and that the last rule, and no other, matches
+// every call.
 func (r checks) checkPolicy(n *syntax.Node, rules []PolicyRule) {
 	for i, item := range n.ItemsOf("policy") {
 		path := syntax.Item("policy", i)

@@ -41,7 +41,8 @@ func (r *reading) profile(path string, n *syntax.Node, p *Profile) {
 	r.plain(path, n, reflect.ValueOf((*plain)(p)).Elem(), field{})
 }
 
-// checkProfiles checks the names in profiles. The servers of the tree get their names later.
+// checkProfiles checks the names in profiles. With a tree, names of servers are not checked,
+// because its servers get theirs later.
 func checkProfiles(r *reading, root *syntax.Node, profiles map[string]Profile) {
 	for _, m := range root.MembersOf("profiles") {
 		path := syntax.Below("profiles", m.Key)
@@ -109,9 +110,8 @@ func (c *Config) WithExpose(expose []string) *Config {
 	return &other
 }
 
-// needless returns, for each of the files, the positions of unselected parts, whose references
-// are not resolved; nil if everything is selected. Errors in the files are left for Load to
-// report.
+// needless returns, for each file, the positions of unselected parts, whose references are
+// not resolved; nil if everything is selected. Load reports the errors of the files.
 func (f *Files) needless() ([]map[syntax.Pos]bool, error) {
 	if f.opts.Select == nil || f.opts.Only == nil && !slices.ContainsFunc(f.config, func(c content) bool { return bytes.Contains(c.data, []byte("profile")) }) {
 		return nil, nil

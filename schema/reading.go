@@ -22,8 +22,8 @@ type reading struct {
 	texts  []writtenText
 	public []string // values of publicVariables
 
-	// template is the initial value of every server: the defaults of the keys,
-	// overridden by those of the files behind, and those by the file's own.
+	// template is the initial value of every server: the defaults of the keys, then those of
+	// the files behind, then those of this file.
 	template Server
 	// positions maps the names of the servers read so far to their positions.
 	positions map[string]syntax.Pos
@@ -34,15 +34,14 @@ type reading struct {
 	// references to secrets are not resolved.
 	needless map[syntax.Pos]bool
 
-	// nearest is set for the file that overrides all others. layered is set when there are
+	// nearest is set for the file that overrides all others. layered is set if there are
 	// others: then a single file may lack servers. behind are the files that this one
 	// overrides, the farthest first.
 	nearest, layered bool
 	behind           []*reading
 }
 
-// writtenText is a key or a value as it is written, with the within and key of
-// secrets.Find.
+// writtenText is a key or a value as written, with the within and key of secrets.Find.
 type writtenText struct{ within, key, text string }
 
 // inherits reports whether a file behind this one has a server of the name.

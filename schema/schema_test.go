@@ -29,9 +29,9 @@ var environ = []string{
 	"WHO=me",
 }
 
-// TestDocuments reads every document in testdata: the text above the dashes
-// is the file, what is below is what it gives, either the config without what
-// is default in it or the error. The name before .txt is the file's.
+// TestDocuments reads every document in testdata. Above the dashes is the file; below is the
+// result: the config without defaults, or the error. The name before .txt is that of the
+// file.
 func TestDocuments(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -81,8 +81,7 @@ func outcome(t *testing.T, name, input string) string {
 	return out.String()
 }
 
-// dump is the config for reading: only what is not as in the config of a bare
-// command.
+// dump returns what differs from the config of a bare command.
 func dump(cfg *Config) map[string]any {
 	defaults := Single("", nil)
 	out := differences(reflect.ValueOf(*cfg), reflect.ValueOf(*defaults)).(map[string]any)
@@ -104,8 +103,7 @@ func dump(cfg *Config) map[string]any {
 	return out
 }
 
-// differences is v as JSON would have it, without the fields of structs that
-// are as in base.
+// differences returns v for JSON, without the fields of structs that are the same in base.
 func differences(v, base reflect.Value) any {
 	switch p := v.Interface().(type) {
 	case time.Duration:
@@ -146,7 +144,7 @@ func load(paths []string, opts LoadOptions) (*Config, error) {
 	return ReadFiles(context.Background(), paths, opts).Load()
 }
 
-// parse reads a config that is in no file.
+// parse loads a config that is not in a file.
 func parse(name string, data []byte, opts LoadOptions) (*Config, error) {
 	r := &reading{nearest: true, files: ReadFiles(context.Background(), nil, opts)}
 	if err := r.read(name, data); err != nil {

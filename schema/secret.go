@@ -14,8 +14,8 @@ import (
 // maxAsked is how many secrets are looked up concurrently.
 const maxAsked = 8
 
-// findSecrets looks up all secrets that a document refers to where references are replaced, except
-// those of disabled and unselected servers and, with Only, those of the gateway.
+// findSecrets looks up all secrets that a document refers to, except those of disabled and
+// unselected servers and, with Only, those of the gateway.
 func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	if r.files.opts.Secret == nil {
 		return nil

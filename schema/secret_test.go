@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// vault answers references to secrets, and notes what it is asked for.
+// vault resolves references to secrets, and records which.
 type vault struct {
 	mu    sync.Mutex
 	asked []string
@@ -71,7 +71,7 @@ func TestSecretReferences(t *testing.T) {
 	}
 }
 
-// What is not selected, and what is not among the servers that are asked for, needs no secrets.
+// Secrets of unselected servers, and of servers that Only does not name, are not looked up.
 func TestSecretReferencesOfUnselectedParts(t *testing.T) {
 	const doc = `{"mcp": {"a": {"command": "x", "description": "a profile", "args": ["${keyring:A}"]}, "b": {"command": "x", "args": ["${keyring:B}"]}},
 		"gateway": {"token": "${keyring:T}"}}`
@@ -122,7 +122,7 @@ func TestSecretReferencesThatFail(t *testing.T) {
 	}
 }
 
-// Who starts nothing asks for nothing: a config says the same without its secrets.
+// Without a Secret function references to secrets stay as written.
 func TestSecretReferencesStayAsWritten(t *testing.T) {
 	const doc = `{"mcp": {"a": {"url": "https://${keyring:HOST}/mcp", "headers": {"X": "${cmd:op read}"}, "timeout": "${file:/t}"}}, "gateway": {"token": "${keyring:T}"}}`
 	cfg, err := parse("mcp.json", []byte(doc), LoadOptions{Environ: []string{}})

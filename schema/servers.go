@@ -119,7 +119,7 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	switch {
 	case typo:
 	case transport == "" && s.Disabled && len(n.Members) == 1:
-		return s // it only disables the server of its name in another file
+		return s // it only disables a server of another file
 	case transport == "":
 		r.fail(m.At, path, "nothing says how to reach this server", "give it a command, the program to run, or a url")
 	default:

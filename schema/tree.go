@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// tree decodes the tree, which is a list of nodes or the root.
+// tree decodes the tree: a list of nodes, or the root.
 func (r *reading) tree(docPath string, n *syntax.Node, p **Node) {
 	root := &Node{Path: "/", Type: "node"}
 	switch n.Kind {
@@ -76,8 +76,8 @@ func (n *Node) walk(f func(*Node)) {
 	}
 }
 
-// checkNodes checks the children of parent, which items are in the file. positions
-// maps the paths seen so far to their positions.
+// checkNodes checks the children of parent; items are their nodes in the file. positions maps
+// the paths seen so far to their positions.
 func (r *reading) checkNodes(docPath string, items []*syntax.Node, parent *Node, positions map[string]syntax.Pos) {
 	kept := parent.Children[:0]
 	for i, n := range items {

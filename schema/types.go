@@ -10,8 +10,8 @@ import (
 // Config is a valid config document with all defaults filled in. It is a value:
 // nothing in this module changes one after Files.Load.
 type Config struct {
-	// Path is the absolute path of the file it was read from, the nearest if there
-	// are several; empty if it was made by Single.
+	// Path is the absolute path of the file it was read from, the nearest if there are
+	// several; empty if it was made by Single.
 	Path string
 	// Sources are all files it was read from, the nearest first.
 	Sources []string
@@ -62,7 +62,7 @@ type Config struct {
 	Warnings []string
 
 	waitGiven   bool // StartupWait applies to every host
-	waitWritten bool // a file has it
+	waitWritten bool // a file sets StartupWait
 	exposeFixed bool // set by the options: profiles do not change Expose
 	secrets     []string
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// checks checks values for rules that the types of keys cannot express. It knows a node and the
-// report.
+// checks checks rules that the types of keys cannot express.
 type checks struct{ *report }
 
 // checkServer checks an entry that was decoded.
@@ -59,7 +58,7 @@ func (r checks) checkSandbox(path string, n *syntax.Node) {
 // checkPlace checks that the place of a server fits its transport and isolation.
 func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
 	switch {
-	case s.Place == "" || s.Place == PlaceEach: // or it is not known, which was said
+	case s.Place == "" || s.Place == PlaceEach: // or it is invalid, which was reported
 	case s.Transport != Stdio && s.Transport != "":
 		r.fail(n.At, path, "a server with a url is not placed", "leave the key out: every replica reaches it by itself")
 	case s.Place == PlaceOne && s.Isolation != IsolateNone:
@@ -69,8 +68,7 @@ func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
 	}
 }
 
-// checkAuth checks for keys that belong together. The type of the entry was checked
-// before.
+// checkAuth checks which keys need each other. Their types were checked before.
 func (r checks) checkAuth(path string, n *syntax.Node) {
 	if n == nil {
 		return

@@ -116,13 +116,13 @@ const (
 type Off struct {
 	// Missing are the names of the variables.
 	Missing []string
-	// Failed says of each of the secrets that it cannot be found.
+	// Failed has the problem of each secret that cannot be found.
 	Failed []string
 	// Hint says what to do.
 	Hint string
 }
 
-// Why says in a few words what is missing.
+// Why describes in a few words what is missing.
 func (o *Off) Why() string {
 	var all []string
 	if last := len(o.Missing) - 1; last > 0 {
