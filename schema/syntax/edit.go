@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Edit returns data, the file of this name whose tree is root, with value at the path of keys,
-// or without the member there if value is nil. It parses the result: if anything else has
+// Edit returns data, the file of this name whose tree is root, with value at the path of
+// keys, or without that member if value is nil. It parses the result: if anything else has
 // changed, the file is too unusual to be edited by a program.
 func Edit(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
 	edit := editJSON

@@ -52,7 +52,7 @@ func editJSON(name string, data []byte, path []string, n *Node) ([]byte, error) 
 	return restore(root.Pack()), nil
 }
 
-// pointer is the path as RFC 6901 writes it.
+// pointer returns the path as a JSON Pointer (RFC 6901).
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, key := range path {
@@ -82,7 +82,7 @@ func UnixText(data []byte) ([]byte, func([]byte) []byte) {
 	}
 }
 
-// indentUnit is the indentation of the first indented line of a file.
+// indentUnit returns the indentation of the first indented line of a file.
 func indentUnit(data []byte) string {
 	for line := range bytes.Lines(data) {
 		body := bytes.TrimLeft(line, " \t")
@@ -120,7 +120,7 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *Node, indent string) er
 	return e.insert(obj, path[0], n, indent)
 }
 
-// memberIndent is the indentation of an object's members.
+// memberIndent returns the indentation of an object's members.
 func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
 	for _, m := range obj.Members {
 		if _, blanks, found := cutLast(string(m.Name.BeforeExtra), "\n"); found && strings.TrimSpace(blanks) == "" {

@@ -19,9 +19,9 @@ const (
 	replaced = `{"transport": "streamable-http", "url": "https://git.test/mcp", "headers": {"X-Key": "#1"}, "auth": {"client_id": "id"}}`
 )
 
-// TestEdits makes the edit that the name of each file in testdata/edit begins with: the
-// text above the dashes is a file, what is below is what it becomes, or the error. add
-// adds the member mcp.new, set replaces mcp.git, remove removes it.
+// TestEdits makes the edit that the name of each file in testdata/edit begins with. Above the
+// dashes is a file; below is the result or the error. add adds the member mcp.new, set
+// replaces mcp.git, remove removes it.
 func TestEdits(t *testing.T) {
 	files, err := filepath.Glob("testdata/edit/*.txt")
 	if err != nil || len(files) == 0 {
@@ -82,8 +82,8 @@ func parsed(t *testing.T, name, text string) *Node {
 	return root
 }
 
-// Windows' line ends and a byte order mark stay what they are, and what is removed again
-// leaves the file as it was.
+// The line ends of Windows and a byte order mark stay, and removing an added member restores
+// the file.
 func TestEditKeepsLineEnds(t *testing.T) {
 	for name, text := range map[string]string{
 		"mcp.json": "\xef\xbb\xbf{\r\n\t// mine\r\n\t\"mcp\": {\r\n\t\t\"git\": {}\r\n\t}\r\n}\r\n",
@@ -107,7 +107,7 @@ func TestEditKeepsLineEnds(t *testing.T) {
 	}
 }
 
-// A carriage return stays where only some lines end with one.
+// A carriage return stays if only some lines end with one.
 func TestEditKeepsMixedLineEnds(t *testing.T) {
 	const text = "{\r\n  \"mcp\": {\n    \"git\": {}\n  }\n}\n"
 	out, err := edited(t, "mcp.json", text, "git", parsed(t, "value", `{"command":"x"}`))

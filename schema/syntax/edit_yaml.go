@@ -13,10 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// yamlEdit changes lines of a file; the parser only finds positions. Its own printer
-// reformats the rest of the file: it drops a second blank line and the spaces before a
-// comment, and moves a comment between the members of a flow map behind the last one,
-// where it swallows the closing brace.
+// yamlEdit changes lines of a file; the parser only finds positions. The printer of the
+// parser would reformat the rest of the file: it drops a second blank line and the spaces
+// before a comment, and moves a comment between the members of a flow map behind the last
+// one, where it swallows the closing brace.
 type yamlEdit struct {
 	lines []string // each with its line end
 	unit  string
@@ -25,8 +25,8 @@ type yamlEdit struct {
 
 var errUnusual = errors.New("the servers are written in a way that cannot be edited line by line; edit the file by hand")
 
-// editYAML sets the server at path, which is the key of its list and its own key,
-// or removes it if n is nil.
+// editYAML sets the server at path, the key of its list and its own key, or removes it if n
+// is nil.
 func editYAML(name string, data []byte, path []string, n *Node) ([]byte, error) {
 	data, restore := UnixText(data)
 	if _, err := hujson.Parse(data); err == nil {
@@ -151,12 +151,12 @@ func find(entries []*ast.MappingValueNode, key string) int {
 	return slices.IndexFunc(entries, func(v *ast.MappingValueNode) bool { return v.Key.GetToken().Value == key })
 }
 
-// line is the index of the line of a key.
+// line returns the index of the line of a key.
 func line(v *ast.MappingValueNode) int { return v.Key.GetToken().Position.Line - 1 }
 
 func (e *yamlEdit) insert(at int, text string) { e.lines = slices.Insert(e.lines, at, text) }
 
-// next is the line of the entry after the one of index i.
+// next returns the line of the entry after the one of index i.
 func (e *yamlEdit) next(entries []*ast.MappingValueNode, i int) int {
 	if i+1 < len(entries) {
 		return line(entries[i+1])
@@ -164,7 +164,7 @@ func (e *yamlEdit) next(entries []*ast.MappingValueNode, i int) int {
 	return len(e.lines)
 }
 
-// end is the line after the last one of an entry, at most limit. Blank lines and
+// end returns the line after the last one of an entry, at most limit. Blank lines and
 // comments at its end belong to it only if they are indented deeper than its key.
 func (e *yamlEdit) end(entry *ast.MappingValueNode, limit int) int {
 	column := entry.Key.GetToken().Position.Column - 1
@@ -183,8 +183,8 @@ func (e *yamlEdit) end(entry *ast.MappingValueNode, limit int) int {
 	return to
 }
 
-// commentsAbove is the first line of the comment directly above a line with the
-// same indentation, or the line itself.
+// commentsAbove returns the first line of the comment directly above a line with the same
+// indentation, or the line itself.
 func (e *yamlEdit) commentsAbove(at int) int {
 	indent := indentOf(e.lines[at])
 	for at > 0 && isComment(e.lines[at-1]) && indentOf(e.lines[at-1]) == indent {

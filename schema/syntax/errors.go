@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Error is one problem at one place of a config file.
+// Error is one problem in a config file.
 type Error struct {
 	// File is the file as the caller named it.
 	File string

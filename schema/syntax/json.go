@@ -54,10 +54,10 @@ func (c *cursor) node(v hujson.Value) *Node {
 	return n
 }
 
-// jsonError describes a parse error without quoting the file, which may have an unquoted secret
-// at that place. The parser returns the position, in bytes, only in its message; a second
-// parser would be needed to find it otherwise. Malformed files in the testdata of schema show
-// the form of the message. If the form differs, the error has no position.
+// jsonError describes a parse error without quoting the file, which may have an unquoted
+// secret there. The parser returns the position only in its message, in bytes. The malformed
+// files in the testdata of schema test the form of that message. Without it, the error has no
+// position.
 func jsonError(src *Source, err error) error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {

@@ -44,8 +44,8 @@ type Node struct {
 	Items   []*Node  // of a list
 	Members []Member // of an object, in file order
 
-	// Expanded is set on strings that had a reference to a variable: errors must
-	// not show them.
+	// Expanded is set on strings that had a reference to a variable: errors must not show
+	// them.
 	Expanded bool
 	// Unresolved is set on strings that refer to an undefined variable. That is
 	// reported once, and the string is not checked further.

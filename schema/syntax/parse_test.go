@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What cannot be read has a position, and mostly a hint.
+// A parse error has a position, and mostly a hint.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "1:1: the file is empty; " + EmptyHint,

@@ -62,7 +62,7 @@ func Quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// blockYAML returns an object as lines of YAML with indent before each.
+// blockYAML returns an object as lines of YAML, each after indent.
 func (n *Node) blockYAML(indent, unit string) string {
 	var b strings.Builder
 	for _, m := range n.Members {

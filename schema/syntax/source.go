@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSize limits the size of a config file. Real ones are a hundredth of it; a
-// log file or a device given by mistake is larger.
+// MaxSize limits the size of a config file. Real ones have a hundredth of it; a log file or a
+// device given by mistake is larger.
 const MaxSize = 1 << 20
 
-// maxDepth limits how deep brackets nest: the parsers recurse, and a stack
-// overflow cannot be recovered from.
+// maxDepth limits the nesting of brackets: the parsers recurse, and a stack overflow cannot
+// be recovered from.
 const maxDepth = 200
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -27,8 +27,8 @@ type Source struct {
 	lines [][]byte // of data, set when first needed
 }
 
-// check rejects files that are not text, for which a parser's error would be
-// misleading. It strips the byte order mark.
+// check rejects files that are not text, for which a parser's error would mislead. It strips
+// the byte order mark.
 func (s *Source) check() (what, hint string) {
 	s.Data = bytes.TrimPrefix(s.Data, byteOrderMark)
 	switch {
@@ -46,7 +46,7 @@ func (s *Source) check() (what, hint string) {
 	return "", ""
 }
 
-// nesting is an upper bound of how deep brackets nest: those in strings count too.
+// nesting returns an upper bound of the nesting of brackets: those in strings count too.
 func nesting(data []byte) int {
 	depth, most := 0, 0
 	for _, c := range data {
@@ -87,8 +87,8 @@ func (s *Source) Parse() (*Node, error) {
 	return parseJSON(s)
 }
 
-// ErrorAt returns an error at a position. One that a parser put after the end of a line
-// or of the file is moved back to that end.
+// ErrorAt returns an error at a position. A position after the end of a line or of the file
+// is moved back to that end.
 func (s *Source) ErrorAt(p Pos, path, what, hint string) *Error {
 	if s.lines == nil {
 		s.lines = bytes.Split(s.Data, []byte("\n"))
@@ -103,8 +103,7 @@ func (s *Source) failure(p Pos, what, hint string) error {
 	return Errors{s.ErrorAt(p, "", what, hint)}
 }
 
-// cursor turns byte offsets into positions, in one pass over the file as long as
-// they increase.
+// cursor converts byte offsets to positions, in one pass over the file while they increase.
 type cursor struct {
 	data   []byte
 	offset int

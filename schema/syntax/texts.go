@@ -39,8 +39,8 @@ func SetTexts(name string, data []byte, root *Node, to map[*Node]string) ([]byte
 }
 
 // SetLine returns data, a YAML file whose tree is root, with value at path as one line of a
-// block mapping, or without that line if value is nil. A new line is inserted first. Every
-// other line stays as it is. It is an error if that is impossible.
+// block mapping, or without that line if value is nil. A new line comes first in the mapping.
+// Every other line stays. It is an error if that is impossible.
 func SetLine(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
 	above, key := path[:len(path)-1], path[len(path)-1]
 	of := root
@@ -55,8 +55,8 @@ func SetLine(name string, data []byte, root *Node, path []string, value *Node) (
 	return out, nil
 }
 
-// withLine replaces, adds or removes the line of a key of an object, and returns the expected
-// object, nil if there is no such line.
+// withLine replaces, adds or removes the line of a key of an object. It returns the object as
+// it should be read from the result, nil if there is no such line.
 func withLine(data []byte, of *Node, key string, value *Node) ([]byte, *Node) {
 	if len(of.Members) == 0 || value != nil && (value.Kind == Object || value.Kind == List) {
 		return nil, nil

@@ -21,15 +21,15 @@ const maxAliased = 100_000
 type yamlReader struct {
 	src     *Source
 	anchors map[string]ast.Node
-	open    map[ast.Node]bool // anchored values being read, to see one inside itself
+	open    map[ast.Node]bool // anchored values being read, to find one inside itself
 	count   int
 	err     error
 }
 
 // parseYAML parses one YAML document and expands aliases and merge keys.
 func parseYAML(src *Source) (root *Node, err error) {
-	// There are inputs that the parser panics on, and a config must not crash the
-	// process that reloads it.
+	// The parser panics on some inputs, and a config must not crash the process that
+	// reloads it.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, src.failure(Pos{1, 1}, "malformed YAML", "the YAML parser could not make sense of the file")
@@ -47,8 +47,8 @@ func parseYAML(src *Source) (root *Node, err error) {
 	return root, nil
 }
 
-// yamlError keeps the parser's message and position but not its excerpt of the
-// file, which may contain a secret.
+// yamlError returns the parser's message and position without its excerpt of the file, which
+// may contain a secret.
 func yamlError(src *Source, err error) error {
 	var detail yaml.Error
 	if !errors.As(err, &detail) {
@@ -80,8 +80,8 @@ func (y *yamlReader) fail(n ast.Node, what, hint string) {
 	}
 }
 
-// place is the position of a value. For a block mapping it is the first key; the
-// parser gives the first colon.
+// place returns the position of a value. For a block mapping it is that of the first key; the
+// parser's is that of the first colon.
 func place(n ast.Node) Pos {
 	switch v := n.(type) {
 	case *ast.MappingNode:
@@ -163,8 +163,8 @@ func numeral(written, value string) string {
 	return value
 }
 
-// members reads the keys of a mapping. Keys merged in with << come after the
-// mapping's own, which override them.
+// members reads the keys of a mapping. Keys merged by << come after the mapping's own, which
+// override them.
 func (y *yamlReader) members(values []*ast.MappingValueNode) []Member {
 	var own, merged []Member
 	for _, v := range values {
@@ -187,8 +187,8 @@ func (y *yamlReader) members(values []*ast.MappingValueNode) []Member {
 	return own
 }
 
-// merged returns the keys that << merges in: those of one mapping, or of several,
-// of which earlier ones override later ones.
+// merged returns the keys that << merges: those of one mapping, or of several, of which
+// earlier ones override later ones.
 func (y *yamlReader) merged(value ast.Node) []Member {
 	switch n := y.node(value); n.Kind {
 	case Object:
