@@ -32,8 +32,7 @@ func File(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
-// maskText returns a string as File shows it. within and key are those of
-// secrets.Find.
+// maskText returns a string as File shows it, given the within and key of secrets.Find.
 func maskText(within, key, value string) string {
 	if slices.Contains(secretMaps, within) && value != "" && !refers(value) {
 		return Text
@@ -51,7 +50,7 @@ func maskJSON(data []byte, root *syntax.Node) []byte {
 	var out bytes.Buffer
 	shown := 0
 	Walk("", "", root, func(within, key string, n *syntax.Node) {
-		if n.Kind != syntax.Text || n.To == 0 { // a key has no place
+		if n.Kind != syntax.Text || n.To == 0 { // keys have no span
 			return
 		}
 		if text := maskText(within, key, n.Scalar); text != n.Scalar {
@@ -105,8 +104,8 @@ func maskYAML(data []byte, root *syntax.Node) []byte {
 	return []byte(strings.Join(lines, ""))
 }
 
-// hideLines hides the text from p to the end of its line and the lines after it,
-// which may continue it, up to but not including the one of index last.
+// hideLines hides the text from p to the end of its line, and the following lines, which may
+// continue it, up to the one of index last.
 func hideLines(lines []string, p syntax.Pos, last int) {
 	head := []rune(lines[p.Line-1])
 	if p.Col <= len(head) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is shown of a file has its lines and its references, not its secrets.
+// File keeps lines and references, and hides secrets.
 func TestFile(t *testing.T) {
 	for name, text := range map[string]string{
 		"mcp.json": `{"mcpServers": {"a": {"command": "shown", "args": ["shown", "--api-key", "hidden", "--token=hidden", "TOKEN=hidden", "Server=shown;Password=hidden", "ghp_hidden"],
