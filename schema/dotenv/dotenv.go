@@ -13,8 +13,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Parse returns the variables of a .env file. The name is for errors. They omit the parser's
-// message, which quotes the text at which it failed: in such a file, that is probably a secret.
+// Parse returns the variables of a .env file. The name is for errors. These omit the message
+// of the parser, because it quotes the text where it failed: in such a file that is probably
+// a secret.
 func Parse(name string, data []byte) (map[string]string, error) {
 	if len(data) > syntax.MaxSize {
 		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", name)

@@ -15,7 +15,7 @@ func TestSyntax(t *testing.T) {
 	}
 }
 
-// Whatever is written to a .env file is read back as it was.
+// Any added value is read back unchanged.
 func TestAdd(t *testing.T) {
 	add := map[string]string{}
 	for name, value := range map[string]string{
