@@ -32,7 +32,7 @@ func Has(p schema.Profile, server string) bool {
 	return in || !only
 }
 
-// An UnknownError means that there is no profile of that name.
+// An UnknownError is the error for a profile that does not exist.
 type UnknownError struct {
 	Name  string
 	Known []string // sorted
@@ -91,8 +91,7 @@ func Select(c *schema.Config, name string) (*schema.Config, error) {
 	return &part, nil
 }
 
-// of returns a node with its descendants that are in a profile; ok is false if there is
-// nothing of it.
+// of returns the part of a node that is in a profile; ok is false if it is empty.
 func of(n *schema.Node, p schema.Profile) (part *schema.Node, ok bool) {
 	kept := *n
 	kept.Children = nil

@@ -99,8 +99,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// What is not selected costs nothing: its secrets are not asked for, and what it lacks is
-// no error.
+// Unselected parts are not resolved: their secrets are not looked up, and their missing
+// variables are no error.
 func TestSecretsOfOthersAreNotAskedFor(t *testing.T) {
 	files := map[string]string{"far.json": `{"mcp": {"far": {"command": "x", "env": {"A": "${keyring:FAR}"}}, "none": {"command": "x", "args": ["${NOWHERE}"]}}}`,
 		"near.json": `{"mcpServers": {"One two": {"command": "x", "env": {"A": "${keyring:ONE}"}}, "b": {"command": "x", "env": {"A": "${keyring:B}"}}},
