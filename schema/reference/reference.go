@@ -24,17 +24,17 @@ type Expansion struct {
 	Expanded   bool     // there was a reference
 	Values     []string // of inserted variables, without defaults
 	Missing    []string // undefined variables without a default
-	Unexpanded bool     // a ${…} that is not a reference is left as it is
-	Nested     string   // text that contains a ${…} of its own, a default or a reference
+	Unexpanded bool     // a ${…} that is no reference stays as it is
+	Nested     string   // the text with a ${…} in it: a default or a reference
 
 	Secrets []string // values of inserted secrets
 	Failed  []Secret // secrets that could not be found
-	Unasked bool     // a reference to a secret is left as it is
+	Unasked bool     // a reference to a secret stays as it is
 }
 
-// Expand replaces the references in s. Values are not expanded again. A default also replaces an
-// empty variable. $${…} is an escaped ${…}. Everything else stays, including a lone $ and an
-// unclosed ${. found has the secrets by reference.
+// Expand replaces the references in s. Values are not expanded again. A default also replaces
+// an empty variable. $${…} is an escaped ${…}. Everything else stays, including a lone $ and
+// an unclosed ${. found maps references to secrets.
 func Expand(s string, variables map[string]string, found map[string]Secret) Expansion {
 	var out Expansion
 	var b strings.Builder

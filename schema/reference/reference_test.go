@@ -47,8 +47,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// Every missing variable of a text is reported, once; the ones with a default
-// are not missing.
+// Every missing variable of a text is reported once, unless it has a default.
 func TestExpandMissing(t *testing.T) {
 	got := Expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars, nil)
 	if diff := cmp.Diff([]string{"X", "Z"}, got.Missing); diff != "" {
@@ -56,8 +55,8 @@ func TestExpandMissing(t *testing.T) {
 	}
 }
 
-// FuzzExpand compares Expand with the same rules written as a regular
-// expression, and checks that it says so when it leaves a reference alone.
+// FuzzExpand compares Expand with the same rules as a regular expression, and checks that it
+// reports references that stay.
 func FuzzExpand(f *testing.F) {
 	for _, seed := range []string{"${A}", "$${A}", "${NONE:-x}", "${", "$$", "a${A}b$${C}${D", "${}}", "${A:-${B}}", "$$$${A}", "${EMPTY:-}"} {
 		f.Add(seed)
@@ -70,7 +69,7 @@ func FuzzExpand(f *testing.F) {
 			if strings.HasPrefix(ref, "$$") {
 				return ref[1:]
 			}
-			if IsSecret(ref) { // which nobody is asked for here
+			if IsSecret(ref) { // not resolved here
 				nested = nested || strings.Contains(ref[1:], "${")
 				return ref
 			}
