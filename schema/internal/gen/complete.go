@@ -71,12 +71,12 @@ func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
 	})
 }
 
-// snippet is an editor's proposal for a new server.
+// snippet returns an editor's proposal for a new server.
 func snippet(label, about string, body map[string]any) map[string]any {
 	return map[string]any{"label": label, "description": about, "body": body}
 }
 
-// group is an object of the keys of a server that belong to the groups.
+// group returns an object with the keys of a server that are in the groups.
 func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
 	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	t := reflect.TypeFor[schema.Server]()
@@ -91,8 +91,8 @@ func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
 	return out
 }
 
-// variants are the three kinds of server. Without a transport, a command is a
-// stdio server and a url a streamable-http one, so only sse must be named.
+// variants returns the three kinds of server. Without a transport, a command means stdio and
+// a url streamable-http, so only sse must be named.
 func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	stdio := variant(server, schema.Stdio, "stdio", host)
 	stdio.Required = []string{"command"}
@@ -113,8 +113,8 @@ func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	return []*jsonschema.Schema{stdio, streamable, sse}
 }
 
-// switchedOff is an entry that only disables the server of its name in a file further away. It
-// is part of the last kind, because exactly one of three kinds must match.
+// switchedOff is an entry that only disables the server of its name in a file further away.
+// It is part of the last kind, because exactly one kind must match.
 func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 	one := uint64(1)
 	off := jsonschema.NewProperties()

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// decorate puts into the schema of an object what the tags of its Go type
-// say about each key. They are described at schema.Document.
+// decorate adds the tags of a Go type to the schema of its object. They are described at
+// schema.Document.
 func decorate(object *jsonschema.Schema, t reflect.Type) error {
 	for f := range t.Fields() {
 		key := f.Tag.Get("json")
@@ -63,8 +63,7 @@ func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
 	return err
 }
 
-// hover gives a key the text that VS Code shows for it, which has the default and
-// an example too.
+// hover sets the text that VS Code shows for a key, with its default and an example.
 func hover(p *jsonschema.Schema, tag reflect.StructTag) {
 	text := p.Description
 	if preset := tag.Get("default"); preset != "" {

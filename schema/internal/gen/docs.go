@@ -112,14 +112,14 @@ func wrap(text, indent string) string {
 	return b.String() + "\n"
 }
 
-// names reports whether the text has all values as words.
+// names reports whether the text contains all values as words.
 func names(text string, values []string) bool {
 	words := regexp.MustCompile(`[\w-]+`).FindAllString(text, -1)
 	return !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(words, v) })
 }
 
-// meaning returns the comment of the field, which is its description in the schema, and the
-// additions of its tags: an example if neither the values nor the default show the form.
+// meaning returns the comment of the field, which is its description in the schema, and what
+// its tags add: an example if neither the values nor the default show the form.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
 	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
 	if values := schema.Allowed(tag); values != nil && !names(text, values) {

@@ -14,7 +14,7 @@ import (
 
 const page = "../../../docs/config.md"
 
-// TestKeys keeps the lists of keys of the documentation as the types have them.
+// TestKeys checks that the lists of keys in the documentation are up to date.
 func TestKeys(t *testing.T) {
 	text := read(t, page)
 	want, err := withKeys([]byte(text), schema.JSONSchema())
@@ -26,7 +26,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestEveryKeyIsDocumented looks for every key of every object in the lists.
+// TestEveryKeyIsDocumented checks that the lists have every key of every object.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	text := read(t, page)
 	count := 0
@@ -50,13 +50,13 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 // An example is a config that a page shows.
 type example struct {
 	name, text string
-	bad        bool // it is shown as one that is refused
+	bad        bool // it is shown as a mistake
 }
 
 var fence = regexp.MustCompile("(?ms)^```(jsonc?|yaml)( bad)?\n(.*?)^```$")
 
-// examples are the configs that users read: those of the documentation and
-// README, and the one to copy.
+// examples returns the configs that users read: those of the documentation and README, and
+// the one to copy.
 func examples(t *testing.T) []example {
 	all := []example{{name: "config.example.json", text: read(t, "../../../config.example.json")}}
 	pages, err := filepath.Glob("../../../docs/*.md")
@@ -75,8 +75,8 @@ func examples(t *testing.T) []example {
 	return all
 }
 
-// TestExamplesOfTheDocs validates every example by the parser and by the schema:
-// the good ones pass both, the bad ones neither.
+// TestExamplesOfTheDocs validates every example by the parser and by the schema: both accept
+// the good ones, and refuse the bad ones.
 func TestExamplesOfTheDocs(t *testing.T) {
 	bad := 0
 	for _, e := range examples(t) {
@@ -101,7 +101,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 
 var reference = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
 
-// variablesIn defines what a text refers to without a default.
+// variablesIn defines the variables that a text refers to without a default.
 func variablesIn(text string) []string {
 	environ := []string{"PATH=/bin"}
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {

@@ -45,8 +45,8 @@ func generate(dir string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// describeDefinitions copies the texts of keys to the definitions that they refer to: editors
-// show the definition's text, which is otherwise written for readers of the Go code.
+// describeDefinitions copies the texts of keys to the definitions that they refer to. Editors
+// show the text of the definition, which is otherwise for readers of the Go code.
 func describeDefinitions(root *jsonschema.Schema) {
 	for pair := root.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		describeDefinition(root, pair.Value)

@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// TestCheckedIn keeps the schema in the repository, which is also the one in
-// the binary, as the types have it.
+// TestCheckedIn checks that the schema in the repository, which is also that in the binary,
+// is up to date.
 func TestCheckedIn(t *testing.T) {
 	t.Chdir("../..") // where go generate runs
 	want, err := generate(".")
@@ -34,9 +34,8 @@ func TestCheckedIn(t *testing.T) {
 	}
 }
 
-// TestShape checks what editors and other readers of the schema rely on: its
-// title, its draft, that it lets a file name it, the names of servers, its
-// address, and exactly three kinds of server.
+// TestShape checks what editors and other readers of the schema rely on: its title, draft and
+// address, that a file may name it, the names of servers, and exactly three kinds of server.
 func TestShape(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]any{
@@ -74,13 +73,12 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// noDefault are the keys that mean nothing when left out, or must not be.
+// noDefault are the keys that have no default.
 var noDefault = strings.Fields(`$schema host profile mcp mcpServers servers tree defaults catalog gateway
 	transport type description registry load place command cwd url auth client_id client_secret private_key assertion_file idp idp_client_id idp_client_secret scope
 	summary max_output_chars timeout example_args path source dir listen debug_listen token audience match do principal surface arguments activity scripts`)
 
-// TestEveryProperty checks that an editor shows of a key what it means,
-// what a value looks like, and what leaving it out means.
+// TestEveryProperty checks that every key has a description, an example and a default.
 func TestEveryProperty(t *testing.T) {
 	count := 0
 	var walk func(path string, v any)
@@ -117,7 +115,7 @@ func checkProperty(t *testing.T, path, key string, p map[string]any) {
 	}
 }
 
-// TestExamplesAreGood puts every example into a config and reads it.
+// TestExamplesAreGood loads a config with each example.
 func TestExamplesAreGood(t *testing.T) {
 	root := decode(t)
 	base := map[string]map[string]any{
@@ -146,7 +144,7 @@ func TestExamplesAreGood(t *testing.T) {
 	}
 }
 
-// accept checks that the schema and package schema both take a document.
+// accept checks that both the schema and package schema accept a document.
 func accept(t *testing.T, what string, doc map[string]any) {
 	t.Helper()
 	data, err := json.Marshal(doc)
@@ -162,9 +160,8 @@ func accept(t *testing.T, what string, doc map[string]any) {
 	}
 }
 
-// TestDocuments runs the documents of package schema's own tests through the
-// schema: what Load takes an editor must not underline, unless it is read with a warning that
-// it means nothing.
+// TestDocuments validates the documents of package schema's own tests: an editor must not
+// underline what Load accepts, unless Load warns that it is not read.
 func TestDocuments(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -232,7 +229,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// load reads a config from a file that ends like name.
+// load loads a config from a file with the extension of name.
 func load(t *testing.T, name string, data []byte, environ []string) (*schema.Config, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -297,8 +294,8 @@ func dig(v any, path string) any {
 	return v
 }
 
-// TestHovers checks what VS Code shows: the default, an example, that a key does
-// nothing yet, and our words and not those of the Go code for objects.
+// TestHovers checks the texts in VS Code: the default and an example, and for objects the
+// text of the key and not that of the Go type.
 func TestHovers(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]string{
