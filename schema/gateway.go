@@ -6,7 +6,7 @@ import "time"
 type Gateway struct {
 	// The address that dynmcp serve listens on when it is given none.
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
-	// The address of the debug page; unset is no debug page.
+	// The address of the debug page. Left out, there is none.
 	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
 	// What the page of dynmcp ui offers at that address, below /ui, to those who have the token: read shows this run, change also changes its servers and the config, off disables the page.
 	UI string `json:"ui" enum:"off,read,change" default:"read" example:"change"`

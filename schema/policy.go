@@ -28,7 +28,7 @@ type PolicyRule struct {
 	Host string `json:"host" nonblank:"true" example:"claude-*"`
 	// How the tool is called. api is the HTTP API of the tree.
 	Surface string `json:"surface" enum:"discover,tree,browser,proxy,direct,api" example:"direct"`
-	// A JSON Schema that the arguments must satisfy for the rule to match. Arguments that readers may take in two ways are refused.
+	// A JSON Schema that the arguments must satisfy for the rule to match. Arguments that parsers may read in two ways are refused.
 	Arguments json.RawMessage `json:"arguments" example:"{required: [dry_run]}"`
 }
 

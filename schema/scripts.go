@@ -19,7 +19,7 @@ type Scripts struct {
 	AtOnce int `json:"at_once" min:"1" default:"16" example:"4"`
 	// How long a script may take, without the time in which a person is asked.
 	Time time.Duration `json:"time" min:"1ms" default:"5m" example:"30s"`
-	// The most characters of a script's result; the model can read on in a longer one. Of what a script prints, as many bytes are kept.
+	// The most characters of a script's result; the model can read on in a longer one. Printed text is cut to as many bytes.
 	Output int `json:"output" min:"1024" default:"65536" example:"16384"`
 	// Run scripts even if the system cannot limit everything that their process may do.
 	BestEffort bool `json:"best_effort" default:"false" example:"true"`
