@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), ":0:")):
-			t.Errorf("%s: got %v, want %q without a place", name, err, c.want)
+			t.Errorf("%s: got %v, want %q without a position", name, err, c.want)
 		}
 	}
 }

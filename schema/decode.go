@@ -204,7 +204,7 @@ func (r *reading) network(path string, n *syntax.Node, p *Network) {
 		r.list(path, n, reflect.ValueOf(&p.Hosts).Elem(), field{nonblank: true})
 		p.None = len(n.Items) == 0
 	default:
-		r.fail(n.At, path, "this is no network", `want "all", "none" or a list of hosts such as ["api.github.com"]`)
+		r.fail(n.At, path, "this is not a network", `want "all", "none" or a list of hosts such as ["api.github.com"]`)
 	}
 }
 

@@ -82,7 +82,7 @@ func TestLoadPipe(t *testing.T) {
 		}
 		var changed bool
 		if files, changed = files.Reread(t.Context()); changed {
-			t.Fatal("nothing was changed, and the files are different")
+			t.Fatal("the files are unchanged, and Reread reports a change")
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("WHO=you"), 0o600); err != nil {
@@ -90,7 +90,7 @@ func TestLoadPipe(t *testing.T) {
 	}
 	again, changed := files.Reread(t.Context())
 	if !changed {
-		t.Error("the .env was changed, and the files are the same")
+		t.Error("the .env has changed, and Reread reports no change")
 	}
 	if cfg, err := again.Load(); err != nil || cfg.Servers[0].Args[0] != "you" {
 		t.Errorf("got %+v, %v", cfg, err)
@@ -104,6 +104,6 @@ func TestReadFilesCancelled(t *testing.T) {
 	cancel()
 	_, err := ReadFiles(ctx, []string{path}, LoadOptions{Dir: t.TempDir()}).Load()
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want that it was cancelled", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 }

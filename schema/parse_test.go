@@ -98,7 +98,7 @@ func placed(t *testing.T, err error) []*syntax.Error {
 		all = append(all, missing.Uses...)
 	}
 	if len(all) == 0 {
-		t.Errorf("an error without a place: %v", err)
+		t.Errorf("an error without a position: %v", err)
 	}
 	return all
 }
@@ -114,7 +114,7 @@ func checkPlace(t *testing.T, data []byte, e *syntax.Error) {
 		t.Fatalf("column %d of %d: %v", e.Column, width, e)
 	}
 	if e.Err == nil || e.Err.Error() == "" || strings.ContainsAny(e.Error(), "\n\r") {
-		t.Errorf("not one line that says something: %q", e)
+		t.Errorf("not one line: %q", e)
 	}
 }
 

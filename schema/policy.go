@@ -49,9 +49,9 @@ func (r checks) checkPolicy(n *syntax.Node, rules []PolicyRule) {
 		open := reflect.DeepEqual(rules[i], PolicyRule{Do: rules[i].Do})
 		switch last := i == len(rules)-1; {
 		case last && !open:
-			r.fail(item.At, path, "it is not said what becomes of all other calls", `end the list with {"do": "allow"} or {"do": "deny"}`)
+			r.fail(item.At, path, "there is no rule for all other calls", `end the list with {"do": "allow"} or {"do": "deny"}`)
 		case !last && open:
-			r.fail(item.At, path, "no rule behind this one is ever reached", "move it to the end, or say what it is for")
+			r.fail(item.At, path, "the rules after this one are never reached", "move it to the end, or say what it is for")
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what the documents in testdata give into them")
+var update = flag.Bool("update", false, "rewrite the results in testdata")
 
 // environ is the environment that the documents in testdata may refer to.
 var environ = []string{

@@ -104,7 +104,7 @@ func TestSecretReferencesThatFail(t *testing.T) {
 		opts.Environ, opts.Secret = []string{}, new(vault).secret
 		_, err := parse("mcp.json", []byte(doc), opts)
 		if err == nil {
-			t.Fatal("it was loaded")
+			t.Fatal("got no error")
 		}
 		return err.Error()
 	}

@@ -50,7 +50,7 @@ func (r checks) checkSandbox(path string, n *syntax.Node) {
 			continue
 		}
 		if err := sandbox.CheckHost(host.Scalar); err != nil {
-			r.fail(host.At, syntax.Item(syntax.Below(path, "network"), i), "this is no host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443")
+			r.fail(host.At, syntax.Item(syntax.Below(path, "network"), i), "this is not a host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443")
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (r checks) checkEnv(path string, variables []syntax.Member) {
 		case m.Key == "" || strings.ContainsAny(m.Key, "=\x00"):
 			r.fail(m.At, inner, "invalid variable name", "names are not empty and have no = in them")
 		case isKnownText(m.Value) && strings.Contains(m.Value.Scalar, "\x00"):
-			r.fail(m.Value.At, inner, "this has a NUL in it", "no process can be given that")
+			r.fail(m.Value.At, inner, "this has a NUL in it", "no variable of a process can have one")
 		}
 	}
 }

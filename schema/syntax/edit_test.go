@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what the edits in testdata give into them")
+var update = flag.Bool("update", false, "rewrite the results in testdata")
 
 const (
 	added = `{"transport": "stdio", "description": "Does: \"things\" & more", "command": "npx", "args": ["-y", "a b"],

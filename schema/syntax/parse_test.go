@@ -66,7 +66,7 @@ func TestParseErrors(t *testing.T) {
 		"\xfe\xff{":                  "1:1: the file is UTF-16; save it as UTF-8",
 		"{\"a\": \"\x00\"}":          "1:1: the file is not text; a config is JSON or YAML in UTF-8",
 		"{\"a\": \"\xff\"}":          "1:1: the file is not text; a config is JSON or YAML in UTF-8",
-		strings.Repeat("[", 201):     "1:1: the file nests too deeply; a config has no use for more than 200 brackets inside one another",
+		strings.Repeat("[", 201):     "1:1: the file nests too deeply; a config needs at most 200 brackets inside one another",
 		strings.Repeat(" ", 1<<20+1): "1:1: the file is larger than 1 MiB; is this the config?",
 
 		"{\"a\": 1,\n\"b\" 2}": `2:5: malformed JSON: invalid character '2' after object name`,
@@ -78,8 +78,8 @@ func TestParseErrors(t *testing.T) {
 		"{\"a\": \"x\"":        `1:10: malformed JSON: the file ends too early; close every {, [ and "`,
 		"// c\n/x":             `2:1: malformed JSON: invalid character '/' at start of value`,
 
-		"a: *b":           `1:4: malformed YAML: an alias of nothing; put &NAME on the value before *NAME refers to it`,
-		"a: &a [*a]":      `1:8: malformed YAML: an alias inside what it stands for; write the value out`,
+		"a: *b":           `1:4: malformed YAML: an alias of an unknown anchor; put &NAME on the value before *NAME refers to it`,
+		"a: &a [*a]":      `1:8: malformed YAML: an alias inside its own value; write the value out`,
 		"a: !x 1":         `1:4: malformed YAML: a tag that configs do not use; remove it`,
 		"a: 1\n---\nb: 1": `3:1: malformed YAML: a second YAML document; a config is one document; remove what follows ---`,
 		"a:\n  <<: 1":     `2:7: malformed YAML: << without a mapping to merge; write <<: *NAME, with &NAME on a mapping`,

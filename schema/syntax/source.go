@@ -41,7 +41,7 @@ func (s *Source) check() (what, hint string) {
 	case bytes.IndexByte(s.Data, 0) >= 0 || !utf8.Valid(s.Data):
 		return "the file is not text", "a config is JSON or YAML in UTF-8"
 	case nesting(s.Data) > maxDepth:
-		return "the file nests too deeply", "a config has no use for more than 200 brackets inside one another"
+		return "the file nests too deeply", "a config needs at most 200 brackets inside one another"
 	}
 	return "", ""
 }

@@ -220,10 +220,10 @@ func (y *yamlReader) key(k ast.MapKeyNode) string {
 func (y *yamlReader) anchored(n, value ast.Node) *Node {
 	switch {
 	case value == nil:
-		y.fail(n, "an alias of nothing", "put &NAME on the value before *NAME refers to it")
+		y.fail(n, "an alias of an unknown anchor", "put &NAME on the value before *NAME refers to it")
 		return &Node{}
 	case y.open[value]:
-		y.fail(n, "an alias inside what it stands for", "write the value out")
+		y.fail(n, "an alias inside its own value", "write the value out")
 		return &Node{}
 	}
 	y.open[value] = true

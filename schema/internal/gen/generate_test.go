@@ -105,7 +105,7 @@ func TestEveryProperty(t *testing.T) {
 
 func checkProperty(t *testing.T, path, key string, p map[string]any) {
 	if d, _ := p["description"].(string); len(d) < 10 || !strings.HasSuffix(d, ".") {
-		t.Errorf("%s: description %q is no sentence", path, d)
+		t.Errorf("%s: description %q is not a sentence", path, d)
 	}
 	if examples, _ := p["examples"].([]any); len(examples) == 0 || examples[0] == nil {
 		t.Errorf("%s has no example", path)
@@ -221,10 +221,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"an unknown way to show":     `{"mcp": {"a": {"command": "x", "tool_overrides": {"t": {"render_mode": "xml"}}}}}`,
 	} {
 		if err := resolved(t).Validate(document(t, "mcp.json", doc)); err == nil {
-			t.Errorf("%s: the schema takes %s", name, doc)
+			t.Errorf("%s: the schema accepts %s", name, doc)
 		}
 		if _, err := load(t, "mcp.json", []byte(doc), nil); err == nil {
-			t.Errorf("%s: Load takes %s", name, doc)
+			t.Errorf("%s: Load accepts %s", name, doc)
 		}
 	}
 }
