@@ -18,11 +18,16 @@ func Edit(name string, data []byte, root *Node, path []string, value *Node) ([]b
 	if err != nil {
 		return nil, err
 	}
-	after, err := (&Source{Name: name, Data: out}).Parse()
-	if err != nil || !bytes.Equal(after.Compact(), withValue(root, path, value).Compact()) {
+	return checked(name, out, withValue(root, path, value))
+}
+
+// checked returns data, an edited file, or an error if its tree is not want.
+func checked(name string, data []byte, want *Node) ([]byte, error) {
+	got, err := (&Source{Name: name, Data: data}).Parse()
+	if err != nil || !bytes.Equal(got.Compact(), want.Compact()) {
 		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
 	}
-	return out, nil
+	return data, nil
 }
 
 // withValue returns the tree with value at path, or without it if value is nil.

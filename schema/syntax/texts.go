@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,12 +29,7 @@ func SetTexts(name string, data []byte, root *Node, to map[*Node]string) ([]byte
 	for _, n := range nodes {
 		n.Scalar = to[n]
 	}
-	out := []byte(strings.Join(lines, ""))
-	after, err := (&Source{Name: name, Data: out}).Parse()
-	if err != nil || !bytes.Equal(after.Compact(), root.Compact()) {
-		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
-	}
-	return out, nil
+	return checked(name, []byte(strings.Join(lines, "")), root)
 }
 
 // SetLine returns data, a YAML file whose tree is root, with value at path as one line of a
@@ -48,11 +42,10 @@ func SetLine(name string, data []byte, root *Node, path []string, value *Node) (
 		of = of.Get(step)
 	}
 	out, after := withLine(data, of, key, value)
-	now, err := (&Source{Name: name, Data: out}).Parse()
-	if after == nil || err != nil || !bytes.Equal(now.Compact(), withValue(root, above, after).Compact()) {
+	if after == nil {
 		return nil, fmt.Errorf("%s is not written in lines that can be replaced", name)
 	}
-	return out, nil
+	return checked(name, out, withValue(root, above, after))
 }
 
 // withLine replaces, adds or removes the line of a key of an object. It returns the object as
