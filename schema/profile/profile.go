@@ -83,7 +83,7 @@ func Select(c *schema.Config, name string) (*schema.Config, error) {
 		return !Has(p, server)
 	})
 	if c.Tree != nil {
-		part.Tree, _ = of(c.Tree, p)
+		part.Tree, _ = prune(c.Tree, p)
 	}
 	if len(p.Expose) > 0 {
 		return part.WithExpose(p.Expose), nil
@@ -91,15 +91,15 @@ func Select(c *schema.Config, name string) (*schema.Config, error) {
 	return &part, nil
 }
 
-// of returns the part of a node that is in a profile; ok is false if it is empty.
-func of(n *schema.Node, p schema.Profile) (part *schema.Node, ok bool) {
+// prune returns the part of a node that is in a profile; ok is false if it is empty.
+func prune(n *schema.Node, p schema.Profile) (part *schema.Node, ok bool) {
 	kept := *n
 	kept.Children = nil
 	if s := n.Source; s != nil && !Has(p, s.Server) {
 		kept.Source = nil
 	}
 	for i := range n.Children {
-		if child, ok := of(&n.Children[i], p); ok {
+		if child, ok := prune(&n.Children[i], p); ok {
 			kept.Children = append(kept.Children, *child)
 		}
 	}
