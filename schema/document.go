@@ -63,9 +63,9 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.object("", root, v, documentFields)
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
-	checks{&r.report}.checkGateway(root.Get("gateway"))
-	checks{&r.report}.checkPolicy(root, doc.Policy)
-	checks{&r.report}.checkScripts(root.Get("scripts"))
+	r.checkGateway(root.Get("gateway"))
+	r.checkPolicy(root, doc.Policy)
+	r.checkScripts(root.Get("scripts"))
 	checkProfiles(r, root, doc.Profiles)
 	return &doc
 }

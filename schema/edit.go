@@ -204,7 +204,9 @@ func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, e
 		s.Transport = ""
 	}
 	if s.Auth != nil {
-		s.Auth.dropDefaults()
+		var usual Auth
+		setDefaults(reflect.ValueOf(&usual).Elem())
+		clearEqual(reflect.ValueOf(s.Auth).Elem(), reflect.ValueOf(usual))
 	}
 	for _, w := range r.warnings {
 		if text := w.Err.Error(); !strings.HasPrefix(text, "this is read as") {
@@ -216,25 +218,18 @@ func HostEntry(key string, data []byte, bare bool, note func(string)) (Server, e
 	return s, r.err()
 }
 
-// dropDefaults clears the fields that have their defaults.
-func (a *Auth) dropDefaults() {
-	usual := reflect.New(reflect.TypeFor[Auth]()).Elem()
-	setDefaults(usual)
-	for i := range usual.NumField() {
-		if v := reflect.ValueOf(a).Elem().Field(i); reflect.DeepEqual(v.Interface(), usual.Field(i).Interface()) {
-			v.SetZero()
-		}
-	}
-}
-
 // WithoutDefaults returns a server without the values that equal the defaults of the keys: in
 // an entry they would override the defaults of another file.
 func (s Server) WithoutDefaults() Server {
-	v, usual := reflect.ValueOf(&s).Elem(), reflect.ValueOf(Single("", nil).Defaults)
-	for _, f := range serverFields {
-		if reflect.DeepEqual(v.Field(f.index).Interface(), usual.Field(f.index).Interface()) {
-			v.Field(f.index).SetZero()
+	clearEqual(reflect.ValueOf(&s).Elem(), reflect.ValueOf(Single("", nil).Defaults))
+	return s
+}
+
+// clearEqual zeroes the fields of the struct v that are the same in usual.
+func clearEqual(v, usual reflect.Value) {
+	for i := range v.NumField() {
+		if reflect.DeepEqual(v.Field(i).Interface(), usual.Field(i).Interface()) {
+			v.Field(i).SetZero()
 		}
 	}
-	return s
 }

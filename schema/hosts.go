@@ -50,7 +50,7 @@ func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
 	e := hostEntry{r, path, n, &out}
 	for _, m := range n.Members {
 		switch {
-		case m.Value.Kind == syntax.Null || e.says(m):
+		case m.Value.Kind == syntax.Null || e.redundant(m):
 		case slices.Contains(transportKeys, m.Key):
 			e.transport(m)
 		case !e.respelled(m):
@@ -79,9 +79,9 @@ func (e hostEntry) add(m syntax.Member, key string, value *syntax.Node) {
 	e.out.Members = append(e.out.Members, m)
 }
 
-// says reports whether m can be dropped: another key has the same meaning, or it has no
+// redundant reports whether m can be dropped: another key has the same meaning, or it has no
 // effect.
-func (e hostEntry) says(m syntax.Member) bool {
+func (e hostEntry) redundant(m syntax.Member) bool {
 	switch m.Key {
 	case "url":
 		return e.in.Has("httpUrl")

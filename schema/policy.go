@@ -34,7 +34,7 @@ type PolicyRule struct {
 
 // checkPolicy checks the patterns in rules, and that the last rule, and no other, matches
 // every call.
-func (r checks) checkPolicy(n *syntax.Node, rules []PolicyRule) {
+func (r *report) checkPolicy(n *syntax.Node, rules []PolicyRule) {
 	for i, item := range n.ItemsOf("policy") {
 		path := syntax.Item("policy", i)
 		r.checkPattern(syntax.Below(path, "match"), item.Get("match"), toolglob.CheckMatch)

@@ -62,7 +62,7 @@ func checkProfiles(r *reading, root *syntax.Node, profiles map[string]Profile) {
 			if !root.Has("tree") {
 				r.checkMountedServer(at, &syntax.Node{Kind: syntax.Text, At: o.At, Scalar: o.Key}, o.Key)
 			}
-			checks{&r.report}.checkTools(at, o.Value)
+			r.checkTools(at, o.Value)
 		}
 	}
 }

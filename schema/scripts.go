@@ -47,7 +47,7 @@ func (c *Config) setScripts(layers []*reading) {
 }
 
 // checkScripts checks which tools scripts may call.
-func (r checks) checkScripts(n *syntax.Node) {
+func (r *report) checkScripts(n *syntax.Node) {
 	for i, item := range n.ItemsOf("tools") {
 		r.checkPattern(syntax.Item("scripts.tools", i), item, toolglob.CheckOfServers)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// maxAsked is how many secrets are looked up concurrently.
-const maxAsked = 8
+// maxLookups is how many secrets are looked up concurrently.
+const maxLookups = 8
 
 // findSecrets looks up all secrets that a document refers to, except those of disabled and
 // unselected servers and, with Only, those of the gateway.
@@ -28,13 +28,13 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(maxAsked)
-	for _, asked := range slices.Sorted(maps.Keys(found)) {
+	group.SetLimit(maxLookups)
+	for _, ref := range slices.Sorted(maps.Keys(found)) {
 		group.Go(func() error {
-			value, problem, hint := r.files.opts.Secret(asked[2 : len(asked)-1])
+			value, problem, hint := r.files.opts.Secret(ref[2 : len(ref)-1])
 			mu.Lock()
 			defer mu.Unlock()
-			found[asked] = reference.Secret{Value: value, Problem: problem, Hint: hint}
+			found[ref] = reference.Secret{Value: value, Problem: problem, Hint: hint}
 			return nil
 		})
 	}

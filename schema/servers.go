@@ -127,7 +127,7 @@ func (r *reading) server(path string, m syntax.Member) Server {
 	}
 	s.Transport = transport
 	s.TransportOpen = transport == StreamableHTTP && !n.Has("transport")
-	checks{&r.report}.checkServer(path, n, &s)
+	r.checkServer(path, n, &s)
 	return s
 }
 

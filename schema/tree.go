@@ -129,8 +129,8 @@ func (r *reading) checkPath(docPath string, n *syntax.Node, parent *Node, positi
 }
 
 func (r *reading) checkSource(docPath string, n *syntax.Node, s *Source) {
-	checks{&r.report}.checkTools(docPath, n)
-	checks{&r.report}.literalSecrets(n)
+	r.checkTools(docPath, n)
+	r.literalSecrets(n)
 	mounted, own := n.Get("mcp"), n.Has("command")
 	switch {
 	case mounted == nil && !own:

@@ -17,11 +17,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// checks checks rules that the types of keys cannot express.
-type checks struct{ *report }
+// The checks in this file are for rules that the types of keys cannot express.
 
 // checkServer checks an entry that was decoded.
-func (r checks) checkServer(path string, n *syntax.Node, s *Server) {
+func (r *report) checkServer(path string, n *syntax.Node, s *Server) {
 	r.checkURL(syntax.Below(path, "url"), n.Get("url"))
 	r.checkHeaders(syntax.Below(path, "headers"), n.MembersOf("headers"))
 	r.checkEnv(syntax.Below(path, "env"), n.MembersOf("env"))
@@ -41,7 +40,7 @@ func (r checks) checkServer(path string, n *syntax.Node, s *Server) {
 }
 
 // checkSandbox checks the hosts of a sandbox.
-func (r checks) checkSandbox(path string, n *syntax.Node) {
+func (r *report) checkSandbox(path string, n *syntax.Node) {
 	if n == nil || n.Kind != syntax.Object {
 		return
 	}
@@ -56,7 +55,7 @@ func (r checks) checkSandbox(path string, n *syntax.Node) {
 }
 
 // checkPlace checks that the place of a server fits its transport and isolation.
-func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
+func (r *report) checkPlace(path string, n *syntax.Node, s *Server) {
 	switch {
 	case s.Place == "" || s.Place == PlaceEach: // or it is invalid, which was reported
 	case s.Transport != Stdio && s.Transport != "":
@@ -69,7 +68,7 @@ func (r checks) checkPlace(path string, n *syntax.Node, s *Server) {
 }
 
 // checkAuth checks which keys need each other. Their types were checked before.
-func (r checks) checkAuth(path string, n *syntax.Node) {
+func (r *report) checkAuth(path string, n *syntax.Node) {
 	if n == nil {
 		return
 	}
@@ -95,7 +94,7 @@ func (r checks) checkAuth(path string, n *syntax.Node) {
 }
 
 // checkLogin checks the addresses that a login may use.
-func (r checks) checkLogin(path string, n *syntax.Node) {
+func (r *report) checkLogin(path string, n *syntax.Node) {
 	if port := n.Get("callback_port"); port != nil {
 		if number, err := strconv.Atoi(port.Scalar); err == nil && number > 65535 {
 			r.fail(port.At, syntax.Below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")
@@ -109,7 +108,7 @@ func (r checks) checkLogin(path string, n *syntax.Node) {
 }
 
 // checkURL never shows the URL: people put keys into it.
-func (r checks) checkURL(path string, n *syntax.Node) {
+func (r *report) checkURL(path string, n *syntax.Node) {
 	if !isKnownText(n) {
 		return
 	}
@@ -121,7 +120,7 @@ func (r checks) checkURL(path string, n *syntax.Node) {
 	r.urlSecrets(u)
 }
 
-func (r checks) urlSecrets(u *url.URL) {
+func (r *report) urlSecrets(u *url.URL) {
 	password, _ := u.User.Password()
 	r.secret(password)
 	for _, values := range u.Query() {
@@ -134,7 +133,7 @@ func (r checks) urlSecrets(u *url.URL) {
 // headerName matches a token of RFC 9110.
 var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-func (r checks) checkHeaders(path string, headers []syntax.Member) {
+func (r *report) checkHeaders(path string, headers []syntax.Member) {
 	seen := map[string]bool{}
 	for _, m := range headers {
 		inner := syntax.Below(path, m.Key)
@@ -154,7 +153,7 @@ func (r checks) checkHeaders(path string, headers []syntax.Member) {
 	}
 }
 
-func (r checks) checkEnv(path string, variables []syntax.Member) {
+func (r *report) checkEnv(path string, variables []syntax.Member) {
 	for _, m := range variables {
 		inner := syntax.Below(path, m.Key)
 		switch {
@@ -167,7 +166,7 @@ func (r checks) checkEnv(path string, variables []syntax.Member) {
 }
 
 // literalSecrets records the possible secrets that an entry has in plain text.
-func (r checks) literalSecrets(n *syntax.Node) {
+func (r *report) literalSecrets(n *syntax.Node) {
 	for _, part := range []string{"command", "args", "env", "url", "headers", "auth"} {
 		inner := n.Get(part)
 		if inner == nil {
@@ -188,7 +187,7 @@ func (r checks) literalSecrets(n *syntax.Node) {
 }
 
 // checkTools checks the keys for tools that servers and sources of the tree have in common.
-func (r checks) checkTools(path string, n *syntax.Node) {
+func (r *report) checkTools(path string, n *syntax.Node) {
 	filter, aliases := syntax.Below(path, "tool_filter"), syntax.Below(path, "path_aliases")
 	for i, item := range n.ItemsOf("tool_filter") {
 		r.checkPattern(syntax.Item(filter, i), item, toolglob.Check)
@@ -199,7 +198,7 @@ func (r checks) checkTools(path string, n *syntax.Node) {
 	}
 }
 
-func (r checks) checkPattern(path string, n *syntax.Node, check func(pattern string) (what, hint string)) {
+func (r *report) checkPattern(path string, n *syntax.Node, check func(pattern string) (what, hint string)) {
 	if isKnownText(n) {
 		if what, hint := check(n.Scalar); what != "" {
 			r.fail(n.At, path, what, hint)
@@ -207,7 +206,7 @@ func (r checks) checkPattern(path string, n *syntax.Node, check func(pattern str
 	}
 }
 
-func (r checks) checkAlias(path string, m syntax.Member, taken map[string]string) {
+func (r *report) checkAlias(path string, m syntax.Member, taken map[string]string) {
 	if !isKnownText(m.Value) {
 		return
 	}
@@ -222,7 +221,7 @@ func (r checks) checkAlias(path string, m syntax.Member, taken map[string]string
 	}
 }
 
-func (r checks) checkGateway(n *syntax.Node) {
+func (r *report) checkGateway(n *syntax.Node) {
 	r.checkListen("gateway.listen", n.Get("listen"))
 	r.checkListen("gateway.debug_listen", n.Get("debug_listen"))
 	for i, item := range n.ItemsOf("allowed_origins") {
@@ -233,7 +232,7 @@ func (r checks) checkGateway(n *syntax.Node) {
 	}
 }
 
-func (r checks) checkListen(path string, n *syntax.Node) {
+func (r *report) checkListen(path string, n *syntax.Node) {
 	if !isKnownText(n) {
 		return
 	}
@@ -243,13 +242,13 @@ func (r checks) checkListen(path string, n *syntax.Node) {
 	}
 }
 
-func (r checks) checkHost(path string, n *syntax.Node) {
+func (r *report) checkHost(path string, n *syntax.Node) {
 	if isKnownText(n) && (strings.TrimSpace(n.Scalar) == "" || strings.ContainsAny(n.Scalar, "/ ")) {
 		r.fail(n.At, path, "invalid host name", "write it like mcp.example.com, without https://")
 	}
 }
 
-func (r checks) checkOrigin(path string, n *syntax.Node) {
+func (r *report) checkOrigin(path string, n *syntax.Node) {
 	if !isKnownText(n) {
 		return
 	}
