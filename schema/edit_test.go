@@ -2,56 +2,26 @@ package schema
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// TestEdits makes the edit that the name of each file in testdata/edit begins with. Above the
-// dashes is the config; below is the result or the error. add adds the server called new, set
-// replaces the one called git, box gives that one a sandbox, remove removes it.
+// TestEdits makes the edit that the name of each file in testdata/edit begins with: add adds
+// the server called new, set replaces the one called git, box gives that one a sandbox,
+// remove removes it.
 func TestEdits(t *testing.T) {
-	files, err := filepath.Glob("testdata/edit/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no edits in testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { testEdit(t, file) })
-	}
+	testFiles(t, "testdata/edit/*.txt", func(_ *testing.T, file, name, input string) string { return edit(file, name, input) })
 }
 
-func testEdit(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const dashes = "\n----------\n"
-	input, want, _ := strings.Cut(string(data), dashes)
-	got := edit(file, input)
-	if *update {
-		if err := os.WriteFile(file, []byte(input+dashes+got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("edit (-want +got):\n%s", diff)
-	}
-}
-
-func edit(file, input string) string {
-	name := "mcp" + filepath.Ext(strings.TrimSuffix(file, ".txt"))
+func edit(file, name, input string) string {
 	var out []byte
 	var err error
-	switch verb, _, _ := strings.Cut(filepath.Base(file), "_"); verb {
+	switch verb, _, _ := strings.Cut(file, "_"); verb {
 	case "add":
 		out, err = SetServer(name, []byte(input), Server{
 			Name: "new", Transport: Stdio, Description: "Does: \"things\" & more", Command: "npx",

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,16 +17,7 @@ import (
 // parse does not panic on any input. A config that it accepts is complete, and every error
 // has a position in the file.
 func fuzzParse(f *testing.F, name string) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no documents in testdata: %v", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		input, _, _ := strings.Cut(string(data), "\n----------\n")
+	for _, input := range inputs(f, "testdata/*.txt") {
 		f.Add([]byte(input))
 	}
 	dir := f.TempDir()
@@ -46,17 +35,8 @@ func fuzzParse(f *testing.F, name string) {
 
 // JSON without comments gives the same config when it is read as YAML.
 func TestJSONIsYAML(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	same := 0
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		input, _, _ := strings.Cut(string(data), "\n----------\n")
+	for file, input := range inputs(t, "testdata/*.json.txt") {
 		standard, err := hujson.Standardize([]byte(input))
 		if err != nil {
 			continue

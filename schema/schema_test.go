@@ -29,40 +29,53 @@ var environ = []string{
 	"WHO=me",
 }
 
-// TestDocuments reads every document in testdata. Above the dashes is the file; below is the
-// result: the config without defaults, or the error. The name before .txt is that of the
-// file.
-func TestDocuments(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
+// dashes are between the input and the result in a file of testdata.
+const dashes = "\n----------\n"
+
+// inputs returns the parts above the dashes of the files that match a pattern, by path.
+func inputs(t testing.TB, pattern string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no documents in testdata: %v", err)
+		t.Fatalf("no files %s: %v", pattern, err)
 	}
+	all := map[string]string{}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { testDocument(t, file) })
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[file], _, _ = strings.Cut(string(data), dashes)
+	}
+	return all
+}
+
+// testFiles compares the result of run for each file that matches a pattern with the part
+// below its dashes. name is that of the config: the extension is the file's before .txt.
+func testFiles(t *testing.T, pattern string, run func(t *testing.T, file, name, input string) string) {
+	for file, input := range inputs(t, pattern) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			got := input + dashes + run(t, filepath.Base(file), "mcp"+filepath.Ext(strings.TrimSuffix(file, ".txt")), input)
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 
-func testDocument(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const dashes = "\n----------\n"
-	input, want, found := strings.Cut(string(data), dashes)
-	if !found && !*update {
-		t.Fatalf("%s has no line of dashes", file)
-	}
-	name := "mcp" + filepath.Ext(strings.TrimSuffix(file, ".txt"))
-	got := outcome(t, name, input)
-	if *update {
-		if err := os.WriteFile(file, []byte(input+dashes+got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
-	}
+// TestDocuments loads every document in testdata. The result is the config without defaults,
+// or the error.
+func TestDocuments(t *testing.T) {
+	testFiles(t, "testdata/*.txt", func(t *testing.T, _, name, input string) string { return outcome(t, name, input) })
 }
 
 func outcome(t *testing.T, name, input string) string {
