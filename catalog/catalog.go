@@ -48,7 +48,7 @@ type Catalog struct {
 
 // New returns an empty catalogue.
 func New() *Catalog {
-	c := &Catalog{indexed: map[string]*index{}, evicted: map[string]bool{}, down: map[string]string{}}
+	c := &Catalog{indexed: map[string]*index{}, stored: map[string]*index{}, evicted: map[string]bool{}, down: map[string]string{}, singles: map[string]singleView{}}
 	c.publishLocked()
 	return c
 }
@@ -80,9 +80,6 @@ func (c *Catalog) Single(name string) *Views {
 		s := p.server
 		s.Single = true
 		parts = append(parts, newServerView(s, p.index, c.down[name], nil, NoTasks))
-	}
-	if c.singles == nil {
-		c.singles = map[string]singleView{}
 	}
 	c.singles[name] = singleView{p, viewsOf(parts)}
 	return c.singles[name].views

@@ -31,7 +31,6 @@ func TestDescribeSaysHowEachServerIsUsed(t *testing.T) {
 	servers := []Server{{Name: "chrome", Lazy: true, Description: "Browser automation."}, {Name: "git", Lazy: true, Description: "Commits."}}
 	c := New()
 	c.Declare(servers)
-	c.Remember(nil)
 	mixed := func() string { return c.View().Texts().Describe(2048) + "\n---\n" }
 	text := mixed()
 	for _, s := range servers {

@@ -30,7 +30,6 @@ func hundred(every int) *Catalog {
 		servers = append(servers, Server{Name: fmt.Sprintf("server-%02d", i), Lazy: i%50 != 49, Description: fmt.Sprintf("Number %d of many: reads, writes and deletes what people have there.", i)})
 	}
 	c.Declare(servers)
-	c.Remember(nil)
 	for i := 0; i < 100; i += every {
 		store(c, servers[i].Name, tools("read", "Read it."))
 	}

@@ -72,7 +72,7 @@ func (p *serverView) warnOfTasks() {
 	if len(p.onlyTasks) > maxNamed {
 		more = " and more"
 	}
-	p.warnf("left out for hosts that follow no tasks, since they run only as such: %s%s", strings.Join(names, ", "), more)
+	p.warnf("left out for hosts without tasks, because they run only as tasks: %s%s", strings.Join(names, ", "), more)
 }
 
 // whyNoTask returns why leaveOut has left out a tool, "" for any other.
