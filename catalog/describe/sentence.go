@@ -59,10 +59,11 @@ var openings = []string{
 // trimmed removes openings from a sentence: "The X MCP server provides tools to read …"
 // becomes "read …".
 func trimmed(line string) string {
-	if before, after, ok := strings.Cut(line, " MCP server "); ok && strings.Count(before, " ") < 4 {
-		line = after
-	} else if before, after, ok := strings.Cut(line, " MCP Server "); ok && strings.Count(before, " ") < 4 {
-		line = after
+	for _, name := range []string{" MCP server ", " MCP Server "} {
+		if before, after, ok := strings.Cut(line, name); ok && strings.Count(before, " ") < 4 {
+			line = after
+			break
+		}
 	}
 	for again := true; again; {
 		again = false

@@ -142,7 +142,7 @@ func (s *summary) phrases(description string, own map[string]bool) (all [][]stri
 			words = []string{words[0] + words[1]}
 		}
 		for _, w := range words {
-			if w == s.area || own[termOf(w)] || says(w) == "" {
+			if w == s.area || own[termOf(w)] || !mayBeTopic(w) {
 				end()
 				continue
 			}
@@ -156,22 +156,19 @@ func (s *summary) phrases(description string, own map[string]bool) (all [][]stri
 	return all
 }
 
-// says is a word that may be a topic, "" for one that is not.
-func says(w string) string {
+// mayBeTopic reports whether a word of a description may be a topic.
+func mayBeTopic(w string) bool {
 	for _, ending := range []string{"ly", "ed", "ing"} {
 		if strings.HasSuffix(w, ending) {
-			return ""
+			return false
 		}
 	}
 	for _, list := range []string{verbs, fillers, prepositions, general} {
 		if has(list, w) || has(list, strings.TrimSuffix(w, "s")) {
-			return ""
+			return false
 		}
 	}
-	if len(w) < 3 || !strings.ContainsFunc(w, unicode.IsLetter) || search.IsStopWord(termOf(w)) {
-		return ""
-	}
-	return w
+	return len(w) >= 3 && strings.ContainsFunc(w, unicode.IsLetter) && !search.IsStopWord(termOf(w))
 }
 
 // general are words in descriptions that say nothing about a server. Those on the line before
@@ -221,20 +218,16 @@ func chosen(counts map[string]*topic) (all []topic) {
 			}
 			said[w] = true
 		}
-		if t.words == "" {
-			continue
+		if t.words != "" {
+			kept = append(kept, t)
 		}
-		kept = append(kept, t)
 	}
 	return kept
 }
 
 // mostFrequent returns the three most frequent verbs, in that order.
-func mostFrequent(done map[string]int) (words []string) {
-	for w := range done {
-		words = append(words, w)
-	}
-	slices.SortFunc(words, func(a, b string) int { return cmp.Or(cmp.Compare(done[b], done[a]), strings.Compare(a, b)) })
+func mostFrequent(done map[string]int) []string {
+	words := slices.SortedFunc(maps.Keys(done), func(a, b string) int { return cmp.Or(cmp.Compare(done[b], done[a]), strings.Compare(a, b)) })
 	return words[:min(len(words), 3)]
 }
 
