@@ -34,7 +34,7 @@ func (s *Schema) Check(input json.RawMessage) []string {
 	found := violations{root: s.root}
 	found.collect("", s.root, value, 0)
 	if len(found.lines) == 0 {
-		found.add("", plainly(err))
+		found.add("", errorText(err))
 	}
 	return found.lines
 }
@@ -234,7 +234,7 @@ func (v *violations) collectMembers(pointer string, rest, value map[string]any, 
 // judge validates one part with the library.
 func (v *violations) judge(pointer string, schema, value any) {
 	if err := v.validate(schema, value); err != nil {
-		v.add(pointer, plainly(err))
+		v.add(pointer, errorText(err))
 	}
 }
 
@@ -279,8 +279,8 @@ func (v *violations) target(ref string) (any, bool) {
 
 func pointerStep(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
-// plainly returns an error of the library as a text for models.
-func plainly(err error) string {
+// errorText returns an error of the library as a text for models.
+func errorText(err error) string {
 	text := err.Error()
 	for strings.HasPrefix(text, "validating ") {
 		_, text, _ = strings.Cut(text, ": ")
