@@ -63,12 +63,12 @@ func (x *Index) find(hash uint64) span {
 
 // An indexer makes an Index. Its memory is reused for the next server.
 type indexer struct {
-	x       *Index
-	hashes  map[string]uint64 // by piece of text as written
-	numbers map[uint64]uint32 // hash of a term → its number, in order of appearance
-	last    []uint32          // by number: the length of met after its last posting
-	met     []posting         // in the order of tools
-	terms   []uint32          // by index of met: the number of its term
+	x        *Index
+	hashes   map[string]uint64 // by piece of text as written
+	numbers  map[uint64]uint32 // hash of a term → its number, in order of appearance
+	last     []uint32          // by number: the length of postings after its last posting
+	postings []posting         // in the order of tools
+	terms    []uint32          // by index of postings: the number of its term
 }
 
 var indexers = sync.Pool{New: func() any {
@@ -112,7 +112,7 @@ func (in *indexer) reset(x *Index) {
 		clear(in.hashes)
 	}
 	clear(in.numbers)
-	in.x, in.last, in.met, in.terms = x, in.last[:0], in.met[:0], in.terms[:0]
+	in.x, in.last, in.postings, in.terms = x, in.last[:0], in.postings[:0], in.terms[:0]
 }
 
 func (in *indexer) addText(doc int, f field, s string) {
@@ -130,13 +130,13 @@ func (in *indexer) addText(doc int, f field, s string) {
 			in.last = append(in.last, 0)
 		}
 		at := in.last[term]
-		if at == 0 || in.met[at-1].doc != uint32(doc) {
-			in.met = append(in.met, posting{doc: uint32(doc)})
+		if at == 0 || in.postings[at-1].doc != uint32(doc) {
+			in.postings = append(in.postings, posting{doc: uint32(doc)})
 			in.terms = append(in.terms, term)
-			at = uint32(len(in.met))
+			at = uint32(len(in.postings))
 			in.last[term] = at
 		}
-		if c := &in.met[at-1].count[f]; *c < math.MaxUint8 {
+		if c := &in.postings[at-1].count[f]; *c < math.MaxUint8 {
 			*c++
 		}
 		if n := &in.x.length[doc][f]; *n < math.MaxUint16 {
@@ -162,10 +162,10 @@ func (in *indexer) sort() {
 	for i, n := range x.ends { // until the next loop, where they start
 		x.ends[i], start = start, start+n
 	}
-	x.list = make([]posting, len(in.met))
+	x.list = make([]posting, len(in.postings))
 	for i, term := range in.terms {
 		at := &x.ends[place[term]]
-		x.list[*at] = in.met[i]
+		x.list[*at] = in.postings[i]
 		*at++
 	}
 }

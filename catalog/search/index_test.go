@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestIndexCountNoFurtherThanTheyCan(t *testing.T) {
+func TestIndexCountsSaturate(t *testing.T) {
 	texts := []string{strings.Repeat("zebra ", 300), strings.Repeat("zebra x ", 8000) + "zebra", "okapi zebra"}
 	x := NewIndex(len(texts), func(i int) Doc { return Doc{Name: "a", Description: texts[i]} })
 	at := x.find(hashOf("zebra"))
