@@ -12,13 +12,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// unsaid are keywords that say nothing about a value: the dialect, definitions for
+// omitted are keywords that say nothing about a value: the dialect, definitions for
 // references, comments, and headers for programs between a model and a server.
-var unsaid = []string{"$schema", "$defs", "definitions", "$comment", "x-mcp-header"}
+var omitted = []string{"$schema", "$defs", "definitions", "$comment", "x-mcp-header"}
 
 // comment takes all that is left of a schema: its description, and a tag for each keyword.
 func (w *writer) comment(s *schema, tags []string, property string) string {
-	for _, keyword := range unsaid {
+	for _, keyword := range omitted {
 		s.take(keyword)
 	}
 	text := ""

@@ -26,16 +26,6 @@ type typed struct {
 	comment string
 }
 
-// statement writes a schema as all of a line, where its comment ends the line.
-func (w *writer) statement(raw json.RawMessage, root bool) string {
-	return w.node(raw, 0, root, "").line()
-}
-
-// inline writes a schema as a part of another type.
-func (w *writer) inline(raw json.RawMessage, root bool) string {
-	return w.node(raw, 0, root, "").part(union)
-}
-
 // written returns the type with its default, and the comment that is to follow it.
 func (t typed) written() (text, behind string) {
 	text, behind = t.text, t.comment

@@ -79,13 +79,13 @@ func (p *parser) value() json.RawMessage {
 func (p *parser) line() map[string]any {
 	node := p.union()
 	if p.eat(" = ") {
-		node = meta(node, "default", p.value())
+		node["default"] = p.value()
 	}
 	switch {
 	case p.eat(" // "):
-		node = comments(node, p.take(`[^\n]+`))
+		comments(node, p.take(`[^\n]+`))
 	case p.eat(" /* "):
-		node = comments(node, p.block())
+		comments(node, p.block())
 	}
 	return node
 }
@@ -184,7 +184,7 @@ func (p *parser) object() map[string]any {
 	}
 	node["properties"], node["required"] = properties, required
 	if about != "" {
-		node = comments(node, about)
+		comments(node, about)
 	}
 	return node
 }
@@ -222,27 +222,21 @@ func (p *parser) tuple() map[string]any {
 	return node
 }
 
-// meta adds what is said of a type as a whole.
-func meta(node map[string]any, key string, value any) map[string]any {
-	node[key] = value
-	return node
-}
-
 var tag = regexp.MustCompile(`(^|\s)@([A-Za-z$"])`)
 
 // comments adds the description and the tags of a comment.
-func comments(node map[string]any, text string) map[string]any {
+func comments(node map[string]any, text string) {
 	at := len(text)
 	if found := tag.FindStringIndex(text); found != nil {
 		at = found[0]
 	}
 	if about := strings.TrimSpace(text[:at]); about != "" {
-		node = meta(node, "description", about)
+		node["description"] = about
 	}
 	p := &parser{text: text, at: at}
 	for p.skip(); p.eat("@"); p.skip() {
-		var key string
-		if key = ""; p.sees(`"`) {
+		key := ""
+		if p.sees(`"`) {
 			key = p.name()
 		} else {
 			key = p.take(`[A-Za-z][\w-]*`)
@@ -264,10 +258,9 @@ func comments(node map[string]any, text string) map[string]any {
 			_ = json.Unmarshal(value.(json.RawMessage), &value)
 			value = append(more, value.([]any)...)
 		}
-		node = meta(node, key, value)
+		node[key] = value
 	}
 	if p.skip(); p.at < len(p.text) {
 		panic("a comment goes on: " + p.text[p.at:])
 	}
-	return node
 }

@@ -35,7 +35,7 @@ func Type(schema json.RawMessage) (text string, complete bool) {
 	if !w.readable() {
 		return "", false
 	}
-	text = w.statement(w.root, true) + w.named()
+	text = w.node(w.root, 0, true, "").line() + w.named()
 	return text, !w.failed
 }
 
@@ -51,9 +51,9 @@ func Signature(name, description string, input, output json.RawMessage) (text st
 	if about := strings.TrimSpace(display.Clean(description)); about != "" {
 		b.WriteString("/* " + strings.ReplaceAll(about, "*/", `*\/`) + " */\n")
 	}
-	b.WriteString("function " + name + "(input: " + in.inline(in.root, true) + ")")
+	b.WriteString("function " + name + "(input: " + in.node(in.root, 0, true, "").part(union) + ")")
 	if len(output) > 0 {
-		b.WriteString(": " + out.inline(out.root, true))
+		b.WriteString(": " + out.node(out.root, 0, true, "").part(union))
 	}
 	b.WriteString(in.named())
 	if len(output) > 0 {
@@ -90,7 +90,7 @@ func (w *writer) named() string {
 	for len(w.queue) > 0 {
 		ref := w.queue[0]
 		w.queue = w.queue[1:]
-		b.WriteString("\ntype " + w.refs[ref] + " = " + w.statement(w.target(ref), false))
+		b.WriteString("\ntype " + w.refs[ref] + " = " + w.node(w.target(ref), 0, false, "").line())
 	}
 	return b.String()
 }
@@ -103,8 +103,7 @@ func (w *writer) reference(ref string) string {
 	if w.target(ref) == nil {
 		return ""
 	}
-	tokens := strings.Split(ref, "/")
-	name := typeName(tokens)
+	name := typeName(strings.Split(ref, "/"))
 	for i := 2; w.names[name]; i++ {
 		name = strings.TrimRight(name, "0123456789") + strconv.Itoa(i)
 	}

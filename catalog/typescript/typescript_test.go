@@ -147,14 +147,14 @@ func (c canonical) groups(s map[string]any, property string) (groups []string, s
 			groups = append(groups, c.spread(m)...)
 		}
 	}
-	if d, ok := text(rest["description"]); ok {
+	if d, ok := rest["description"].(string); ok {
 		d = strings.TrimSpace(display.Clean(strings.ReplaceAll(d, "\r\n", "\n")))
 		if rest["description"] = d; d == "" {
 			delete(rest, "description")
 		}
 	}
 	fold := strings.NewReplacer(" ", "", "_", "", "-", "")
-	if title, ok := text(rest["title"]); ok && property != "" && strings.EqualFold(fold.Replace(title), fold.Replace(property)) {
+	if title, ok := rest["title"].(string); ok && property != "" && strings.EqualFold(fold.Replace(title), fold.Replace(property)) {
 		delete(rest, "title")
 	}
 	if len(rest) > 0 {
@@ -167,15 +167,6 @@ func (c canonical) groups(s map[string]any, property string) (groups []string, s
 
 // closed returns a text in which unions are not split.
 func closed(text string) string { return strings.ReplaceAll(text, " | ", " |\u00a0") }
-
-func text(v any) (string, bool) {
-	if raw, ok := v.(json.RawMessage); ok {
-		var s string
-		return s, json.Unmarshal(raw, &s) == nil && func() bool { v = s; return true }()
-	}
-	s, ok := v.(string)
-	return s, ok
-}
 
 // spread returns the parts of a member of allOf.
 func (c canonical) spread(m any) []string {
