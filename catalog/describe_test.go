@@ -266,21 +266,21 @@ func TestOneLargeServerShowsNames(t *testing.T) {
 	}
 }
 
-// households are configs of a hundred servers, with tools for each eager one.
-var households = map[string]struct {
+// largeConfigs are configs of a hundred servers, with tools for each eager one.
+var largeConfigs = map[string]struct {
 	servers []Server
 	tools   int
 }{
-	"lazy":                {staff(100, func(i int) (string, bool) { return works[i%len(works)], true }), 0},
-	"lazy and alike":      {staff(100, func(int) (string, bool) { return works[0], true }), 0},
-	"eager":               {staff(100, func(i int) (string, bool) { return works[i%len(works)], false }), 12},
-	"eager without words": {staff(100, func(int) (string, bool) { return "", false }), 12},
-	"mixed":               {staff(100, func(i int) (string, bool) { return works[i%len(works)], i%3 != 0 }), 25},
-	"still starting":      {staff(100, func(i int) (string, bool) { return works[i%len(works)], false }), 0},
-	"large":               {staff(100, func(i int) (string, bool) { return works[i%len(works)], false }), 118},
+	"lazy":                {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], true }), 0},
+	"lazy and alike":      {manyServers(100, func(int) (string, bool) { return descriptions[0], true }), 0},
+	"eager":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 12},
+	"eager without words": {manyServers(100, func(int) (string, bool) { return "", false }), 12},
+	"mixed":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], i%3 != 0 }), 25},
+	"still starting":      {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 0},
+	"large":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 118},
 }
 
-var works = []string{
+var descriptions = []string{
 	"Read and edit the bases and records of a team; use it for any table that is not in the database.",
 	"Search the web, news and images.",
 	"Browser automation: navigate, click, take screenshots & read the console. Use for any live web page, also behind a login.",
@@ -288,7 +288,7 @@ var works = []string{
 	"SQL on the analytics database, read only, tables of sales and of support",
 }
 
-func staff(n int, says func(i int) (words string, lazy bool)) []Server {
+func manyServers(n int, says func(i int) (words string, lazy bool)) []Server {
 	servers := make([]Server, n)
 	for i := range servers {
 		servers[i].Name = fmt.Sprintf("server-%02d", i)
@@ -297,10 +297,10 @@ func staff(n int, says func(i int) (words string, lazy bool)) []Server {
 	return servers
 }
 
-// growing yields the views of a household's first server, its first two, and so on. Eager
+// prefixesOf yields the views of a config's first server, its first two, and so on. Eager
 // servers are loaded.
-func growing(name string) iter.Seq2[int, *View] {
-	h := households[name]
+func prefixesOf(name string) iter.Seq2[int, *View] {
+	h := largeConfigs[name]
 	l := &Listing{}
 	for i := range h.tools {
 		l.Tools = append(l.Tools, tool(fmt.Sprintf("%s_%s_%d", verbs[i%len(verbs)], nouns[i%len(nouns)], i), "Does it, and says what was done to which of them."))
@@ -325,9 +325,9 @@ func growing(name string) iter.Seq2[int, *View] {
 func TestDescribeFillsItsBound(t *testing.T) {
 	t.Parallel()
 	const bound = 2048
-	for name := range households {
+	for name := range largeConfigs {
 		before, lines := 0, 0
-		for n, v := range growing(name) {
+		for n, v := range prefixesOf(name) {
 			s := v.Texts().Describe(bound)
 			if size := display.Units(s); size > bound || size < bound*9/10 && s != v.Texts().Describe(0) {
 				t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
@@ -371,7 +371,7 @@ func TestDescribeOf38Servers(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	for _, name := range []string{"lazy", "mixed", "eager", "large", "still starting"} {
-		for n, v := range growing(name) {
+		for n, v := range prefixesOf(name) {
 			if n == 38 {
 				s := v.Texts().Describe(2048)
 				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, display.Units(s), s)

@@ -143,10 +143,10 @@ const (
 	minTokens         = 100
 )
 
-// inShort returns the definition for the answer of a search, in about most tokens. The input
+// shortDefinition returns the definition for the answer of a search, in about most tokens. The input
 // schema is whole unless it alone takes more. The description gets the room that is left, at
 // most words tokens. There is no output schema, and only the hint that a call depends on.
-func (t *Tool) inShort(through string, most, words int, schema json.RawMessage) string {
+func (t *Tool) shortDefinition(through string, most, words int, schema json.RawMessage) string {
 	shown := t.sized(schema, most, "")
 	description := t.longDescription()
 	room := min(max(most-tokens.Count(shown), minTokens), words)

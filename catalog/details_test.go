@@ -28,7 +28,7 @@ func TestDetailsWithTypes(t *testing.T) {
 	found, _ := v.Tool("s/search")
 	odd, _ := v.Tool("s/odd")
 	golden(t, "details_types", v.Texts().Details(found)+"\n\n"+v.Texts().Details(odd))
-	if short := found.inShort(useTool, shortTokens, descriptionTokens, found.bareInput()); !strings.Contains(short, found.VisibleInput()) {
+	if short := found.shortDefinition(useTool, shortTokens, descriptionTokens, found.bareInput()); !strings.Contains(short, found.VisibleInput()) {
 		t.Error(short)
 	}
 	equal(t, found.VisibleInput(), "{ q?: 9007199254740993 & string; ... }")

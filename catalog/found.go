@@ -88,7 +88,7 @@ const serversShown = 5
 // servers, it names them all.
 func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *serverView) bool { return p.info.Stored })
-	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *serverView) map[string]float64 { return p.says() })
+	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *serverView) map[string]float64 { return p.wordCounts() })
 	best = best[:min(len(best), serversShown)]
 	var fit, eager []*serverView
 	for _, p := range best {

@@ -125,7 +125,7 @@ func (r *results) defineTool(t *Tool, best bool) {
 	if plain := t.plainInput(); best && tokens.Count(string(plain)) <= wholeInput {
 		input = plain
 	}
-	text := t.inShort(r.v.UseTool(t.Access), max(shortTokens-r.definedN, minTokens), words, input)
+	text := t.shortDefinition(r.v.UseTool(t.Access), max(shortTokens-r.definedN, minTokens), words, input)
 	n := tokens.Count(text)
 	if !best && r.definedN+n > cheap+cheapMore*(len(r.queries)-1) {
 		return

@@ -78,9 +78,9 @@ type serverView struct {
 	info    ServerInfo
 	follows Tasks // the tasks that its hosts support
 
-	described string // the operator's description, folded
-	tells     bool   // described says more than the name
-	intro     string // described, or what the server or its tools say in a line
+	described   string // the operator's description, folded
+	descriptive bool   // described says more than the name
+	intro       string // described, or what the server or its tools say in a line
 
 	tools []*Tool       // shown, sorted by name
 	names []string      // their names without the server's, escaped
@@ -88,7 +88,7 @@ type serverView struct {
 	found search.Server // docs for searches, with overrides applied
 	terms []string      // of the server's own name
 
-	says func() map[string]float64 // counts the terms of its name and of intro
+	wordCounts func() map[string]float64 // counts the terms of its name and of intro
 
 	open func() *serverView // reads the tools of a stored listing; nil if there is nothing to read
 
@@ -115,7 +115,7 @@ func newServerView(s Server, x *index, down string, taken map[string]*Tool, foll
 // unlistedView returns the part without its tools.
 func unlistedView(s Server, x *index, follows Tasks) *serverView {
 	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
-	p.tells = p.saysMore(p.described)
+	p.descriptive = p.saysMore(p.described)
 	return p
 }
 
@@ -145,14 +145,14 @@ func (p *serverView) finish(down string) {
 		p.info.Down = display.Fold(down)
 	}
 	switch p.intro = p.described; {
-	case p.intro != "" && (p.tells || !p.server.Lazy || !p.info.Stored || len(p.tools) == 0):
+	case p.intro != "" && (p.descriptive || !p.server.Lazy || !p.info.Stored || len(p.tools) == 0):
 	case p.server.Lazy && len(p.tools) > 0: // the text does not list them
 		p.intro = cmp.Or(p.proposal(""), p.intro)
 	default:
-		p.intro = p.saysOfItself(ownLine)
+		p.intro = p.ownIntro()
 	}
 	p.info.Intro = p.intro
-	p.says = sync.OnceValue(p.countWords)
+	p.wordCounts = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
 		p.names = append(p.names, display.Escape(t.Leaf))
 	}
@@ -162,11 +162,10 @@ func (p *serverView) finish(down string) {
 // gave no description.
 const ownLine = 80
 
-// saysOfItself returns the first line in which a server says more than its name, in at most
-// so many UTF-16 units.
-func (p *serverView) saysOfItself(most int) string {
+// ownIntro returns the first line in which a server says more than its name.
+func (p *serverView) ownIntro() string {
 	for _, text := range p.ownTexts() {
-		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
+		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), ownLine)
 		if p.saysMore(line) {
 			return line
 		}

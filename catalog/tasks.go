@@ -39,7 +39,7 @@ func viewsOf(parts []*serverView) *Views {
 			views[follows] = newView(own)
 		}
 	}
-	views[NoTasks].worded = splitOf(&views)
+	views[NoTasks].splitViews = splitOf(&views)
 	return &views
 }
 

@@ -32,7 +32,7 @@ type content struct {
 	merge  sync.Once
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
-	worded func() *Views // see Views.Split; set in the view for hosts without tasks
+	splitViews func() *Views // see Views.Split; set in the view for hosts without tasks
 
 	rest int // number of servers in the other text, -1 in the other text itself; see divide
 }
@@ -42,7 +42,7 @@ type content struct {
 func newView(parts []*serverView) *View {
 	v := &View{content: &content{server: make(map[string]*serverView, len(parts)), parts: slices.Clone(parts)}}
 	for i, p := range v.parts {
-		if !p.server.Lazy || !p.tells { // it is shown with its tools, or they describe it
+		if !p.server.Lazy || !p.descriptive { // it is shown with its tools, or they describe it
 			v.parts[i] = p.opened()
 		}
 	}
@@ -202,7 +202,7 @@ var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool
 
 // Split returns the views with the texts for hosts that see [UseTools]. Each call returns the
 // same views.
-func (vs *Views) Split() *Views { return vs[NoTasks].worded() }
+func (vs *Views) Split() *Views { return vs[NoTasks].splitViews() }
 
 // splitOf returns a function that makes these views, once.
 func splitOf(views *Views) func() *Views {
