@@ -21,7 +21,7 @@ func next(t *testing.T, page string) (offset int) {
 	t.Helper()
 	if _, how, more := strings.Cut(page, `"offset": `); more {
 		if _, err := fmt.Sscanf(how, "%d}", &offset); err != nil {
-			t.Fatalf("it is not said how to go on: %s", how)
+			t.Fatalf("the page does not say how to continue: %s", how)
 		}
 	}
 	return offset
@@ -58,7 +58,7 @@ func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
 	t.Parallel()
 	p, ok := office().View().Texts().Page("chrome", 0, 0, false)
 	if !ok {
-		t.Fatal("not known")
+		t.Fatal("the server is unknown")
 	}
 	golden(t, "page_unloaded", p)
 }
@@ -84,7 +84,7 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 func TestPageOfUnknownServer(t *testing.T) {
 	t.Parallel()
 	if _, ok := New().View().Texts().Page("x", 0, 0, false); ok {
-		t.Error("known")
+		t.Error("an unknown server has a page")
 	}
 }
 
@@ -158,7 +158,7 @@ func TestLoadedStaysSmall(t *testing.T) {
 	}
 	for _, want := range []string{"- s/tool_0000: ", `of 300. Go on with discover_tool {"server": "s", "offset": `, "\n3000 resources:\n- x://0 (resource 0): long words\n", "\nand 29"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q: %s", want, text)
+			t.Errorf("%q is missing: %s", want, text)
 		}
 	}
 }

@@ -13,10 +13,10 @@ func TestPutIndexesOnlyItsServer(t *testing.T) {
 	put(c, "notes", tools("write", "Write another note"))
 	after := c.View()
 	if before.server["files"] != after.server["files"] || before.server["chrome"] != after.server["chrome"] {
-		t.Error("another server was built again")
+		t.Error("the view of another server was built again")
 	}
 	if before.server["notes"] == after.server["notes"] {
-		t.Error("the server itself was not")
+		t.Error("the view of the server was not built again")
 	}
 	equal(t, exposed(before), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/append", "notes/write"})
 	equal(t, exposed(after), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/write"})
@@ -66,7 +66,7 @@ func TestPutOfUndeclaredServerChangesNothing(t *testing.T) {
 	c := office()
 	before := c.View()
 	if put(c, "stranger", tools("x", "")) {
-		t.Error("accepted")
+		t.Error("Put accepts an undeclared server")
 	}
 	c.Drop("stranger")
 	if c.View() != before {
@@ -79,14 +79,14 @@ func TestDropEvictsUntilPutOrDeclared(t *testing.T) {
 	c := office()
 	c.Drop("files")
 	if _, ok := c.View().Server("files"); ok {
-		t.Error("still offered")
+		t.Error("a dropped server is offered")
 	}
 	if _, ok := c.View().Tool("files/read_file"); ok {
-		t.Error("its tools are known")
+		t.Error("a tool of a dropped server is found")
 	}
 	put(c, "files", tools("read_file", ""))
 	if _, ok := c.View().Tool("files/read_file"); !ok {
-		t.Error("not offered again")
+		t.Error("the server is not offered again after Put")
 	}
 	c.Put("files", nil)
 	if info, ok := c.View().Server("files"); !ok || info.Loaded {

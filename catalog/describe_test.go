@@ -180,7 +180,7 @@ func TestInstructionsHoldNoState(t *testing.T) {
 	c.Put("files", nil)
 	c.Fail("files", "exit status 1")
 	if after := c.View().Texts().Instructions(2048); after != s {
-		t.Errorf("they change with what is loaded:\n%s", after)
+		t.Errorf("the instructions depend on what is loaded:\n%s", after)
 	}
 	golden(t, "instructions_nothing", New().View().Texts().Instructions(2048))
 }
@@ -213,7 +213,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 		t.Errorf("%d units", n)
 	}
 	if !strings.HasSuffix(s, ownCut) || !strings.HasPrefix(s, "The tools of x are called through use_tool.") {
-		t.Errorf("neither cut nor use is stated: %q", s)
+		t.Errorf("the text does not say that it is cut, or how to use it: %q", s)
 	}
 	if s := v.Texts().Instructions(0); !strings.HasSuffix(s, strings.TrimSpace(l.Instructions)) {
 		t.Error("cut without a limit")
@@ -229,7 +229,7 @@ func TestSingleWrapNamesNoServer(t *testing.T) {
 	page, _ := v.Texts().Page("", 0, 0, false)
 	for _, s := range []string{v.Texts().Describe(2048), v.Texts().Describe(300), v.Texts().Instructions(2048), v.Texts().Unknown("tool_9999"), v.Texts().Unknown("npx/x"), v.Texts().UnknownServer("name"), page} {
 		if strings.Contains(strings.ReplaceAll(s, "Unknown tool: npx/x", ""), "npx") || strings.Contains(s, `{"server"`) || strings.Contains(s, "server/tool") {
-			t.Errorf("it can be taken for the name of a server:\n%s", s)
+			t.Errorf("a text seems to name a server:\n%s", s)
 		}
 	}
 	golden(t, "single_wrap", v.Texts().Describe(2048)+"\n---\n"+v.Texts().Instructions(2048)+"\n---\n"+v.Texts().Unknown("tool_9999")+"\n---\n"+v.Texts().UnknownServer("name"))
@@ -271,13 +271,13 @@ var largeConfigs = map[string]struct {
 	servers []Server
 	tools   int
 }{
-	"lazy":                {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], true }), 0},
-	"lazy and alike":      {manyServers(100, func(int) (string, bool) { return descriptions[0], true }), 0},
-	"eager":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 12},
-	"eager without words": {manyServers(100, func(int) (string, bool) { return "", false }), 12},
-	"mixed":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], i%3 != 0 }), 25},
-	"still starting":      {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 0},
-	"large":               {manyServers(100, func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 118},
+	"lazy":                {manyServers(func(i int) (string, bool) { return descriptions[i%len(descriptions)], true }), 0},
+	"lazy and alike":      {manyServers(func(int) (string, bool) { return descriptions[0], true }), 0},
+	"eager":               {manyServers(func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 12},
+	"eager without words": {manyServers(func(int) (string, bool) { return "", false }), 12},
+	"mixed":               {manyServers(func(i int) (string, bool) { return descriptions[i%len(descriptions)], i%3 != 0 }), 25},
+	"still starting":      {manyServers(func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 0},
+	"large":               {manyServers(func(i int) (string, bool) { return descriptions[i%len(descriptions)], false }), 118},
 }
 
 var descriptions = []string{
@@ -288,8 +288,8 @@ var descriptions = []string{
 	"SQL on the analytics database, read only, tables of sales and of support",
 }
 
-func manyServers(n int, says func(i int) (words string, lazy bool)) []Server {
-	servers := make([]Server, n)
+func manyServers(says func(i int) (words string, lazy bool)) []Server {
+	servers := make([]Server, 100)
 	for i := range servers {
 		servers[i].Name = fmt.Sprintf("server-%02d", i)
 		servers[i].Description, servers[i].Lazy = says(i)
@@ -335,7 +335,7 @@ func TestDescribeFillsItsBound(t *testing.T) {
 			both := s + v.Texts().DescribeRest("", bound)
 			for i := range n {
 				if !strings.Contains(both, fmt.Sprintf("server-%02d", i)) && !strings.Contains(s, " more: discover_tool") {
-					t.Errorf("%s: %d servers: server %d is not named, nor that some are not:\n%s", name, n, i, s)
+					t.Errorf("%s: %d servers: server %d is missing, and no line counts missing ones:\n%s", name, n, i, s)
 				}
 			}
 			said, shown := wordsShown(v, s), strings.Count(s, "\n- ")
@@ -398,7 +398,7 @@ func TestDirectInstructions(t *testing.T) {
 	golden(t, "instructions_direct", v.Texts().DirectInstructions(600)+"\n---\n"+v.Texts().DirectInstructions(190))
 	whole := v.Texts().DirectInstructions(0)
 	if n := display.Units(whole); strings.Contains(whole, directCut) || v.Texts().DirectInstructions(n) != whole || !strings.Contains(v.Texts().DirectInstructions(n-1), directCut) {
-		t.Errorf("%d units are not whole where they fit", n)
+		t.Errorf("the text of %d units is cut at the wrong limit", n)
 	}
 	for limit := 2048; limit > 0; limit-- {
 		s := v.Texts().DirectInstructions(limit)
@@ -406,7 +406,7 @@ func TestDirectInstructions(t *testing.T) {
 			t.Fatalf("%d units under a limit of %d", n, limit)
 		}
 		if limit > 300 && !strings.Contains(s, "\n\n## short\nCall a before b.\nNever both.\n") {
-			t.Fatalf("limit %d: what is short is cut: %q", limit, s)
+			t.Fatalf("limit %d: the short instructions are cut: %q", limit, s)
 		}
 	}
 	if s := loadedWith(servers[:1], map[string]*Listing{"none": with("")}).View().Texts().DirectInstructions(2048); s != "" {

@@ -105,7 +105,7 @@ func TestSeveralQueriesAreOneAnswer(t *testing.T) {
 	}
 	for _, tool := range real.Tools() {
 		if n := strings.Count(text, "- "+tool.Name+":"); n > 1 || strings.Count(text, "\nName: "+tool.Name+"\n") > 1 {
-			t.Errorf("%s stands there %d times", tool.Name, n)
+			t.Errorf("%s appears %d times", tool.Name, n)
 		}
 	}
 }
@@ -167,11 +167,11 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	text := v.Texts().FoundIn("s", []string{"thing 7"}, nil)
 	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007 (below)\n", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it."} {
 		if !strings.Contains(text, want) {
-			t.Errorf("it lacks %q: %s", want, text)
+			t.Errorf("%q is missing: %s", want, text)
 		}
 	}
 	if strings.Contains(text, "x/do_thing_7") {
-		t.Errorf("another server's tool is there: %s", text)
+		t.Errorf("a tool of another server is found: %s", text)
 	}
 	if text := v.Texts().FoundIn("nobody", []string{"thing"}, nil); text != "" {
 		t.Error(text)

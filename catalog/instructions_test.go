@@ -48,7 +48,7 @@ func TestManyServersAreInTwoTexts(t *testing.T) {
 	golden(t, "describe_divided", first+"\n---\n"+rest)
 	for name, said := range linesOf(first, rest) {
 		if said[0] == "" {
-			t.Errorf("nothing is said of %s", name)
+			t.Errorf("%s has no words", name)
 		}
 	}
 	for _, every := range []int{1, 3, 100} {

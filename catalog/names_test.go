@@ -16,7 +16,7 @@ func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
 	v := one(Server{Name: "fs"}, tools("read", "", "a/b", ""))
 	equal(t, exposed(v), []string{"fs/a/b", "fs/read"})
 	if _, ok := v.Tool("read"); ok {
-		t.Error("a bare name is known")
+		t.Error("a name without a server finds a tool")
 	}
 	if tool, ok := v.Tool("fs/a/b"); !ok || tool.Upstream != "a/b" || tool.Server != "fs" {
 		t.Errorf("got %+v, %v", tool, ok)
@@ -28,7 +28,7 @@ func TestSingleWrapExposesBareNames(t *testing.T) {
 	v := one(Server{Name: "fs", Single: true}, tools("read", "", "a/b", ""))
 	equal(t, exposed(v), []string{"a/b", "read"})
 	if _, ok := v.Tool("fs/read"); ok {
-		t.Error("a prefix is known")
+		t.Error("a name with a server finds a tool")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 		}
 	}
 	if byName || byDirect || len(found(v, "secret_tool", 9)) > 0 {
-		t.Error("it can be found")
+		t.Error("the hidden tool can be found")
 	}
 	if info, _ := v.Server("s"); info.Tools != 1 {
 		t.Errorf("%d tools counted", info.Tools)
@@ -234,7 +234,7 @@ func TestAliasesRenameTools(t *testing.T) {
 	tool, _ := v.Tool("s/read")
 	equal(t, []string{tool.Upstream, tool.Leaf, tool.Direct}, []string{"read_file", "read", "s__read"})
 	if _, ok := v.Tool("s/read_file"); ok {
-		t.Error("the old name is known")
+		t.Error("the name before the alias finds a tool")
 	}
 	equal(t, v.Warnings(), []string{
 		`s: alias "x" is for tool "gone", which does not exist`,
@@ -277,10 +277,10 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 	for _, tool := range v.Tools() {
 		list = append(list, fmt.Sprintf("%s → %s", tool.Name, tool.Direct))
 		if !plainDirect().MatchString(tool.Direct) {
-			t.Errorf("%q is not fit", tool.Direct)
+			t.Errorf("%q is not a valid direct name", tool.Direct)
 		}
 		if back, ok := v.Direct(tool.Direct); !ok || back != tool {
-			t.Errorf("%q does not lead back to %s", tool.Direct, tool.Name)
+			t.Errorf("%q does not find %s", tool.Direct, tool.Name)
 		}
 	}
 	for _, longest := range []int{MaxDirect, 53, 51, 16} { // as hosts want them
@@ -292,7 +292,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 			}
 			seen[short] = true
 			if back, ok := v.Direct(short); !ok || back != tool {
-				t.Errorf("%d: %q does not lead back to %s", longest, short, tool.Name)
+				t.Errorf("%d: %q does not find %s", longest, short, tool.Name)
 			}
 			if name := wire.Get(tool.DirectDefinition(longest), "name"); string(name) != display.Quote(short) {
 				t.Errorf("%d: %s is listed as %s", longest, tool.Name, name)
@@ -300,7 +300,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 		}
 	}
 	if tool, ok := v.Direct(strings.Repeat("a", 40) + "_01234567"); ok {
-		t.Errorf("a name of nothing leads to %s", tool.Name)
+		t.Errorf("an unknown short name finds %s", tool.Name)
 	}
 	golden(t, "direct", strings.Join(list, "\n"))
 	if len(v.Warnings()) > 0 {

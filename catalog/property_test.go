@@ -85,13 +85,13 @@ func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 		}
 		for _, tag := range []string{"<mcp_servers>", "</mcp_servers>"} {
 			if n := strings.Count(s, tag); n != min(servers, 1) {
-				t.Fatalf("%s stands %d times:\n%s", tag, n, s)
+				t.Fatalf("%s appears %d times:\n%s", tag, n, s)
 			}
 			s = strings.Replace(s, tag, "", 1)
 		}
 		for _, tag := range []string{"<tools>", "</tools>"} {
 			if n := strings.Count(s, tag); n != min(len(v.loaded), 1) {
-				t.Fatalf("%s stands %d times:\n%s", tag, n, s)
+				t.Fatalf("%s appears %d times:\n%s", tag, n, s)
 			}
 			s = strings.Replace(s, tag, "", 1)
 		}

@@ -88,7 +88,7 @@ func TestListsAreEmptyBeforeData(t *testing.T) {
 	t.Parallel()
 	v := New().View()
 	if len(v.Resources())+len(v.Templates())+len(v.Prompts())+len(v.Tools())+len(v.Servers()) != 0 {
-		t.Error("something is listed")
+		t.Error("an empty catalogue lists something")
 	}
 }
 

@@ -87,7 +87,7 @@ func TestSearchesAtOnce(t *testing.T) {
 		all.Go(func() {
 			for j := range 50 {
 				if k := (i + j) % len(queries); !slices.Equal(found(v, queries[k], 10), want[k]) {
-					t.Errorf("%q is answered otherwise beside others", queries[k])
+					t.Errorf("%q has another answer during other searches", queries[k])
 				}
 			}
 		})

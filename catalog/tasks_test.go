@@ -26,14 +26,14 @@ func TestToolsThatRunOnlyAsTasks(t *testing.T) {
 			_, found := v.Tool("s/slow")
 			shown := len(want) == 2
 			if direct != shown || found != shown || strings.Contains(v.Texts().Describe(2048), "slow") != shown || len(v.Warnings()) == 0 != shown {
-				t.Errorf("offers %d, follows %d: direct %v, found %v, warnings %q", offers, follows, direct, found, v.Warnings())
+				t.Errorf("offers %d, supports %d: direct %v, found %v, warnings %q", offers, follows, direct, found, v.Warnings())
 			}
 			if says := strings.Contains(v.Texts().Unknown("s/slow"), "it runs only as a task (MCP tasks)"); says == shown {
-				t.Errorf("offers %d, follows %d: %s", offers, follows, v.Texts().Unknown("s/slow"))
+				t.Errorf("offers %d, supports %d: %s", offers, follows, v.Texts().Unknown("s/slow"))
 			}
 		}
 		if offers == NoTasks && all[HandshakeTasks] != all[NoTasks] {
-			t.Error("two views show the same")
+			t.Error("there are two views of the same content")
 		}
 	}
 	// A tool that the operator's filter hides is treated as nonexistent.

@@ -89,7 +89,7 @@ func FuzzEdit(f *testing.F) {
 			t.Errorf("got %s, want %s", got.Compact(), want.Compact())
 		}
 		if back, err := RemoveServer(name, out, "new"); err != nil || string(back) != text {
-			t.Errorf("removed again: %q, %v", back, err)
+			t.Errorf("removing the server gives %q, %v", back, err)
 		}
 	})
 }

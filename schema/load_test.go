@@ -57,7 +57,7 @@ func TestLoadPath(t *testing.T) {
 		t.Errorf("got path %q, want %q", cfg.Path, want)
 	}
 	if cfg.SingleWrap {
-		t.Error("a config from a file says that it wraps a single command")
+		t.Error("a config from a file has SingleWrap set")
 	}
 }
 

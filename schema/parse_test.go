@@ -107,7 +107,7 @@ func checkComplete(t *testing.T, cfg *Config) {
 	names := map[string]bool{}
 	for _, s := range cfg.Servers {
 		if !serverName().MatchString(s.Name) || names[s.Name] {
-			t.Errorf("bad or second name %q", s.Name)
+			t.Errorf("invalid or duplicate name %q", s.Name)
 		}
 		names[s.Name] = true
 		if s.Disabled && s.Transport == "" {

@@ -37,7 +37,7 @@ func TestSecretReferences(t *testing.T) {
 	opts := LoadOptions{Environ: []string{}, Secret: v.secret}
 	_, err := parse("mcp.json", []byte(doc), opts)
 	if err == nil || !strings.Contains(err.Error(), "mcp.b.timeout: ") || strings.Contains(err.Error(), "CANARY") {
-		t.Errorf("a secret that is no duration: %v", err)
+		t.Errorf("a secret that is not a duration: %v", err)
 	}
 	v.asked = nil
 	cfg, err := parse("mcp.json", []byte(strings.Replace(doc, `, "timeout": "${file:/short}"`, "", 1)), opts)
@@ -62,7 +62,7 @@ func TestSecretReferences(t *testing.T) {
 	}
 	for _, secret := range []string{"CANARY of keyring:A", "CANARY of cmd:op read op://x/y"} {
 		if !slices.Contains(cfg.Secrets(), secret) {
-			t.Errorf("%q is not hidden, but %q", secret, cfg.Secrets())
+			t.Errorf("%q is not among the secrets %q", secret, cfg.Secrets())
 		}
 	}
 	if got := cfg.Servers[3].Env["A"]; got != "${keyring:UNUSED}" {

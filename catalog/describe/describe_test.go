@@ -59,7 +59,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, says, tool, about string) {
 		got := Text(Subject{Name: name, Says: []string{says}, Tools: []Tool{{tool, about}, {tool + "_x", about}, {"get_" + tool, says}, {says, tool}}})
 		if display.Units(got) > longest || display.Fold(got) != got {
-			t.Errorf("%q", got)
+			t.Errorf("invalid description %q", got)
 		}
 	})
 }

@@ -25,6 +25,6 @@ func TestIndexCountsSaturate(t *testing.T) {
 	}
 	none := NewIndex(0, nil)
 	if at := none.find(hashOf("zebra")); at != (span{}) {
-		t.Errorf("a term of no tools is at %v", at)
+		t.Errorf("a term of an empty index is at %v", at)
 	}
 }

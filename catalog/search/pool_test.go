@@ -23,7 +23,7 @@ func TestSearchKeepsNoTools(t *testing.T) {
 	q.done()
 	for _, r := range q.fit[:cap(q.fit)] {
 		if r.tool != nil {
-			t.Errorf("%s is kept", r.tool.Name)
+			t.Errorf("the search still refers to %s", r.tool.Name)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestPipeDoesNotHang(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(files); err == nil {
-		t.Error("no error")
+		t.Error("a pipe is read without an error")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestWriteThatWasCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the old temporary file is still there: %v", err)
 	}
 	if _, err := os.Stat(young); err != nil {
 		t.Error(err)

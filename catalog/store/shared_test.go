@@ -47,14 +47,14 @@ func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 		time.Sleep(renewed - time.Hour)
 		use()
 		if got := revision(read) + revision(written); got != first {
-			t.Error("they are written again each time")
+			t.Error("each use writes the records again")
 		}
 		for range 5 {
 			time.Sleep(unused / 2)
 			use()
 		}
 		if stored, err := s.Load(left); stored != nil || err != nil {
-			t.Errorf("of the server that nobody uses there is %v, %v", stored, err)
+			t.Errorf("the unused server has %v, %v", stored, err)
 		}
 	})
 }
@@ -85,38 +85,38 @@ func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var told []string
+		var reported []string
 		ended := make(chan error)
 		go func() {
 			ended <- ours.Watch(ctx, func(key string, stored *catalog.Stored, err error) {
 				if err != nil || stored == nil {
-					t.Errorf("told of %v, %v", stored, err)
+					t.Errorf("Watch reports %v, %v", stored, err)
 				}
-				told = append(told, key)
+				reported = append(reported, key)
 			})
 		}()
 		expect := func(after string, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			if !slices.Equal(told, want) {
-				t.Errorf("after %s it was told of %q, want %q", after, told, want)
+			if !slices.Equal(reported, want) {
+				t.Errorf("after %s Watch reported %q, want %q", after, reported, want)
 			}
-			told = nil
+			reported = nil
 		}
-		expect("it had read what there was")
+		expect("reading the records")
 		keep(theirs, b, read1)
-		expect("another had kept a listing", Key(b))
+		expect("another replica stored a listing", Key(b))
 		keep(ours, b, read1, `{"name":"write"}`)
-		expect("it had kept one itself")
+		expect("storing a listing here")
 		keep(theirs, b, read1)
-		expect("another had replaced that", Key(b))
+		expect("another replica replaced it", Key(b))
 		time.Sleep(renewed)
 		if _, err := ours.Load(a); err != nil {
 			t.Fatal(err)
 		}
-		expect("it had renewed what it read")
+		expect("renewing a record here")
 		keep(theirs, a)
-		expect("another had replaced what it renewed", Key(a))
+		expect("another replica replaced that record", Key(a))
 		cancel()
 		<-ended
 	})
@@ -135,10 +135,10 @@ func TestSharedIsOffWhereNothingIsKept(t *testing.T) {
 		config schema.Config
 		on     bool
 	}{
-		{"no directory is named", schema.Config{}, true},
-		{"a directory is named", schema.Config{Catalog: schema.Catalog{Dir: &some}}, true},
-		{"nothing is to be kept", schema.Config{Catalog: schema.Catalog{Dir: &none}}, false},
-		{"one command is wrapped", schema.Config{SingleWrap: true}, false},
+		{"without a directory", schema.Config{}, true},
+		{"with a directory", schema.Config{Catalog: schema.Catalog{Dir: &some}}, true},
+		{"with the store disabled", schema.Config{Catalog: schema.Catalog{Dir: &none}}, false},
+		{"in single-wrap mode", schema.Config{SingleWrap: true}, false},
 	} {
 		if got := Shared(&test.config, bucket) != nil; got != test.on {
 			t.Errorf("%s: there is a store: %t, want %t", test.name, got, test.on)

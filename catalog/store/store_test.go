@@ -91,7 +91,7 @@ func TestToolThatRunsOnlyAsATaskIsSaid(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, listing(`{"name":"slow","execution":{"taskSupport":"required"}}`))
 	if !load(t, s).OnlyTasks {
-		t.Error("it is not")
+		t.Error("OnlyTasks is not set")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		"variable": with(func(s *schema.Server) { s.Env = map[string]string{"ROOT": "/"} }),
 	} {
 		if s.where(other) == s.where(files) {
-			t.Errorf("another %s is taken for the same server", name)
+			t.Errorf("another %s gives the same key", name)
 		}
 	}
 	for name, other := range map[string]schema.Server{
@@ -134,7 +134,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		"load":        with(func(s *schema.Server) { s.Load = schema.LoadEager }),
 	} {
 		if s.where(other) != s.where(files) {
-			t.Errorf("another %s is taken for another server", name)
+			t.Errorf("another %s gives another key", name)
 		}
 	}
 	one := with(func(s *schema.Server) {
@@ -146,7 +146,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		s.Args = append(s.Args, "--api-key", "sk-9876543210abcdefghijABCDEFGHIJ012345")
 	})
 	if s.where(one) != s.where(two) {
-		t.Error("a secret has a part in it")
+		t.Error("the key depends on a secret")
 	}
 }
 
@@ -240,7 +240,7 @@ func TestFileOfAnotherFormat(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Keep(files, listing(read1)); err == nil || !strings.Contains(err.Error(), "newer dynmcp") {
-		t.Errorf("what a newer dynmcp wrote is replaced: %v", err)
+		t.Errorf("a listing of a newer dynmcp is replaced: %v", err)
 	}
 	write("dynmcp-listing 0 whatever\n")
 	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "older dynmcp") {
@@ -274,7 +274,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 	s := New(filepath.Join(file, "catalog"))
 	if err := s.Keep(files, listing(read1)); err == nil {
-		t.Error("no error")
+		t.Error("a listing is stored below a file")
 	}
 }
 
@@ -350,7 +350,7 @@ func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
 	for _, name := range []string{"read", "listed"} {
 		info, err := os.Stat(first.where(named(name)))
 		if err != nil || time.Since(info.ModTime()) > 24*time.Hour {
-			t.Errorf("that %s was used is not noted: %v, %v", name, info.ModTime(), err)
+			t.Errorf("the use of %s is not recorded: %v, %v", name, info.ModTime(), err)
 		}
 	}
 	if err := New(dir).Keep(named("new"), listing(read1)); err != nil {

@@ -450,7 +450,7 @@ func TestAgreeSeesEveryWord(t *testing.T) {
 	for _, at := range regexp.MustCompile(`[^\s{}()\[\]|&;:/*\\]+`).FindAllStringIndex(text, -1) {
 		less := text[:at[0]] + text[at[1]:]
 		if agree(json.RawMessage(every), less) == "" {
-			t.Errorf("without %q, before %q, it agrees", text[at[0]:at[1]], text[at[1]:min(len(text), at[1]+20)])
+			t.Errorf("agree accepts a text without %q before %q", text[at[0]:at[1]], text[at[1]:min(len(text), at[1]+20)])
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("got %+v, %v, %v", s, direct.Expose, direct.StartupWait)
 	}
 	if cfg := of("direct", schema.LoadOptions{Expose: []string{schema.ExposeProxy}}); !slices.Equal(cfg.Expose, []string{schema.ExposeProxy}) {
-		t.Errorf("the option is lost: %v", cfg.Expose)
+		t.Errorf("the option does not override the profile: %v", cfg.Expose)
 	}
 	_, err := load([]string{path}, schema.LoadOptions{Select: selects("wrok")})
 	if unknown, ok := errors.AsType[*UnknownError](err); !ok || unknown.Hint() != "did you mean work?" {

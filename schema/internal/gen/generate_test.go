@@ -30,7 +30,7 @@ func TestCheckedIn(t *testing.T) {
 	}
 	again, err := generate(".")
 	if err != nil || !bytes.Equal(want, again) {
-		t.Errorf("generating twice gives two schemas, err %v", err)
+		t.Errorf("generating twice gives different schemas, err %v", err)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestShape(t *testing.T) {
 		}
 	}
 	if d, _ := root["description"].(string); !strings.Contains(d, "dynmcp") {
-		t.Errorf("the description %q does not say whose config it is", d)
+		t.Errorf("the description %q does not name dynmcp", d)
 	}
 	kinds, _ := dig(root, "properties.mcp.additionalProperties.oneOf").([]any)
 	var got [][2]any
