@@ -257,12 +257,8 @@ func (p *serverView) checkFilter() {
 
 // checkOverrides warns of overrides that change nothing.
 func (p *serverView) checkOverrides() {
-	exists := map[string]bool{}
-	for _, e := range p.index.tools {
-		exists[e.name] = true
-	}
 	for _, name := range slices.Sorted(maps.Keys(p.server.Overrides)) {
-		if !exists[name] {
+		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return e.name == name }) {
 			p.warnf("override is for tool %s, which does not exist", display.Name(name))
 		}
 	}

@@ -68,11 +68,10 @@ func (p *serverView) warnOfTasks() {
 	for _, name := range p.onlyTasks[:min(len(p.onlyTasks), maxNamed)] {
 		names = append(names, display.Name(name))
 	}
-	more := ""
 	if len(p.onlyTasks) > maxNamed {
-		more = " and more"
+		names = append(names, "and more")
 	}
-	p.warnf("left out for hosts without tasks, because they run only as tasks: %s%s", strings.Join(names, ", "), more)
+	p.warnf("left out for hosts without tasks, because they run only as tasks: %s", strings.Join(names, ", "))
 }
 
 // whyNoTask returns why leaveOut has left out a tool, "" for any other.
