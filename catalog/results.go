@@ -234,20 +234,16 @@ func (r *results) writeNames(b *strings.Builder) {
 }
 
 func (r *results) writeServers(b *strings.Builder, servers []string, leaves map[string][]string) {
-	var said []string
-	for _, s := range servers {
-		names := strings.Join(leaves[s], ", ")
-		if r.v.single() == nil {
-			names = display.Escape(s) + ": " + names
+	switch {
+	case len(servers) == 0:
+	case r.v.single() != nil:
+		b.WriteString("More: " + strings.Join(leaves[servers[0]], ", ") + "\n")
+	default:
+		var groups []string
+		for _, s := range servers {
+			groups = append(groups, display.Escape(s)+": "+strings.Join(leaves[s], ", "))
 		}
-		said = append(said, names)
-	}
-	if len(said) > 0 {
-		what := "More, by server: "
-		if r.v.single() != nil {
-			what = "More: "
-		}
-		b.WriteString(what + strings.Join(said, "; ") + "\n")
+		b.WriteString("More, by server: " + strings.Join(groups, "; ") + "\n")
 	}
 }
 
