@@ -245,11 +245,9 @@ func (r *reading) object(path string, n *syntax.Node, v reflect.Value, fields []
 // members decodes the members of n that have a field, in the order of fields.
 func (r *reading) members(path string, n *syntax.Node, v reflect.Value, fields []field) {
 	for _, f := range fields {
-		m, ok := n.Member(f.key)
-		if !ok {
-			continue
+		if m, ok := n.Member(f.key); ok {
+			r.value(syntax.Below(path, m.Name()), m.Value, v.Field(f.index), f)
 		}
-		r.value(syntax.Below(path, m.Name()), m.Value, v.Field(f.index), f)
 	}
 }
 

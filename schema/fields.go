@@ -40,11 +40,10 @@ func fieldsOf(t reflect.Type) []field {
 		if key == "" || key == "-" {
 			continue
 		}
-		f := field{key: key, index: i, group: tag.Get("group"), enum: Allowed(tag), min: tag.Get("min"), defaultYAML: tag.Get("default")}
-		f.required = tag.Get("required") == "true"
-		f.nonblank = tag.Get("nonblank") == "true"
-		f.secret = tag.Get("secret") == "true"
-		fields = append(fields, f)
+		fields = append(fields, field{
+			key: key, index: i, group: tag.Get("group"), enum: Allowed(tag), min: tag.Get("min"), defaultYAML: tag.Get("default"),
+			required: tag.Get("required") == "true", nonblank: tag.Get("nonblank") == "true", secret: tag.Get("secret") == "true",
+		})
 	}
 	return fields
 }

@@ -57,8 +57,8 @@ func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
 			e.other(m)
 		}
 	}
-	r.splitCommand(path, &out)
-	r.dropMisplaced(path, &out)
+	e.splitCommand()
+	e.dropMisplaced()
 	return &out
 }
 
@@ -122,9 +122,9 @@ func (e hostEntry) respelled(m syntax.Member) bool {
 	case m.Key == "enabled" && v.Kind == syntax.Boolean && !n.Has("disabled"):
 		e.add(m, "disabled", &syntax.Node{Kind: syntax.Boolean, At: v.At, Scalar: strconv.FormatBool(v.Scalar == "false")})
 	case m.Key == "timeout" && v.Kind == syntax.Number:
-		e.add(m, "timeout", e.hostTimeout(syntax.Below(e.path, m.Key), v))
+		e.add(m, "timeout", e.timeout(m))
 	case m.Key == "tools" && v.Kind == syntax.List, slices.Contains(shownTools, m.Key), slices.Contains(hiddenTools, m.Key):
-		e.hostFilter(e.path, e.out, m)
+		e.filter(m)
 	case m.Key == "command" && v.Kind == syntax.Object:
 		e.zedCommand(v)
 	case m.Key == "auth" && v.Kind == syntax.Object && v.Has("CLIENT_ID"):
@@ -175,22 +175,24 @@ func isUnreachable(n *syntax.Node) bool {
 	return !reached && (n.Has("source") || n.Has("settings") || n.Has("enabled"))
 }
 
-// hostTimeout converts a timeout. Most hosts count in milliseconds, some in seconds. 1000 or
+// timeout converts a timeout. Most hosts count in milliseconds, some in seconds. 1000 or
 // more is taken for milliseconds.
-func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
+func (e hostEntry) timeout(m syntax.Member) *syntax.Node {
+	n := m.Value
 	ms, err := strconv.ParseFloat(n.Scalar, 64)
 	if err != nil || ms < 1000 {
 		return n
 	}
 	duration := strconv.FormatFloat(ms/1000, 'f', -1, 64) + "s"
-	r.warn(n.At, path, "this is read as "+duration, "hosts count in milliseconds")
+	e.warn(n.At, syntax.Below(e.path, m.Key), "this is read as "+duration, "hosts count in milliseconds")
 	return &syntax.Node{Kind: syntax.Text, At: n.At, Scalar: duration}
 }
 
-// hostFilter adds the tools that a host shows or hides to the filter of n, shown ones first.
-func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
+// filter adds the tools that a host shows or hides to the tool filter, shown ones first.
+func (e hostEntry) filter(m syntax.Member) {
+	n := e.out
 	if m.Value.Kind != syntax.List {
-		r.fail(m.Value.At, syntax.Below(path, m.Key), "this is "+m.Value.Kind.String(), "want a list")
+		e.fail(m.Value.At, syntax.Below(e.path, m.Key), "this is "+m.Value.Kind.String(), "want a list")
 		return
 	}
 	var patterns []*syntax.Node
@@ -241,7 +243,8 @@ func cursorAuth(n *syntax.Node) *syntax.Node {
 
 // dropMisplaced removes keys of the other kind of server: some hosts write empty args beside
 // a url.
-func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
+func (e hostEntry) dropMisplaced() {
+	n := e.out
 	transport := transportOf(n)
 	if transport == "" || n.Has("command") && n.Has("url") {
 		return
@@ -250,7 +253,7 @@ func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 	n.Members = slices.DeleteFunc(n.Members, func(m syntax.Member) bool {
 		misplaced := hasKey(serverFields, m.Key) && !hasKey(own, m.Key)
 		if misplaced && (len(m.Value.Items) > 0 || len(m.Value.Members) > 0 || m.Value.Scalar != "") {
-			r.warn(m.At, syntax.Below(path, m.Name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
+			e.warn(m.At, syntax.Below(e.path, m.Name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
 		}
 		return misplaced
 	})
@@ -258,7 +261,8 @@ func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 
 // splitCommand splits a command that is a list: its first item becomes the command, the
 // others come before the args.
-func (r hostReader) splitCommand(path string, n *syntax.Node) {
+func (e hostEntry) splitCommand() {
+	n := e.out
 	keyIs := func(key string) func(syntax.Member) bool { return func(m syntax.Member) bool { return m.Key == key } }
 	i := slices.IndexFunc(n.Members, keyIs("command"))
 	if i < 0 || n.Members[i].Value.Kind != syntax.List {
@@ -266,7 +270,7 @@ func (r hostReader) splitCommand(path string, n *syntax.Node) {
 	}
 	command, words := &n.Members[i], n.Members[i].Value.Items
 	if len(words) == 0 {
-		r.fail(command.Value.At, syntax.Below(path, "command"), "this list is empty", "begin it with the program to run")
+		e.fail(command.Value.At, syntax.Below(e.path, "command"), "this list is empty", "begin it with the program to run")
 		words = []*syntax.Node{{Kind: syntax.Text, At: command.Value.At, Unresolved: true}}
 	}
 	command.Value = words[0]

@@ -59,12 +59,13 @@ func (c *Config) mountSources(r *reading) {
 // freeName returns an unused name for the server of a node, derived from its path: /repo/read
 // becomes repo-read.
 func (c *Config) freeName(path string) string {
-	name := cmp.Or(ServerName(path), "root")
+	base := cmp.Or(ServerName(path), "root")
+	name := base
 	for n := 2; ; n++ {
 		if _, taken := c.Origins[name]; !taken {
 			return name
 		}
-		name = fmt.Sprintf("%s-%d", cmp.Or(ServerName(path), "root"), n)
+		name = fmt.Sprintf("%s-%d", base, n)
 	}
 }
 
