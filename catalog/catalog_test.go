@@ -33,7 +33,7 @@ func TestPutBuildsNothing(t *testing.T) {
 }
 
 // Put uses a declaration that changed after Index.
-func TestPutHeedsTheLastDeclaration(t *testing.T) {
+func TestPutUsesTheLastDeclaration(t *testing.T) {
 	t.Parallel()
 	c := office()
 	x := c.Index("notes", tools("write", "Write another note", "read", ""))

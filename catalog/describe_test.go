@@ -168,7 +168,7 @@ func TestDescribeGroupsAreSortedLikeNames(t *testing.T) {
 	}
 }
 
-func TestInstructionsHoldNoState(t *testing.T) {
+func TestInstructionsDoNotDependOnLoads(t *testing.T) {
 	t.Parallel()
 	c := office()
 	s := c.View().Texts().Instructions(2048)

@@ -49,7 +49,7 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 	}
 }
 
-func TestVariantsLetOthersThrough(t *testing.T) {
+func TestVariantsComeAfterOtherTools(t *testing.T) {
 	t.Parallel()
 	v := one(Server{Name: "s"}, tools("send_mail", "Send a mail", "send_mail_2", "Send a mail", "send_mail_3", "Send a mail", "send_letter", "Send a letter that is a mail"))
 	equal(t, found(v, "send mail", 4), []string{"s/send_mail", "s/send_mail_2", "s/send_letter", "s/send_mail_3"})
@@ -179,7 +179,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 }
 
 // Eager servers without a listing are suggested like lazy ones, and named once.
-func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
+func TestEagerServersWithoutListingAreRanked(t *testing.T) {
 	t.Parallel()
 	c := New()
 	c.Declare([]Server{

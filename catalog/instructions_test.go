@@ -69,7 +69,7 @@ func TestManyServersAreInTwoTexts(t *testing.T) {
 }
 
 // The servers of DescribeRest do not depend on listings: a load moves no line.
-func TestDivisionIsThatOfTheConfig(t *testing.T) {
+func TestDivisionDependsOnlyOnTheConfig(t *testing.T) {
 	t.Parallel()
 	c := hundred(3)
 	names := func(text string) (names []string) {

@@ -32,8 +32,8 @@ func TestSingleWrapExposesBareNames(t *testing.T) {
 	}
 }
 
-// TestOddToolsHurtNobody gives every broken tool beside a good one.
-func TestOddToolsHurtNobody(t *testing.T) {
+// TestMalformedToolsAffectNoOthers gives every broken tool beside a good one.
+func TestMalformedToolsAffectNoOthers(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"not":`, 70) + "true" + strings.Repeat("}", 70)
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(

@@ -74,7 +74,7 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 }
 
 // Concurrent searches do not affect each other.
-func TestSearchesAtOnce(t *testing.T) {
+func TestConcurrentSearches(t *testing.T) {
 	t.Parallel()
 	v := madeCatalog(300).View()
 	queries := []string{"rename the dashboards of a project", "delete invoices", "issue", "nobody says platypus", "server-003"}
@@ -95,7 +95,7 @@ func TestSearchesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-func TestFindHearsWhatIsAskedForAndNotHow(t *testing.T) {
+func TestFindIgnoresPolitePhrases(t *testing.T) {
 	t.Parallel()
 	v := one(Server{Name: "s"}, tools(
 		"help_me", "Shows the manual",

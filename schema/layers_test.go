@@ -122,7 +122,7 @@ func TestLayersErrors(t *testing.T) {
 }
 
 // Disabling a server that does not exist gives a warning.
-func TestSwitchedOffNothing(t *testing.T) {
+func TestDisabledServerThatDoesNotExist(t *testing.T) {
 	cfg, err := layered(t, map[string]string{"mcp.json": `{"mcp": {"a": {"command": "x"}, "b": {"disabled": true}}}`}, environ, "mcp.json")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOnlyNumbersInStringsWhereNumbersAreWantedAreChanged(t *testing.T) {
+func TestFitNumbersChangesOnlyWantedNumbers(t *testing.T) {
 	schema := New(json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},` +
 		`"either":{"type":["number","string"]},"maybe":{"type":["integer","null"]},"any":{},"of":{"anyOf":[{"type":"integer"},{"type":"string"}]},` +
 		`"list":{"type":"array","items":{"type":"integer"}},"deep":{"type":"object","properties":{"n":{"type":"integer"}}}}}`))

@@ -34,7 +34,7 @@ func TestTheOppositeDoesNotWin(t *testing.T) {
 	}
 }
 
-func TestTheServerThatIsNamedGoesFirst(t *testing.T) {
+func TestNamedServerComesFirst(t *testing.T) {
 	servers := map[string][]string{"alpha": {"postgres_database_query_sql"}, "postgres": {"query"}}
 	if got := first(t, "run an sql query on the postgres database", servers); got != "postgres/query" {
 		t.Errorf("got %s", got)

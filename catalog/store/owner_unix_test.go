@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestWhatOthersCanWriteIsNotRead(t *testing.T) {
+func TestFileThatOthersCanWriteIsNotRead(t *testing.T) {
 	t.Parallel()
 	s, path := kept(t, listing(read1))
 	if err := os.Chmod(path, 0o666); err != nil {
@@ -28,7 +28,7 @@ func TestWhatOthersCanWriteIsNotRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnothersIsNotRead(t *testing.T) {
+func TestFileOfAnotherUserIsNotRead(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

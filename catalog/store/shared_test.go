@@ -14,7 +14,7 @@ import (
 
 // A record that is read or written from time to time stays, and is written at most once a
 // week. An unused one expires.
-func TestRecordsThatNobodyUsesEnd(t *testing.T) {
+func TestUnusedRecordsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bucket, err := memkv.New().Connect().Bucket(t.Context(), "catalog")
@@ -60,7 +60,7 @@ func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 }
 
 // Watch reports what other replicas store, and not what this one has read, stored or renewed.
-func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
+func TestWatchReportsListingsOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := memkv.New()
@@ -123,7 +123,7 @@ func TestWatchTellsOfWhatOthersKeep(t *testing.T) {
 }
 
 // The bucket is used unless the config disables the store.
-func TestSharedIsOffWhereNothingIsKept(t *testing.T) {
+func TestSharedIsNilWithTheStoreDisabled(t *testing.T) {
 	t.Parallel()
 	bucket, err := memkv.New().Connect().Bucket(t.Context(), "catalog")
 	if err != nil {

@@ -60,7 +60,7 @@ func load(t *testing.T, s *Store) *catalog.Stored {
 	return stored
 }
 
-func TestWhatIsKeptIsVerbatim(t *testing.T) {
+func TestListingIsStoredVerbatim(t *testing.T) {
 	t.Parallel()
 	want := listing(read1, `{"name":"write"}`)
 	s, path := kept(t, want)
@@ -87,7 +87,7 @@ func TestEmptyListingIsKept(t *testing.T) {
 	}
 }
 
-func TestToolThatRunsOnlyAsATaskIsSaid(t *testing.T) {
+func TestOnlyTasksIsStored(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, listing(`{"name":"slow","execution":{"taskSupport":"required"}}`))
 	if !load(t, s).OnlyTasks {
@@ -95,7 +95,7 @@ func TestToolThatRunsOnlyAsATaskIsSaid(t *testing.T) {
 	}
 }
 
-func TestNothingKeptIsNoError(t *testing.T) {
+func TestMissingListingIsNoError(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*Store{nil, New(filepath.Join(t.TempDir(), "none"))} {
 		if stored, err := s.Load(files); stored != nil || err != nil {
@@ -108,7 +108,7 @@ func TestNothingKeptIsNoError(t *testing.T) {
 	}
 }
 
-func TestWhichServerIsMeant(t *testing.T) {
+func TestKeyIdentifiesTheServer(t *testing.T) {
 	t.Parallel()
 	s := New("x")
 	with := func(change func(*schema.Server)) schema.Server {
@@ -181,7 +181,7 @@ func TestDamagedFileIsAnError(t *testing.T) {
 }
 
 // A head that does not fit the texts is an error, even if the sum is right.
-func TestHeadThatDoesNotFitIsAnError(t *testing.T) {
+func TestHeadMustFitTheTexts(t *testing.T) {
 	t.Parallel()
 	whole, err := encode("files", listing(read1))
 	if err != nil {
@@ -252,7 +252,7 @@ func TestFileOfAnotherFormat(t *testing.T) {
 	load(t, s)
 }
 
-func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+func TestDirectoryInPlaceOfFileIsNotOpened(t *testing.T) {
 	t.Parallel()
 	s, path := kept(t, listing(read1))
 	if err := os.Remove(path); err != nil {
@@ -279,7 +279,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 }
 
 // A list that failed this time keeps its entries.
-func TestListThatFailedStays(t *testing.T) {
+func TestFailedListKeepsItsEntries(t *testing.T) {
 	t.Parallel()
 	s, _ := kept(t, listing(read1))
 	failed := listing(read1)
@@ -294,7 +294,7 @@ func TestListThatFailedStays(t *testing.T) {
 	}
 }
 
-func TestWhereTheConfigSays(t *testing.T) {
+func TestOfUsesTheDirectoryOfTheConfig(t *testing.T) {
 	t.Parallel()
 	dir := func(path string) *string { return &path }
 	abs := filepath.Join(t.TempDir(), "abs")
@@ -317,7 +317,7 @@ func TestWhereTheConfigSays(t *testing.T) {
 
 // A file that was not used for 90 days is removed when another is stored. Used files stay,
 // and so does any file that is no listing.
-func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
+func TestUnusedFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	named := func(name string) schema.Server {

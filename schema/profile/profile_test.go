@@ -101,7 +101,7 @@ func TestSelect(t *testing.T) {
 
 // Unselected parts are not resolved: their secrets are not looked up, and their missing
 // variables are no error.
-func TestSecretsOfOthersAreNotAskedFor(t *testing.T) {
+func TestUnselectedPartsAreNotResolved(t *testing.T) {
 	files := map[string]string{"far.json": `{"mcp": {"far": {"command": "x", "env": {"A": "${keyring:FAR}"}}, "none": {"command": "x", "args": ["${NOWHERE}"]}}}`,
 		"near.json": `{"mcpServers": {"One two": {"command": "x", "env": {"A": "${keyring:ONE}"}}, "b": {"command": "x", "env": {"A": "${keyring:B}"}}},
   "tree": [{"path": "/own", "type": "node", "source": {"command": "${keyring:TREE}"}}], "gateway": {"token": "${keyring:GATE}"},
