@@ -18,7 +18,7 @@ import (
 )
 
 // Calls that wait for their server reach it in the order in which they came, also those
-// that come when it is there again while others wait. A call that is cancelled meanwhile
+// that come after it has started while others still wait. A call that is cancelled meanwhile
 // does not reach it.
 func TestWaitingCallsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
@@ -76,8 +76,8 @@ func testWaitingCalls(t *testing.T, call string) {
 	})
 }
 
-// Calls of tools that are not known before their server has started keep their order, too,
-// whether a request is a call or has one in its arguments.
+// Calls of tools that are not known before their server has started keep their order too,
+// as requests of the host and in the arguments of others.
 func TestFirstCallsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, call := range callsOfEcho {
@@ -126,7 +126,8 @@ type bounded struct {
 	ids   []string // of calls that the server has to answer, oldest first
 }
 
-// testBounded has another replica run the server, and serve one of the hosts, if apart is true.
+// testBounded runs test. If apart is true, another replica runs the server and serves one of
+// the hosts.
 func testBounded(t *testing.T, apart bool, test func(*bounded)) {
 	there := "here"
 	if apart {
@@ -153,7 +154,7 @@ expose direct
 	})
 }
 
-// call has the hosts call a tool so many times, by turns. Calls are numbered from 1.
+// call has the hosts take turns in calling a tool n times. Calls are numbered from 1.
 func (b *bounded) call(n int, tool string) {
 	for range n {
 		b.calls++
@@ -194,8 +195,8 @@ func (b *bounded) expect(waiting int, want ...string) {
 	}
 }
 
-// Calls over max_calls come in their order, whose session they are of, or whose replica. One
-// that is cancelled while it waits does not come.
+// Calls over max_calls reach the server in order, across sessions and replicas. A call that
+// is cancelled while it waits does not reach it.
 func TestMaxCallsKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []bool{false, true} {
@@ -220,8 +221,7 @@ func TestMaxCallsKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A call waits as long as its timeout, from when it came, also if the config is read again
-// meanwhile.
+// A call waits at most its timeout after it came, also if the config is reloaded meanwhile.
 func TestMaxCallsEndsWithTheTimeout(t *testing.T) {
 	t.Parallel()
 	testBounded(t, false, func(b *bounded) {
@@ -272,7 +272,7 @@ func TestMaxCallsKeepsTheOrderAfterAReload(t *testing.T) {
 		b.expect(0, "6", "7")
 		b.ids = b.ids[3:]
 		b.end(2)
-		time.Sleep(time.Minute) // those of before end with their server
+		time.Sleep(time.Minute) // the calls to the old server end with it
 	})
 }
 

@@ -49,62 +49,62 @@ import (
 type Options struct {
 	// Version is dynmcp's own, told to hosts and upstreams.
 	Version string
-	// Strict makes it fatal that an eager upstream cannot be started.
+	// Strict ends the run if an eager upstream cannot be started.
 	Strict bool
 	// IgnoreBrokenTools skips tools of the tree's own servers whose definitions are
 	// broken, with a warning. Otherwise such a server does not load.
 	IgnoreBrokenTools bool
-	// Logger takes what an operator should know; nil is silent.
+	// Logger logs what an operator should know; nil logs nothing.
 	Logger *slog.Logger
-	// ChildEnv returns variables for the child of a server, by its name, which its
-	// entry cannot keep from it; nil if unset.
+	// ChildEnv returns environment variables that the child process of a server always
+	// gets, whatever its entry says; nil adds none.
 	ChildEnv func(cfg *schema.Config, server string) []string
-	// Mark adds what requests to a server over HTTP say of who makes them; nil is
-	// nothing.
+	// Mark adds headers to HTTP requests to a server, which identify dynmcp; nil adds none.
 	Mark func(server string, h http.Header)
-	// Login returns how requests to a server are authorized; nil is by the headers
-	// of the config.
+	// Login returns how requests to a server are authorized; nil uses the headers of the
+	// config.
 	Login func(schema.Server) upstream.Login
-	// LogIn has a person log in to a server, and returns when that is done or ctx has
-	// ended. show gets the address of the login page, once. Nil is that nobody can.
+	// LogIn has a person log in to a server. It calls show once, with the address of the
+	// login page, and returns when the login is complete or ctx has ended. Nil disables
+	// logins.
 	LogIn func(ctx context.Context, server schema.Server, show func(address string)) error
-	// StoreDir is where it is kept between runs what servers list, unless the config
-	// names another directory; "" keeps nothing.
+	// StoreDir is the directory in which listings are kept between runs, unless the config
+	// names another one; "" keeps nothing.
 	StoreDir string
 	// Definitions is the directory of the definitions of tools that are pinned or approved; ""
 	// keeps none.
 	Definitions string
 	// Package returns which package a server runs, in which version, for the lock of approved tools.
 	Package func(context.Context, schema.Server) string
-	// LockChanged says when the lock of approved tools may have changed; nil is never.
+	// LockChanged receives a value when the lock of approved tools may have changed; nil
+	// never does.
 	LockChanged <-chan struct{}
-	// Listings is where replicas keep what servers list, in the place of StoreDir: what one
-	// has listed is known to all. Nil is StoreDir.
+	// Listings keeps the listings of a cluster: what one replica has listed, all know. Nil
+	// uses StoreDir.
 	Listings kv.Bucket
-	// Place says where a server runs, each time it is loaded, and may take as long as its
-	// load_timeout: for one that is placed so, once in the cluster, or once for a user,
-	// principal. Nil is that everything runs here.
+	// Place returns where a server runs. It is called each time the server is loaded, and may
+	// take as long as its load_timeout. The server runs once in the cluster or, if principal
+	// is not "", once for that user. Nil runs everything here.
 	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
-	// Keys seal what hosts are given to bring back; nil is a key that ends with the
-	// Aggregator. Replica is this replica's name in it, "" where there is but one.
+	// Keys seal the states that hosts bring back; nil uses a random key, which ends with the
+	// Aggregator. Replica is the name of this replica in a state, "" without a cluster.
 	Keys    *seal.Keys
 	Replica string
 	// ResultOf returns a result that another replica keeps for a user, with the limit of its
-	// tool, as Result does there; nil is that there is no other.
+	// tool, as Result does there; nil without a cluster.
 	ResultOf func(ctx context.Context, replica, principal, handle string) (result json.RawMessage, limit int, ok bool)
-	// Tasks says to all replicas whose tasks are; nil is that only this one knows.
+	// Tasks records the users of tasks for all replicas; nil keeps them in this process.
 	Tasks kv.Bucket
 	// Reserved keeps the causes of failures out of what all hosts read, such as the
-	// catalogue: some may be those of other users.
+	// catalogue: they may be about another user.
 	Reserved bool
-	// Memory accounts for the bytes that are held for hosts; nil is one of the config's size.
+	// Memory bounds the bytes that are held for hosts; nil takes the bound of the config.
 	Memory *membudget.Budget
-	// Tap shows the messages of hosts and upstreams. Nil if unset.
+	// Tap shows the messages of hosts and upstreams; may be nil.
 	Tap *tap.Tap
-	// Observe is told what happens; nil is nobody.
+	// Observe is told what happens; may be nil.
 	Observe *Observer
-	// Redact hides secrets in failures; the config's are added. Nil hides
-	// nothing.
+	// Redact hides secrets in failures; those of the config are added to it. Nil hides nothing.
 	Redact *redact.Redactor
 }
 
@@ -113,16 +113,16 @@ type Aggregator struct {
 	served
 	set         *lazy.Set
 	cancel      context.CancelCauseFunc
-	cork        wire.Cork // of all that hosts and upstreams send
+	cork        wire.Cork // of all writers to hosts and upstreams
 	sessions    *notify.Registry[*sessions.Session]
 	server      func() *mcp.Server // of the control plane, made when it is first needed
 	scopes      scope.Env
-	lastRequest atomic.Int64 // the number of it
+	lastRequest atomic.Int64 // the number of the last request
 	calls       forward.Env
 	taskOwners  *taskowner.Owners
 	offers      ask.Offers // of logins
 	permits     permit.Permits
-	results     results.Store // that reached a host in part
+	results     results.Store // of results that were cut
 	scripts     scripts.Env
 	pinning     *pinning.Env
 
@@ -195,8 +195,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	return a, nil
 }
 
-// connectionOf returns what the connection to an upstream is opened with, as the config and
-// the options have it.
+// connectionOf returns the options of the connection to an upstream.
 func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.Options {
 	return upstream.Options{
 		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
@@ -211,15 +210,15 @@ func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.Options {
 }
 
 // Serve answers one host on a pair of streams until the host is gone, ctx
-// ends, or an upstream fails that the run cannot do without: the only one, or
+// ends, or an upstream fails that the run needs: the only one, or
 // with Options.Strict any eager one.
 func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork), false)
 }
 
-// ServeConn answers one of many hosts of the user who runs us on a connection, which it
-// closes. It returns as Serve does, and ends the session of a host that does not read rather than have the
-// others wait.
+// ServeConn answers one of many hosts of the user who runs dynmcp, on a connection, which it
+// closes. It returns as Serve does. It ends the session of a host that does not read, so that
+// no other host waits.
 func (a *Aggregator) ServeConn(ctx context.Context, conn net.Conn) error {
 	return a.serveLines(ctx, host.NewConn(conn, &a.cork), true)
 }
@@ -238,12 +237,12 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	return cmp.Or(a.Err(), err)
 }
 
-// An Identity says who the host of a session is, and what it is served. Its Server may also be
-// ProfilePrefix and the name of a profile.
+// An Identity says who the host of a session is, and what the session shows. Its Server may
+// also be ProfilePrefix and the name of a profile.
 type Identity = sessions.Identity
 
-// Open begins the session of a host that edge reaches, one of many. end ends it, as
-// Session.End does. It is for edges that many hosts share; the others call Serve.
+// Open begins the session of one of many hosts, which is connected by edge. end ends it, as
+// Session.End does.
 func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Session, end func(context.Context)) {
 	id.Shared = true
 	if name, ok := strings.CutPrefix(id.Server, ProfilePrefix); ok {
@@ -257,10 +256,10 @@ func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Sessi
 	}
 }
 
-// StartShared readies a run that many hosts share: upstreams that are not lazy start
-// at once, and all are told of whatever a host may be able to do. One that speaks
-// both eras is spoken to in each, see internal/fleet, owner.go; in a cluster in that of the handshake,
-// and if it starts later in that of the first host.
+// StartShared prepares a run that many hosts share. Eager upstreams start at once, and every
+// capability of a host is declared to upstreams. An upstream of both eras has a connection in
+// each (internal/fleet, owner.go). In a cluster it has one, in the handshake era or, if it
+// starts later, in the era of the first host.
 func (a *Aggregator) StartShared() {
 	all := sessions.Declaration{Capabilities: json.RawMessage(fleet.AbleToAll), Era: transports.Stateless}
 	if a.opts.Place != nil {
@@ -270,8 +269,8 @@ func (a *Aggregator) StartShared() {
 	a.fleet.StartEager(true)
 }
 
-// While returns a context that ends with ctx, and when the run ends because an
-// upstream failed that it cannot do without. Err says which.
+// While returns a context that ends with ctx or with the run. Err returns the upstream's
+// failure that ended the run.
 func (a *Aggregator) While(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(a.ctx, cancel)
@@ -286,13 +285,13 @@ func (a *Aggregator) Err() error {
 	return nil
 }
 
-// A FatalError ends a run: an upstream that it cannot do without failed.
+// A FatalError ends a run: an upstream that the run needs has failed.
 type FatalError struct{ Err error }
 
 func (e *FatalError) Error() string { return e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// Close stops every upstream and returns when nothing is left of them.
+// Close stops every upstream and returns when all have ended.
 func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
@@ -304,11 +303,10 @@ func (a *Aggregator) Close() {
 	}
 }
 
-// Apply makes cfg the config that is served. Servers whose entries are the same
-// stay as they are, with their calls in flight; the others take no more calls
-// and end with those they have. What starts by itself is started, evicted
-// servers are offered again, and hosts are told if they would read something
-// new. After an error everything is as it was.
+// Apply makes cfg the config that is served. Servers with unchanged entries keep running,
+// with their calls in flight; the others take no more calls and end after those in flight.
+// Eager servers are started, evicted servers are offered again, and hosts are notified of
+// changed lists. An error changes nothing.
 func (a *Aggregator) Apply(cfg *schema.Config) error {
 	if cfg.SingleWrap != a.config().SingleWrap {
 		return errors.New("a run with one command and a run with a config do not turn into each other")
@@ -323,7 +321,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 	return nil
 }
 
-// upstreamChanged follows the state of an upstream.
+// upstreamChanged logs and publishes a new state of an upstream.
 func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	status := u.Status()
 	a.noteStatus(u, status)
@@ -338,15 +336,15 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	a.changed.Set()
 }
 
-// CheckTask returns an error if the keys do not open a record of Options.Tasks.
+// CheckTask returns an error if the keys cannot open a record of Options.Tasks.
 func CheckTask(keys *seal.Keys, e kv.Entry) error { return taskowner.Check(keys, e) }
 
 // A Placement says where a server runs, for one connection to it.
 type Placement = remote.Placement
 
-// OwnerOf returns the replica that has what a requestState of a host continues, as its
-// Options.Replica: a call, or the offer of a login. ok is false of a state that no
-// replica of this cluster made, and where there is but one.
+// OwnerOf returns the Options.Replica of the replica that has the call or the offer of a
+// login that a requestState continues. ok is false if no replica of this cluster made the
+// state, and without a cluster.
 func (a *Aggregator) OwnerOf(text string) (replica string, ok bool) {
 	return a.calls.States.OwnerOf(text)
 }

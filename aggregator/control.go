@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// rawResult goes through the SDK as the bytes it is.
+// A rawResult passes through the SDK unchanged.
 type rawResult struct {
 	mcp.ResultBase
 	raw json.RawMessage
@@ -28,10 +28,10 @@ type rawResult struct {
 func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
 
 // newServer returns the SDK server of all sessions. It negotiates versions and
-// checks messages; what is answered comes from our middleware.
+// checks messages; our middleware answers.
 func newServer(a *Aggregator) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "dynmcp", Version: a.opts.Version}, &mcp.ServerOptions{
-		// The SDK only logs what it was asked to do, which we know.
+		// The SDK would log each request.
 		Logger: slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ServerCapabilities{
 			Tools:     &mcp.ToolCapabilities{ListChanged: true},
@@ -45,7 +45,7 @@ func newServer(a *Aggregator) *mcp.Server {
 	return srv
 }
 
-// control answers the control plane. What it leaves to next is the SDK's.
+// control answers the control plane; next is the SDK's handler.
 func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
@@ -71,8 +71,8 @@ func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// replyExactly gives the host the bytes of an answer before the SDK encodes them
-// again. The handshake stays the SDK's, which waits for its end.
+// replyExactly sends the host the bytes of an answer before the SDK encodes them
+// again. The handshake is left to the SDK, which waits for its end.
 func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 	if method == "initialize" || method == "server/discover" {
 		return
@@ -84,7 +84,7 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 	}
 }
 
-// A controlRequest is one of the control plane, as it was sent and as the SDK has it.
+// A controlRequest is a request of the control plane, as it was sent and as the SDK read it.
 type controlRequest struct {
 	request
 	req  mcp.Request
@@ -140,7 +140,7 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), q.introduction())}, nil
 }
 
-// awaitWrapped waits for the upstream that a session is about, where that is one.
+// awaitWrapped waits for the upstream of a session that is about one server.
 func (q *controlRequest) awaitWrapped(ctx context.Context) error {
 	u := q.Single()
 	if u == nil {
@@ -159,8 +159,8 @@ func (q *controlRequest) awaitLists(ctx context.Context) error {
 }
 
 // introduction returns the members that the answers of both eras share:
-// capabilities, who we are, instructions if there are any, and what else a
-// wrapped server says.
+// capabilities, serverInfo, instructions, and the other members that a
+// wrapped server sent.
 func (q *controlRequest) introduction() []byte {
 	view := q.Plain()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
@@ -191,9 +191,8 @@ func (q *controlRequest) introduction() []byte {
 	return out
 }
 
-// ownCapabilities returns those of a wrapped server whose tools are shown as
-// themselves: all that it has. That its list of tools may change is true of all
-// that we show.
+// ownCapabilities returns the capabilities of a wrapped server whose tools are shown as
+// themselves. tools.listChanged is added, because dynmcp sends that notification.
 func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 	tools := object(wire.Get(capabilities, "tools"))
 	return wire.Set(object(capabilities), "tools", wire.Set(tools, "listChanged", []byte("true")))
@@ -230,8 +229,7 @@ func (q *controlRequest) discover(ctx context.Context) (mcp.Result, error) {
 	return &rawResult{raw: wire.Set(raw, "_meta", meta)}, nil
 }
 
-// list answers a list from the catalogue, in one page, after the eager
-// upstreams had a moment to start.
+// list answers a list from the catalogue, in one page, after awaitLists.
 func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Result, error) {
 	if cursor, ok := wire.Text(wire.Get(q.r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.Method, cursor)

@@ -21,8 +21,8 @@ type Directory struct{ agg *Aggregator }
 // Directory returns the names of the config that is served when its methods are called.
 func (a *Aggregator) Directory() Directory { return Directory{a} }
 
-// Connection says whether a server is connected, and as which process, 0 where it
-// is remote. offered is false where there is no such server.
+// Connection reports whether a server is connected, and the PID of its process, 0 if it
+// is remote. offered is false if there is no such server.
 func (d Directory) Connection(server string) (pid int, connected, offered bool) {
 	u := d.agg.set.Get(server)
 	if u == nil {
@@ -34,8 +34,8 @@ func (d Directory) Connection(server string) (pid int, connected, offered bool) 
 	return 0, false, true
 }
 
-// Named returns the name of the server that the config calls key: a key that is no name
-// is changed to one.
+// Named returns the name of the server with a key of the config. The two differ if the key
+// is not a valid name.
 func (d Directory) Named(key string) string {
 	for _, s := range d.agg.config().Servers {
 		if s.Written == key {
@@ -45,8 +45,8 @@ func (d Directory) Named(key string) string {
 	return key
 }
 
-// InputSchema returns that of a tool by its own name on the direct surface, of one
-// server alone unless only is empty; nil if absent.
+// InputSchema returns the input schema of a tool by its name on the direct surface; nil if
+// there is no such tool. If only is not empty, it names the one server or profile to look in.
 func (d Directory) InputSchema(only, name string) json.RawMessage {
 	view := d.agg.catalog.View()
 	if only != "" {
@@ -61,7 +61,7 @@ func (d Directory) InputSchema(only, name string) json.RawMessage {
 	return nil
 }
 
-// TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
+// TreeKind returns what is at a path of the tree: "node", "tool", or "" for nothing.
 func (d Directory) TreeKind(where string) string {
 	switch here := tree.Of(d.agg.config()).At(d.agg.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
 	case here.Tool != nil:
@@ -72,13 +72,13 @@ func (d Directory) TreeKind(where string) string {
 	return ""
 }
 
-// HasProfile reports whether a session may be about a profile.
+// HasProfile reports whether the config has a profile.
 func (d Directory) HasProfile(name string) bool {
 	_, ok := d.agg.config().Profiles[name]
 	return ok
 }
 
-// Unknown says that no server has a name, or that there is no such profile.
+// Unknown returns the error text for an unknown server or profile.
 func (d Directory) Unknown(namespace string) string {
 	name, ok := strings.CutPrefix(namespace, ProfilePrefix)
 	if !ok {

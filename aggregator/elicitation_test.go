@@ -12,7 +12,7 @@ import (
 )
 
 // The completion of an elicitation by URL goes to the session that was asked, by a request
-// or an error. One that nobody was asked for goes to sessions with a call in flight there.
+// or an error. The completion of an unknown one goes to sessions with a call in flight there.
 func TestCompletionIsForWhoWasAsked(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})
@@ -55,8 +55,8 @@ func TestCompletionIsForWhoWasAsked(t *testing.T) {
 	}
 }
 
-// completion returns what tells one host that what it was asked is complete, beside others
-// that were each asked something else.
+// completion returns a function that notifies one host of the end of its elicitation. The
+// other hosts have elicitations of their own.
 func completion(tb testing.TB, others int) func() {
 	agg := newQuiet(tb, Options{})
 	p, _, _ := calling(agg)
@@ -69,7 +69,7 @@ func completion(tb testing.TB, others int) func() {
 	return func() { p.Notify("notifications/elicitation/complete", params) }
 }
 
-// What a completion costs does not grow with the sessions that it is not for.
+// The cost of a completion does not grow with the number of other sessions.
 func TestCompletionCostsTheSameBesideManySessions(t *testing.T) {
 	few, many := testing.AllocsPerRun(100, completion(t, 2)), testing.AllocsPerRun(100, completion(t, 2000))
 	if many > few+1 {

@@ -17,11 +17,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// Load starts a server unless it runs, and returns when it is listed, or why
-// it is not: a *transports.Failure where the server is to blame, ctx's error
-// where ctx ends first. A host must have introduced itself, for servers are
-// told what it can do. The server stays until the aggregator closes, even
-// where its entry has an idle timeout.
+// Load starts a server unless it runs, and returns when it is listed. The error is a
+// *transports.Failure if the server failed, or ctx's error if ctx ended first. A host must
+// have introduced itself before, because servers are told its capabilities. The server runs
+// until the aggregator closes, even if its entry has an idle timeout.
 func (a *Aggregator) Load(ctx context.Context, server string) error {
 	u := a.set.Get(server)
 	if u == nil {
@@ -31,8 +30,8 @@ func (a *Aggregator) Load(ctx context.Context, server string) error {
 	return err
 }
 
-// NewTree returns the tree of a config: the one that it has, or one with a node for
-// each server.
+// NewTree returns the tree of a config, or one with a node for each server if the config
+// has no tree.
 func NewTree(cfg *schema.Config) *tree.Tree { return tree.Of(cfg) }
 
 // An UnknownServerError says that a config has no such server, or has it
@@ -41,7 +40,7 @@ type UnknownServerError struct{ Name string }
 
 func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.Name }
 
-// View returns the catalogue as it is now.
+// View returns the current catalogue.
 func (a *Aggregator) View() *catalog.View {
 	views := a.catalog.Views()
 	if a.config().UseTool == schema.UseToolSplit {
@@ -50,11 +49,11 @@ func (a *Aggregator) View() *catalog.View {
 	return views[catalog.NoTasks]
 }
 
-// Discover answers a JSONPath query (RFC 9535) over the tools and servers that are
-// known, as the tool mcp_discover does, but whole: the JSON array of what matches, or
-// the value of a query that names one. It waits for servers that are starting, and loads
-// one that is the only one. The error says where the query is wrong, or why that one
-// could not be loaded.
+// Discover answers a JSONPath query (RFC 9535) over the known tools and servers, as the
+// tool mcp_discover does, without a limit of size. It returns the JSON array of all matches,
+// or the value itself if the query can match only one. It waits for servers that are
+// starting, and loads the server if there is only one. The error says where the query is
+// wrong, or why that server could not be loaded.
 func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
 	params := json.RawMessage(`{}`)
 	if only := a.View().ServerFor(""); only != "" {
@@ -66,14 +65,14 @@ func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
 	return browser.Query(a.catalog.View(), jsonpath)
 }
 
-// Call makes a request of the servers and returns the result as they sent it: any that
-// the tool mcp_call takes, such as tools/call with a tool's exposed name, or
-// resources/read. A server that is not running is started first. params is a JSON
-// object or nil. A tool that fails is no error but a result with isError, and so is a
-// call that could not be made; an error is a JSON-RPC error, the server's or one of
-// ours, or that of ctx, whose end cancels the request.
+// Call sends a request to a server and returns its result unchanged. It takes each request
+// that the tool mcp_call takes, such as tools/call with a tool's exposed name, or
+// resources/read. A server that is not running is started first. params is a JSON object or
+// nil. A tool that fails, or cannot be called, returns a result with isError and a nil
+// error. An error is a JSON-RPC error of the server or of dynmcp, or that of ctx, whose end
+// cancels the request.
 //
-// Servers are told that their host can do nothing, unless a host that can was first.
+// The caller declares no capabilities to servers, unless a host has declared some before.
 func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	return a.callAs(ctx, "", method, params)
 }
@@ -115,7 +114,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	}
 }
 
-// nobody is the host of a program's own calls: it hears nothing and answers nothing.
+// nobody is the host of a program's own calls. It drops notifications and refuses requests.
 type nobody struct{}
 
 // Notify implements transports.Peer.

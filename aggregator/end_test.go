@@ -18,8 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A login that was offered to a session ends with the session, whose user can no longer be
-// told of it.
+// A login that was offered to a session ends with the session.
 func TestEndOfASessionEndsItsLogin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +55,7 @@ func (allowing) Request(context.Context, string, json.RawMessage) func() (json.R
 	}
 }
 
-// What a person allowed for a session is forgotten with it: a run has many.
+// What a person allowed for a session is forgotten when the session ends.
 func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})

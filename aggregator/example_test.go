@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// The example's server is this program once more.
+// The example runs this program again as its server.
 func init() {
 	if os.Getenv("EXAMPLE_SERVER") == "" {
 		return
@@ -29,7 +29,8 @@ func init() {
 	os.Exit(0)
 }
 
-// A program of its own: MCP Browser's file of servers, and its two methods.
+// A Go program uses servers from a config file in the format of MCP Browser, with its two
+// methods.
 func ExampleAggregator_Call() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -65,7 +66,7 @@ servers:
 	}
 	defer browser.Close()
 
-	// A server with a description is started when it is needed, as it is now.
+	// A server with a description is started when it is first used, which is here.
 	found, err := browser.Discover("$.tools[?(@.name contains 'file')].name")
 	fmt.Println(string(found), err)
 	result, err := browser.Call(ctx, "tools/call", []byte(`{

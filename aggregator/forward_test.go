@@ -22,8 +22,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What comes on a call's own stream, which HTTP has, is for the host that made
-// the call: another host must not read its log.
+// Notifications on a call's own HTTP stream go to the host that made the call: another
+// host must not read its log.
 func TestOwnStreamIsForItsHost(t *testing.T) {
 	t.Parallel()
 	agg, err := New(schema.Single("up", nil), Options{})
@@ -60,8 +60,8 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 }
 
-// Whatever overtakes what (cancels, answers, the end of the connection), a request
-// gets one answer, or none if it was cancelled, and nothing stays behind.
+// In whatever order cancels, answers and the end of the connection come, a request
+// gets one answer, or none if it was cancelled, and nothing is left behind.
 func TestEveryCallEndsOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {
@@ -70,7 +70,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			defer st.close()
 			host, up := st.hosts[0], st.upstreams[0]
 			ended := make(chan struct{})
-			go func() { // the upstream answers what it gets, and may end in between
+			go func() { // the upstream answers calls, and ends once
 				defer close(ended)
 				for n := 0; n < 40; n++ {
 					for _, text := range up.take() {
@@ -124,8 +124,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 	}
 }
 
-// A cancel that comes before the connection knows the call takes effect when it
-// does.
+// A cancel that comes before the call is sent takes effect when it is sent.
 func TestCancelOvertakesSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +148,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 		for range 100 {
 			runtime.Gosched()
 		}
-		c.Cancel(r, []byte(`"why"`)) // as when we end: the request still wants an answer
+		c.Cancel(r, []byte(`"why"`)) // as at shutdown: the request still needs an answer
 		c.Server.Calls.Mu.Unlock()
 		<-sending
 		synctest.Wait()
@@ -163,7 +162,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 	})
 }
 
-// While the answers under way fill the memory they may take, nothing more is asked for.
+// While answers in transit fill their memory budget, no further call is sent.
 // Not in parallel: large messages are counted for the process.
 func TestResultsInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,8 +194,8 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 	})
 }
 
-// A call whose arguments do not fit beside those in flight is refused; one that
-// does is not, and what has ended takes no room.
+// A call whose arguments exceed the memory left by calls in flight is refused. Calls that
+// have ended take no memory.
 func TestArgumentsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// The two drawings of a call in doc.go are the frames that it crosses.
+// The two drawings of a call in doc.go have the frames of a real call.
 func TestFramesAreAsDrawn(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("doc.go")
@@ -52,8 +52,8 @@ func TestFramesAreAsDrawn(t *testing.T) {
 	}
 }
 
-// framesOfCall makes calls of use_tool until one has been written without a detour,
-// to the upstream by who reads the host and to the host by who reads the upstream.
+// framesOfCall calls use_tool until one call was written to the upstream by the goroutine
+// that reads the host, and one answer to the host by the goroutine that reads the upstream.
 func framesOfCall(t *testing.T) (there, back []string) {
 	toHost, toUpstream := &tracedPipe{begin: "Conn.readLines "}, &tracedPipe{begin: "Stdio.read "}
 	hostReads, fromHost := toHost.open(t), &tracedPipe{}
@@ -126,8 +126,8 @@ func answerCalls(calls io.Reader, answers io.WriteCloser) {
 	}
 }
 
-// A tracedPipe is the end of a pipe that is written to. It takes the stack of the first
-// message that a [wire.Writer] writes to it at once, below the frame called begin.
+// A tracedPipe is the write end of a pipe. It keeps the stack of the first write by a
+// [wire.Writer] that has a frame called begin, from that frame on.
 type tracedPipe struct {
 	*os.File
 	begin string

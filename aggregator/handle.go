@@ -18,15 +18,15 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A request is one of a session.
+// A request is a request of a session's host.
 type request struct {
 	session
 	r *host.Request
 }
 
-// ready notes, once, what a request of the data plane says of its host, and starts what
-// a first one starts. It reports false where something has to be waited for: then handle
-// follows on a goroutine.
+// ready notes, once for each request of the data plane, what it says of its host, and starts
+// eager upstreams at the first one. It returns false if the request has to wait for a log
+// level to be set: handle is called again on a goroutine then.
 func (q request) ready() bool {
 	if q.r.Ready {
 		return true
@@ -49,7 +49,7 @@ func (q request) ready() bool {
 	return false
 }
 
-// learn keeps what a request of the stateless era says of its host.
+// learn keeps what a request of the stateless era declares about its host.
 func (q request) learn() {
 	if q.r.Era == transports.Stateless {
 		q.Introduce(wire.Get(q.r.Meta, transports.MetaClientInfo, "name"))
@@ -57,8 +57,8 @@ func (q request) learn() {
 	}
 }
 
-// handleTogether is handle for hosts of a gateway, whose requests come on goroutines of
-// their own: what comes at once leaves in one write to the upstream.
+// handleTogether is handle for hosts of a gateway, whose requests come on separate
+// goroutines. Requests that come at once are sent to the upstream in one write.
 func (s session) handleTogether(r *host.Request) {
 	s.agg.cork.Delay()
 	defer s.agg.cork.Release(nil)
@@ -67,7 +67,7 @@ func (s session) handleTogether(r *host.Request) {
 }
 
 // handle is the one switch on the method of a request of the data plane. It does not
-// block: anything that may block moves to its own goroutine.
+// block: work that may block has its own goroutine.
 func (s session) handle(r *host.Request) {
 	q := request{s, r}
 	if !q.ready() || r.Era == transports.Stateless && q.resumes(func() { s.handle(r) }) {
@@ -98,8 +98,8 @@ func (s session) handle(r *host.Request) {
 			q.aboutTask()
 		}
 	default:
-		// What we do not know is passed on if there is no doubt whom it is for, and the host
-		// is one of a wrapped server or of mcp_call, which promises it.
+		// An unknown method is passed on for a host of one wrapped server, and for mcp_call,
+		// which promises it.
 		if s.Single() == nil && !s.Surface().AnyMethod {
 			r.Reply(nil, unknownMethod(r.Method))
 			return
@@ -108,8 +108,9 @@ func (s session) handle(r *host.Request) {
 	}
 }
 
-// member returns the member of the params by which the request is routed. If that is no
-// string, or an upstream might read another one, the request is refused.
+// member returns the string member of the params by which the request is routed. If it is
+// not a string, or an upstream might read another value, member refuses the request and
+// returns false.
 func (q request) member(member string) (string, bool) {
 	r := q.r
 	raw, _, err := wire.GetStrict(r.Params, member, "_meta")
@@ -123,7 +124,7 @@ func (q request) member(member string) (string, bool) {
 	return text, ok && err == nil
 }
 
-// complete asks the owner of what is to be completed. As with member an
+// complete sends a completion to the owner of its reference. As with member an
 // upstream must not be able to read another reference than we do.
 func (q request) complete() {
 	r := q.r
@@ -144,7 +145,7 @@ func (q request) complete() {
 		to = q.prompt(name)
 	case member == "uri":
 		to = q.resource(name, r.Era)
-		to.guess = false // what a server suggests that does not have it is wrong
+		to.guess = false // another server's suggestions would be wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
 		return
@@ -160,8 +161,8 @@ func (s session) handleNotification(method string, params json.RawMessage) {
 		s.Recipient.Initialize()
 		s.agg.changed.Set()
 	case "notifications/cancelled":
-		// The edge ends a request that has no answer. One that was answered with a
-		// question may be meant as well.
+		// The edge ends a request without an answer. The id may also be that of a request
+		// that was answered with a question.
 		id := wire.Get(params, "requestId")
 		s.agg.calls.Waiting.Abandon(wire.Get(params, "reason"), func(c *call.Flight, by *host.Request) bool { return c.Session == s.Session && bytes.Equal(by.ID, id) })
 		s.agg.scripts.Drop(s.Session, wire.Get(params, "reason"), func(by *host.Request) bool { return bytes.Equal(by.ID, id) })
@@ -177,7 +178,7 @@ func (s session) handleNotification(method string, params json.RawMessage) {
 	}
 }
 
-// broadcast sends a notification of a session to every upstream of its that is connected.
+// broadcast sends a notification of a session to each of its connected upstreams.
 func (s session) broadcast(method string, params json.RawMessage, what string) {
 	for _, u := range s.agg.fleet.Upstreams(s.Session) {
 		conn := u.Conn()
@@ -185,7 +186,7 @@ func (s session) broadcast(method string, params json.RawMessage, what string) {
 			continue // that era has no roots of a session
 		}
 		if method == "notifications/roots/list_changed" && s.Shared && s.agg.fleet.Of(u).Record.Entry.AsksRoots.Load() && !fleet.Isolated(&u.Server) {
-			continue // the next call goes to what there is for the new ones
+			continue // the next call goes to the upstream for the new roots
 		}
 		if err := conn.Notify(method, params); err != nil {
 			s.agg.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
@@ -217,8 +218,8 @@ func (q request) fail(err error, asText bool) {
 	}
 }
 
-// inWords puts a failure in words for a model: what failed, whether the call ran, what to
-// do, and as much of the cause as is left in it.
+// inWords describes a failure for a model: what failed, whether the call ran, what to
+// do, and the cause as far as the host may read it.
 func (s session) inWords(err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure

@@ -15,8 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A reference that some upstream may read differently than we do is not routed by
-// what we read.
+// A reference that an upstream may read differently is refused.
 func TestAmbiguousReferenceIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +54,7 @@ upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
 	})
 }
 
-// The bytes of a host's requests are not kept for what it said of itself in them.
+// A declaration does not keep the bytes of the host's request.
 func TestDeclarationIsACopy(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})

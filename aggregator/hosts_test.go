@@ -54,7 +54,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 	}
 }
 
-// withConfig returns an aggregator of one server whose config has these members besides.
+// withConfig returns an aggregator of one server, with further members of the config.
 func withConfig(t *testing.T, members string) *Aggregator {
 	t.Helper()
 	return withDocument(t, `{"mcp":{"a":{"command":"none"}}`+members+`}`)
@@ -74,7 +74,7 @@ func withDocument(t *testing.T, document string) *Aggregator {
 	return agg
 }
 
-// What one session sees is no other's: not the tree of a request of the tree's API.
+// Sessions with different surfaces have different snapshots, also those of the tree's API.
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	t.Parallel()
 	agg := withConfig(t, `,"expose":["auto"]`)
@@ -96,8 +96,8 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	}
 }
 
-// Where it depends on the host whether use_tool is split, lists are rendered once for those
-// for which it is and once for all others, whatever the number of sessions.
+// If use_tool is split for some hosts, lists are rendered once for them and once for all
+// others, however many sessions there are.
 func TestSplitListsAreRenderedOnce(t *testing.T) {
 	t.Parallel()
 	agg := withConfig(t, `,"use_tool":"auto"`)
@@ -122,8 +122,8 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// Servers of which the description of discover_tool has no words are in that of the first tool
-// that calls tools, for every host, and nowhere twice.
+// Servers that do not fit the description of discover_tool are in that of the first tool
+// that calls tools, for every host, and each server is listed once.
 func TestEveryHostReadsOfEveryServer(t *testing.T) {
 	t.Parallel()
 	var servers []string

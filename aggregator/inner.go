@@ -11,13 +11,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Some tools of ours take whole requests as their arguments: mcp_call any, proxy those
-// that use what a server has. Such a request is a host.Request inside that of the call,
-// and goes the way of every other one, through handle. What differs is how tools are
-// named, and that the lists can start a server.
+// The tools mcp_call and proxy take whole requests as their arguments. Such a request
+// is a host.Request inside that of the call, and is handled like every other one. Only
+// the names of tools differ, and a list can start a server.
 
-// innerParams are the params of a request inside another: its own, and those members of
-// the outer one's that belong to the host's round trip. They are a copy.
+// innerParams returns the params of a request inside another: a copy of its own, with those
+// members of the outer params that belong to the host's round trip.
 func innerParams(own, outer json.RawMessage) json.RawMessage {
 	params := append(json.RawMessage{}, object(own)...)
 	for _, name := range []string{"inputResponses", "requestState", "task"} {
@@ -42,7 +41,7 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 // An innerRequest is a request in the arguments of a call of a tool of ours.
 type innerRequest struct{ request }
 
-// handleBy answers the request. Its tools are called by a target.
+// handleBy answers the request. by says how it calls tools.
 func (in innerRequest) handleBy(by *surface.Target) {
 	switch r := in.r; r.Method {
 	case "tools/call":
@@ -73,14 +72,14 @@ func (in innerRequest) setLevel() {
 		r.Reply(nil, invalid("%s: a host of this version sets the level with each request", r.Method))
 		return
 	}
-	r.Params = wire.Delete(r.Params, "_meta") // that of the call
+	r.Params = wire.Delete(r.Params, "_meta") // it is the call's
 	in.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		r.Reply(json.RawMessage(`{}`), (&controlRequest{request: in.request}).setLevel(ctx))
 	})
 }
 
-// pass hands on a request that is neither a call of a tool nor a list. The member
-// "server" of its params names a server that may know a method which is not MCP's.
+// pass sends on a request that is neither a call of a tool nor a list. For a method that is
+// not MCP's, the member "server" of its params names the server.
 func (in innerRequest) pass() {
 	r := in.r
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
@@ -96,13 +95,13 @@ func (in innerRequest) pass() {
 	}
 }
 
-// isMethod reports whether a method is one of those that handle knows.
+// isMethod reports whether handle knows a method.
 func isMethod(method string) bool {
 	area, _, _ := strings.Cut(method, "/")
 	return slices.Contains([]string{"tools", "resources", "prompts", "completion", "tasks"}, area)
 }
 
-// list answers a list from the catalogue. With the member "server" it is that server's.
+// list answers a list from the catalogue, of one server if the params have "server".
 func (in innerRequest) list() {
 	r := in.r
 	given := wire.Get(r.Params, "server")

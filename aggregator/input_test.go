@@ -23,12 +23,12 @@ upstream 2025-11-25 {"tools":{}}
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
 `
 
-// echoOf is a call of echo by a host of the stateless era.
+// echoOf returns a call of echo by a host of the stateless era.
 func echoOf(h *actor, id int, more string) string {
 	return h.message(fmt.Sprintf(`{"id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"n":%d}},"_meta":{$HOST}%s}}`, id, id%100_000, more))
 }
 
-// settle returns what an actor has received when nothing more happens.
+// settle waits until nothing more happens, and returns what an actor has received.
 func settle(a *actor) (received []wire.Message) {
 	time.Sleep(settling)
 	synctest.Wait()
@@ -39,8 +39,8 @@ func settle(a *actor) (received []wire.Message) {
 	return received
 }
 
-// Twenty calls that wait for the host's answers are in nobody's way: others pass, and
-// each gets its own answer.
+// Twenty calls that wait for the host's answers do not block others, and each gets its own
+// answer.
 func TestParkedCallsBlockNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestParkedCallsBlockNobody(t *testing.T) {
 	})
 }
 
-// Calls that their host never continues leave nothing: the oldest make room for new
-// ones, the last end by their deadline.
+// Calls that their host never continues leave nothing behind: the oldest are abandoned for new
+// ones, the last at their deadline.
 func TestAbandonedCallsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 	})
 }
 
-// The params of calls that wait for their host are held for it, within the bound of all that
-// is: for one more the oldest is given up.
+// The params of calls that wait for their host count as held for it. If one more does not fit,
+// the oldest call is abandoned.
 func TestParkedCallsAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestParkedCallsAreAccountedFor(t *testing.T) {
 				t.Errorf("%d bytes are held for one host", got)
 			}
 		}
-		// One that holds nearly half would leave no room for the next.
+		// One host may hold less than half, or the next call would not fit.
 		if parked != 2*most || cancelled != 2*most-(most/2-1) {
 			t.Errorf("%d calls were parked, %d given up", parked, cancelled)
 		}
@@ -183,7 +183,7 @@ func nothingParked(t *testing.T, st *stage) {
 	}
 }
 
-// What an upstream says of a parked call is kept within bounds, and the rest counted.
+// The notifications of a parked call are kept up to a bound, and the rest is counted.
 func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What one replica lists of a server is known to the others, which have not started it,
-// and to their hosts: also what is listed while one of them is cut off.
+// A listing of one replica is known to the others, which have not started the server, and to
+// their hosts, also if a replica was disconnected when it was made.
 func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	t.Parallel()
 	memory := memkv.New()
@@ -28,7 +28,7 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	s, host := join(b, "")
 	before := s.Snapshot()
 	s.Recipient.Read(before, catalog.NoTasks, promptsList, before.Content) // its host has read it
-	// lists is what a listing of a's connection comes to.
+	// lists stores a listing as a does.
 	lists := func(tool string) {
 		t.Helper()
 		server := a.config().Servers[0]
@@ -63,7 +63,7 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	connection.Heal()
 	mcptest.Eventually(t, "the other replica knows what was listed meanwhile", knows(b, "second"))
 
-	// The config is applied again, and one replica begins: what is kept is there at once.
+	// A config that is applied again and a new replica have the stored listings at once.
 	if err := b.Apply(b.config()); err != nil {
 		t.Fatal(err)
 	}

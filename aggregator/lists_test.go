@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// newQuiet returns an aggregator of which nothing is started.
+// newQuiet returns an aggregator with one server, which is not started.
 func newQuiet(t testing.TB, opts Options) *Aggregator {
 	t.Helper()
 	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
@@ -38,7 +38,7 @@ func newQuiet(t testing.TB, opts Options) *Aggregator {
 	return agg
 }
 
-// join returns a session after the handshake, and what its host is sent.
+// join returns a session after the handshake, and its host.
 func join(agg *Aggregator, user string) (session, *listener) {
 	host := &listener{}
 	s := agg.openSession(Identity{User: user})
@@ -49,7 +49,7 @@ func join(agg *Aggregator, user string) (session, *listener) {
 
 var promptsList = listing.Lists[slices.IndexFunc(listing.Lists, func(l listing.List) bool { return l.Method == "prompts/list" })]
 
-// A list that the host has just read is not older news to it.
+// A host is not notified of a list that it has just read, or of an older one.
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})
@@ -69,7 +69,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
-	// One that was told of a list, and then read an older one, must be told again.
+	// A host that was notified, and then read an older list, must be notified again.
 	if !s.Recipient.Read(older, catalog.NoTasks, promptsList, older.Content) {
 		t.Error("an older list counts as the newest")
 	}
@@ -79,7 +79,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	}
 }
 
-// show adds a tool to what all hosts see.
+// show adds a tool to the surfaces of all hosts.
 func (st *state) show(t surface.Tool) {
 	all, whole, shown := *st.exposed, *st.exposed.Whole, *st.exposed.Whole.Usual.Usual
 	shown.Tools = append(slices.Clone(shown.Tools), t)
@@ -88,8 +88,7 @@ func (st *state) show(t surface.Tool) {
 	st.exposed = &all
 }
 
-// A surface that cannot be shown costs its list, not the process and not the
-// others.
+// A surface that panics loses its list. The process and other lists are not affected.
 func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
 		agg.served.state.Store(&st)
 		agg.changed.Set()
-		time.Sleep(settling) // from here on something is a change
+		time.Sleep(settling) // later lists are changes
 		for _, name := range []string{"a", "b"} {
 			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
 			agg.changed.Set()
@@ -133,7 +132,7 @@ func TestDigestsAreShared(t *testing.T) {
 	}
 }
 
-// A panic in one of the goroutines that list is why the load failed.
+// A panic in a goroutine that lists fails the load, and is its error.
 func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +161,7 @@ func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 	})
 }
 
-// A panicking logger is one that panics over a message.
+// A panicking logger panics at a message.
 type panicking struct {
 	slog.Handler
 	over   string
@@ -181,7 +180,7 @@ func (p *panicking) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A panic of who is told that an upstream starts costs that it is told.
+// A panic of a host that is told of a start ends the report only.
 func TestPanicInAStartReport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +196,7 @@ type panickingHost struct{ listener }
 
 func (*panickingHost) Notify(string, json.RawMessage) { panic("boom") }
 
-// A listener is a host that takes notifications and answers nothing.
+// A listener is a host that keeps notifications and answers no request.
 type listener struct {
 	mu  sync.Mutex
 	got []string
@@ -213,7 +212,7 @@ func (l *listener) Request(context.Context, string, json.RawMessage) func() (jso
 	return func() (json.RawMessage, error) { return nil, nil }
 }
 
-// take returns what the host was sent since the last time.
+// take returns what the host was sent since the last take.
 func (l *listener) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

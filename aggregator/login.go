@@ -11,20 +11,20 @@ import (
 )
 
 // A request that fails because its server wants a login is answered with the command
-// to run, unless its host shows pages to people (URL mode elicitation). Then the host is
-// offered the login, and the request goes on after it:
+// to run, unless its host can show pages to its user (URL mode elicitation). Then the host is
+// offered the login, and the request continues after it:
 //
 //	a host of the handshake era is asked while its request waits
-//	a host of the stateless era has the question for a result, and its next request
-//	waits for the login and is served like any other
+//	a host of the stateless era gets the question as a result, and its next request
+//	waits for the login
 //
-// We open no browser: the host does, if its user agrees. A login belongs to the session
-// that it was offered to, or where each request has a session of its own to their user;
-// all requests of that session or user wait for the same one.
+// The host opens the browser, if its user agrees. A login belongs to the session to which it
+// was offered or, if each request has its own session, to the user. All requests of that
+// session or user wait for the same login.
 
-// failOrLogIn answers a request that failed with err, or offers its host the login that
-// it failed for, and calls again after that, on a goroutine. params are those that the
-// upstream would have had, nil where it is not that far.
+// failOrLogIn answers a request that failed with err, or offers its host the missing login
+// and calls again after it, on a goroutine. params are the params for the upstream, nil if
+// they were not yet made.
 func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, again func()) {
 	o, err := q.offerLogin(err)
 	if o == nil {
@@ -53,8 +53,8 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 	})
 }
 
-// offerLogin returns the login that the host of a request is to be offered, nil if it
-// is not, and the error to answer with.
+// offerLogin returns the login to offer to the host of a request, or nil, and the error to
+// answer with.
 func (q request) offerLogin(err error) (*ask.Offer, error) {
 	r := q.r
 	var failure *transports.Failure
@@ -72,14 +72,14 @@ func (q request) offerLogin(err error) (*ask.Offer, error) {
 	return o, ask.WithLogin(err, cause)
 }
 
-// resumes takes what a request of the stateless era brings: the answer to a login or to a
-// question of the policy. It reports whether the request is answered, or goes on by again.
+// resumes takes the answer to a login or to a question of the policy from a request of the
+// stateless era. It returns true if the request was answered, or continues by again.
 func (q request) resumes(again func()) bool {
 	return q.resumesOffer(again) || q.refusesPermit()
 }
 
-// resumesOffer takes a request that was answered with a login, and reports whether it
-// did, which then goes on by again; false is that it goes on as it is.
+// resumesOffer takes a request whose first round was answered with the offer of a login. It
+// returns false for other requests; this one waits for the login and continues by again.
 func (q request) resumesOffer(again func()) bool {
 	r := q.r
 	id, params, ok, err := ask.Resume(r.Outline.Get(r.Params, "requestState"), r.Params)
@@ -98,7 +98,7 @@ func (q request) resumesOffer(again func()) bool {
 	}
 	o.Answered(accepted)
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		// Where no login was made the request fails again, and says so.
+		// Without a login the request fails again, and says so.
 		_ = q.agg.offers.Await(ctx, r, o)
 		r.NoOffer = true
 		again()

@@ -23,8 +23,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A call reads no long value of its arguments or of its result after the message was
-// checked, whatever the tool's schema: what is read does not grow with them.
+// After a message was checked, no long value of a call's arguments or result is read again,
+// whatever the tool's schema.
 func TestCallsReadNoLongValues(t *testing.T) {
 	t.Parallel()
 	for surface, call := range map[string]string{
@@ -43,7 +43,7 @@ func TestCallsReadNoLongValues(t *testing.T) {
 							ask("tools/call", fmt.Sprintf(call, eraMeta[from], name, arguments(properties, size)))
 							read[i] = wire.Looked.Load() - before
 						}
-						if read[1]-read[0] > 1<<10 { // a value has 6 KB more; what else is going on may read some bytes
+						if read[1]-read[0] > 1<<10 { // a value has 6 KB more; other goroutines may read some bytes
 							t.Errorf("%s: %d bytes of a short call were read again, %d of a long one", properties, read[0], read[1])
 						}
 					}
@@ -53,13 +53,13 @@ func TestCallsReadNoLongValues(t *testing.T) {
 	}
 }
 
-// eraMeta is what hosts of an era put into each request.
+// eraMeta has the members of _meta that hosts of an era put into each request.
 var eraMeta = map[transports.Era]string{
 	transports.Stateless: `,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`,
 }
 
-// toolsOfMany returns the properties of tools by name: what schemas have, and all tools
-// of the real catalogues where they lie beside the repository.
+// toolsOfMany returns the properties of tools by name: typical ones, and those of real
+// servers if their listings are beside the repository.
 func toolsOfMany(t *testing.T) map[string]json.RawMessage {
 	tools := map[string]json.RawMessage{
 		"nothing": json.RawMessage(`{}`),
@@ -81,7 +81,7 @@ func toolsOfMany(t *testing.T) map[string]json.RawMessage {
 				InputSchema struct{ Properties json.RawMessage }
 			}
 		}
-		json.Unmarshal(data, &listed) // where a server answered an error there are none
+		json.Unmarshal(data, &listed) // fails for a server that answered with an error
 		for _, tool := range listed.Tools {
 			if p := tool.InputSchema.Properties; len(p) > 0 && p[0] == '{' {
 				tools[fmt.Sprintf("t%d", len(tools))] = p
@@ -91,7 +91,7 @@ func toolsOfMany(t *testing.T) map[string]json.RawMessage {
 	return tools
 }
 
-// arguments returns arguments for the first properties, with texts of a size.
+// arguments returns arguments for the first properties, with texts of size bytes.
 func arguments(properties json.RawMessage, size int) string {
 	var types map[string]struct{ Type any }
 	json.Unmarshal(properties, &types) // a property may be true
@@ -110,14 +110,15 @@ func arguments(properties json.RawMessage, size int) string {
 			value = `["` + long + `"]`
 		}
 		list = append(list, fmt.Sprintf("%q:%s", name, value))
-		if len(list) == 5 { // an outline has room for so many
+		if len(list) == 5 { // an outline has room for five
 			break
 		}
 	}
 	return "{" + strings.Join(append(list, `"more":"`+long+`"`), ",") + "}"
 }
 
-// servedTool runs an aggregator of one upstream with these tools, and returns what asks it.
+// servedTool runs an aggregator of one upstream with these tools, and returns a function that
+// sends it a request.
 func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage, from, to transports.Era) (ask func(method, params string)) {
 	var list []string
 	for name, properties := range tools {
@@ -196,7 +197,7 @@ func (e ends) Close() error {
 	return e.PipeWriter.Close()
 }
 
-// echoCalls is an upstream with these tools, which answers a call with its arguments.
+// echoCalls is an upstream that answers a call with its arguments.
 func echoCalls(calls io.Reader, answers io.WriteCloser, era transports.Era, tools string) {
 	defer answers.Close()
 	for lines := bufio.NewReaderSize(calls, 1<<20); ; {

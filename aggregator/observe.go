@@ -16,21 +16,21 @@ import (
 )
 
 type (
-	// An Observer is told what happens, for metrics and for pages.
+	// An Observer is told what happens, for metrics and for the debug page.
 	Observer = observe.Observer
-	// A CallEnd is a call of a host that was for an upstream, and has ended.
+	// A CallEnd is a call of a host to an upstream that has ended.
 	CallEnd = observe.CallEnd
 	// A BuiltinEnd is a call that a tool of ours has answered by itself.
 	BuiltinEnd = observe.BuiltinEnd
-	// A SessionInfo says whose session it is.
+	// A SessionInfo identifies a session and its host.
 	SessionInfo = observe.SessionInfo
 )
 
-// JoinObservers returns an observer that tells two others, of which either may be nil.
+// JoinObservers returns an observer that tells both a and b; either may be nil.
 func JoinObservers(a, b *Observer) *Observer { return observe.Join(a, b) }
 
-// observeRefusal tells of a request that failed before it became a call of an upstream,
-// such as one whose server cannot be started.
+// observeRefusal tells observers of a request that failed before it became a call of an
+// upstream, for example because its server cannot be started.
 func (q request) observeRefusal(err error) {
 	failure, ok := errors.AsType[*transports.Failure](err)
 	if !ok || q.r.Counted || !q.agg.observation.Enabled() {
@@ -43,35 +43,35 @@ func (q request) observeRefusal(err error) {
 	})
 }
 
-// Failed is the state of an upstream whose last start failed: lazy tells it from the
-// others by that alone, and tries again.
+// Failed is the state of an upstream whose last start failed and that will be tried again.
+// lazy has no state for it.
 const Failed lazy.State = "failed"
 
-// An UpstreamInfo says how an upstream is.
+// An UpstreamInfo is the status of an upstream.
 type UpstreamInfo struct {
 	Name      string
 	State     lazy.State
 	Lazy      bool
 	Transport string
 	Process   upstream.Process // zero if absent
-	Since     time.Time        // when it was connected, zero while it is not
-	Starts    int64            // how often it was
-	Failed    int64            // starts that failed
-	FailedAt  time.Time        // when they began to fail, zero where the last one did not
-	Protocol  string           // the version it speaks, while it is connected
-	Tools     int              // that are known of it
-	InFlight  int              // calls of hosts that it has to answer, also one that a user or a session has for itself
-	Waiting   int              // calls that wait for those, because of max_calls
+	Since     time.Time        // when it was connected; zero if it is not connected
+	Starts    int64            // number of connections
+	Failed    int64            // number of failed starts
+	FailedAt  time.Time        // when starts began to fail; zero if the last one succeeded
+	Protocol  string           // protocol version of the connection
+	Tools     int              // number of known tools
+	InFlight  int              // calls of hosts in flight, also at upstreams of one user or session
+	Waiting   int              // calls that wait because of max_calls
 	Err       string           // why it could not be started, or was lost
 }
 
-// A Status says how a run is.
+// A Status reports on a run.
 type Status struct{ agg *Aggregator }
 
-// Status returns how the run is when its methods are called.
+// Status returns a Status whose methods report on the run as it is when they are called.
 func (a *Aggregator) Status() Status { return Status{a} }
 
-// Profile returns the profile of the config, "" where it is whole.
+// Profile returns the profile that the config was reduced to, "" if it was not.
 func (st Status) Profile() string { return st.agg.config().Profile }
 
 // Memory returns how many bytes are held for hosts, and the maximum.
@@ -80,7 +80,7 @@ func (st Status) Memory() (bytes, limit int64) {
 	return budget.Total(), budget.Max()
 }
 
-// Upstreams says how the upstreams of the config are, in its order.
+// Upstreams returns the status of each upstream, in the order of the config.
 func (st Status) Upstreams() []UpstreamInfo {
 	a := st.agg
 	view := a.catalog.View()
@@ -88,7 +88,7 @@ func (st Status) Upstreams() []UpstreamInfo {
 	a.fleet.Endpoints.Range(func(_, value any) bool {
 		p := value.(*fleet.Endpoint)
 		for _, c := range p.Calls.All() {
-			if !c.Session.Replica { // which is a call of a host there
+			if !c.Session.Replica { // the other replica counts that call
 				inFlight[p.Upstream.Server.Name]++
 			}
 		}
@@ -124,7 +124,7 @@ func (st Status) Upstreams() []UpstreamInfo {
 	return all
 }
 
-// Sessions says whose sessions there are, oldest first, also those of other replicas.
+// Sessions returns all sessions, oldest first, also those of other replicas.
 func (st Status) Sessions() []observe.SessionInfo {
 	var all []observe.SessionInfo
 	for _, s := range st.agg.sessions.All() {
@@ -133,13 +133,13 @@ func (st Status) Sessions() []observe.SessionInfo {
 	return slices.Clip(all)
 }
 
-// Failures are the last failures whose cause hosts were not told, oldest first.
+// Failures returns the last failures whose cause was kept from hosts, oldest first.
 func (st Status) Failures() []observe.FailureInfo {
 	return st.agg.references.All()
 }
 
 // reserved returns an error as the session's host may read it. Only the user of this
-// machine and other replicas are told what a server printed and where it is.
+// machine and other replicas may read what a server printed and where it runs.
 func (s session) reserved(err error) error {
 	if s.Local || s.Replica {
 		return err
@@ -157,8 +157,8 @@ func (s session) reserved(err error) error {
 	return &shown
 }
 
-// Stderr returns the last lines that a server wrote to stderr, as it runs or as it failed; ""
-// where there are none. The secrets of the config are not in them.
+// Stderr returns the last lines that a running or failed server wrote to stderr, without the
+// secrets of the config.
 func (st Status) Stderr(server string) string {
 	u := st.agg.set.Get(server)
 	if u == nil {
@@ -173,8 +173,8 @@ func (st Status) Stderr(server string) string {
 	return ""
 }
 
-// Start starts a server unless it runs, without waiting for the end of a pause. Nobody uses
-// it then, so that an idle timeout ends it.
+// Start starts a server unless it runs, even during a back-off. The idle timer of the server
+// begins at once.
 func (st Status) Start(ctx context.Context, server string) error {
 	u := st.agg.set.Get(server)
 	if u == nil {
@@ -187,8 +187,8 @@ func (st Status) Start(ctx context.Context, server string) error {
 	return err
 }
 
-// Stop has the processes of a server end when their calls have ended. Its next use starts it
-// again.
+// Stop ends the processes of a server when their calls have ended. The next use starts the
+// server again.
 func (st Status) Stop(server string) error {
 	if st.agg.set.Get(server) == nil {
 		return &UnknownServerError{Name: server}
@@ -204,12 +204,13 @@ func (st Status) Stop(server string) error {
 // A Question is a call that a person is asked about.
 type Question = permit.Waiting
 
-// Questions returns the calls that the policy has persons asked about, and that no host has
-// answered, the oldest first. Hosts of the stateless era answer with another request: their
-// calls do not wait.
+// Questions returns the calls that wait for a person's answer because of the policy, oldest
+// first. Calls of hosts of the stateless era are not among them: those hosts answer with
+// another request.
 func (st Status) Questions() []Question { return st.agg.permits.Waiting() }
 
-// Answer answers a question in the place of its host. session allows the tool for the session.
+// Answer answers a question in place of its host. session allows the tool for the whole
+// session.
 func (st Status) Answer(id string, yes, session bool) error {
 	if !st.agg.permits.Answer(id, yes, session) {
 		return errors.New("no question waits under this id: it was answered, or withdrawn")

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A panic while a request is worked on, on a goroutine of its own or where its
-// answer arrives, is its answer, and the log says where it was.
+// A request whose goroutine panics, or whose answer causes a panic when it arrives, is
+// answered with the panic, and the log says where it was.
 func TestPanicIsTheAnswer(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -36,7 +36,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for range 3 { // the second is taken like the first
+	for range 3 { // the first has not ended the group
 		r := request()
 		agg.work.Answer(r, func() { panic("boom") })
 		wantInternal()

@@ -13,11 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// What passes through is the same bytes at the other end, whatever JSON it is.
-// Only line breaks between tokens become a space, because a message is a line.
+// Any JSON passes through unchanged. Only line breaks between tokens become spaces,
+// because a message is a line.
 
-// wrapped is one server, shown as itself: nothing of a message is dynmcp's but
-// the id.
+// wrapped is one server, shown as itself: dynmcp changes only the id of a message.
 const wrapped = `
 -- setup --
 host 2025-11-25 {}
@@ -86,18 +85,18 @@ func TestAnyEntryPasses(t *testing.T) {
 		}
 		talk.upstream.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"prompts":[%s,%s]}}`, m.ID, one, two))
 		time.Sleep(settling)
-		talk.host.take() // that there is news
+		talk.host.take() // the notification
 		talk.host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"prompts/list"}`, talk.hostID))
 		talk.expect("the list", talk.one(talk.host), oneLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"prompts":[%s,%s]}}`, talk.hostID, one, two)))
 	})
 }
 
-// passes has the property looked at on one stage, many times.
+// passes checks the property many times on one stage.
 func passes(t *testing.T, setup string, property func(*rapid.T, *talk)) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(setup)))
 		defer st.close()
-		// A bubble's test has no deadline to ask for.
+		// The struct hides Deadline, which panics in a bubble.
 		n := 0
 		rapid.Check(struct{ testing.TB }{t}, func(t *rapid.T) {
 			n++
@@ -153,7 +152,7 @@ func (k *talk) expect(what, got, want string) {
 	}
 }
 
-// oneLine is what becomes of line breaks between tokens.
+// oneLine replaces line breaks between tokens, as dynmcp does.
 func oneLine(text string) string {
 	return strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(text)
 }
@@ -210,7 +209,7 @@ func drawObject(t *rapid.T, depth int, members []string) string {
 	for range rapid.IntRange(0, 4).Draw(t, "size") {
 		name := anyName.Draw(t, "name")
 		if strings.Contains(given, name+":") {
-			continue // which of two counts would be another question
+			continue // which of two members counts is tested elsewhere
 		}
 		members = append(members, spaced(t, name)+":"+spaced(t, drawValue(t, depth-1)))
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Every call of a tool passes mayGo, once, where its host is: behind the filters, which
-// decide what there is, and before anything is sent or started. What is sent again, after
-// a login or with answers of the host, was judged before.
+// Every call of a tool passes mayGo once, on the replica of its host: after the filters and
+// before anything is sent or started. A call that is sent again, after a login or with answers
+// of the host, was judged before.
 
-// mayGo reports whether the policy lets the call go now. Otherwise it was refused, or its
-// host is asked, and it is sent when a person has allowed it. shown is what people know the
-// tool by.
+// mayGo reports whether the policy allows the call now. If not, the call was refused, or its
+// host is asked and the call is sent when a person has allowed it. shown is the name of the
+// tool for people.
 func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 	rules := c.agg.state.Load().policy
 	if rules == nil || c.permitted {
@@ -43,7 +43,7 @@ func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 	})
 }
 
-// judged returns the call as rules see it.
+// judged returns the call for the rules of the policy.
 func (c *toolCall) judged(server, tool, class string) *policy.Call {
 	s := c.session
 	call := &policy.Call{Server: server, Tool: tool, Class: class, Principal: s.User, Host: s.Info().Host, Surface: c.surfaceName(), Arguments: c.input}
@@ -53,7 +53,7 @@ func (c *toolCall) judged(server, tool, class string) *policy.Call {
 	return call
 }
 
-// surfaceName returns how a tool is called.
+// surfaceName returns the surface through which the tool is called, "api" for the tree's API.
 func (c *toolCall) surfaceName() string {
 	switch {
 	case c.TreeOnly:
@@ -64,7 +64,7 @@ func (c *toolCall) surfaceName() string {
 	return schema.ExposeDirect
 }
 
-// asked reports whether a person has allowed the call. Otherwise it was refused, or the
+// asked reports whether a person has allowed the call. If not, the call was refused, or the
 // host is asked.
 func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 	s, r := c.session, c.r
@@ -105,7 +105,7 @@ func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
 	return false
 }
 
-// copyLine copies what the call has of the host's line.
+// copyLine copies the parts of the host's line that the call refers to.
 func (c *toolCall) copyLine(call *policy.Call, q *permit.Question) {
 	c.r.CopyParams()
 	c.params.All, c.input = bytes.Clone(c.params.All), bytes.Clone(c.input)
@@ -129,8 +129,8 @@ func (c *toolCall) deny(call *policy.Call, rule int, because, hint string) {
 	}, c.asText())
 }
 
-// refusesPermit takes what a request brings of a person's answer, and reports whether it
-// was refused for that.
+// refusesPermit takes a person's answer from a request, and reports whether it refused the
+// request because of that.
 func (q request) refusesPermit() bool {
 	if q.r.Outline.Get(q.r.Params, "requestState") == nil {
 		return false

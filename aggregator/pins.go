@@ -12,14 +12,14 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A server may be held to a lock of approved tools (schema.Server.Pins). What hosts may know
-// is decided in the catalogue (catalog/pins.go), on each listing. Here is what a call adds:
-// one of a server that blocks waits for a list that is being fetched again (toolCall.send),
-// and is sent only if the connection that it goes to lists the tool as it was approved: an
-// upstream of one owner may list another one than the catalogue has.
+// A server may be held to a lock of approved tools (schema.Server.Pins). The catalogue
+// (catalog/pins.go) decides at each listing which tools hosts may see. Each call is checked
+// again: a call to a server with pins "block" waits for a list that is being fetched again
+// (toolCall.send), and is sent only if its connection lists the tool as approved. An upstream
+// of one owner may list other tools than the catalogue has.
 
-// awaitList has a call of another replica wait for the list of tools, if it is being fetched
-// again here: that replica does not know it. It reports whether the call waits.
+// awaitList makes a call of another replica wait for the list of tools if it is being fetched
+// again here: the other replica does not know that. It reports whether the call waits.
 func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 	guard := l.agg.state.Load().pins.Guard(l.endpoint.Upstream.Server.Name)
 	fetching := l.endpoint.Listing.Refreshing()
@@ -43,8 +43,8 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 	return true
 }
 
-// checkApproved returns why a call must not be sent over a connection: that lists its tool
-// otherwise than it was approved.
+// checkApproved returns an error if a connection lists the tool of a call otherwise than it
+// was approved.
 func (sv *served) checkApproved(c *forward.Call, conn *upstream.Conn) error {
 	server, tool := c.Route.Upstream.Server.Name, ""
 	switch t := c.Route.Tool; {

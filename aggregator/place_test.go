@@ -30,8 +30,8 @@ import (
 // patience ends a test that hangs; nothing is measured by it.
 const patience = 2 * time.Minute
 
-// A cluster is replicas in this process, and who runs what. It grants what nobody has, as
-// package cluster does, without NATS and without time.
+// A cluster has replicas in this process and their leases. It grants a lease that no replica
+// has, as package cluster does, without NATS and without expiry.
 type cluster struct {
 	t        *testing.T
 	replicas []*replica
@@ -42,7 +42,7 @@ type cluster struct {
 	mu      sync.Mutex
 	leases  map[string]*lease
 	changed chan struct{} // closed and replaced when leases are
-	asked   []string      // what was to be placed
+	asked   []string      // keys that were to be placed
 }
 
 type replica struct {
@@ -50,7 +50,7 @@ type replica struct {
 	name     string
 	draining bool
 	dead     bool
-	links    []io.Closer // to it
+	links    []io.Closer // of other replicas to this one
 }
 
 type lease struct {
@@ -101,7 +101,8 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 	return c
 }
 
-// place gives a replica what nobody runs, and leads others to who does.
+// place grants a replica the lease of a server that no replica runs, or connects it to the
+// replica that runs the server.
 func (c *cluster) place(ctx context.Context, r *replica, server, principal string) (*Placement, error) {
 	key := server + "/" + principal
 	c.mu.Lock()
@@ -164,7 +165,7 @@ func (c *cluster) release(key string, l *lease) {
 	}
 }
 
-// runner returns the replica that runs a server.
+// runner returns the replica that has the lease of a server.
 func (c *cluster) runner(key string) *replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +192,7 @@ func (c *cluster) drain(r *replica) {
 	}
 }
 
-// kill ends a replica without a word: its links break, and what it ran is killed.
+// kill ends a replica without notice: its links break, and its servers are killed.
 func (c *cluster) kill(r *replica) {
 	c.mu.Lock()
 	r.dead = true
@@ -221,8 +222,7 @@ func (r *replica) call(ctx context.Context, user, tool, arguments string) (text 
 	return strings.Join(texts, "\n"), string(wire.Get(result, "isError")) == "true", nil
 }
 
-// echo has a replica call echo with something new, and fails the test unless that comes
-// back.
+// echo makes a replica call echo with a nonce, and fails the test unless the result has it.
 func (c *cluster) echo(r *replica, user, server string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
@@ -234,7 +234,7 @@ func (c *cluster) echo(r *replica, user, server string) {
 	}
 }
 
-// placedFake is an entry of a fakemcp child, and its ledger.
+// placedFake returns the entry of a fakemcp child, and its ledger.
 func placedFake(t *testing.T, name, more string, args ...string) (entry string, ledger mcptest.Ledger) {
 	t.Helper()
 	ledger = mcptest.NewLedger(t)
@@ -249,8 +249,7 @@ func placedFake(t *testing.T, name, more string, args ...string) (entry string, 
 	return fmt.Sprintf(`%q:{"command":%q,"args":%s,"env":{"PLACED":%q},"description":"A fake."%s}`, name, mcptest.Fake(t), words, marker, more), ledger
 }
 
-// A placed server has one process for all replicas, whichever calls it first and however
-// many do at once.
+// A placed server has one process for all replicas, even if many call it at once.
 func TestPlacedServerRunsOnce(t *testing.T) {
 	t.Parallel()
 	entry, ledger := placedFake(t, "up", "")
@@ -270,8 +269,8 @@ func TestPlacedServerRunsOnce(t *testing.T) {
 	}
 }
 
-// A replica that is killed takes its calls in flight with it, of which nobody can say
-// whether they ran. The next call finds the server elsewhere.
+// The calls in flight at a replica that is killed have an unknown outcome. The next call
+// finds the server elsewhere.
 func TestReplicaIsKilled(t *testing.T) {
 	t.Parallel()
 	entry, ledger := placedFake(t, "up", "")
@@ -301,8 +300,8 @@ func TestReplicaIsKilled(t *testing.T) {
 	}
 }
 
-// A replica that drains hands over what it runs: calls in flight end there, later ones wait
-// for the new place, none is lost, and there are no two processes at a time.
+// A replica that drains hands its servers over: calls in flight end there, later ones wait
+// for the new place, no call is lost, and two processes never run at once.
 func TestDrainLosesNoCall(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)
@@ -314,7 +313,7 @@ func TestDrainLosesNoCall(t *testing.T) {
 	first := c.runner("up/")
 	var calls sync.WaitGroup
 	for _, r := range c.replicas {
-		calls.Go(func() { // it is in flight when the replica begins to drain
+		calls.Go(func() { // the call is in flight when the replica begins to drain
 			text, failed, err := r.call(t.Context(), "", "up/sleep", fmt.Sprintf(`{"until":%q}`, gate.Path))
 			if err != nil || failed {
 				t.Errorf("the call in flight by way of %s: %q, %v", r.name, text, err)
@@ -344,8 +343,8 @@ func TestDrainLosesNoCall(t *testing.T) {
 	}
 }
 
-// A replica that begins to drain before it has started what another one asked it for says
-// so at once: it does not wait for a place that is free only when it has let go.
+// A replica that begins to drain before it has started a server for another replica says so
+// at once. It must not wait for the lease, which is free only after it has released its own.
 func TestDrainWhileItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	entry, ledger := placedFake(t, "up", "")
@@ -368,8 +367,8 @@ func TestDrainWhileItIsAskedFor(t *testing.T) {
 	}
 }
 
-// A server that may not run here any more is killed at once, with what it started, however
-// little it minds being asked to end.
+// A server whose lease is lost is killed at once, with the processes that it started, even if
+// they ignore SIGTERM.
 func TestLostServerIsKilled(t *testing.T) {
 	t.Parallel()
 	entry, ledger := placedFake(t, "up", "")
@@ -385,14 +384,14 @@ func TestLostServerIsKilled(t *testing.T) {
 	ledger.WaitFor("call sleep", 1)
 	c.kill(r)
 	sleeping.Wait()
-	c.echo(c.other(r), "", "up") // which waits for the end of what ran
+	c.echo(c.other(r), "", "up") // waits for the end of the old server
 	if n := ledger.Count("exit"); n != 0 {
 		t.Errorf("it was asked to end:\n%s", strings.Join(ledger.Events(), "\n"))
 	}
 }
 
-// Of a server that every user has to himself there is one for each, in the whole cluster.
-// One that every session has to itself is not placed.
+// A server with isolation "principal" runs once for each user in the whole cluster. One with
+// isolation "session" is not placed.
 func TestPlacedForEachPrincipal(t *testing.T) {
 	t.Parallel()
 	user, users := placedFake(t, "user", `,"isolation":"principal"`)
@@ -421,8 +420,8 @@ func TestPlacedForEachPrincipal(t *testing.T) {
 	}
 }
 
-// A server that cannot be started elsewhere fails with what it says of that, as if it ran
-// here, and another replica's pause before the next attempt is not counted a second time.
+// A server that cannot be started on another replica fails with that replica's error, as if
+// it ran here, and the back-off there is not added to one here.
 func TestFailureElsewhere(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", `,"load_budget":0`, "-fault", "exit-now")
@@ -439,8 +438,8 @@ func TestFailureElsewhere(t *testing.T) {
 	}
 }
 
-// A server of both eras is spoken to in that of the first host, wherever that is connected,
-// and however long the server takes to start.
+// A server of both eras is used in the era of the first host, on whichever replica, and
+// however long the server takes to start.
 func TestEraOfTheReplicaThatAsks(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", "", "-era", "both")
@@ -472,7 +471,7 @@ func TestEraOfTheReplicaThatAsks(t *testing.T) {
 	t.Error("it is never spoken to in the era of the host for which it is started")
 }
 
-// What another replica has not is an error that says so.
+// A replica that is asked for a server that its config does not have answers with an error.
 func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", "")
@@ -489,7 +488,7 @@ func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// What was cut on one replica is read on by way of any, by its user and nobody else.
+// A result that was cut on one replica can be read on any replica, by its user only.
 func TestResultOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", `,"max_output_chars":1000`)
@@ -519,8 +518,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 	}
 }
 
-// A call is counted where its host is: not where its server runs as well, nor is a link
-// between the two one.
+// A call is counted on the replica of its host only. A link is not counted as a call.
 func TestCallsInFlightAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	shared, _ := placedFake(t, "up", "")
@@ -528,7 +526,7 @@ func TestCallsInFlightAreCountedOnce(t *testing.T) {
 	c := newCluster(t, 2, shared+","+own)
 	a, b := c.replicas[0], c.replicas[1]
 	c.echo(a, "", "up")
-	c.echo(b, "", "up") // which has a link to a's now
+	c.echo(b, "", "up") // b has a link to a now
 	gate := mcptest.NewGate(t)
 	var calls sync.WaitGroup
 	for _, tool := range []string{"up/sleep", "own/sleep"} {
@@ -563,7 +561,7 @@ func TestCallsInFlightAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A task is its user's on every replica, whichever the call that became it came by.
+// A task belongs to its user on every replica, whichever replica made the call.
 func TestTaskOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", "")
@@ -587,8 +585,8 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	}
 }
 
-// That the state of the cluster cannot be reached says nothing of a task: its host is not
-// told that there is none, but to ask again.
+// While the state of the cluster cannot be reached, a request about a task is not answered
+// with an unknown task: the host is told to try again.
 func TestTaskWhileTheStateIsGone(t *testing.T) {
 	t.Parallel()
 	entry, _ := placedFake(t, "up", "")

@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// enter is join for one of many hosts, which is about a server, "" for all.
+// enter is join for one of many hosts, in a session about one server, or all if only is "".
 func enter(agg *Aggregator, user string, only string) (session, *listener) {
 	sees := &listener{}
 	s := agg.openSession(Identity{User: user, Shared: true, Persistent: true, Server: only})
@@ -25,14 +25,14 @@ func enter(agg *Aggregator, user string, only string) (session, *listener) {
 	return s, sees
 }
 
-// number is when a session came.
+// number returns the number in a session's ID.
 func number(s session) (n int) {
 	fmt.Sscanf(s.ID, "session-%d", &n)
 	return n
 }
 
-// crowd are sessions that hear nothing: they have asked for errors, and for what does
-// not change.
+// crowd opens n sessions that hear nothing: they subscribe to other resources, and their
+// users have no call in flight.
 func crowd(agg *Aggregator, n int) (all []session) {
 	for i := range n {
 		s, _ := enter(agg, fmt.Sprint(i%10), "")
@@ -47,7 +47,7 @@ func (s session) ask(level string, severity int) {
 	s.Recipient.SetLevel(notify.Level{Params: fmt.Appendf(nil, `{"level":%q}`, level), Severity: severity})
 }
 
-// calling is a host with a call in flight, that hears what the upstream says.
+// calling returns a host with a call in flight, which hears the upstream's notifications.
 func calling(agg *Aggregator) (p *fleet.Endpoint, c *forward.Call, sees *listener) {
 	s, sees := enter(agg, "ann", "")
 	s.Recipient.SetSubscribed("x://mine", true)
@@ -57,8 +57,8 @@ func calling(agg *Aggregator) (p *fleet.Endpoint, c *forward.Call, sees *listene
 	return p, c, sees
 }
 
-// What an upstream says costs nothing in the sessions that do not hear it: they and their
-// table are locked meanwhile.
+// A notification does not touch the sessions that do not hear it: their hosts are locked
+// meanwhile.
 func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})
@@ -94,8 +94,8 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	}
 }
 
-// What an upstream says costs as much beside 5,000 sessions that do not hear it as beside ten,
-// also where sessions come and go.
+// The cost of a notification is the same with 5,000 sessions that do not hear it as with ten,
+// also while sessions come and go.
 func TestWhatAnUpstreamSaysCostsNoMoreBesideManySessions(t *testing.T) {
 	t.Parallel()
 	for method, params := range map[string]string{"message": `{"level":"error","data":1}`, "resources/updated": `{"uri":"x://mine/part"}`, "x-vendor": `{}`} {
@@ -122,8 +122,8 @@ func TestWhatAnUpstreamSaysCostsNoMoreBesideManySessions(t *testing.T) {
 	}
 }
 
-// What is kept of the audience is what a walk over all sessions finds, when sessions come, go,
-// subscribes or asks for a level.
+// The recipients that are kept are those that a search of all sessions finds, while sessions
+// come, go, subscribe or set a level.
 func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})
@@ -173,7 +173,7 @@ func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 		if got := p.Source().Subscribers(changed); !slices.Equal(got, slices.SortedFunc(slices.Values(hear), func(a, b *sessions.Session) int { return cmp.Compare(number(agg.of(a)), number(agg.of(b))) })) {
 			t.Fatalf("%d sessions hear of %s, want %d", len(got), changed, len(hear))
 		}
-		told := 0 // of what belongs to no call: nobody where users differ
+		told := 0 // of notifications that belong to no call: none if users differ
 		if len(users) <= 1 {
 			told = len(p.Source().Sessions())
 		}
@@ -186,7 +186,7 @@ func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 	}
 }
 
-// What a log message and an update cost beside sessions that do not hear them.
+// The cost of a log message and an update with sessions that do not hear them.
 func BenchmarkAudience(b *testing.B) {
 	for _, n := range []int{0, 100, 1000, 10_000} {
 		agg := newQuiet(b, Options{})

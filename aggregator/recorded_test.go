@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/recording"
 )
 
-// addedByTests is what a transcript's upstreams add to all they send, and our own version.
+// addedByTests matches what a transcript's upstreams add to their messages, and our version.
 var addedByTests = regexp.MustCompile(`\$CONTENT,|,\$(GREASE|CONTENT)|"clientInfo":\{"name":"dynmcp","version":"[^"]*"\}`)
 
 // receivedBy returns what an end of a transcript receives, in order.
@@ -27,8 +27,8 @@ func receivedBy(who string, transcript []byte) (lines []string) {
 	return lines
 }
 
-// A session of real processes is recorded and becomes a transcript. Played as one of testdata,
-// it has host and upstream receive what they did.
+// The recording of a session of real processes is turned into a transcript. When that is
+// played, host and upstream receive the same messages.
 func TestRecordedSession(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "session.jsonl")

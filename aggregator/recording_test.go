@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// recorded is a recording of dynmcp record that becomes a transcript:
+// recorded is a recording of dynmcp record to make a transcript of:
 //
 //	go test ./aggregator -run Transcripts -recording run.jsonl -update
 //
@@ -39,8 +39,9 @@ func transcribe(t *testing.T, path string) {
 	}
 }
 
-// transcriptOf makes a transcript of a recording. Hosts do what was recorded, and nothing by themselves. Servers answer by themselves
-// what they are asked at the start, as they did: the order of that is not always the same.
+// transcriptOf makes a transcript of a recording. Hosts send only what was recorded. Servers
+// answer the requests at their start automatically, with the recorded answers: the order of
+// those requests may differ.
 func transcriptOf(header recording.Header, lines []recording.Line) *txtar.Archive {
 	names := namesOf(lines)
 	starts := map[string]*start{}
@@ -90,15 +91,15 @@ func transcriptOf(header recording.Header, lines []recording.Line) *txtar.Archiv
 	return archive
 }
 
-// A start is what a server was asked first on each of its connections.
+// A start has the first requests to a server on each of its connections.
 type start struct {
-	asked   map[string]string // the methods by connection and id, "" by connection and method
+	asked   map[string]string // methods by connection and id; "" by connection and method
 	answers map[string][]byte // the first results, by method
 }
 
 var atStart = []string{"initialize", "server/discover", "subscriptions/listen", "tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 
-// takes reports whether a line is part of the start, and keeps what it says.
+// takes keeps a line that is part of the start, and reports whether it is.
 func (s *start) takes(l recording.Line) bool {
 	m, err := wire.Parse(l.Message)
 	if err != nil {
@@ -125,13 +126,13 @@ func (s *start) takes(l recording.Line) bool {
 	return true
 }
 
-// version returns the version that the server spoke.
+// version returns the server's protocol version.
 func (s *start) version() string {
 	version, _ := wire.Text(wire.Get(s.answers["initialize"], "protocolVersion"))
 	return cmp.Or(version, transports.StatelessVersion)
 }
 
-// recordedActor is a host or a server.
+// recordedActor returns "host" or "upstream", and its name.
 func recordedActor(l recording.Line) [2]string {
 	if l.Host != "" {
 		return [2]string{"host", l.Host}
@@ -139,7 +140,7 @@ func recordedActor(l recording.Line) [2]string {
 	return [2]string{"upstream", l.Server}
 }
 
-// namesOf names the hosts by number, and the servers as they are. An only one needs no name.
+// namesOf names hosts by number, and servers by name. An only host or server needs no name.
 func namesOf(lines []recording.Line) map[[2]string]string {
 	names, count := map[[2]string]string{}, map[string]int{}
 	for _, l := range lines {

@@ -27,43 +27,41 @@ import (
 )
 
 // A replicaLink is a session of another replica of the cluster, about one server that
-// runs here. To that replica the server is as if it were its own child: it gets the
-// server's own introduction, lists and answers, and its hosts are asked what the server
-// asks in their calls. Which of its hosts that is, what they may see and how, is decided
-// there.
+// runs here. The other replica uses the server as if it were its own child: it gets the
+// server's own introduction, lists and answers, and passes the server's questions to its
+// hosts. It decides which of its hosts are asked, and what they may see.
 //
-// What cannot be two replicas' at once is told apart here as between hosts: ids and
-// progress tokens, subscriptions, the log level.
+// Ids, progress tokens, subscriptions and the log level of replicas are kept apart here, as
+// between hosts.
 type replicaLink struct {
 	agg        *Aggregator
 	session    session
 	endpoint   *fleet.Endpoint
 	link       forward.Link
 	edge       *host.Stdio
-	retired    atomic.Bool // it was told that the connection takes no more calls
-	introduced bool        // it has had an answer to initialize or server/discover; of the reader alone
+	retired    atomic.Bool // the replica was told that the connection takes no more calls
+	introduced bool        // initialize or server/discover was answered; used by the reader only
 
 	mu       sync.Mutex
-	last     int64         // the id of the last request that was taken
+	last     int64         // the id of the last request that was accepted
 	inFlight int           // requests
-	notSent  []int64       // those that the end of the connection kept from the server
+	notSent  []int64       // ids of requests that the end of the connection kept from the server
 	idle     chan struct{} // made when the connection has ended; closed when nothing is in flight
 }
 
 // ServeReplica serves a server that runs here, or is started here, to another replica,
-// whose upstream.OpenReplica is at the other end of stream. principal is the user whose
-// own the server is, where it is placed so; else it is not looked at. A server of both eras
-// that is started for it is spoken to in the one in which the other replica begins, that of
-// its first host.
+// whose upstream.OpenReplica is at the other end of stream. principal is the user of a server
+// that runs once for each user; otherwise it is ignored. A server of both eras that is started
+// for it is used in the era of the other replica's first message, which is that of its first
+// host.
 //
-// ServeReplica returns when the other replica closes the stream, the server has ended or
-// ctx ends, and has closed the stream then. The error says why the server cannot be served:
-// it is a *UnknownServerError, a *transports.Failure or that of ctx, and the other replica
-// was told.
+// ServeReplica closes the stream. It returns when the other replica closes the stream, the
+// server has ended or ctx ends. The error says why the server cannot be served: it is a
+// *UnknownServerError, a *transports.Failure or that of ctx. The other replica was told it.
 //
-// here is the caller's right to run the server here, which Options.Place knows. When it is
-// lost, or the server is to move, before the server is there, that is not waited for: where
-// it would be placed then, somebody may be waiting for this very right.
+// here is the caller's lease to run the server here, which Options.Place knows. If it is lost,
+// or the server is to move, before the server has started, ServeReplica does not wait for the
+// start: the next replica may be waiting for this lease.
 func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser, server, principal string, here Placement) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,7 +124,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	return err
 }
 
-// upstreamOf returns the upstream of a server that runs once, or once for a user.
+// upstreamOf returns the upstream of a server that runs once, or once for each user.
 func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error) {
 	u := a.set.Get(server)
 	if u == nil {
@@ -138,8 +136,8 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 	return a.fleet.Dedicated(u, fleet.PrincipalOwner+principal, fleet.PrincipalIdle)
 }
 
-// open returns the session of the link. Unless the server is a user's own, nobody else's
-// session has its principal: what it is told and asked goes by what it has in flight.
+// open returns the session of the link. Unless the server belongs to one user, the session
+// has a principal of its own: it is notified and asked because of its calls in flight only.
 func (l *replicaLink) open(server, user string) session {
 	s := l.agg.openSession(Identity{User: user, Server: server, Replica: true, Shared: true, Persistent: true})
 	if l.endpoint.Upstream.Owner == "" {
@@ -151,7 +149,7 @@ func (l *replicaLink) open(server, user string) session {
 }
 
 // sayEnd tells the other replica that the connection to the server has ended, why, and
-// which of its requests can be made again.
+// which of its requests can be sent again.
 func (l *replicaLink) sayEnd(ctx context.Context) {
 	idle := make(chan struct{})
 	l.mu.Lock()
@@ -171,7 +169,7 @@ func (l *replicaLink) sayEnd(ctx context.Context) {
 	_ = l.edge.Write(nil, host.Essential, remote.EndMessage(end)...)
 }
 
-// begin counts a request; false is that it comes too late, which sayEnd says.
+// begin counts a request. It returns false if the connection has ended, which sayEnd tells.
 func (l *replicaLink) begin(r *host.Request) bool {
 	id, _ := transports.ParseID(r.ID)
 	l.mu.Lock()
@@ -192,7 +190,7 @@ func (l *replicaLink) end() {
 	}
 }
 
-// handle passes a request on, unless what it is about is kept here.
+// handle answers a request from what is known here, or passes it on to the server.
 func (l *replicaLink) handle(r *host.Request) {
 	if !l.begin(r) {
 		return
@@ -201,7 +199,7 @@ func (l *replicaLink) handle(r *host.Request) {
 	switch r.Method {
 	case "initialize", "server/discover":
 		if l.introduced && r.Method == "server/discover" {
-			break // it asks whether the server lives
+			break // it asks whether the server is alive
 		}
 		l.introduce(r)
 		l.end()
@@ -222,7 +220,7 @@ func (l *replicaLink) handle(r *host.Request) {
 		subscribes := r.Method == "resources/subscribe"
 		l.session.Recipient.SetSubscribed(uri, subscribes)
 		if subscribes {
-			l.endpoint.SeenURIs.Add(uri) // so that the end of the subscription goes there too
+			l.endpoint.SeenURIs.Add(uri) // routes the end of the subscription there too
 		} else if l.endpoint.IsSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
 			l.end()
@@ -233,12 +231,13 @@ func (l *replicaLink) handle(r *host.Request) {
 		l.end()
 		return
 	}
-	if !l.awaitList(r) { // to which a server may be held
+	if !l.awaitList(r) {
 		l.send(r)
 	}
 }
 
-// introduce answers with what the server said of itself, in its era.
+// introduce answers initialize or server/discover with the server's own introduction, in the
+// server's era.
 func (l *replicaLink) introduce(r *host.Request) {
 	info, stateless := l.link.Conn.ServerInfo(), l.link.Conn.Era() == transports.Stateless
 	switch initialize := r.Method == "initialize"; {
@@ -258,7 +257,7 @@ func (l *replicaLink) introduce(r *host.Request) {
 }
 
 // page returns a page of a list as the server listed it; nil if the list is not known, or
-// the page is the server's.
+// the cursor is one of the server's.
 func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	from, ours := remote.PageAt(r.Params)
 	which, _ := listing.Of(r.Method)
@@ -269,8 +268,8 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	return remote.Page(which.Key, entries, from)
 }
 
-// listen keeps a stream of notifications open: all comes on the link itself, so there is
-// nothing to it but what it subscribes to.
+// listen subscribes to what a stream of notifications is for, and keeps it open. The
+// notifications themselves are sent on the link.
 func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	granted := wire.Get(r.Params, "notifications")
 	if !wire.IsObject(granted) {
@@ -319,10 +318,10 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	s.agg.fleet.DropTasks(s.Session, listening.Tasks)
 }
 
-// notified passes on what the other replica, or a host there, tells the server.
+// notified passes notifications of the other replica and its hosts on to the server.
 func (l *replicaLink) notified(method string, params json.RawMessage) {
 	switch method {
-	case "notifications/initialized": // the server was, by this replica
+	case "notifications/initialized": // this replica has sent it
 	case "notifications/cancelled": // the session has ended the request
 	case "notifications/progress":
 		l.session.PassProgress(params)
@@ -333,7 +332,7 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 	}
 }
 
-// send sends a request on to the server as it is, over the connection that the link is about.
+// send sends a request to the server unchanged, over the connection of the link.
 func (l *replicaLink) send(r *host.Request) {
 	to := forward.Route{Upstream: l.endpoint.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
 	if err := l.agg.calls.Pass(l.session.Session, r, to); err != nil {
@@ -342,8 +341,8 @@ func (l *replicaLink) send(r *host.Request) {
 	}
 }
 
-// answered passes the server's answer on. Why the connection ended is told for all calls
-// that it cut off at once.
+// answered passes the server's answer on. If the connection has ended, sayEnd answers for all
+// calls at once.
 func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err error) {
 	defer l.end()
 	r, conn, _ := c.Finish(result, err)

@@ -18,14 +18,14 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// What a model needs to hear about its call beside the upstream's answer is added here, and
-// results are limited as the config wants. Everything else stays the bytes that came.
+// Notes for the model are added to results here, and results are limited as the config says.
+// Everything else stays unchanged.
 
-// metaChanged is the member of a result's _meta that says what use_tool changed in
+// metaChanged is the member of a result's _meta that lists what use_tool changed in
 // the input.
 const metaChanged = "dynmcp/changedInput"
 
-// hooks are what calls need of their sessions.
+// hooks returns what calls need from the sessions.
 func (a *Aggregator) hooks() forward.Hooks {
 	return forward.Hooks{
 		Fail: func(s *sessions.Session, r *host.Request, err error, asText bool) {
@@ -41,8 +41,8 @@ func (a *Aggregator) hooks() forward.Hooks {
 	}
 }
 
-// explained returns the result of a call with what is to be said of it: that the input was
-// changed, the input schema where the server complains, that the tool is not as approved.
+// explained returns the result of a call with notes: that the input was changed, the input
+// schema if the server reports invalid input, that the tool is not as approved.
 func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) (explained json.RawMessage) {
 	if note := pinning.Note(c.Route.Tool, c.Session.Shown.First); note != "" {
 		defer func() {
@@ -98,7 +98,7 @@ func schemaOnce(c *forward.Call) string {
 // quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
 const quickResult = 32 << 10
 
-// replyShaped answers a call with its result, as the config wants the tool's results.
+// replyShaped answers a call with its result, limited as the config says.
 func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
 	t, readsOn := c.Route.Tool, a.of(c.Session).Surface().ReadsOn
 	if len(result) <= quickResult {
@@ -111,15 +111,15 @@ func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.R
 	a.work.Answer(r, func() { r.Reply(a.of(c.Session).shorten(result, t, readsOn), nil) })
 }
 
-// shorten returns a result as the config wants those of a tool, with how the model reads on
-// in it.
+// shorten returns a result limited as the config says for its tool. If it was cut, it ends
+// with a note on how to read on.
 func (s session) shorten(result json.RawMessage, t *catalog.Tool, readsOn string) json.RawMessage {
 	shaped, cut := results.Shape(result, t, readsOn != "")
 	if !cut || readsOn == "" {
 		return shaped
 	}
 	handle, err := s.agg.results.Add(s.User, s.agg.opts.Replica, t.MaxOutputChars, result)
-	if err != nil { // the answer says that it is not all
+	if err != nil { // shaped says that it was cut
 		s.agg.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
 		return shaped
 	}
@@ -127,8 +127,7 @@ func (s session) shorten(result json.RawMessage, t *catalog.Tool, readsOn string
 }
 
 // Result returns a result that is kept here for a user, and the limit of its tool, in
-// characters; ok is false if absent or removed. It is for other replicas,
-// which ask by Options.ResultOf.
+// characters; ok is false if there is none. Other replicas call it by Options.ResultOf.
 func (a *Aggregator) Result(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	return a.results.Get(user, handle)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A target is a prompt or a resource that a request is about.
+// A target is the prompt or resource that a request is about.
 type target struct {
-	// owner returns the upstream that it is known to belong to, nil if absent.
+	// owner returns the upstream that is known to have it, or nil.
 	owner func() *lazy.Upstream
 	// capability is what an upstream must have to take the request.
 	capability string
-	// guess says that an upstream may know it without having listed it.
+	// guess is true if an upstream may have it without listing it.
 	guess bool
 	// unknown is the answer if no upstream knows it.
 	unknown *wire.Error
@@ -34,8 +34,8 @@ func (s session) prompt(name string) target {
 	}
 }
 
-// resource is routed to the upstream that lists the URI, or has a template for it,
-// or else had it in a result.
+// resource returns the target for a URI. Its owner lists the URI, has a template for it,
+// or has returned it in a result.
 func (s session) resource(uri string, era transports.Era) target {
 	to := target{
 		owner:      func() *lazy.Upstream { return s.agg.fleet.ResourceOwner(s.Session, uri) },
@@ -67,9 +67,8 @@ func (s session) notFound(to target) *wire.Error {
 	return &unknown
 }
 
-// candidates returns the upstreams to ask for a session about a target that none is
-// known to own, in config order. None is started for it, except that of single-wrap mode,
-// which has an answer to everything.
+// candidates returns the upstreams to try for a target without a known owner, in config
+// order. They are connected ones; in a session about one server it is that server.
 func (s session) candidates(to target) []*lazy.Upstream {
 	if u := s.Single(); u != nil {
 		return []*lazy.Upstream{u}
@@ -83,8 +82,8 @@ func (s session) candidates(to target) []*lazy.Upstream {
 	return all
 }
 
-// sendTo sends the request, as it is, to the owner of what it is about, or else to the
-// upstreams that may know it.
+// sendTo sends the request unchanged to the owner of its target, or else to the
+// upstreams that may have it.
 func (q request) sendTo(to target) {
 	q.answer(surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
 		if u := to.owner(); u != nil {
@@ -95,8 +94,8 @@ func (q request) sendTo(to target) {
 	}}, false)
 }
 
-// tryEach sends the request to one of the upstreams after the other until one does not
-// refuse it. A failure of the last one is the answer.
+// tryEach sends the request to the upstreams in turn until one does not refuse it. If
+// the last one fails, its failure is the answer.
 func (q request) tryEach(to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
 		q.r.Reply(nil, q.notFound(to))
@@ -115,8 +114,8 @@ func (q request) tryEach(to target, upstreams []*lazy.Upstream) {
 	q.agg.calls.Dispatch(q.Session, q.r, first)
 }
 
-// passOn sends a request whose method we do not know to the server of that name, or with
-// "" to the only one there is.
+// passOn sends a request with an unknown method to a named server, or with "" to the
+// only one.
 func (q request) passOn(server string) {
 	r, u := q.r, q.Single()
 	if all := q.View().Servers(); server == "" && u == nil && len(all) == 1 {

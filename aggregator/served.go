@@ -26,7 +26,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
-// served is the config that is served, with what follows it: the catalogue and the fleet.
+// served is the current config with the catalogue and the fleet, which follow it.
 type served struct {
 	opts       Options
 	log        *slog.Logger
@@ -34,10 +34,10 @@ type served struct {
 	work       *work.Group
 	catalog    *catalog.Catalog
 	fleet      *fleet.Fleet
-	references *observe.References // to failures whose cause hosts were not told
-	changed    notify.Signal       // hosts may read something else now
+	references *observe.References // to failures whose cause was kept from hosts
+	changed    notify.Signal       // set when lists of hosts may have changed
 
-	lock  sync.RWMutex // held for writing while one config takes the place of another
+	lock  sync.RWMutex // held for writing while one config replaces another
 	state atomic.Pointer[state]
 }
 
@@ -49,18 +49,18 @@ func (sv *served) hasServer(name, server string) bool {
 	return ok && profile.Has(p, server)
 }
 
-// A state is what a config says, worked out.
+// A state is a config with what is made from it.
 type state struct {
 	cfg     *schema.Config
 	exposed *exposed.All
 	store   *listing.Store
 	pins    *pinning.Pins
-	policy  *policy.Rules              // nil if unset
+	policy  *policy.Rules              // nil without a policy
 	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	end     func()                     // ends what lasts until another has taken its place; set by swap
+	end     func()                     // ends the goroutines of this state; set by swap
 }
 
-// newState returns what a config says. It changes nothing that is served.
+// newState returns the state for a config. It does not change the current one.
 func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	sv.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
@@ -81,9 +81,8 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 	return st, nil
 }
 
-// swap puts a state in the place of the one there is. A listing that comes
-// meanwhile waits, and then is that of a server that is still there, or
-// nothing.
+// swap replaces the current state. A listing that comes meanwhile waits, and is dropped
+// then if its server is gone.
 func (sv *served) swap(st *state) {
 	sv.lock.Lock()
 	defer sv.lock.Unlock()
@@ -98,12 +97,12 @@ func (sv *served) swap(st *state) {
 		}
 	}
 	for _, u := range sv.fleet.Set.Apply(st.cfg.Servers) {
-		// A server that starts at once is shown as it was until it has; of a lazy
-		// one nothing is known.
+		// An eager server keeps its old listing until it has started; a lazy one is
+		// not known.
 		if now := sv.fleet.Set.Get(u.Server.Name); now != nil && now.Server.Lazy() {
 			sv.catalog.Put(u.Server.Name, nil)
 		}
-		sv.catalog.Fail(u.Server.Name, "") // the new one has not failed
+		sv.catalog.Fail(u.Server.Name, "") // the new upstream has not failed
 	}
 	sv.catalog.Declare(catalogServers(st.cfg, st.pins))
 	sv.catalog.DeclareProfiles(st.cfg.Profiles)
@@ -120,7 +119,7 @@ func (sv *served) swap(st *state) {
 	sv.fleet.ForgetReplaced()
 }
 
-// catalogServers returns the servers of cfg as the catalogue wants them.
+// catalogServers returns the servers of cfg for the catalogue.
 func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 	var servers []catalog.Server
 	for _, s := range cfg.Servers {
@@ -139,7 +138,7 @@ func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 			Aliases:        s.PathAliases,
 			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
 		}
-		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
+		if s.Off != nil { // it cannot be loaded, but a host that knows it can be told why
 			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"
 		}
 		servers = append(servers, entry)
@@ -158,8 +157,8 @@ func (sv *served) loadStored(st *state) map[string]*catalog.Stored {
 	return all
 }
 
-// followListings has the catalogue know what other replicas list of the servers of a
-// config, until ctx ends, and hosts told.
+// followListings puts the listings of other replicas into the catalogue, and has hosts
+// notified, until ctx ends.
 func (sv *served) followListings(ctx context.Context, st *state) {
 	st.store.Follow(ctx, st.cfg.Servers, func(name string, stored *catalog.Stored) {
 		before := sv.catalog.View()
@@ -175,7 +174,7 @@ func (sv *served) followListings(ctx context.Context, st *state) {
 	})
 }
 
-// noteStatus has the catalogue say why an upstream is not there and whether it wants a
+// noteStatus tells the catalogue why an upstream is not available and whether it wants a
 // login, unless a new config has replaced it.
 func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 	sv.lock.RLock()
@@ -185,7 +184,7 @@ func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 	}
 	switch status.State {
 	case lazy.Evicted:
-		if u.Owner == "" && u.Status().State == lazy.Evicted { // else a new config has offered it again
+		if u.Owner == "" && u.Status().State == lazy.Evicted { // no new config has offered it again
 			sv.catalog.Drop(status.Name)
 		}
 	case lazy.Lost:
@@ -198,8 +197,7 @@ func (sv *served) noteStatus(u *lazy.Upstream, status lazy.Status) {
 	}
 }
 
-// published logs what is wrong with the catalogue that was not wrong before, and has hosts
-// notified.
+// published logs problems that the catalogue did not have before, and has hosts notified.
 func (sv *served) published(before *catalog.View) {
 	known := map[string]bool{}
 	conflicts, warnings := problems(sv.config(), before)
@@ -220,8 +218,8 @@ func (sv *served) published(before *catalog.View) {
 	sv.changed.Set()
 }
 
-// problems says what is wrong with a view: paths of the tree that nothing can be called
-// by, and what is left out or without effect.
+// problems returns what is wrong with a view. conflicts are paths of the tree that cannot be
+// called; warnings are about entries that are left out or have no effect.
 func problems(cfg *schema.Config, view *catalog.View) (conflicts, warnings []string) {
 	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(cfg, view))
 	if slices.Contains(cfg.Expose, schema.ExposeTree) {

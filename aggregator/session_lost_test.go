@@ -17,9 +17,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A forgetful server forgets its first session while it answers calls of it:
-// those are answered when they may go on, later ones get a 404, or where busy is
-// set a 429.
+// A forgetful server forgets its first session while calls of it are in flight.
+// Those are answered after goOn is closed. Later calls get a 404; if busy is set, one
+// gets a 429.
 type forgetful struct {
 	goOn chan struct{}
 
@@ -60,9 +60,9 @@ func (f *forgetful) call(nonce, session string) (status int, text string) {
 	return http.StatusOK, ""
 }
 
-// serveEcho answers as a server of the handshake era with one tool does: open names
-// a new session, call runs a call by its nonce or says with which status and text it
-// is refused.
+// serveEcho is a server of the handshake era with one tool. open returns the name of
+// a new session. call runs a call by its nonce, or returns the status and text of its
+// refusal.
 func serveEcho(w http.ResponseWriter, r *http.Request, open func() string, call func(nonce, session string) (status int, text string)) {
 	body, _ := io.ReadAll(r.Body)
 	m, _ := wire.Parse(body)
@@ -92,7 +92,7 @@ func serveEcho(w http.ResponseWriter, r *http.Request, open func() string, call 
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// forget forgets the first session when so many calls run.
+// forget forgets the first session when running calls are in flight.
 func (f *forgetful) forget(t *testing.T, running int) {
 	t.Helper()
 	mcptest.Eventually(t, fmt.Sprintf("%d calls run", running), func() bool {
@@ -103,8 +103,8 @@ func (f *forgetful) forget(t *testing.T, running int) {
 	})
 }
 
-// talkTo returns a host of an aggregator with one HTTP server; send writes to
-// it, answers brings what it answers.
+// talkTo returns a host of an aggregator with one HTTP server: send writes to the
+// aggregator, answers has its answers.
 func talkTo(t *testing.T, server http.Handler) (send func(format string, args ...any), answers <-chan wire.Message) {
 	t.Helper()
 	web := httptest.NewServer(server)
@@ -157,7 +157,7 @@ func next(t *testing.T, answers <-chan wire.Message) wire.Message {
 
 const useEcho = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"nonce":"%[1]d"}}}}`
 
-// A session that is forgotten costs no call: those under way are answered, and
+// No call is lost when a server forgets its session: those in flight are answered, and
 // those that are refused run once on one new session.
 func TestForgottenSessionCostsNoCall(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestForgottenSessionCostsNoCall(t *testing.T) {
 			f := &forgetful{goOn: make(chan struct{}), ran: map[string]int{}, busy: busy}
 			goOn := sync.OnceFunc(func() { close(f.goOn) })
 			send, answers := talkTo(t, f)
-			t.Cleanup(goOn) // before the end waits for the calls
+			t.Cleanup(goOn) // before the cleanup of talkTo, which waits for the calls
 			for n := range calls {
 				send(useEcho, n)
 			}

@@ -20,16 +20,16 @@ type session struct {
 	agg *Aggregator
 }
 
-// of returns a session as one of the aggregator.
+// of returns a session with the aggregator.
 func (a *Aggregator) of(s *sessions.Session) session { return session{a.scopes.Of(s), a} }
 
-// openSession returns a new session, which is not known before Join.
+// openSession returns a new session, which is not registered before Join.
 func (a *Aggregator) openSession(id Identity) session {
 	id.SingleWrap = a.config().SingleWrap
 	return a.of(sessions.Open(a.sessions, id))
 }
 
-// declare keeps what a session's host said of itself, in the handshake or with a request.
+// declare keeps the capabilities that a host declared, in the handshake or with a request.
 func (s session) declare(capabilities json.RawMessage, era transports.Era) {
 	s.agg.fleet.Declared.Note(s.Declare(capabilities, era))
 }
@@ -60,7 +60,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 	return conversation
 }
 
-// end drops what only this session wanted of upstreams.
+// end removes the session, and ends its offers, questions, subscriptions and own upstreams.
 func (s session) end() {
 	var verbosities map[*lazy.Upstream]notify.Level
 	if s.Recipient.Level().IsSet() {
@@ -72,7 +72,7 @@ func (s session) end() {
 	}
 	s.agg.offers.Drop(s.Session)
 	s.agg.permits.Drop(s.Session)
-	if s.Persistent { // else the request that takes it up has a session of its own
+	if s.Persistent { // otherwise the next round of a request has another session
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
 		s.agg.scripts.Drop(s.Session, nil, nil)
 	}
@@ -85,16 +85,16 @@ func (s session) end() {
 	s.agg.fleet.DropSubscriptions(s.Session, subscribed)
 }
 
-// announce notifies hosts of what changed, for as long as the aggregator runs.
+// announce notifies hosts of changed lists until the aggregator closes.
 func (a *Aggregator) announce() {
 	for a.changed.Wait(a.ctx) {
 		a.work.Guard(func() {
 			for _, known := range a.sessions.All() {
 				s := a.of(known)
-				if s.Replica { // it reads what the server lists, not what hosts read
+				if s.Replica { // it reads the server's own lists
 					continue
 				}
-				settled := !(wait{session: s}).incomplete() // before the snapshot, which holds what ended the wait
+				settled := !(wait{session: s}).incomplete() // before the snapshot, which has to include what ended the wait
 				now := s.Snapshot()
 				s.Recipient.Announce(now, s.FollowedTasks(), s.Reading(now, settled), settled)
 			}

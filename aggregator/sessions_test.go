@@ -10,9 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What an upstream sends on a stream that is shared goes to every host while they are
-// of one principal, and of several to those with a call in flight there. An update goes to
-// those that subscribed to it.
+// A notification on a shared stream goes to every host if all are of one principal, otherwise
+// to those with a call in flight there. An update goes to the hosts that subscribed to it.
 func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
 	const (
@@ -54,7 +53,7 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 			if got := two.take(); !slices.Equal(got, test.two) {
 				t.Errorf("the second got %q, want %q", got, test.two)
 			}
-			// Another session of ann's gets what hers gets, but for subscriptions.
+			// Another session of ann gets the same, except for subscriptions.
 			want := slices.DeleteFunc(slices.Clone(test.one), func(s string) bool { return test.subscribed && s == updated })
 			if got := three.take(); !slices.Equal(got, want) {
 				t.Errorf("the third got %q, want %q", got, want)
@@ -63,8 +62,9 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-// What becomes of a task of the handshake era is told to those whose call it was, and to
-// no other who has a call there, in flight or not; one of an earlier run to the user of stdio.
+// The status of a task of the handshake era goes to the sessions of the user whose call made
+// it, and to no others with a call in flight there. That of a task of an earlier run goes to
+// the user of stdio.
 func TestTasksAreTheirUsers(t *testing.T) {
 	t.Parallel()
 	agg := newQuiet(t, Options{})
@@ -92,7 +92,7 @@ func TestTasksAreTheirUsers(t *testing.T) {
 	}
 	ann, _ := join(agg, "ann")
 	again, _ := join(agg, "bob")
-	p.AddTask(again.Session, []byte(`"of-ann"`), nil) // the server was started again, and counts from 1
+	p.AddTask(again.Session, []byte(`"of-ann"`), nil) // a restarted server uses ids again
 	if ann.agg.fleet.HasTask(ann.Session, p.Upstream, "of-ann") || !again.agg.fleet.HasTask(again.Session, p.Upstream, "of-ann") {
 		t.Error("the id is still another's")
 	}

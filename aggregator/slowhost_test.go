@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A host that does not read, with answers and announcements waiting for it, delays
-// no other: no time passes while those are served.
+// A host that does not read, with answers and notifications waiting for it, delays
+// no other host.
 func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// subscribe passes a subscription on to the owner of the resource, or the end of one
-// when no host wants it any more.
+// subscribe passes a subscription on to the owner of the resource. It passes on the end of
+// a subscription when no host wants it any more.
 func (q *controlRequest) subscribe(ctx context.Context) error {
 	uri, ok := wire.Text(wire.Get(q.r.Params, "uri"))
 	if !ok {
@@ -44,8 +44,8 @@ func (q *controlRequest) subscribe(ctx context.Context) error {
 	return err
 }
 
-// subscribeTo has a resource's owner do something about a subscription, or else
-// the first upstream that does not refuse to. It waits for those that are starting.
+// subscribeTo calls do for the owner of a resource, or else for each candidate until one
+// does not fail. It waits for upstreams that are starting.
 func (q *controlRequest) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do fleet.Subscriber) error {
 	to := q.resource(uri, transports.Handshake)
 	if to.owner() == nil {
@@ -78,7 +78,7 @@ func (q *controlRequest) subscribeAt(ctx context.Context, u *lazy.Upstream, uri 
 	if err := do(conn, ctx, params); err != nil {
 		return err
 	}
-	q.agg.fleet.Of(u).SeenURIs.Add(uri) // so that the end of the subscription goes there too
+	q.agg.fleet.Of(u).SeenURIs.Add(uri) // routes the end of the subscription there too
 	return nil
 }
 
@@ -90,7 +90,7 @@ func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	taskIDs := wire.Get(q.r.Params, "notifications", "taskIds") // which the SDK does not know
+	taskIDs := wire.Get(q.r.Params, "notifications", "taskIds") // not known to the SDK
 	if taskIDs != nil && q.Declaration().Tasks != catalog.StatelessTasks {
 		return nil, task.Missing()
 	}
@@ -111,7 +111,7 @@ func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 	}
 	l.Tasks = q.agg.fleet.SubscribeToTasks(q.Session, ctx, taskIDs)
 	q.Recipient.AddStream(l)
-	if !(wait{session: q.session}).incomplete() { // what changes once this is acknowledged is a change
+	if !(wait{session: q.session}).incomplete() { // notify of what changes after the acknowledgement
 		now := q.Snapshot()
 		q.Recipient.CountFrom(now, q.FollowedTasks(), q.Reading(now, true))
 	}
@@ -137,8 +137,8 @@ func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 	return &rawResult{raw: transports.SetMeta(nil, transports.MetaSubscriptionID, id)}, nil
 }
 
-// setLevel keeps the level of a session and passes on to upstreams that log the most
-// verbose one that any session asked for.
+// setLevel keeps the log level of a session, and sets at upstreams the most verbose level
+// of all sessions.
 func (q *controlRequest) setLevel(ctx context.Context) error {
 	if !q.Offers("logging") {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}

@@ -20,12 +20,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A surfaceCall is a call of a tool of ours, with what its surface may ask of the session.
-// It implements surface.Session.
+// A surfaceCall is a call of a tool of ours. It implements surface.Session.
 type surfaceCall struct {
 	request
 	params   json.RawMessage      // of the host's call
-	observed *observe.BuiltinCall // nil where nobody observes, and of a part
+	observed *observe.BuiltinCall // nil without an observer, and for a part
 }
 
 func (c surfaceCall) Show(t *catalog.Tool) {
@@ -56,8 +55,8 @@ func (c surfaceCall) Offered(server string, retry bool) bool {
 	return fleet.IsOffered(u)
 }
 
-// readmitted says when a server that was given up is offered again. That load_mcp tries it
-// once more is for people to know: a model would ask for it without end.
+// readmitted says when a server that was given up is offered again. It does not say that
+// load_mcp tries it once more: a model would call that without end.
 const readmitted = " It is offered again after dynmcp's config is reloaded."
 
 func (c surfaceCall) GivenUp(server string) string {
@@ -106,7 +105,6 @@ func (c surfaceCall) Kept(handle string, found func(whole json.RawMessage, limit
 	})
 }
 
-// RunScript implements surface.Session.
 func (c surfaceCall) RunScript(source string, args []string) {
 	s, cfg := c.session, c.agg.config()
 	var servers []string
@@ -126,8 +124,8 @@ func (c surfaceCall) RunScript(source string, args []string) {
 	}, source, args)
 }
 
-// handleOfScript answers a request that a script makes inside that of its host. Its tools are
-// called by a target.
+// handleOfScript answers a request that a script makes inside that of its host. by says how
+// it calls tools.
 func (in innerRequest) handleOfScript(by *surface.Target) {
 	if by == nil {
 		in.handle(in.r)

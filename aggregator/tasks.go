@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// aboutTask sends the request about a task to the server that the task's id names.
+// aboutTask sends a request about a task to the server that the task's id names.
 func (q request) aboutTask() {
 	r := q.r
 	switch update := r.Method == "tasks/update"; {
@@ -55,8 +55,8 @@ func unknownMethod(method string) *wire.Error {
 	return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
 }
 
-// listTasks answers with the tasks of all servers of the handshake era that list them
-// and are connected.
+// listTasks answers with the tasks of all connected servers of the handshake era that can
+// list them.
 func (q request) listTasks() {
 	r := q.r
 	var listing []*lazy.Upstream

@@ -26,20 +26,21 @@ type toolCall struct {
 	request
 	params call.Params     // as the host sent them
 	by     *surface.Target // how the tool is called; nil is by its name on the direct surface
-	name   string          // as by has it
-	input  json.RawMessage // the tool's arguments; part of params, mostly
+	name   string          // in the form that by uses
+	input  json.RawMessage // the tool's arguments; mostly a part of params
 
-	changed   []string // what made the input fit
+	changed   []string // changes that made the input fit its schema
 	permitted bool     // by a person
-	waited    bool     // for what it may need; its params are a copy
+	waited    bool     // for a list, or for the schema to be compiled; params is a copy then
 }
 
-// verbatim reports whether the params are the tool's but for the name: there is no input.
+// verbatim reports whether the params are sent unchanged except for the name. input is not
+// used then.
 func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 
-// toolCall reads a tools/call: the host's, or with by the one that is in the arguments of a
-// tool of ours. It returns nil where that calls no tool of an upstream: it is answered then,
-// or will be.
+// toolCall reads a tools/call of the host or, if by is not nil, one in the arguments of a
+// tool of ours. It returns nil if the call is not for a tool of an upstream: it was answered
+// then, or will be.
 func (q request) toolCall(by *surface.Target) *toolCall {
 	c, r := &toolCall{request: q, by: by}, q.r
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
@@ -69,8 +70,8 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 	return c
 }
 
-// readSurfaceTool reads a call of a tool of ours, which answers it or calls a tool of an upstream:
-// it returns nil or the call.
+// readSurfaceTool reads a call of a tool of ours. It returns the call of an upstream's tool
+// that this means, or nil if the tool answers by itself.
 func (c *toolCall) readSurfaceTool(t *surface.Tool) *toolCall {
 	arguments := c.params.Arguments.In(c.params.All)
 	call := func() *surface.Call {
@@ -90,8 +91,8 @@ func (c *toolCall) readSurfaceTool(t *surface.Tool) *toolCall {
 	return c
 }
 
-// send sends the call to the upstream of its tool. Whether there is such a tool is the
-// view's to say, from which tools are listed, too: one that a filter hides cannot be found.
+// send sends the call to the upstream of its tool. The tool is looked up in the view from
+// which tools are listed, so a tool that a filter hides cannot be called.
 func (c *toolCall) send() {
 	s, r := c.session, c.r
 	t, server := c.find()
@@ -121,7 +122,7 @@ func (c *toolCall) send() {
 			}
 		}
 		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
-			if !c.permitted { // then it fits
+			if !c.permitted { // a permitted call was fitted before
 				c.input, c.changed = t.Input.FitNumbers(c.input, r.Outline)
 			}
 			to.Changed = c.changed
@@ -142,19 +143,19 @@ func (c *toolCall) send() {
 		return
 	case !c.verbatim():
 		to.SetParams(c.params.With(t.Upstream, c.input))
-		r.Params, r.Outline = nil, nil // they may be used up
+		r.Params, r.Outline = nil, nil // With may reuse their memory
 	default:
 		to.SetParams(c.params.Of(t.Upstream))
 	}
 	s.agg.calls.Dispatch(s.Session, r, to)
 }
 
-// asText reports whether failures are text for a model.
+// asText reports whether failures are answered as text for a model.
 func (c *toolCall) asText() bool {
 	return !c.verbatim() && !c.TreeOnly && !c.by.Program
 }
 
-// refuse answers a call that was not sent.
+// refuse answers a call that is not sent.
 func (c *toolCall) refuse(text string) {
 	if c.by != nil && c.by.Program {
 		c.r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent))
@@ -163,8 +164,8 @@ func (c *toolCall) refuse(text string) {
 	c.r.Reply(results.Error(text), nil)
 }
 
-// find returns the tool of the call, nil where what the session sees has none: then server
-// is the one whose tool it would be, "" if that is not known.
+// find returns the tool of the call, or nil if the session does not see it: then server is
+// the server of the tool, "" if that is not known.
 func (c *toolCall) find() (t *catalog.Tool, server string) {
 	switch view := c.View(); {
 	case c.by != nil:
@@ -191,9 +192,8 @@ func (c *toolCall) rejectInput(t *catalog.Tool) bool {
 	return true
 }
 
-// sendLater sends a call of a tool that the view does not have once what may bring it is
-// listed: its server may not be yet, or its list is being fetched again. settled has it wait
-// for that list although the tool is known.
+// sendLater sends the call after the server was listed, or its list was fetched again: the
+// view may have the tool then. settled makes a call of a known tool wait too.
 func (c *toolCall) sendLater(server string, settled bool) {
 	if c.waited {
 		c.answerUnknown()
@@ -226,9 +226,9 @@ func (c *toolCall) answerUnknown() {
 	}
 }
 
-// sendUnknown takes a call by a name that no surface shows. If the tools of a wrapped
-// server are shown as themselves, an unknown one is that server's business, unless a
-// filter decides which there are.
+// sendUnknown answers a call by a name that no surface shows. If the tools of a wrapped
+// server are shown as themselves, the call is sent to that server, unless a filter or a lock
+// selects its tools.
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.r
 	if u := s.Single(); u != nil && s.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
@@ -247,10 +247,9 @@ func (c *toolCall) sendUnknown() {
 	r.Reply(nil, refusal)
 }
 
-// checkTool returns why a call must not be sent to the upstream that is ready for it:
-// that the tool is not there any more, or is not what the session was shown. waited says
-// that the upstream was waited for, so that it may have listed something new since the
-// tool was found.
+// checkTool returns an error if a call must not be sent to its upstream, which is ready: the
+// tool is gone, or its definition differs from the one that the session was shown. waited is
+// true if the call waited for the upstream, which may have listed its tools again meanwhile.
 func (s session) checkTool(to *forward.Route, waited bool) error {
 	t := to.Tool
 	if t == nil {

@@ -12,31 +12,30 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// There is one rule for waiting. What asks what there is, or for something that no
-// server is known to have, waits for servers that are starting for the first time, as
-// long as the host allows from when they were started, and for lists that are being
-// fetched again, for refreshWait. After that it is answered with what there is. The
-// one function that waits, starts and fails is wait.listed: for the lists of MCP, for tools of
-// ours on every surface, and for calls.
+// There is one rule for waiting. It holds for lists of MCP, for tools of ours that list
+// something, and for requests for what no server is known to have. They wait for servers that
+// start for the first time, at most the startup wait of their host after the start, and for
+// lists that are being fetched again, at most refreshWait. Then they are answered with what is
+// known. wait.listed implements it.
 
 // refreshWait is how long a request waits for lists that are being fetched again: a host
-// that was told of a change must not read the list of before.
+// that was told of a change must not read the old list.
 const refreshWait = 2 * time.Second
 
-// A wait is for what servers list.
+// A wait waits for the lists of servers.
 type wait struct {
 	session session
-	server  string      // the one that is waited for, "" is all
-	known   func() bool // ends the wait early when it reports true; may be nil
+	server  string      // to wait for; "" is all
+	known   func() bool // ends the wait when it returns true; may be nil
 }
 
-// until returns when there is nothing to wait for any more, or ctx has ended.
+// until returns when there is nothing left to wait for, or ctx has ended.
 func (w wait) until(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(w.session.agg.ctx, cancel)()
 	for began := time.Now(); ctx.Err() == nil; {
-		changed, left := w.pending(began) // before known looks, so that no change is missed
+		changed, left := w.pending(began) // before known is called, so that no change is missed
 		if changed == nil || w.known != nil && w.known() {
 			return
 		}
@@ -48,8 +47,8 @@ func (w wait) until(ctx context.Context) {
 	}
 }
 
-// pending returns a channel that is closed when something has changed that the wait, which
-// began then, is for, and how long that is waited for; nil if there is nothing.
+// pending returns a channel that is closed at the next change that a wait since began is for,
+// and how long to wait for it at most; nil if there is nothing to wait for.
 func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Duration) {
 	agg := w.session.agg
 	if left := time.Until(began.Add(refreshWait)); left > 0 {
@@ -73,9 +72,9 @@ func (w wait) isPending() bool {
 	return changed != nil
 }
 
-// starting returns a channel that is closed when another first start has ended of a server
-// that is not known from an earlier run, nil if none goes on: nobody waits for one that is
-// known. A session that is about one server has waited for that.
+// starting returns a channel that is closed when one more first start has ended of a server
+// without a stored listing, nil if there is no such start. A session about one server has
+// waited for it before.
 func (w wait) starting() <-chan struct{} {
 	if w.session.Server != "" {
 		return nil
@@ -87,10 +86,10 @@ func (w wait) starting() <-chan struct{} {
 	})
 }
 
-// listed returns when what the wait is for is listed, or as much of it as the rule has it wait
-// for, and starts u before, unless that is nil; load has it start at once, though it is backing
-// off. r bounds the wait for the start and hears of it; the control plane has none. The error
-// is why u does not start, or that of ctx.
+// listed starts u, unless it is nil, and returns when the rule for waiting is satisfied. load
+// starts u at once, even during a back-off. r, nil on the control plane, bounds the wait for
+// the start and is told of its progress. The error says why u does not start, or is that of
+// ctx.
 func (w wait) listed(ctx context.Context, r *host.Request, u *lazy.Upstream, load bool) error {
 	if u != nil {
 		release, err := w.start(ctx, r, u, load)
@@ -103,8 +102,8 @@ func (w wait) listed(ctx context.Context, r *host.Request, u *lazy.Upstream, loa
 	return ctx.Err()
 }
 
-// answer answers a question of the data plane: at once where there is nothing to wait for,
-// else on a goroutine of its own. asText has an error be text for a model.
+// answer answers a question of the data plane: at once if there is nothing to wait for,
+// otherwise on a goroutine. asText makes an error text for a model.
 func (q request) answer(about surface.Question, asText bool) {
 	if about.Known != nil && about.Known() {
 		about.Answer()
@@ -131,9 +130,8 @@ func (q request) answer(about surface.Question, asText bool) {
 	})
 }
 
-// toStart returns the upstream that is started for the wait, nil if none is: one that is
-// offered and has not been listed yet, in this run or an earlier one, or with load in any
-// case.
+// toStart returns the upstream to start for the wait, or nil. Without load it is one that is
+// offered and was not listed in this run or an earlier one.
 func (w wait) toStart(load bool) *lazy.Upstream {
 	s, u := w.session, w.session.agg.fleet.Get(w.session.Session, w.server)
 	if load {
@@ -165,8 +163,8 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 	return release, err
 }
 
-// incomplete reports whether an upstream that is starting has yet to say to a session
-// what it has. The one that a session is about starts when it is used.
+// incomplete reports whether a session waits for the lists of an upstream that is starting.
+// The upstream of a session about one server starts when it is used.
 func (w wait) incomplete() bool {
 	s := w.session
 	complete := s.Plain().Complete()
