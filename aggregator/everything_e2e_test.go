@@ -17,9 +17,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// What the reference server answers directly and what it answers through dynmcp
-// is the same to the byte: every tool whose answers do not change from call to
-// call, every prompt, every resource, completions and errors.
+// The reference server's answers through dynmcp are byte for byte those that it gives
+// directly: of every tool with repeatable answers, of every prompt and resource,
+// completions and errors.
 
 const everythingServer = "@modelcontextprotocol/server-everything@2026.8.31"
 
@@ -46,13 +46,13 @@ var sameEveryTime = map[string][]string{
 	"no-such-tool":            {`{}`},
 }
 
-// differs are the tools that may answer differently, with the reason.
+// differs lists tools that may answer differently, with the reason.
 var differs = map[string]string{
-	"get-env":                "it tells the environment, and each process here has a mark of its own in it",
-	"get-resource-reference": "what it makes up holds the time",
+	"get-env":                "it returns the environment, which has a mark of each process here",
+	"get-resource-reference": "its text has the time",
 }
 
-// answers are the hosts' to what tools ask.
+// answers are the hosts' answers to questions of tools.
 var answers = map[string]func(json.RawMessage) (any, error){
 	"elicitation/create": func(json.RawMessage) (any, error) {
 		return `{"action":"accept","content":{"name":"\u00e9","integer":7}}`, nil
@@ -62,7 +62,7 @@ var answers = map[string]func(json.RawMessage) (any, error){
 	},
 }
 
-// addedSchema is what use_tool adds where a server complains of the input.
+// addedSchema is the text that use_tool adds if a server reports invalid input.
 var addedSchema = regexp.MustCompile(`,\{"type":"text","text":"Input schema of (?:[^"\\]|\\.)*"\}`)
 
 func TestSameAsDirect(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSameAsDirect(t *testing.T) {
 		for _, input := range inputs {
 			want := direct.Tool(name, input)
 			compare(name+" "+input, want, shown.Tool(name, input))
-			// use_tool says what there is instead, and that it makes no task.
+			// use_tool answers these two itself: it suggests other tools, and makes no task.
 			if name != "no-such-tool" && name != "simulate-research-query" {
 				got := used.Tool("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, name, input))
 				got.Result = addedSchema.ReplaceAll(got.Result, nil)
@@ -108,8 +108,8 @@ func TestSameAsDirect(t *testing.T) {
 	}
 }
 
-// A tool of a real server that runs only as a task does so through dynmcp in config
-// mode, for a host that declares tasks.
+// A tool of a real server that runs only as a task can be called through dynmcp in config
+// mode by a host that declares tasks.
 func TestTaskOfARealServer(t *testing.T) {
 	t.Parallel()
 	command := mcptest.Npm(t, everythingServer, "stdio")
@@ -143,7 +143,7 @@ func TestTaskOfARealServer(t *testing.T) {
 	}
 }
 
-// sameElsewhere compares what is not about tools.
+// sameElsewhere compares the answers to requests that are not about tools.
 func sameElsewhere(t *testing.T, direct, through *mcptest.Host, compare func(string, mcptest.Message, mcptest.Message)) {
 	t.Helper()
 	requests := [][2]string{
@@ -172,8 +172,8 @@ func sameElsewhere(t *testing.T, direct, through *mcptest.Host, compare func(str
 	}
 }
 
-// What the answers are that change from call to call, a recording of the
-// upstream's output tells: each result that the host read is in it as it is.
+// Answers that change from call to call are compared with a recording of the
+// upstream's output, which has each result that the host read.
 func TestSameAsRecorded(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -195,8 +195,7 @@ func TestSameAsRecorded(t *testing.T) {
 		read = append(read, host.Call("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)))
 	}
 	read = append(read, host.Call("prompts/get", `{"name":"resource-prompt","arguments":{"resourceType":"Text","resourceId":"7"}}`))
-	// tee writes to its output first: what is here was recorded when the next
-	// message is.
+	// tee writes to its output first: after the next answer, these are in the file.
 	host.Tool("use_tool", `{"tool_name":"get-env"}`)
 	sent, err := os.ReadFile(record)
 	if err != nil {
