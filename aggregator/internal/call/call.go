@@ -1,6 +1,6 @@
-// Package call holds a request of a host while it is on its way to an upstream and back:
-// in flight, cancelled, or waiting for input of its host. It knows neither sessions nor
-// where a call goes: its owner does.
+// Package call holds a request of a host between the request and the upstream's answer:
+// in flight, cancelled, or waiting for input of its host. The owner of a call knows where
+// it goes.
 package call
 
 import (
@@ -27,25 +27,25 @@ type Env struct {
 	Log     *slog.Logger
 	Waiting ask.Waiting[*Flight] // for input
 	States  ask.States
-	Budget  *membudget.Budget      // has what calls hold
-	Params  *membudget.Reservation // of hosts on stdio, who share one account; the edge has the bodies of others
+	Budget  *membudget.Budget      // of the memory that calls hold
+	Params  *membudget.Reservation // of hosts on stdio, which share one account; the edge counts the bodies of others
 }
 
 // An Owner knows what a call is for.
 type Owner interface {
 	// Send sends a call that was not sent.
 	Send(r *host.Request)
-	// Deliver gives a request the answer to the call, which came over conn. outline is of
-	// the result, and may be nil.
+	// Deliver answers a request with the answer to the call, which came over conn. outline is
+	// that of the result, and may be nil.
 	Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error)
 	// CutOff answers a request whose call ends without an answer.
 	CutOff(r *host.Request, outcome transports.Outcome)
-	// Ended takes the call out of those in flight at its upstream.
+	// Ended removes the call from those in flight at its upstream.
 	Ended()
-	// Upstream says which calls share a bound of those that wait for input.
+	// Upstream returns a key for the upstream: the calls of each that wait for input are bounded.
 	Upstream() any
-	// State says what a request continues: a call with this id in Env.Waiting, or with the
-	// state of an upstream a call of the same params.
+	// State returns the state for the host's next request: of the call with this id in
+	// Env.Waiting or, with an upstream's own state, of a call with the same params.
 	State(id string) ask.State
 }
 
@@ -54,12 +54,12 @@ type state uint8
 
 const (
 	unsent state = iota // it waits for a connection
-	sent                // the connection has it, or is about to
-	asking              // its host has questions for a result, and continues it with its next request
-	done                // answered, cancelled, failed or sent again as another call
+	sent                // it was sent over the connection, or is being sent
+	asking              // its result for the host was questions; the host's next request continues it
+	done                // answered, cancelled, failed, or sent again as another call
 )
 
-// A Flight is a host's request on its way to an upstream and back.
+// A Flight is a host's request between the request and the upstream's answer.
 type Flight struct {
 	upstream.Call
 	env     *Env
@@ -72,19 +72,19 @@ type Flight struct {
 	cancelled bool
 	resumed   bool                   // request is not the first
 	reserved  int                    // bytes of Env.Params
-	answer    *membudget.Reservation // what was read of one that is large
-	request   *host.Request          // that the host waits for the answer of; while asking the one that has its answer
+	answer    *membudget.Reservation // of a large answer that is being read
+	request   *host.Request          // to be answered; while asking, the request that was answered with questions
 	conn      *upstream.Conn         // while it is at the upstream
 	release   func()                 // of conn
-	reason    json.RawMessage        // the host's, for cancelling
+	reason    json.RawMessage        // of the host's cancel
 
 	questions     []*ask.Question          // of the upstream, without an answer
-	asked         map[string]*ask.Question // while asking: those that the host has, by the keys they have there
+	asked         map[string]*ask.Question // while asking: those that the host has, by key
 	lastKey       int
 	parked        *membudget.Reservation // while asking; nil before
 	buffered      []notification         // while asking
 	bufferedBytes int
-	dropped       int      // those for which there was no room
+	dropped       int      // notifications that exceeded the buffer
 	outcome       *outcome // that came while asking
 }
 
@@ -95,8 +95,8 @@ type outcome struct {
 	conn   *upstream.Conn
 }
 
-// Begin makes f the call for a request with params of a size. It reports false where the host
-// may hold no more.
+// Begin makes f the call for a request with params of size bytes. It returns false if the
+// host may hold no more.
 func (f *Flight) Begin(env *Env, owner Owner, s *sessions.Session, r *host.Request, size int) bool {
 	f.env, f.owner, f.Session, f.request, f.size = env, owner, s, r, size
 	if s.Account != "" {
@@ -114,7 +114,8 @@ func (f *Flight) releaseParamsLocked() {
 	f.reserved = 0
 }
 
-// ReserveAnswer accounts for what was read of a large answer, as MayRead of a call.
+// ReserveAnswer reserves memory for the part of a large answer that was read: it is the
+// MayRead of a call.
 func (f *Flight) ReserveAnswer(size int) bool {
 	f.mu.Lock()
 	if f.answer == nil && size > 0 {
@@ -125,14 +126,14 @@ func (f *Flight) ReserveAnswer(size int) bool {
 	return answer.Resize(int64(size))
 }
 
-// HostRequest returns the request that the host waits for the answer of.
+// HostRequest returns the request that is to be answered.
 func (f *Flight) HostRequest() *host.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.request
 }
 
-// Lacks says why the host cannot be asked something within the call, "" if it can.
+// Lacks returns why the host cannot be asked something within the call, "" if it can.
 func (f *Flight) Lacks(method string, params json.RawMessage) string {
 	r := f.HostRequest()
 	switch {
@@ -167,8 +168,8 @@ func (f *Flight) EndUnsent() {
 	f.mu.Unlock()
 }
 
-// BeginSending notes the connection that the call is sent over next, which release gives
-// back. It reports false where the request has ended: then so has the call.
+// BeginSending notes the connection over which the call is sent next; release releases it.
+// It returns false if the request has ended, and ends the call.
 func (f *Flight) BeginSending(r *host.Request, conn *upstream.Conn, release func()) bool {
 	f.mu.Lock()
 	f.state, f.conn, f.release = sent, conn, release
@@ -180,11 +181,11 @@ func (f *Flight) BeginSending(r *host.Request, conn *upstream.Conn, release func
 	return true
 }
 
-// Cancel ends the call without the upstream's answer: the host wants that of r no
-// more, or we end.
+// Cancel ends the call without the upstream's answer: the host has cancelled r, or dynmcp
+// shuts down.
 func (f *Flight) Cancel(r *host.Request, reason json.RawMessage) {
 	f.mu.Lock()
-	if f.request != r { // the call goes on as that of another request
+	if f.request != r { // another request continues the call
 		f.mu.Unlock()
 		return
 	}
@@ -198,8 +199,8 @@ func (f *Flight) Cancel(r *host.Request, reason json.RawMessage) {
 	f.Withdraw()
 }
 
-// Withdraw tells the connection that a cancelled call needs no answer. The first of it and
-// Finish ends the call.
+// Withdraw tells the connection that a cancelled call needs no answer. Either Withdraw or
+// Finish ends the call, whichever comes first.
 func (f *Flight) Withdraw() {
 	f.mu.Lock()
 	conn, reason, ours := f.conn, f.reason, f.cancelled && f.state == sent
@@ -216,9 +217,9 @@ func (f *Flight) abort(outcome transports.Outcome) {
 	f.owner.CutOff(r, outcome)
 }
 
-// Finish gives back what the call held, and returns the request to be answered and the
-// connection it was sent on. ok is false if there is nobody to be answered now: the outcome
-// of a call whose host is asked is kept for the request that will continue it.
+// Finish releases what the call held, and returns the request to be answered and the
+// connection it was sent on. ok is false if no request is to be answered now: the outcome
+// of a call whose host is asked is kept for the request that continues it.
 func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, conn *upstream.Conn, ok bool) {
 	f.mu.Lock()
 	r, conn, ok = f.request, f.conn, f.state != asking && f.state != done

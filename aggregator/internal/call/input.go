@@ -14,25 +14,26 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// An upstream of the handshake era asks its client in the middle of a call. A host
-// of the stateless era cannot be asked: it gets the questions as the result of its
-// request, and sends that again with the answers (MCP 2026-07-28, "Multi Round-Trip
-// Requests"). In between the call goes on at the upstream, and nobody waits for it here.
+// An upstream of the handshake era asks its client during a call. A host of the
+// stateless era cannot be asked: it gets the questions as the result of its
+// request, and sends the request again with the answers (MCP 2026-07-28, "Multi Round-Trip
+// Requests"). Meanwhile the call continues at the upstream, and no request waits for it here.
 //
 //	the upstream asks ─► Ask ─► askHost ─► the host has its result, and a sealed state
 //	the host's next request ─► Continue ─► the upstream has its answers
 
 const (
-	// gatherFor is how long the first question waits for others, so that they go
-	// to the host in one result.
+	// gatherFor is how long the first question waits for others, so that one result
+	// has them all.
 	gatherFor = 5 * time.Millisecond
-	// MaxBuffered and maxBufferedBytes bound what is kept of what an upstream says of a call whose
+	// MaxBuffered and maxBufferedBytes bound the notifications that are kept for a call whose
 	// host is asked.
 	MaxBuffered      = 64
 	maxBufferedBytes = 64 << 10
 )
 
-// Ask has the host asked a question that the upstream waits for.
+// Ask asks the host a question for which the upstream waits. The function that it returns
+// waits for the answer.
 func (f *Flight) Ask(ctx context.Context, q *ask.Question) func() (json.RawMessage, error) {
 	f.mu.Lock()
 	if f.state != sent && f.state != asking {
@@ -57,8 +58,8 @@ func (f *Flight) Ask(ctx context.Context, q *ask.Question) func() (json.RawMessa
 	}
 }
 
-// AskFirst has the host of a call that was not sent asked a question. The call is sent when
-// the host's next request continues it.
+// AskFirst asks the host of a call a question before the call is sent. The host's next
+// request sends it.
 func (f *Flight) AskFirst(q *ask.Question) {
 	f.mu.Lock()
 	f.questions = []*ask.Question{q}
@@ -73,7 +74,7 @@ func (f *Flight) IsAsking() bool {
 	return len(f.questions) > 0 || f.state == asking
 }
 
-// askHost answers the host's request with the questions there are.
+// askHost answers the host's request with the open questions.
 func (f *Flight) askHost() {
 	f.mu.Lock()
 	if f.state != sent && f.state != unsent || len(f.questions) == 0 {
@@ -114,18 +115,18 @@ func (f *Flight) askHost() {
 	f.mu.Lock()
 	gone := f.cancelled && f.request == r
 	f.mu.Unlock()
-	if gone { // it was cancelled before it was answered, and nothing continues it
+	if gone { // it was cancelled before it was answered: no request will continue it
 		f.stopAsking(nil)
 	}
 }
 
-// stopAsking gives the call up, if its host is asked.
+// stopAsking abandons the call if its host is asked.
 func (f *Flight) stopAsking(reason json.RawMessage) {
 	f.env.Waiting.Abandon(reason, func(other *Flight, _ *host.Request) bool { return other == f })
 }
 
-// Continue goes on with a call that was taken out of Env.Waiting, as that of r. What is not
-// answered is asked again.
+// Continue continues a call that was taken out of Env.Waiting as the call of r. Questions
+// without a response are asked again.
 func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 	given := map[*ask.Question]json.RawMessage{}
 	f.mu.Lock()
@@ -145,7 +146,7 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 	case ended != nil:
 		f.state = done
 	case conn == nil:
-		f.state, f.questions = unsent, nil // what is still to be asked, Send finds out
+		f.state, f.questions = unsent, nil // Send asks again if necessary
 	default:
 		f.state = sent
 		conn.PauseTimeout(&f.Call, false)
@@ -171,8 +172,8 @@ func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
 	f.Withdraw() // if the host's cancel came while it was asked
 }
 
-// Abandon ends a call that nobody will continue, after it was taken out of Env.Waiting: the
-// upstream is told so, and its questions are refused.
+// Abandon ends a call that was taken out of Env.Waiting and will not be continued. It is
+// cancelled at the upstream, and its questions are refused.
 func (f *Flight) Abandon(reason json.RawMessage) {
 	f.mu.Lock()
 	conn, questions, ended := f.conn, f.questions, f.outcome
@@ -191,8 +192,8 @@ type notification struct {
 	params json.RawMessage
 }
 
-// Tell sends the host of a call what belongs to it. While the host is asked that is kept,
-// within bounds.
+// Tell sends the host of a call a notification that belongs to it. While the host is asked,
+// notifications are kept, up to a bound.
 func (f *Flight) Tell(method string, params json.RawMessage) {
 	f.mu.Lock()
 	r := f.request
@@ -210,7 +211,7 @@ func (f *Flight) Tell(method string, params json.RawMessage) {
 	f.pass(r, method, params)
 }
 
-// passBufferedLocked sends the host what was kept for it. It unlocks meanwhile.
+// passBufferedLocked sends the host the kept notifications. It unlocks f.mu meanwhile.
 func (f *Flight) passBufferedLocked(r *host.Request) {
 	for len(f.buffered) > 0 {
 		kept := f.buffered

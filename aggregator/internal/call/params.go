@@ -6,11 +6,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// Params are the params of a tools/call, and where two members of theirs are.
+// Params are the params of a tools/call, with the positions of two members.
 type Params struct {
 	All             json.RawMessage
 	Name, Arguments wire.Span
-	Task            bool // they ask for a task
+	Task            bool // they have the member "task"
 }
 
 // Of returns the params for another name, with the position of the arguments.
@@ -23,8 +23,8 @@ func (p Params) Of(name string) wire.Object {
 }
 
 // With returns the params with another name and other arguments, which may be
-// nil, and the position of these; every other byte stays. If the arguments lie in those of
-// before they stay where they are, and p is used up.
+// nil, and the position of the arguments. All other bytes stay the same. If the arguments are
+// a part of the old ones, With may overwrite p.All around them.
 func (p Params) With(name string, arguments json.RawMessage) wire.Object {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
@@ -38,9 +38,8 @@ func (p Params) With(name string, arguments json.RawMessage) wire.Object {
 	return wire.Object{Text: p.All, Known: p.Arguments}.Replace(wire.Edit{Span: p.Name, With: wire.Quote(name)}, wire.Edit{Span: p.Arguments, With: arguments})
 }
 
-// inPlace is With for arguments that lie in those of before: what is around them is
-// written next to them. It returns nil where there is no room for that, or too much
-// would move.
+// inPlace is With for arguments that are a part of the old ones: the bytes around them are
+// moved next to them. It returns nil if there is no room, or too much would have to move.
 func (p Params) inPlace(name string, arguments json.RawMessage) json.RawMessage {
 	const farthest = 4 << 10
 	at := wire.Locate(p.Arguments.In(p.All), arguments)

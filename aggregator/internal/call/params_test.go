@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// The params that an upstream gets are the same whether what it is to read stays where
-// it is or is copied, and the bytes around them do not change.
+// The params for an upstream are the same whether they are made in place or copied, and the
+// bytes around them do not change.
 func TestParamsInPlace(t *testing.T) {
 	long := strings.Repeat(`{\"x\":1}`, 1000)
 	for _, test := range []struct {
