@@ -38,11 +38,11 @@ type stage struct {
 	upstreams []*actor
 	states    []string    // every requestState of ours that was received
 	results   []string    // and every handle of a result
-	other     *Aggregator // runs the upstreams for agg; nil where that does itself
+	other     *Aggregator // runs the upstreams for agg; nil if agg runs them
 	running   sync.WaitGroup
-	texts     bool            // what we write is not abbreviated
+	texts     bool            // our texts are not abbreviated
 	locked    []chan struct{} // tells an aggregator that the lock has changed
-	shaky     bool            // whose a task is is written to a store that first fails
+	shaky     bool            // the store of tasks fails at first
 }
 
 // An actor is one host or one upstream.
@@ -52,20 +52,19 @@ type actor struct {
 	version      string
 	capabilities string
 	introduction string // of a host of the stateless era
-	scripted     bool   // it does nothing that the transcript does not say
+	scripted     bool   // it sends only what the transcript says
 	lazy         bool
-	answers      map[string]string // of an upstream, to what it is asked at the start
+	answers      map[string]string // results of an upstream's first requests, by method
 
-	held []byte // to be sent
+	held []byte // to be sent with the next step
 
 	mu       sync.Mutex
 	stream   io.ReadWriteCloser
 	lines    []string
-	starting map[string]bool // the methods it still answers by itself
+	starting map[string]bool // the methods that it still answers automatically
 }
 
-// newStage reads the setup and lets the actors take their places. A line of it
-// is one of
+// newStage reads the setup and connects the actors. A line of it is one of
 //
 //	host [NAME] VERSION CAPABILITIES
 //	upstream [NAME] [lazy] [scripted] VERSION CAPABILITIES
@@ -75,16 +74,16 @@ type actor struct {
 //	shaky
 //
 // Members of the config, or of the entry of an upstream, are in sections "config" and
-// "upstream [NAME] config". A section "approved" has tools that are in the lock, each after
+// "upstream [NAME] config". A section "approved" has the tools in the lock, each after
 // the name of its server.
 //
-// A VERSION of an upstream may be several with commas between them. A host that
-// is "-" says nothing by itself, an upstream that is scripted neither.
+// A VERSION of an upstream may be several, separated by commas. A host with the version "-"
+// and an upstream that is scripted send nothing automatically.
 func newStage(t *testing.T, archive *txtar.Archive) *stage { return setStage(t, archive, false) }
 
-// setStage is newStage of one where, if apart is true, another replica runs the upstreams
-// than the hosts are connected to. A host "here" is one of many, and one "there" is connected
-// to the other replica.
+// setStage is newStage. If apart is true, the upstreams run on another replica than that of
+// the hosts. A host "here" is one of many, and a host "there" is connected to the other
+// replica.
 func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 	st := &stage{t: t}
 	single, expose := false, []string(nil)
@@ -143,7 +142,7 @@ func newActor(words []string) *actor {
 	return a
 }
 
-// server is the name of an upstream's entry in the config.
+// server returns the name of an upstream's entry in the config.
 func (a *actor) server() string {
 	if _, name, ok := strings.Cut(a.name, " "); ok {
 		return name
@@ -180,7 +179,7 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 	return cfg
 }
 
-// approve writes the lock of a config.
+// approve writes the lock file of a config.
 func (st *stage) approve(cfg *schema.Config, tools string) {
 	for line := range strings.Lines(tools) {
 		server, text, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -204,7 +203,7 @@ func (st *stage) pin(cfg *schema.Config, server string, tools ...pins.Tool) {
 	}
 }
 
-// approveNow approves what a server lists: all of it, or one tool.
+// approveNow approves all tools that a server lists, or one of them.
 func (st *stage) approveNow(what string) {
 	server, tool, _ := strings.Cut(what, "/")
 	listed, _ := st.agg.catalog.Pinned(server)
@@ -250,7 +249,7 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 	synctest.Wait()
 	for _, h := range st.hosts {
 		if h.version != "-" {
-			h.take() // what belongs to the introduction
+			h.take() // the answers to its introduction
 		}
 	}
 }
@@ -266,8 +265,8 @@ func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	return agg
 }
 
-// place leads to the replica that runs the upstreams, which tells them of the same host as
-// the first one would.
+// place connects to the replica that runs the upstreams. There the first host counts as the
+// first one too.
 func (st *stage) place(_ context.Context, server schema.Server, principal string) (*Placement, error) {
 	ours, theirs := net.Pipe()
 	st.running.Go(func() {
@@ -290,7 +289,7 @@ func (a *actor) introduce() {
 		return
 	case a.introduction != "":
 		a.send(a.message(`{"id":"first","method":"tools/list","params":{"_meta":{$HOST}}}`))
-		time.Sleep(settling) // the next host comes second, also where it matters who is first
+		time.Sleep(settling) // the next host must come second
 	default:
 		a.send(a.message(fmt.Sprintf(`{"id":"first","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"host","version":"1"}}}`, a.version, a.capabilities)))
 		time.Sleep(settling)
@@ -298,7 +297,7 @@ func (a *actor) introduce() {
 	}
 }
 
-// open is what the aggregator reaches upstreams by.
+// open connects the aggregator to an upstream.
 func (st *stage) open(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 	i := slices.IndexFunc(st.upstreams, func(a *actor) bool { return a.server() == server.Name })
 	a := st.upstreams[i]
@@ -344,7 +343,7 @@ func (a *actor) enter(stream io.ReadWriteCloser) {
 	}
 }
 
-// listen takes what is sent to the actor until its stream ends.
+// listen keeps what is sent to the actor until its stream ends.
 func (a *actor) listen(stream io.Reader) {
 	lines := bufio.NewReader(stream)
 	for {
@@ -379,7 +378,7 @@ func (a *actor) flush() {
 	a.send(string(text))
 }
 
-// send writes lines at once. That the other end is gone shows in what it does.
+// send writes lines in one write. It ignores errors: the test sees what the other end does.
 func (a *actor) send(text string) {
 	a.mu.Lock()
 	stream := a.stream
@@ -389,8 +388,8 @@ func (a *actor) send(text string) {
 
 func (a *actor) leave() { a.stream.Close() }
 
-// byItself returns what an upstream that is not scripted answers at the start,
-// "" for nothing.
+// byItself returns the automatic answer of an upstream that is not scripted, "" for none.
+// ok is true if the message needs nothing else.
 func (a *actor) byItself(text string) (answer string, ok bool) {
 	m, err := wire.Parse([]byte(text))
 	if err != nil {
@@ -418,7 +417,7 @@ func (a *actor) byItself(text string) (answer string, ok bool) {
 	return greased(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, a.standard(m.Method, stateless))), true
 }
 
-// standard is an answer that the transcript does not give.
+// standard returns the result or error of an automatic answer.
 func (a *actor) standard(method string, stateless bool) string {
 	version, older := "", ""
 	for v := range strings.SplitSeq(a.version, ",") {
@@ -442,7 +441,8 @@ func (a *actor) standard(method string, stateless bool) string {
 	}[method])
 }
 
-// own is how dynmcp introduces itself to upstreams of the stateless era.
+// own has the members of _meta by which dynmcp introduces itself to upstreams of the stateless
+// era.
 var own = fmt.Sprintf(`%q:%q,%q:{},%q:{"name":"dynmcp","version":"1"}`,
 	transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities, transports.MetaClientInfo)
 
@@ -451,8 +451,7 @@ const (
 	content = `{"type":"x-hologram","frames":[1e2,{}],"data":null}`
 )
 
-// greased adds to a message what nobody knows, so that nothing gets through
-// because it happened to be known.
+// greased adds unknown members to a message: they have to pass like known ones.
 func greased(text string) string {
 	m, err := wire.Parse([]byte(text))
 	if err != nil {
@@ -475,7 +474,7 @@ func greased(text string) string {
 	return strings.TrimSuffix(whole, "}") + `,"x-envelope":[1.0]}`
 }
 
-// A failing bucket does not take the first records.
+// A failing bucket refuses the first three records.
 type failing struct {
 	kv.Bucket
 	puts *atomic.Int32

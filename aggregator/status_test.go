@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A moody server runs a call or not, and answers it with a status that says so as
-// far as MCP and HTTP go. It writes down what it ran, and forgets sessions.
+// A moody server runs a call or not, and answers it with a status that MCP and HTTP allow
+// for that. It counts the calls that it ran, and forgets sessions.
 type moody struct {
 	mu      sync.Mutex
 	newest  int
@@ -28,7 +28,7 @@ func (s *moody) open() (session string) {
 	return s.session
 }
 
-// run runs a call, or not, and returns what it is answered.
+// run runs a call, or not, and returns the answer.
 func (s *moody) run(nonce, session string) (status int, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *moody) run(nonce, session string) (status int, text string) {
 	return http.StatusOK, ""
 }
 
-// Whatever status a call is answered with, it runs once at most, and not at all
-// where it is said not to have been sent.
+// Whatever the status of its answer, a call runs at most once, and never if its outcome is
+// not_sent.
 func TestNoStatusMakesACallRunTwice(t *testing.T) {
 	t.Parallel()
 	const calls, atOnce = 2000, 20

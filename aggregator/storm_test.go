@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A stormed is an upstream with one tool, named by a version that changes.
+// A stormed stage has an upstream with one tool, named by a version that changes.
 type stormed struct {
 	*stage
 	fetched int
@@ -30,7 +30,7 @@ func (st *stormed) change() {
 	st.upstreams[0].send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 }
 
-// answer answers what is being fetched.
+// answer answers pending fetches of the list.
 func (st *stormed) answer(version int) {
 	synctest.Wait()
 	for _, text := range st.upstreams[0].take() {
@@ -41,8 +41,8 @@ func (st *stormed) answer(version int) {
 	}
 }
 
-// A burst of changes costs two fetches, however many they are, and what it ends
-// with is seen. Of changes that never stop something is seen now and then.
+// A burst of changes costs two fetches, and its last version is seen. While changes do not
+// stop, the list is fetched now and then.
 func TestStormOfChanges(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestStormOfChanges(t *testing.T) {
 	}
 }
 
-// Nor do changes cost more that come just when the first fetch of a burst ends.
+// Changes that come when the first fetch of a burst ends cost one more fetch only.
 func TestChangesWhileAFetchEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
-// A subscription to a task that its server refuses does not use the connection: an idle
-// timeout ends it.
+// A subscription to a task that its server refuses does not use the connection, which its
+// idle timer ends.
 func TestRefusedTaskSubscriptionUsesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(`

@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 )
 
-// A transcript is one behaviour of the protocol, as what four ends see of it:
+// A transcript shows one behaviour of the protocol as its four ends see it:
 //
 //	host sends          | {"id":1,"method":"tools/call","params":{…}}
 //	upstream receives   | {"id":6,"method":"tools/call","params":{…}}
@@ -27,25 +27,26 @@ import (
 //	host receives       | {"id":1,"result":{…}}
 //
 // Each file in testdata has prose on top, a setup, the upstreams' answers to
-// what they are asked at the start, and the transcript. What is sent is the
-// script; what is received is checked, and written again by
+// their first requests, and the transcript. Lines that are sent are the
+// script; lines that are received are checked, and written again by
 //
 //	go test ./aggregator -run Transcript -update
 //
-// A name stands before the verb where there are several of a kind ("upstream b
-// sends"). A step also is one of
+// If there are several hosts or upstreams, their names are before the verb ("upstream b
+// sends"). Other steps are
 //
 //	host leaves, upstream leaves   |           its streams end
 //	time passes                    | 50ms
-//	person approves                | SERVER[/TOOL]  what it lists
-//	upstream sends +               | …         the next step goes out with it
 //
-// Abbreviations: {"jsonrpc":"2.0", is left out; $HOST are the members of _meta
+// person approves                | SERVER[/TOOL]  as listed
+// upstream sends +               | …         sent together with the next step
+//
+// Abbreviations: {"jsonrpc":"2.0", is left out. $HOST are the members of _meta
 // by which a host of the stateless era introduces itself, $OWN those of
-// ours, $TEXT is a long text from the catalogue, $STATE1 the first requestState
-// that was received of us, $RESULT1 the first handle of a result. Every message of an upstream has unknown members, among them $GREASE,
-// and every list of contents a content of an unknown type, $CONTENT: see
-// greased.
+// dynmcp. $TEXT is a long text from the catalogue, $STATE1 the first requestState
+// of dynmcp, $RESULT1 the first handle of a result. Every message of an upstream
+// has unknown members, among them $GREASE, and every list of contents has a content
+// of an unknown type, $CONTENT: see greased.
 var update = flag.Bool("update", false, "write what was received into the transcripts")
 
 func TestTranscripts(t *testing.T) {
@@ -87,14 +88,14 @@ func testTranscripts(t *testing.T, glob string, apart bool) {
 	}
 }
 
-// elsewhereSooner are transcripts in which an answer of ours comes sooner if the server runs
-// elsewhere: that a subscription ends at a server of the stateless era is waited for there,
-// and that a list is being fetched is known here only when it was. What the server logs before
-// it is ready stays there.
+// elsewhereSooner lists transcripts in which dynmcp answers sooner if the server runs on
+// another replica: that replica waits for the end of a subscription at a server of the
+// stateless era, and this one does not know that a list is being fetched. The server's log
+// messages before it is ready stay there.
 var elsewhereSooner = []string{"testdata/pins_flip_before_call_block.txtar", "testdata/listen_opened.txtar", "testdata/subscriptions_new_upstream.txtar", "testdata/new_tool.txtar", "testdata/new_tool_direct.txtar", "testdata/log_before_initialized.txtar"}
 
-// A server that another replica runs is to a host, and the host to the server, as one that
-// runs here: the transcripts stay as they are.
+// A host and a server on another replica see the same messages as if the server ran here: the
+// transcripts do not change.
 func TestTranscriptsOfServersElsewhere(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -146,7 +147,7 @@ func play(t *testing.T, archive *txtar.Archive, apart bool) []byte {
 		case !ok || len(words) < 2:
 			t.Fatalf("a step is WHO VERB | WHAT, got %q", step)
 		case words[len(words)-1] == "receives":
-			continue // it is written again
+			continue // written again
 		}
 		out.WriteString(line(who, what))
 		if !st.act(words, what) {
@@ -159,15 +160,15 @@ func play(t *testing.T, archive *txtar.Archive, apart bool) []byte {
 	return out.Bytes()
 }
 
-// settling is longer than changes are collected before hosts are told, and far
-// shorter than every time limit. It passes in no time.
+// settling is longer than the delay before hosts are notified, and far shorter than every
+// timeout. It is the time of a synctest bubble.
 const settling = 4 * notify.AnnounceDelay
 
 func line(who, what string) string {
 	return strings.TrimRight(fmt.Sprintf("%-19s | %s", who, what), " ") + "\n"
 }
 
-// act does one step and reports whether to see now what comes of it.
+// act does one step. It returns false if the next step belongs to it.
 func (st *stage) act(words []string, what string) bool {
 	verb := words[len(words)-1]
 	together := verb == "+"
@@ -205,8 +206,8 @@ func (st *stage) act(words []string, what string) bool {
 	return !together
 }
 
-// received writes what came since the last time: first to upstreams, then to
-// hosts.
+// received writes the messages since the last call: first those to upstreams, then those
+// to hosts.
 func (st *stage) received(out *bytes.Buffer) {
 	for _, a := range append(st.upstreams[:len(st.upstreams):len(st.upstreams)], st.hosts...) {
 		for _, text := range a.take() {
@@ -215,10 +216,10 @@ func (st *stage) received(out *bytes.Buffer) {
 	}
 }
 
-// ourTexts are what the catalogue writes; its own tests look at them.
+// ourTexts matches texts of the catalogue, which has its own tests.
 var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:The tools of|Shows the tools)(?:[^"\\]|\\.)*"`)
 
-// ourHandles are those of results that were kept.
+// ourHandles matches the handles of results that were kept.
 var ourHandles = regexp.MustCompile(`(result(?:\\": | )\\")([a-z2-7]{12})`)
 
 var ourStates = regexp.MustCompile(`dynmcp(?:1|-permit)\.[\w-]+`)
@@ -250,7 +251,7 @@ func (st *stage) short(text string) string {
 	return strings.NewReplacer(own, "$OWN", grease, "$GREASE", content, "$CONTENT").Replace(text)
 }
 
-// message makes a line to send of an abbreviated one.
+// message expands an abbreviated line.
 func (a *actor) message(text string) string {
 	text = strings.NewReplacer("$HOST", a.introduction, "$OWN", own).Replace(text)
 	if rest, ok := strings.CutPrefix(text, "{"); ok && !strings.Contains(text, `"jsonrpc"`) {

@@ -16,7 +16,7 @@ import (
 )
 
 // answerLists answers the requests for lists that an actor has got, with one entry
-// of the name, and returns their methods.
+// called name, and returns their methods.
 func answerLists(a *actor, name string) (methods []string) {
 	for _, text := range a.take() {
 		m, _ := wire.Parse([]byte(text))
@@ -36,8 +36,8 @@ upstream 2025-11-25 {"tools":{},"prompts":{},"resources":{}}
 expose direct
 `
 
-// A connection whose stream of notifications was interrupted announces every list.
-// They are fetched once and put into the catalogue together.
+// When a stream of notifications was interrupted, its connection reports a change of every
+// list. They are fetched once and put into the catalogue together.
 func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 		before := st.agg.catalog.View()
 		for _, kind := range []string{"tools", "prompts", "resources"} {
 			p.Notify("notifications/"+kind+"/list_changed", nil)
-			synctest.Wait() // also of what comes when the first is being fetched
+			synctest.Wait() // so that later changes come during the first fetch
 		}
 		var fetched []string
 		for range listing.Lists { // no time passes: nothing waits for another round
@@ -69,7 +69,7 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 	})
 }
 
-// What changes while a connection is gone, or the next one lists, is fetched over the
+// A change while a connection is gone, or while the next one lists, is fetched over the
 // next one.
 func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 	t.Parallel()
@@ -100,14 +100,14 @@ func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 	})
 }
 
-// While a listing is put into the catalogue, calls go on.
+// Calls do not wait while a listing is put into the catalogue.
 func TestCallsDoNotWaitForAListing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()
 		host, up := st.hosts[0], st.upstreams[0]
-		config := gate{make(chan bool)} // what was fetched waits for it
+		config := gate{make(chan bool)} // the fetched list waits for it
 		defer close(config.open)
 		st.agg.fleet.Listings.Config = config
 		up.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
@@ -132,13 +132,13 @@ func TestCallsDoNotWaitForAListing(t *testing.T) {
 	})
 }
 
-// A gate is a lock that is held until it is opened.
+// A gate is a lock that is held until open is closed.
 type gate struct{ open chan bool }
 
 func (g gate) Lock() { <-g.open }
 func (gate) Unlock() {}
 
-// A panic over what was fetched does not end the fetching of lists.
+// A panic about one fetched list does not end the fetching of lists.
 func TestPanicDoesNotEndFetching(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestPanicDoesNotEndFetching(t *testing.T) {
 		log := &panicking{Handler: slog.DiscardHandler, over: "up: "}
 		st.agg.served.log = slog.New(log)
 		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
-		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first is worth a warning
+		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first causes a warning
 			p.Notify("notifications/tools/list_changed", nil)
 			time.Sleep(settling)
 			synctest.Wait()

@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// asking are all the ways to ask what there is, and what of a server that is starting is in
-// the answer: once it is there, and where it has not come in time.
+// asking lists requests that wait for a server that is starting, with a text of the answer
+// after it has started (has), and if it has not started in time (lacks).
 var asking = []struct {
 	request, has, lacks string
 }{
@@ -43,12 +43,12 @@ host sends | {"id":1,"method":%s}
 time passes | 200ms
 `
 
-// It is answered when the last server has started, with what that has.
+// Such a request is answered when the last server has started, with the server's entries.
 func TestWhatAsksWaitsForTheSlow(t *testing.T) {
 	t.Parallel()
 	for _, asks := range asking {
 		t.Run(asks.request, func(t *testing.T) {
-			lists := "" // all at once, in whatever order they were asked for
+			lists := "" // all at once, in any order
 			for id, verb := range []string{"sends +", "sends +", "sends +", "sends"} {
 				lists += fmt.Sprintf(`upstream slow %s | {"id":%d,"result":{"tools":[{"name":"think","description":"Thinks hard.","inputSchema":{"type":"object"}}],`+
 					`"resources":[{"uri":"x://1","name":"one"}],"resourceTemplates":[{"uriTemplate":"x://{n}","name":"any"}],"prompts":[{"name":"greet"}]}}`+"\n", verb, id+2)
@@ -63,7 +63,7 @@ upstream slow sends | {"id":1,"result":{"protocolVersion":"2025-11-25","capabili
 	}
 }
 
-// A server that does not come in time is named, and what is asked later does not wait.
+// A server that does not start in time is named, and later requests do not wait.
 func TestWhatAsksWaitsNoLongerThanTheHost(t *testing.T) {
 	t.Parallel()
 	for _, asks := range asking {
@@ -80,7 +80,7 @@ func TestWhatAsksWaitsNoLongerThanTheHost(t *testing.T) {
 	}
 }
 
-// A server that could not be started is named as well, where an answer has room for that.
+// A server that could not be started is named in answers of our tools.
 func TestWhatAsksNamesTheFailed(t *testing.T) {
 	t.Parallel()
 	for _, asks := range asking {
