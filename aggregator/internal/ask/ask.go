@@ -138,8 +138,8 @@ func (q *Question) Taken() (result json.RawMessage, ok bool) {
 	}
 }
 
-// FailUnanswered answers questions that nobody else will. One for the roots stays open: it is sent to the
-// host of the next call.
+// FailUnanswered answers the open questions of a call that has ended. A question for the roots
+// stays open: it is sent to the host of the next call.
 func FailUnanswered(questions []*Question) {
 	for _, q := range questions {
 		if q.gate == nil {

@@ -21,7 +21,6 @@ import (
 // server, and a host of the stateless era cannot be asked before it calls. So no call is sent
 // to an upstream whose question for the roots is open:
 //
-//
 //	a host of the handshake era is asked at once; its calls wait for the end of that
 //	a host of the stateless era is asked with the result of its first call, which is
 //	not sent before its next request brings the roots
@@ -179,7 +178,7 @@ func (g *Gate) watch(ctx context.Context, answer func() (json.RawMessage, error)
 				g.question.Answer(roots, nil)
 			}
 			g.roots.Work.Go(g.giveUp)
-		default: // it ended, or gave up on a host that could have answered
+		default: // the upstream ended, or gave up on a host that could have answered
 			g.end(nil)
 		}
 		return roots, err

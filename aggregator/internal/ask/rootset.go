@@ -42,7 +42,7 @@ func (r *RootSet) Set(user string, result json.RawMessage) error {
 func (r *RootSet) setLocked(user string, result json.RawMessage) error {
 	list := wire.Get(result, "roots")
 	if len(list) == 0 || list[0] != '[' {
-		return errors.New("what the host answered are no roots")
+		return errors.New("the host's answer has no list of roots")
 	}
 	uris := map[string]bool{}
 	for root := range wire.Elements(list) {

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A state is opened only by who sealed it, and as it was sealed.
+// A state can be opened only with the key that sealed it, and unchanged.
 func TestStatesAreSealed(t *testing.T) {
 	keys := seal.Random()
 	ours, other := &States{Keys: keys, Replica: "a"}, &States{Keys: seal.Random()}
@@ -55,7 +55,7 @@ func TestStatesAreSealed(t *testing.T) {
 	}
 }
 
-// The state of an upstream is good once, and for ten minutes.
+// The state of an upstream is valid once, and for ten minutes.
 func TestAStateIsGoodForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		states := &States{Keys: seal.Random()}
@@ -84,7 +84,7 @@ func TestAStateIsGoodForTenMinutes(t *testing.T) {
 	})
 }
 
-// A digest is that of what is wanted, not of how it is written.
+// A digest depends on the content of a request, not on how it is written.
 func TestDigest(t *testing.T) {
 	const params = `{"name":"x","arguments":{"a":1.0,"b":[9007199254740993]}}`
 	same := []string{

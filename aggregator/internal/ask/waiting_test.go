@@ -10,7 +10,7 @@ type waitingTest struct{ name string }
 
 func (*waitingTest) Abandon(json.RawMessage) {}
 
-// The calls of one holder that nobody answers do not take the place of others'.
+// Unanswered calls of one holder do not displace those of others.
 func TestWaitingCallsHaveAShare(t *testing.T) {
 	var w Waiting[*waitingTest]
 	up := new(int)
