@@ -1,6 +1,6 @@
 // Package fleet manages the upstreams of a run: their owners, their loading, and their state. It
-// forwards unasked messages of upstreams to the right sessions. It makes no calls of hosts, but
-// is given them, to find the host for an upstream's request.
+// forwards unasked messages of upstreams to the right sessions. It sends no calls of hosts, but
+// knows those in flight, to find the host for an upstream's request.
 package fleet
 
 import (

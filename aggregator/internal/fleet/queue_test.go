@@ -2,7 +2,7 @@ package fleet
 
 import "testing"
 
-// A call that is sent again takes its place before those that came later.
+// A call that is sent again is placed before those that came later.
 func TestQueueGoesByNumber(t *testing.T) {
 	var q Queue
 	second, third := q.Join(2), q.Join(3)

@@ -27,8 +27,7 @@ func TestSeenURIs(t *testing.T) {
 	}
 }
 
-// An upstream that shows more than is kept loses what it showed first, and
-// nothing of another's.
+// The oldest URIs of an upstream are forgotten when it shows too many.
 func TestSeenURIsAreBounded(t *testing.T) {
 	var s seenURIs
 	for n := range 10 * maxURIs {
@@ -56,7 +55,7 @@ func TestSeenURIsAreBounded(t *testing.T) {
 	}
 }
 
-// Every result is looked through, so most must cost next to nothing.
+// Every result is searched, so most must cost almost nothing.
 func BenchmarkSeenURIs(b *testing.B) {
 	for name, result := range map[string]string{
 		"100B":  `{"content":[{"type":"text","text":"` + strings.Repeat("x", 60) + `"}]}`,
