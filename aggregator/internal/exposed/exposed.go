@@ -112,7 +112,7 @@ func New(cfg *schema.Config) (all *All, err error) {
 }
 
 // Of returns what a profile shows, or the whole config with "". A profile that a
-// reload has taken away from its sessions shows nothing.
+// reload has removed shows nothing.
 func (all *All) Of(profile string) *Set {
 	if profile == "" {
 		return all.Whole

@@ -7,7 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// What a config may expose is what there is, in the order of preference.
+// The surfaces that a config may name are those that exist, in the order of preference.
 func TestSurfacesAreThoseOfTheSchema(t *testing.T) {
 	var names []string
 	for _, line := range surfaces {
