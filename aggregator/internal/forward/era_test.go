@@ -6,8 +6,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// An upstream of the handshake era gets what a host of the other one sent, without what only that
-// era has. A state is refused; a name that is like it is the method's own.
+// Params of the stateless era lose the members of that era for an upstream of the handshake
+// era. A requestState is refused. Names in other cases belong to the method.
 func TestParamsForTheHandshakeEra(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ref":1,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","a":1}}`: `{"ref":1,"_meta":{"a":1}}`,

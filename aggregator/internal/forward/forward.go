@@ -29,7 +29,7 @@ type Route struct {
 	Upstream  *lazy.Upstream
 	Params    json.RawMessage
 	arguments json.RawMessage // the part of params that is not read on the way, nil if it is not known
-	Link      *Link           // by which the request came, nil from a host
+	Link      *Link           // over which the request came; nil for a host
 	borrowed  bool            // params are part of the host's line, until the request is handled
 	Task      bool            // params ask for a task
 	AsText    bool            // a failure of dynmcp is a tool result, for the model to read
@@ -66,11 +66,11 @@ type Hooks struct {
 	// Fail answers a request that could not be forwarded; asText makes a failure of dynmcp a
 	// text for a model.
 	Fail func(s *sessions.Session, r *host.Request, err error, asText bool)
-	// FailOrLogIn does so too, or offers the host the login that the request lacked, and calls again
-	// after it. params are those for the upstream.
+	// FailOrLogIn is Fail, or it offers the host the missing login and calls again after it.
+	// params are those for the upstream.
 	FailOrLogIn func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func())
-	// Check returns why a call must not be sent over a connection. waited reports that the call
-	// waited for it, so that the upstream may have listed changes since.
+	// Check returns an error if a call must not be sent over a connection. waited is true if the
+	// call waited for it: the upstream may have listed changes since.
 	Check func(c *Call, conn *upstream.Conn, waited bool) error
 	// Explain adds texts for the model to the result of a call, ExplainError to an upstream's
 	// error.
