@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Maps of Go have no order; the answers are the same every time.
+// Members are found in the order of the text, although Go maps have no order.
 func TestMembersComeInTheOrderOfTheText(t *testing.T) {
 	q, err := Parse(`$..*`)
 	if err != nil {
