@@ -20,7 +20,7 @@ func sourceOf(r *Registry[string]) Source[string] {
 	return Source[string]{Registry: r, Server: "up", Sees: func(string) bool { return true }}
 }
 
-// What a session asked for is gone with it.
+// Nothing that a session requested is left after its end.
 func TestNothingIsLeftOfSessions(t *testing.T) {
 	r := NewRegistry[string]()
 	all := []*Recipient[string]{join(r, "a", ""), join(r, "b", "up"), join(r, "c", "other")}
@@ -58,7 +58,7 @@ func TestNothingIsLeftOfSessions(t *testing.T) {
 	}
 }
 
-// A notification does not touch the sessions that it is not for: they are locked meanwhile.
+// A notification does not touch other sessions, which are locked meanwhile.
 func TestOthersAreNotTouched(t *testing.T) {
 	r := NewRegistry[string]()
 	for range 100 {
@@ -91,8 +91,8 @@ func TestOthersAreNotTouched(t *testing.T) {
 	}
 }
 
-// BenchmarkLogMessage finds whom a log message is for: those who call, however many
-// sessions there are beside them.
+// BenchmarkLogMessage finds the recipients of a log message, the calling sessions, among many
+// sessions.
 func BenchmarkLogMessage(b *testing.B) {
 	amongMany(b, func(src Source[string], some []*Recipient[string]) int {
 		src.Verbose()
@@ -101,12 +101,13 @@ func BenchmarkLogMessage(b *testing.B) {
 	})
 }
 
-// BenchmarkUpdate finds whom an update of a resource is for: those who are subscribed to it.
+// BenchmarkUpdate finds the recipients of an update, the subscribed sessions, among many
+// sessions.
 func BenchmarkUpdate(b *testing.B) {
 	amongMany(b, func(src Source[string], _ []*Recipient[string]) int { return len(src.Subscribers("x://1")) })
 }
 
-// amongMany has a message found to be for some of many sessions, who are subscribed to x://1.
+// amongMany runs find with many sessions, some of which are subscribed to x://1.
 func amongMany(b *testing.B, find func(src Source[string], some []*Recipient[string]) int) {
 	for _, sessions := range []int{1_000, 10_000} {
 		for _, some := range []int{1, 10, 100} {

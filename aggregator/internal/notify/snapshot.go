@@ -55,7 +55,7 @@ func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]by
 // and the catalogue.
 type Snapshot struct {
 	*Content
-	Config   any             // a change of it is a new snapshot
+	Config   any             // another config means another snapshot
 	Unloaded func() *Content // of a catalogue without lazy servers loaded in this run
 	// Stable is for requests that are sessions of their own.
 	Stable *StableContent
@@ -93,8 +93,8 @@ func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
 
 // A StableContent is the content shown, until the config changes, to a host that reads a list only once,
 // or whose provider caches requests by it. It is a function of the config and of the catalogue
-// when its session first listed, whatever is loaded afterwards. It includes the servers that
-// start by themselves as far as that list waited for them.
+// when its session first listed, whatever is loaded afterwards. It includes the eager servers
+// for which that list waited.
 type StableContent struct {
 	mu      sync.Mutex
 	config  any
