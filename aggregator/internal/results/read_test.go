@@ -55,7 +55,7 @@ func TestReadingOn(t *testing.T) {
 	viewtest.Golden(t, "rest", strings.TrimSpace(out.String()))
 }
 
-// Nothing is lost or told twice, whatever is in the text and however it is cut.
+// The pages of a text are the whole text, wherever it is cut.
 func TestPagesAreTheText(t *testing.T) {
 	text := strings.Repeat("a😀é\n", 50) + "end"
 	result := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, wire.Quote(text)))

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// What does not have to change stays the bytes it is.
+// A result within its limit is not changed.
 func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
 	const odd = `{"content":[{"type":"text","text":"a\u00e9","x":1.0},{"type":"hologram","n":9007199254740993}],"structuredContent":{"n":1e2},"_meta":{"x":1.0}}`
 	for name, tool := range map[string]catalog.Tool{
@@ -100,8 +100,7 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 	}
 }
 
-// Whatever the result is: the answer is JSON, keeps to the limit as far as a limit can
-// be kept, and says by itself that it was cut.
+// Any shortened result is JSON, fits the limit, and says that it was cut.
 func TestShortenedResultsFit(t *testing.T) {
 	var value func(depth int) *rapid.Generator[any]
 	value = func(depth int) *rapid.Generator[any] {

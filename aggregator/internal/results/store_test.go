@@ -13,8 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A kept result is the user's whose call brought it, nobody else can read it on disk, and
-// nothing of it stays.
+// A stored result can be read by its user only, also on disk, and is removed by Close.
 func TestKeptResults(t *testing.T) {
 	var k Store
 	ann, bob := "ann", "bob"
@@ -80,7 +79,7 @@ func TestOldKeptResultsGo(t *testing.T) {
 		t.Error("another user's is gone")
 	}
 
-	k.all[4].size = maxUserBytes // handles[5], after other and handles[2:5]: they are too much until it has gone
+	k.all[4].size = maxUserBytes // handles[5], after other and handles[2:5]: the user has too much until it is dropped
 	if _, err := k.Add(one, "", 1, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
 	}
 }
 
-// Of results that are too many bytes together, one of the user with the most goes.
+// If all results are too large together, one of the user with the most bytes is dropped.
 func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
 	var k Store
 	defer k.Close()
@@ -140,7 +139,7 @@ func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
 		add(fmt.Sprint("user", i), maxUserBytes-100)
 	}
 	last := add("last", 400)
-	add("few", 0) // finds that it is too much
+	add("few", 0) // exceeds the limit
 	kept := map[string]bool{}
 	for _, r := range k.all {
 		kept[r.handle] = true
