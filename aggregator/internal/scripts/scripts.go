@@ -2,12 +2,13 @@
 // request calls, to a session.
 //
 // Each call of a script is a request inside that of run_script, and is handled like a use_tool. A
-// host of the handshake era is asked while its request waits. One of the stateless era gets the
-// questions of a script in the result of its request, and the script waits for the request with
-// the answers:
+// host of the handshake era is asked while its request waits. A host of the stateless era gets
+// the questions of a script in the result of its request, and the script waits for the request
+// with the answers:
 //
 //	a call asks ─► Run.answered ─► Run.park ─► the host has its result, and a sealed state
-//	the host's next request ─► Env.Resume ─► the calls are made again, with their answers
+//
+// the host's next request ─► Env.resume ─► the calls are sent again, with their answers
 package scripts
 
 import (
@@ -34,7 +35,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// An Env is what all scripts share. Its fields are set before the first.
+// An Env is shared by all scripts. Its fields are set before the first script starts.
 type Env struct {
 	Work   *work.Group
 	Log    *slog.Logger
@@ -99,8 +100,7 @@ type Run struct {
 	outcome  json.RawMessage // nil until the script has ended
 }
 
-// Start runs a script for a request, unless the request continues one. Params are those of the
-// request.
+// Start runs a script for a request, unless the request continues one.
 func (env *Env) Start(by *Caller, source string, args []string) {
 	if env.resume(by) {
 		return
@@ -130,7 +130,7 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	})
 }
 
-// attach continues the script for a request, which brings these answers.
+// attach makes by the request of the script; responses are the host's answers in it.
 func (run *Run) attach(by *Caller, responses json.RawMessage) {
 	by.meta = wire.Get(transports.DeleteMeta(by.Params, "progressToken"), "_meta")
 	if !by.Request.OnCancel(func(json.RawMessage) { run.cancel() }) {
