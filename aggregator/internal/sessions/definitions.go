@@ -6,19 +6,20 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// A model that has read a tool's definition writes its input by that. What it read may
-// be from an earlier run, or from before the server was updated: a call whose tool is
-// not what its session was shown is not sent, and the answer says what has changed.
+// A model writes the input of a tool by the definition that it has read, which may be
+// outdated. If a tool has changed since its session was shown it, a call is not sent, and
+// the answer says what has changed.
 
-// Definitions are those of tools that a session's model was shown. The zero value is empty.
+// Definitions are the definitions of tools that a session's model was shown. The zero value
+// is empty.
 type Definitions struct {
 	mu    sync.Mutex
-	tools map[string]*catalog.Tool // by answers, by exposed name
-	list  *catalog.View            // by a list, before these; may be nil
-	said  map[string]bool          // what is said but once, see First
+	tools map[string]*catalog.Tool // shown by answers after list, by exposed name
+	list  *catalog.View            // shown by a list; may be nil
+	said  map[string]bool          // see First
 }
 
-// Add notes the definition of a tool that the model can read in an answer.
+// Add notes that an answer shows the model the definition of a tool.
 func (d *Definitions) Add(t *catalog.Tool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -37,8 +38,8 @@ func (d *Definitions) AddList(view *catalog.View) {
 	}
 }
 
-// AddPinned notes that the model was shown the definitions of pinned tools. What a list
-// that is frozen repeats is no news.
+// AddPinned notes that a list showed the model the definitions of pinned tools. A frozen list
+// does not replace a definition that was shown later.
 func (d *Definitions) AddPinned(pins []string, view *catalog.View, frozen bool) {
 	for _, pin := range pins {
 		if t, ok := view.Tool(pin); ok && !(frozen && d.Last(t.Name) != nil) {
@@ -47,8 +48,7 @@ func (d *Definitions) AddPinned(pins []string, view *catalog.View, frozen bool) 
 	}
 }
 
-// Last returns the definition of a tool that the model was shown last, nil if it was
-// shown none.
+// Last returns the definition of a tool that the model was shown last, nil if there is none.
 func (d *Definitions) Last(name string) *catalog.Tool {
 	d.mu.Lock()
 	t, list := d.tools[name], d.list
@@ -59,8 +59,8 @@ func (d *Definitions) Last(name string) *catalog.Tool {
 	return t
 }
 
-// First reports whether it was not asked of this before: it is for what is said but once in a
-// session.
+// First returns true at the first call with a key. It is for texts that a session is told
+// only once.
 func (d *Definitions) First(what string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,15 +2,15 @@ package sessions
 
 import "sync"
 
-// A LevelUpdate has upstreams told a log level before they get the request that wants it.
+// A LevelUpdate makes a request wait until upstreams were told the log level that it wants.
 type LevelUpdate struct {
 	mu   sync.Mutex
 	sent <-chan struct{} // closed when upstreams were told; nil if there is nothing to wait for
 }
 
-// Begin calls start, and no other start at the same time. start returns a channel for Finish to
-// close, nil if nothing has to be sent. Begin returns the channel to wait for: of an earlier
-// update if start returned nil.
+// Begin calls start, one call at a time. start returns a channel that Finish closes, nil if
+// nothing has to be sent. Begin returns the channel to wait for, that of an earlier update if
+// start returned nil.
 func (l *LevelUpdate) Begin(start func() chan struct{}) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

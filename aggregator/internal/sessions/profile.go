@@ -9,65 +9,65 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Profile is how one host differs from others in what it does with us.
+// A Profile describes how a host differs from others.
 type Profile struct {
-	client string // its clientInfo.name begins with this, in lower case
-	// StartupWait is how long a request waits for servers that are starting, from when they
-	// were started.
+	client string // prefix of its clientInfo.name, in lower case
+	// StartupWait is how long a request waits for servers that are starting, from the time
+	// of their start.
 	StartupWait time.Duration
-	// Freezes says that it keeps the first list of tools, or caches its requests to the
-	// model by it.
+	// Freezes is true if the host keeps the first list of tools, or caches its requests to
+	// the model by it.
 	Freezes bool
-	// Searches says that it searches tools by itself, and shows the model only those that
-	// it finds: where the config leaves it to us, it is shown every tool.
+	// Searches is true if the host searches tools itself, and shows the model only those that
+	// it finds. With "auto" in the config it is shown every tool.
 	Searches bool
-	// AsksByTool says that it asks its user by the name of a tool, whom it remembers, or makes
-	// less of calls of a tool that says it only reads: where the config leaves it to us,
-	// use_tool is split for it.
+	// AsksByTool is true if the host asks its user about each tool by name and remembers the
+	// answer, or asks less about a tool that only reads. With "auto" in the config use_tool is
+	// split for it.
 	AsksByTool bool
-	// maxName is how long the names of tools may be for it, 0 is MaxDirect, of which it
-	// puts prefix in front: where its config calls us dynmcp, as install does. What it does
-	// with longer ones differs: it loses the tool, or all of them, or cuts the names.
+	// maxName is the longest name of a tool for the host, including prefix, which the host
+	// adds if its config calls the server dynmcp, as install does; 0 is MaxDirect. With longer
+	// names hosts lose the tool or all tools, or cut the names.
 	maxName int
 	prefix  string
 }
 
-// Longest is how long the names of tools may be that a host is shown.
+// Longest returns the longest name of a tool that the host may be shown.
 func (p *Profile) Longest() int {
 	return cmp.Or(p.maxName, catalog.MaxDirect) - len(p.prefix)
 }
 
-// hostProfiles are the hosts that are known, by what the config's key host calls them.
+// hostProfiles are the known hosts, by their names in the config's key "host".
 // docs/config.md has the same table.
 var hostProfiles = map[string]*Profile{
-	// It keeps the first definitions for all its model requests, whatever it is told of
-	// changes (2.1.330): what has not started by then stays unnamed. A server that its user
-	// or project has gets 1.9 s from the start of Claude Code, of which 0.4 s pass before the
-	// first request; with --mcp-config it waits for all, which only its user knows. Tools of
+	// It keeps the first definitions for all requests to the model, despite notifications of
+	// changes (2.1.330): a server that has not started by then is not named. A server of the
+	// user or project has 1.9 s from the start of Claude Code, of which 0.4 s pass before the
+	// first request; with --mcp-config it waits for all, which cannot be detected. Tools of
 	// servers are deferred behind its tool search. With a longer name every request to the
 	// model fails (anthropics/claude-code#2326, #19882).
 	schema.HostClaudeCode: {client: "claude-code", StartupWait: 1200 * time.Millisecond, Freezes: true, Searches: true, AsksByTool: true, prefix: "mcp__dynmcp__"},
-	// Its first turn goes to the model a second after the start, without the tools of
-	// servers that have not answered, and it never lists again (0.169). It replaces the end
+	// It sends the first turn to the model a second after the start, without the tools of
+	// servers that have not answered, and never lists again (0.169). It replaces the end
 	// of longer names by a hash.
 	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, prefix: "mcp__dynmcp__"},
-	// These list again when they are told to (0.61, 1.18). Gemini CLI cuts the middle out of
-	// longer names, which may make two into one.
+	// These list again after a notification (0.61, 1.18). Gemini CLI cuts the middle out of
+	// longer names, so two tools may get the same name.
 	schema.HostGeminiCLI: {client: "gemini-cli", StartupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_"},
 	schema.HostOpencode:  {client: "opencode", StartupWait: 2 * time.Second, prefix: "dynmcp_"},
-	// The names of server and tool together (sparfenyuk/mcp-proxy#45).
+	// Its limit is for the names of server and tool together (sparfenyuk/mcp-proxy#45).
 	schema.HostClaudeDesktop: {client: "claude-ai", StartupWait: 2 * time.Second, prefix: "dynmcp:", AsksByTool: true},
-	// It leaves out a tool whose name has 60 characters with that of its server
+	// It omits a tool if the names of server and tool together have 60 characters
 	// (ComposioHQ/composio#2788).
 	schema.HostCursor: {client: "cursor", StartupWait: 2 * time.Second, maxName: 59, prefix: "dynmcp"},
 	// It cuts longer names off (microsoft/vscode#243602).
 	schema.HostVSCode: {client: "visual studio code", StartupWait: 2 * time.Second, AsksByTool: true, prefix: "mcp_dynmcp_"},
 }
 
-// anyHost is the profile of all others.
+// anyHost is the profile of all other hosts.
 var anyHost = &Profile{StartupWait: 2 * time.Second}
 
-// profileNamed returns the profile of a host by the name that it gives itself.
+// profileNamed returns the profile of a host with this clientInfo.name.
 func profileNamed(client string) *Profile {
 	client = strings.ToLower(client)
 	for _, p := range hostProfiles {
@@ -78,7 +78,7 @@ func profileNamed(client string) *Profile {
 	return anyHost
 }
 
-// ProfileOf returns the profile of the host that the config names so.
+// ProfileOf returns the profile of a host by its name in the config.
 func ProfileOf(named string) *Profile {
 	if p, ok := hostProfiles[named]; ok {
 		return p

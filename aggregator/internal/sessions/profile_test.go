@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The table in docs/config.md is that of this package.
+// docs/config.md has the table of this package.
 func TestHostsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/config.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sessions holds what is known of the hosts that are connected: whose they are, what
-// they declared, how they differ from others, and what their models were shown.
+// Package sessions holds what is known about connected hosts: their users, what they declared,
+// how they differ from others, and which definitions their models were shown.
 package sessions
 
 import (
@@ -20,28 +20,29 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// An Identity says who a host is, and what it is served. It does not change after Session.Join.
+// An Identity says who a host is, and what its session shows. It does not change after
+// Session.Join.
 type Identity struct {
-	User        string // its principal: what comes of one user's calls is not for another's sessions. "" is the user of stdio
-	Account     string // for whom its bytes are held: its user, or its address
-	Server      string // the only one that is served, as it is by itself; "" is all
-	ProfileName string // the profile of the config that is served, "" is the whole config
-	SingleWrap  bool   // the run is about one command
-	TreeOnly    bool   // it sees the tree surface alone, and what fails are errors with codes: no model reads them
-	Persistent  bool   // its session is not for one request alone, which has what its user has
-	Shared      bool   // it is one of many: an upstream's question that belongs to no call is not for it
-	Local       bool   // nobody but the user who runs dynmcp reads what it is told: that is all of a failure
-	MayLogIn    bool   // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
+	User        string // principal: messages about one user's calls are not for other users' sessions; "" is the user of stdio
+	Account     string // account for the bytes held for it: its user, or its address
+	Server      string // the only server of the session, shown unchanged; "" is all
+	ProfileName string // the profile of the config that is shown; "" is the whole config
+	SingleWrap  bool   // the run wraps one command
+	TreeOnly    bool   // it uses the tree's API: failures are errors with codes, because no model reads them
+	Persistent  bool   // the session has many requests; otherwise one, which uses the state of its user
+	Shared      bool   // it is one of many hosts: an upstream's question that belongs to no call is not for it
+	Local       bool   // its user runs dynmcp, and is told the whole cause of a failure
+	MayLogIn    bool   // its user runs dynmcp on this machine, so that the redirect of a login comes back here
 	Replica     bool   // it is another replica, which has hosts of its own
 }
 
-// A Session is the state of one host, for as long as it is connected.
+// A Session is the state of one host while it is connected.
 type Session struct {
 	Identity
 	ID          string
 	Host        transports.Peer
 	Recipient   *notify.Recipient[*Session]
-	StableTools notify.StableContent // the tools that its host is shown, if they stay
+	StableTools notify.StableContent // the host's list of tools, if it is kept unchanged
 	Shown       Definitions          // to its model
 	Roots       ask.RootSet
 	LevelUpdate LevelUpdate
@@ -49,21 +50,21 @@ type Session struct {
 	begun atomic.Bool
 
 	mu        sync.Mutex
-	client    string   // what the host calls itself, "" if it has not said it
-	profile   *Profile // by that; may be nil
+	client    string   // the host's clientInfo.name, "" if not known
+	profile   *Profile // for client; may be nil
 	declared  Declaration
-	progress  map[string]func(params json.RawMessage) // of server requests, by the token we gave
-	lastToken int64                                   // or id of a question, which we gave
+	progress  map[string]func(params json.RawMessage) // of server requests, by our token
+	lastToken int64                                   // the last of our tokens and of our ids of questions
 }
 
-// A Declaration is what a host said of itself.
+// A Declaration is what a host declared.
 type Declaration struct {
 	Capabilities json.RawMessage
 	Era          transports.Era
-	Tasks        catalog.Tasks // that it follows
+	Tasks        catalog.Tasks // that it can use
 }
 
-// Open returns a new session, which is not known before Join.
+// Open returns a new session, which is not registered before Join.
 func Open(all *notify.Registry[*Session], id Identity) *Session {
 	s := &Session{Identity: id, progress: map[string]func(params json.RawMessage){}}
 	s.Recipient = all.New(s)
@@ -71,7 +72,7 @@ func Open(all *notify.Registry[*Session], id Identity) *Session {
 	return s
 }
 
-// Join connects the session with its host, and makes it known.
+// Join connects the session with its host, and registers it.
 func (s *Session) Join(peer transports.Peer) {
 	s.Host = peer
 	s.Recipient.Join(peer, notify.Audience{Server: s.Server, User: s.User, Replica: s.Replica, Shared: s.Shared})
@@ -80,10 +81,11 @@ func (s *Session) Join(peer transports.Peer) {
 // Begin reports whether this is the first request of the session.
 func (s *Session) Begin() bool { return !s.begun.Swap(true) }
 
-// IsSingleServer reports whether the session is about one server, which is shown as it is.
+// IsSingleServer reports whether the session is about one server, which is shown unchanged.
 func (s *Session) IsSingleServer() bool { return s.SingleWrap || s.Server != "" }
 
-// LoginOwner returns whom a login is offered to, in ask.Offers.
+// LoginOwner returns the key in ask.Offers for logins that are offered to the host: the
+// session, or its user if it is not persistent.
 func (s *Session) LoginOwner() any {
 	if !s.Persistent {
 		return s.User
@@ -91,8 +93,8 @@ func (s *Session) LoginOwner() any {
 	return s
 }
 
-// Declare keeps what the host said of itself, in the handshake or with a request, and
-// returns it. What is kept is a copy: capabilities are part of the request's line.
+// Declare keeps a copy of the capabilities that the host declared, in the handshake or with a
+// request, and returns the declaration.
 func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) Declaration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,15 +104,15 @@ func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) Decl
 	return s.declared
 }
 
-// Declaration returns what the host said of itself.
+// Declaration returns what the host declared last.
 func (s *Session) Declaration() Declaration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.declared
 }
 
-// Capabilities returns what the host declares that it can do, for a request of an era with this
-// _meta.
+// Capabilities returns the capabilities that the host declared for a request of an era with
+// this _meta.
 func (s *Session) Capabilities(era transports.Era, meta json.RawMessage) json.RawMessage {
 	if era == transports.Stateless {
 		return wire.Get(meta, transports.MetaCapabilities)
@@ -118,8 +120,8 @@ func (s *Session) Capabilities(era transports.Era, meta json.RawMessage) json.Ra
 	return s.Declaration().Capabilities
 }
 
-// Introduce keeps the name, a JSON string or nil, that a host gives itself in the
-// handshake, or in the stateless era in a request.
+// Introduce keeps the host's clientInfo.name, a JSON string or nil, from the handshake or from
+// a request of the stateless era.
 func (s *Session) Introduce(client json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +132,7 @@ func (s *Session) Introduce(client json.RawMessage) {
 	s.profile = profileNamed(s.client)
 }
 
-// Profile returns the profile of the host by its own name, as far as it has said it.
+// Profile returns the profile for the host's clientInfo.name, anyHost if that is not known.
 func (s *Session) Profile() *Profile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +142,7 @@ func (s *Session) Profile() *Profile {
 	return s.profile
 }
 
-// Info says whose session it is.
+// Info identifies the session for observers.
 func (s *Session) Info() observe.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +153,8 @@ func (s *Session) Info() observe.SessionInfo {
 	return info
 }
 
-// TrackProgress has the progress of a request to the host, under the token that it returns,
-// passed to a function until done is called.
+// TrackProgress returns a progress token for a request to the host. The progress that the host
+// reports for it is passed to a function until done is called.
 func (s *Session) TrackProgress(pass func(params json.RawMessage)) (token []byte, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +168,7 @@ func (s *Session) TrackProgress(pass func(params json.RawMessage)) (token []byte
 	}
 }
 
-// PassProgress passes on the progress that the host makes with a server request.
+// PassProgress passes on the host's progress with a server request.
 func (s *Session) PassProgress(params json.RawMessage) {
 	s.mu.Lock()
 	pass := s.progress[string(wire.Get(params, "progressToken"))]
@@ -176,9 +178,8 @@ func (s *Session) PassProgress(params json.RawMessage) {
 	}
 }
 
-// ForHandshake returns the params of a question as hosts of the handshake era know
-// them: there a question that is asked by way of a URL has an id (MCP 2025-11-25,
-// "URL Mode Elicitation Requests").
+// ForHandshake returns the params of a question for a host of the handshake era: there an
+// elicitation by URL has an id (MCP 2025-11-25, "URL Mode Elicitation Requests").
 func (s *Session) ForHandshake(method string, params json.RawMessage) json.RawMessage {
 	if method != "elicitation/create" || !wire.EqualString(wire.Get(params, "mode"), "url") || wire.Get(params, "elicitationId") != nil {
 		return params
