@@ -26,7 +26,7 @@ func shelf() *catalog.View {
 
 func TestBrowse(t *testing.T) {
 	for query, want := range map[string]string{
-		// The seed's own dialect.
+		// The dialect.
 		`$.tools[?(@.name contains 'file')].name`:                        `["fs/read_file","fs/write_file"]`,
 		`$.tools[?(@.tags contains 'disk')].name`:                        `["fs/write_file"]`,
 		`$.tools[?(@.description =~ /(?i)file/)].name`:                   `["fs/read_file","fs/stat"]`,
@@ -135,7 +135,7 @@ func TestBrowseSaysWhichDefinitionsWereRead(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
-	for _, query := range []string{`$.tools[*]`, `$.tools`} { // of which not all fits
+	for _, query := range []string{`$.tools[*]`, `$.tools`} { // the answer is cut
 		n := 0
 		answer, _, _ := browse(viewtest.One(viewtest.Many(200)), query, 0, func(*catalog.Tool) { n++ })
 		var shown []json.RawMessage

@@ -72,7 +72,7 @@ type query struct {
 	limit, offset int
 }
 
-// checkQueries fails where a call has too many queries.
+// checkQueries records an error if a call has too many queries.
 func checkQueries(in *surface.Arguments, words []string) {
 	const most = 10
 	if len(words) > most {

@@ -22,9 +22,9 @@ const (
 
 var useArguments = surface.CallArguments{Tool: "tool_name", Input: "tool_input", Example: `{"tool_name": "server/tool", "tool_input": {…}}`}
 
-// useTools are use_tool, or the three that it is split into for hosts that ask their user
-// by the name of the tool: each of these calls tools that may do no more than it says. The
-// first has the servers that have no room in the description of discover_tool.
+// useTools returns use_tool, or the three tools that it is split into for hosts that ask their
+// user about each tool by name: each of them calls only tools that may do no more than it says.
+// The description of the first lists the servers that do not fit that of discover_tool.
 func useTools(cfg *schema.Config) []surface.Tool {
 	if cfg.UseTool != schema.UseToolSplit {
 		return []surface.Tool{useTool("use_tool", catalog.Destructive, ".", "", cfg)}

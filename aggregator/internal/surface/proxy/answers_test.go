@@ -7,8 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A list of many tools is one embedded resource, as the proxy extension has it, up to a
-// number of bytes. One that has more is cut, which is said.
+// A list of many tools is one embedded resource, as the proxy extension requires, up to a
+// number of bytes. A longer list is cut, and the answer says so.
 func TestProxyListIsOneResource(t *testing.T) {
 	v := viewtest.One(viewtest.Many(622))
 	texts := func(maxBytes int) (all []string) {

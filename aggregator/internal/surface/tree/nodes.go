@@ -32,15 +32,15 @@ type Mount struct {
 	pass catalog.Filter
 }
 
-// A Tree is a way to look at a view: nodes, and tools as their leaves. A path is that of a node, or
-// that of a node, a slash, and the name of a tool that is mounted there.
+// A Tree shows a view as nodes, with tools as their leaves. The path of a tool is that of its
+// node, a slash, and the name of the tool there.
 type Tree struct {
 	root  *Node // nil: one node for each server, see rootOf
 	nodes map[string]*Node
 }
 
-// newTree returns the tree below root, or with nil the one that has a node for each
-// server. In single-wrap mode the tools of that server are below the root itself.
+// newTree returns the tree below root; if root is nil, the tree with a node for each
+// server. In single-wrap mode the tools of the server are below the root itself.
 func newTree(root *Node) *Tree {
 	t := &Tree{root: root, nodes: map[string]*Node{}}
 	if root != nil {
@@ -75,15 +75,15 @@ func (t *Tree) rootOf(v *catalog.View) *Node {
 	return root
 }
 
-// known reports whether a server's listing is known, from now or from an earlier run.
+// known reports whether a server's listing is known from this run or an earlier one.
 func known(s catalog.ServerInfo) bool { return s.Loaded || s.Stored }
 
-// nodeOf is the node of a server in a tree that is not configured.
+// nodeOf returns the node of a server in a tree that is not configured.
 func nodeOf(s catalog.ServerInfo) *Node {
 	return &Node{Path: "/" + s.Name, Summary: display.Fold(s.Description), Description: s.Description, Mount: &Mount{Server: s.Name, Note: s.Note}}
 }
 
-// node returns the node of a path, nil if absent.
+// node returns the node at a path, nil if there is none.
 func (t *Tree) node(v *catalog.View, path string) *Node {
 	switch {
 	case t.root != nil:
@@ -169,7 +169,7 @@ func (t *Tree) Guess(v *catalog.View, name string) Place {
 	return Place{}
 }
 
-// parent is the path above another, "" above the root.
+// parent returns the path above another, "" above the root.
 func parent(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch {

@@ -86,7 +86,7 @@ type treeEntry struct {
 	Path, Type, Summary string
 }
 
-// encode returns the entries as a JSON array, one to a line.
+// encodeEntries returns the entries as a JSON array, one to a line.
 func encodeEntries(entries []treeEntry, summaries bool) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -161,7 +161,7 @@ func (t *Tree) Unknown(v *catalog.View, path string) string {
 		return b.String()
 	}
 	b.WriteString(". Below it:\n")
-	slices.SortStableFunc(entries, func(x, y treeEntry) int { // what is spelled alike first
+	slices.SortStableFunc(entries, func(x, y treeEntry) int { // similar spellings first
 		asked := []rune(strings.ToLower(path))
 		return cmp.Compare(catalog.Closeness(asked, y.Path), catalog.Closeness(asked, x.Path))
 	})
