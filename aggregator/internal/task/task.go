@@ -1,13 +1,13 @@
 // Package task translates tasks between hosts and upstreams.
 //
-// A task is a call that is answered with a handle, by whose id the host asks for the
-// result later. In the handshake era the host wants a call to be one (MCP 2025-11-25,
-// "Tasks"); in the stateless era the server decides, for hosts that declare the
-// extension io.modelcontextprotocol/tasks (2026-07-28). They pass between a host and
-// an upstream that declare the same kind, and are not made into each other.
+// A task is a call that is answered with an id, by which the host requests the result
+// later. In the handshake era the host requests a task (MCP 2025-11-25, "Tasks"); in the
+// stateless era the server decides, for hosts that declare the extension
+// io.modelcontextprotocol/tasks (2026-07-28). A task passes between a host and an upstream
+// that declare the same kind. One kind is not converted to the other.
 //
-// The id that a host has of a task begins with its server's name, like the name of a
-// tool: nothing has to be remembered, whatever is loaded, reloaded or restarted.
+// The host's id of a task begins with the name of its server, like the name of a tool, so
+// that nothing has to be remembered across reloads and restarts.
 package task
 
 import (
@@ -24,12 +24,12 @@ import (
 const (
 	extension   = "io.modelcontextprotocol/tasks"
 	metaRelated = "io.modelcontextprotocol/related-task"
-	// codeMissingCapability is the error for a request that takes a capability which
+	// codeMissingCapability is the error for a request that needs a capability which
 	// its sender has not declared (MCP 2026-07-28).
 	codeMissingCapability = -32021
 )
 
-// Declared returns which tasks the capabilities of a peer of an era declare.
+// Declared returns the kind of tasks in the capabilities of a peer of an era.
 func Declared(capabilities json.RawMessage, era transports.Era) catalog.Tasks {
 	switch {
 	case era == transports.Stateless && wire.IsObject(wire.Get(capabilities, "extensions", extension)):
@@ -40,7 +40,7 @@ func Declared(capabilities json.RawMessage, era transports.Era) catalog.Tasks {
 	return catalog.NoTasks
 }
 
-// Offered returns which tasks an upstream makes of calls.
+// Offered returns the kind of tasks that an upstream makes of calls.
 func Offered(conn *upstream.Conn) catalog.Tasks {
 	capabilities := conn.ServerInfo().Capabilities
 	if conn.Era() == transports.Handshake && wire.Get(capabilities, "tasks", "requests", "tools", "call") == nil {
@@ -49,9 +49,8 @@ func Offered(conn *upstream.Conn) catalog.Tasks {
 	return Declared(capabilities, conn.Era())
 }
 
-// Advertise returns the capabilities that a host is told of with the tasks that it can
-// follow and some server of a view offers, or may: one that is not known yet. A host that
-// declares no tasks is told of none.
+// Advertise returns the capabilities for a host, with the kind of tasks that it can use if a
+// server of a view offers it, or is not known yet.
 func Advertise(capabilities json.RawMessage, follows catalog.Tasks, view *catalog.View) json.RawMessage {
 	offered := func(capability ...string) bool {
 		for _, server := range view.Servers() {
@@ -90,7 +89,7 @@ func handshakeTasks(offered func(...string) bool) json.RawMessage {
 	return tasks
 }
 
-// Missing is the answer to a host that asks about tasks and has not declared the
+// Missing returns the error for a request about tasks of a host that has not declared the
 // extension.
 func Missing() *wire.Error {
 	return &wire.Error{
@@ -100,9 +99,9 @@ func Missing() *wire.Error {
 	}
 }
 
-// OnlyTask is the answer to a call by its own name of a tool that runs only as a task,
-// and so is not shown to the host: its server would refuse it so. It is nil for any
-// other name.
+// OnlyTask returns the error for a call, by its own name, of a tool that runs only as a task
+// and is not shown to the host. Its server would refuse the call with the same error. OnlyTask
+// returns nil for any other name.
 func OnlyTask(views *catalog.Views, era transports.Era, name string) *wire.Error {
 	for _, view := range views {
 		switch t, ok := view.Direct(name); {
@@ -116,8 +115,7 @@ func OnlyTask(views *catalog.Views, era transports.Era, name string) *wire.Error
 	return nil
 }
 
-// ToHostID returns a text of an upstream with the id that hosts have of a task in the place of
-// the upstream's own, which is at path.
+// ToHostID replaces the upstream's id of a task, which is at path in text, with the host's.
 func ToHostID(server string, text json.RawMessage, path ...string) json.RawMessage {
 	at := wire.Find(text, path...)
 	own, ok := wire.Text(at.In(text))
@@ -127,12 +125,12 @@ func ToHostID(server string, text json.RawMessage, path ...string) json.RawMessa
 	return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(server + "/" + own)})
 }
 
-// ToHostRelation is ToHostID of the task that a message is about, as its _meta says.
+// ToHostRelation is ToHostID for the task that a message refers to in its _meta.
 func ToHostRelation(server string, text json.RawMessage) json.RawMessage {
 	return ToHostID(server, text, "_meta", metaRelated, "taskId")
 }
 
-// ToUpstreamRelation undoes ToHostRelation in what a host answers.
+// ToUpstreamRelation reverses ToHostRelation in a host's answer.
 func ToUpstreamRelation(server string, text json.RawMessage) json.RawMessage {
 	at := wire.Find(text, "_meta", metaRelated, "taskId")
 	id, _ := wire.Text(at.In(text))
