@@ -1,6 +1,6 @@
-// Package taskowner remembers whose tasks are. A task of a server that all share is for the
-// user whose call became it: ids can be guessed, and to its server we are one client, which
-// may see all tasks.
+// Package taskowner remembers the users of tasks. A task of a shared server belongs to the
+// user whose call made it. The server cannot check this, because dynmcp is its only client,
+// and the ids of tasks may be guessed.
 package taskowner
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// MaxOfUser is how many tasks of one user are remembered, of which the oldest go first, and
-// maxTasks how many of all, of which the oldest of the user with the most go.
+// MaxOfUser is the number of tasks of one user that are remembered; the oldest are forgotten
+// first. maxTasks is that of all users; the oldest of the user with the most are forgotten.
 const (
 	MaxOfUser = 10_000
 	maxTasks  = 100_000
@@ -29,16 +29,16 @@ const (
 // requestTimeout bounds each access to the bucket.
 const requestTimeout = 30 * time.Second
 
-// An Owners says whose tasks are, by the server's name and the task's id. A task that it
-// does not know is the user's of stdio, "".
+// Owners has the users of tasks by the server's name and the task's id. An unknown task
+// belongs to "", the user of stdio.
 type Owners struct {
-	Bucket  kv.Bucket // with the owners that all replicas know; nil for this one alone
+	Bucket  kv.Bucket // the owners for all replicas; nil without a cluster
 	Keys    *seal.Keys
 	Context context.Context // ends with the aggregator
 	Work    *work.Group
 	Log     *slog.Logger
 
-	unstored atomic.Int64 // records that others cannot read yet
+	unstored atomic.Int64 // records that are not yet in Bucket
 
 	mu     sync.Mutex
 	byTask map[taskKey]string
@@ -46,24 +46,25 @@ type Owners struct {
 	count  int                  // in tasks
 }
 
-// A taskKey names a task.
+// A taskKey identifies a task.
 type taskKey struct{ server, id string }
 
-// record is under what the bucket has a task: of the characters that keys may have.
+// record returns the key of a task in the bucket, which has only characters that keys may have.
 func (k taskKey) record() string {
 	return k.server + "." + base64.RawURLEncoding.EncodeToString([]byte(k.id))
 }
 
-// purpose is for what the user of a task is sealed: nobody else says whose it is.
+// purpose returns the purpose for which the user of a task is sealed, so that only a replica
+// can write the record.
 func purpose(record string) string { return "task " + record }
 
-// Check returns an error if the keys do not open a record.
+// Check returns an error if the keys cannot open a record.
 func Check(keys *seal.Keys, e kv.Entry) error {
 	_, err := keys.Open(purpose(e.Key), e.Value)
 	return err
 }
 
-// Of returns whose a task is.
+// Of returns the user of a task.
 func (o *Owners) Of(server, id string) (user string, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,8 +72,8 @@ func (o *Owners) Of(server, id string) (user string, known bool) {
 	return user, known
 }
 
-// Set notes whose a task is, which its server keeps for ttl. stored is closed when other
-// replicas can know; nil where there are none.
+// Set notes the user of a task, which its server keeps for ttl. stored is closed when other
+// replicas can read it; nil without a cluster.
 func (o *Owners) Set(user, server, id string, ttl json.RawMessage) (stored <-chan struct{}) {
 	key := taskKey{server, id}
 	o.add(user, key)
@@ -91,7 +92,7 @@ func (o *Owners) add(user string, key taskKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if user == "" && o.Bucket == nil {
-		delete(o.byTask, key) // a server that was started again may give out the same id
+		delete(o.byTask, key) // a restarted server may use an id again
 		return
 	}
 	if o.byTask == nil {
@@ -126,7 +127,7 @@ func (o *Owners) forgetLocked(user string) {
 	}
 }
 
-// MayLearn reports whether Learn may find out whose a task is.
+// MayLearn reports whether Learn may find the user of a task.
 func (o *Owners) MayLearn(server, id string) bool {
 	if o.Bucket == nil || id == "" {
 		return false
@@ -135,8 +136,8 @@ func (o *Owners) MayLearn(server, id string) bool {
 	return !known
 }
 
-// Learn finds out whose a task is of which this replica does not know: a call by way of
-// another became it. It may block. The error says that the bucket cannot be reached.
+// Learn looks up the user of a task that this replica does not know, because another replica
+// made the call. It may block. The error says that the bucket cannot be reached.
 func (o *Owners) Learn(ctx context.Context, server, id string) error {
 	if !o.MayLearn(server, id) {
 		return nil
@@ -166,12 +167,12 @@ func (o *Owners) Learn(ctx context.Context, server, id string) error {
 
 // Lifetimes of records.
 const (
-	endless = 30 * 24 * time.Hour // of a task that its server keeps for ever, or does not say
+	endless = 30 * 24 * time.Hour // of a task without a ttl
 	longest = 365 * 24 * time.Hour
 )
 
-// lifetime returns how long the owner of a task is kept that lives for a time, as its
-// server says: a number of milliseconds, or null. A server may count them again from when
+// lifetime returns how long the owner of a task is kept. ttl is a number of milliseconds, or
+// null. The result is more than twice the ttl, because a server may count it again from when
 // it has the result.
 func lifetime(ttl json.RawMessage) time.Duration {
 	var ms *float64
@@ -184,14 +185,14 @@ func lifetime(ttl json.RawMessage) time.Duration {
 
 // Bounds of storing a record.
 const (
-	maxHold     = 2 * time.Second // the call's answer waits for it
+	maxHold     = 2 * time.Second // how long the call's answer waits
 	retryFor    = time.Hour
 	firstPause  = 50 * time.Millisecond
 	lastPause   = 10 * time.Second
-	maxUnstored = 10_000 // records that are tried again at once
+	maxUnstored = 10_000 // records that are retried concurrently
 )
 
-// store writes whose a task is for other replicas, until the bucket has it.
+// store writes the user of a task to the bucket, and retries until that succeeds.
 func (o *Owners) store(user string, key taskKey, life time.Duration) {
 	few := o.unstored.Add(1) <= maxUnstored
 	defer o.unstored.Add(-1)
@@ -217,13 +218,13 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 		case <-o.Context.Done():
 		}
 		if now, known := o.Of(key.server, key.id); known && now != user {
-			return // the server was started again, and gave the id to another
+			return // the server was restarted, and used the id for another user
 		}
 	}
 }
 
-// WhenStored calls reply when other replicas can know whose a task is, or after a while: a
-// host may ask any of them about it.
+// WhenStored calls reply when other replicas can read the user of a task, or after maxHold: the
+// host may ask any replica about the task.
 func (o *Owners) WhenStored(stored <-chan struct{}, reply func()) {
 	waits := o.Work.Go(func() {
 		select {

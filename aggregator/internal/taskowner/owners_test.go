@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// A shakyBucket does not take the first records.
+// A shakyBucket refuses the first records.
 type shakyBucket struct {
 	kv.Bucket
 	left *shaky
@@ -49,7 +49,7 @@ func (b shakyBucket) Put(ctx context.Context, key string, value []byte) (uint64,
 	return b.Bucket.Put(ctx, key, value)
 }
 
-// newOwners returns owners whose work end ends.
+// newOwners returns owners, and a function that ends their goroutines.
 func newOwners(tasks kv.Bucket, keys *seal.Keys) (o *Owners, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
@@ -60,8 +60,8 @@ func newOwners(tasks kv.Bucket, keys *seal.Keys) (o *Owners, end func()) {
 	}
 }
 
-// Whose a task is can be read at another replica when the call is answered, also where the
-// store fails for a moment; where it fails for long, as soon as it no longer does.
+// Another replica can read the user of a task when the call is answered, also if the store
+// fails briefly. If the store fails for long, it can read it as soon as the store works.
 func TestTaskIsStoredByAShakyStore(t *testing.T) {
 	for fails, late := range map[int]bool{0: false, 3: false, 50: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -91,15 +91,15 @@ func TestTaskIsStoredByAShakyStore(t *testing.T) {
 	}
 }
 
-// A server that was started again may give the id of a task to another's call: what could
-// not be written before must not replace that.
+// A restarted server may use the id of a task for another user. A record that could not be
+// written before must not replace the newer one.
 func TestTaskIsNotStoredOverALaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := newShakyBucket(t, 1)
 		a, end := newOwners(tasks, seal.Random())
 		defer end()
 		a.Set("alice", "up", "1", nil)
-		synctest.Wait() // hers failed
+		synctest.Wait() // the first attempt for alice has failed
 		a.Set("bob", "up", "1", nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -113,7 +113,7 @@ func TestTaskIsNotStoredOverALaterOne(t *testing.T) {
 	})
 }
 
-// A store that never works is given up, and by the end of the aggregator at once.
+// A record is given up if the store does not work for long, or when the aggregator ends.
 func TestTaskIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, end := newOwners(newShakyBucket(t, 1<<30), seal.Random())
@@ -133,7 +133,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 	})
 }
 
-// Whose tasks are is forgotten of the user with the most when there are too many of all.
+// If there are too many tasks, those of the user with the most are forgotten.
 func TestTasksOfAllUsersHaveABound(t *testing.T) {
 	u, end := newOwners(newShakyBucket(t, 0), seal.Random())
 	defer end()
@@ -154,7 +154,7 @@ func TestTasksOfAllUsersHaveABound(t *testing.T) {
 	}
 }
 
-// Replicas know of a task as long as its server does, and no longer.
+// Replicas remember a task as long as its server does, and forget it later.
 func TestTasksAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestTasksAreForgotten(t *testing.T) {
 		}
 		a, end := newOwners(tasks, seal.Random())
 		defer end()
-		ttls := map[string]time.Duration{ // and how long that is
+		ttls := map[string]time.Duration{
 			`6e5`: 10 * time.Minute, `600000`: 10 * time.Minute, `7776000000`: 90 * 24 * time.Hour,
 			`0`: 0, `-1`: 0, `1e300`: longest, `null`: endless, ``: endless, `"no"`: endless,
 		}
