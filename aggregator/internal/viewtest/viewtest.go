@@ -1,4 +1,4 @@
-// Package viewtest makes catalogues for tests of what is said about them.
+// Package viewtest makes catalogues for tests of texts about them.
 package viewtest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// View returns a view of servers, of which those with a listing are loaded.
+// View returns a view of servers. Those with a listing are loaded.
 func View(servers []catalog.Server, listings map[string]*catalog.Listing) *catalog.View {
 	c := catalog.New()
 	c.Declare(servers)
@@ -58,7 +58,7 @@ func Raws(tools ...string) *catalog.Listing {
 	return l
 }
 
-// Golden compares got with testdata/name.golden, or writes that where UPDATE is set.
+// Golden compares got with testdata/name.golden. If UPDATE is set, it writes the file first.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
