@@ -1,5 +1,5 @@
-// Package work runs the goroutines of an aggregator: each has an owner that waits for it,
-// and a panic costs what the goroutine was for, not the process.
+// Package work runs the goroutines of an aggregator. Each has an owner that waits for it,
+// and a panic ends only the goroutine, not the process.
 package work
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A Group is the goroutines that Close waits for.
+// A Group is a set of goroutines that Close waits for.
 type Group struct {
 	ctx context.Context
 	log *slog.Logger
@@ -26,10 +26,10 @@ type Group struct {
 	wg     sync.WaitGroup
 }
 
-// New returns a group whose work is to end with ctx.
+// New returns a group whose goroutines have to end with ctx.
 func New(ctx context.Context, log *slog.Logger) *Group { return &Group{ctx: ctx, log: log} }
 
-// Close waits for all goroutines, and has no other begin.
+// Close waits for all goroutines. No goroutine can begin after it.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.closed = true
@@ -61,7 +61,8 @@ func (g *Group) Recover() {
 	}
 }
 
-// Answer is Go for what answers a request: a panic is the answer then.
+// Answer is Go for a function that answers a request. If it panics, the request is answered
+// with the panic.
 func (g *Group) Answer(r *host.Request, f func()) {
 	began := g.Go(func() {
 		defer ReplyPanic(r)
@@ -81,8 +82,8 @@ func (g *Group) AnswerWithin(r *host.Request, f func(ctx context.Context)) {
 	})
 }
 
-// ContextOf returns a context that ends when the host cancels a request, and with that of
-// the group.
+// ContextOf returns a context that ends when the host cancels a request, and with the group's
+// context.
 func (g *Group) ContextOf(r *host.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
@@ -91,8 +92,7 @@ func (g *Group) ContextOf(r *host.Request) (context.Context, context.CancelFunc)
 	return ctx, cancel
 }
 
-// ReplyPanic, deferred, answers a request with the panic that keeps it from being
-// answered, and panics on.
+// ReplyPanic, deferred, answers a request with a panic, and panics again.
 func ReplyPanic(r *host.Request) {
 	if p := recover(); p != nil {
 		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
@@ -100,11 +100,11 @@ func ReplyPanic(r *host.Request) {
 	}
 }
 
-// Context ends when the work is to end.
+// Context returns the context with which the goroutines have to end.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// ReportWait tells a host every few seconds what its request waits for. The function
-// it returns ends that and waits for the end.
+// ReportWait sends a host progress every two seconds, which says what its request waits for.
+// stop ends the reports, and returns when the last one was sent.
 func (g *Group) ReportWait(ctx context.Context, host transports.Peer, token json.RawMessage, text string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
