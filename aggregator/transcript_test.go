@@ -37,9 +37,8 @@ import (
 //
 //	host leaves, upstream leaves   |           its streams end
 //	time passes                    | 50ms
-//
-// person approves                | SERVER[/TOOL]  as listed
-// upstream sends +               | …         sent together with the next step
+//	person approves                | SERVER[/TOOL]  as listed
+//	upstream sends +               | …         sent together with the next step
 //
 // Abbreviations: {"jsonrpc":"2.0", is left out. $HOST are the members of _meta
 // by which a host of the stateless era introduces itself, $OWN those of

@@ -21,7 +21,7 @@ import (
 // server, and a host of the stateless era cannot be asked before it calls. So no call is sent
 // to an upstream whose question for the roots is open:
 //
-//	a host of the handshake era is asked at once; its calls wait for the end of that
+//	a host of the handshake era is asked at once; its calls wait for the answer
 //	a host of the stateless era is asked with the result of its first call, which is
 //	not sent before its next request brings the roots
 //

@@ -7,8 +7,7 @@
 // with the answers:
 //
 //	a call asks ─► Run.answered ─► Run.park ─► the host has its result, and a sealed state
-//
-// the host's next request ─► Env.resume ─► the calls are sent again, with their answers
+//	the host's next request ─► Env.resume ─► the calls are sent again, with their answers
 package scripts
 
 import (
