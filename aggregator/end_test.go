@@ -77,6 +77,20 @@ func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	}
 }
 
+// connect connects one more host by ServeConn, and returns it with the function that ends its
+// session as the host's own end does.
+func (st *stage) connect() (h *actor, end func()) {
+	ctx, cancel := context.WithCancelCause(st.t.Context())
+	ours, theirs := net.Pipe()
+	h = newActor([]string{"host", "2025-11-25", `{}`})
+	h.enter(theirs)
+	st.running.Go(func() { h.listen(theirs) })
+	st.running.Go(func() { _ = st.agg.ServeConn(ctx, ours) })
+	h.introduce()
+	settle(h)
+	return h, func() { cancel(host.ErrEndedByHost) }
+}
+
 // A host that ends its session while its call waits for the roots of another one is told that,
 // and not that dynmcp ends.
 func TestEndOfASessionWhileRootsAreAwaited(t *testing.T) {
@@ -89,14 +103,7 @@ upstream 2025-11-25 {"tools":{}}
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
 `)))
 		defer st.close()
-		ctx, end := context.WithCancelCause(t.Context())
-		ours, theirs := net.Pipe()
-		h := newActor([]string{"host", "2025-11-25", `{}`})
-		h.enter(theirs)
-		st.running.Go(func() { h.listen(theirs) })
-		st.running.Go(func() { _ = st.agg.ServeConn(ctx, ours) })
-		h.introduce()
-		settle(h)
+		h, end := st.connect()
 		call := h.message(`{"id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
 		st.hosts[0].send(call)
 		settle(st.upstreams[0])
@@ -104,10 +111,33 @@ upstream 2025-11-25 {"tools":{}}
 		settle(st.hosts[0])
 		h.send(call)
 		settle(h)
-		end(host.ErrEndedByHost)
+		end()
 		time.Sleep(3 * time.Second)
 		if got := settle(h); !strings.Contains(string(got[0].Result), host.ErrEndedByHost.Error()) {
 			t.Errorf("the call was answered with %s", got[0].Result)
+		}
+	})
+}
+
+// So is a host that ends its session while its request waits for a server to start.
+func TestEndOfASessionWhileAServerStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(`
+-- setup --
+host here 2025-11-25 {}
+upstream scripted 2025-11-25 {"tools":{}}
+-- config --
+"startup_wait":"1m"
+`)))
+		defer st.close()
+		h, end := st.connect()
+		h.send(h.message(`{"id":1,"method":"tools/call","params":{"name":"discover_tool","arguments":{}}}`))
+		settle(h)
+		end()
+		time.Sleep(3 * time.Second)
+		if got := settle(h); !strings.Contains(string(got[0].Error), host.ErrEndedByHost.Error()) {
+			t.Errorf("the call was answered with %s", got[0].Error)
 		}
 	})
 }

@@ -1,13 +1,13 @@
 package aggregator
 
 import (
+	"context"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/internal/pins"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
@@ -27,14 +27,12 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 		return false
 	}
 	r.CopyParams()
-	l.agg.work.Answer(r, func() {
-		ctx, cancel := l.agg.work.ContextOf(r)
-		defer cancel()
+	l.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		select {
 		case <-fetching:
 		case <-time.After(refreshWait):
 		case <-ctx.Done():
-			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+			r.Reply(nil, cutOff(r))
 			l.end()
 			return
 		}

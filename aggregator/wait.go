@@ -123,11 +123,17 @@ func (q request) answer(about surface.Question, asText bool) {
 		case err == nil:
 			about.Answer()
 		case err == ctx.Err():
-			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+			r.Reply(nil, cutOff(r))
 		case about.Failed == nil || !about.Failed(err):
 			q.failOrLogIn(nil, err, asText && !q.TreeOnly, func() { q.answer(about, asText) })
 		}
 	})
+}
+
+// cutOff returns the error for a request that the end of its session interrupts in a wait.
+func cutOff(r *host.Request) error {
+	f := r.CutOff("", transports.NotSent)
+	return transports.OutcomeError(f.Code, f.Cause.Error(), f.Outcome)
 }
 
 // toStart returns the upstream to start for the wait, or nil. Without load it is one that is
