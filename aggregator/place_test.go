@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
@@ -442,33 +444,28 @@ func TestFailureElsewhere(t *testing.T) {
 // however long the server takes to start.
 func TestEraOfTheReplicaThatAsks(t *testing.T) {
 	t.Parallel()
-	entry, _ := placedFake(t, "up", "", "-era", "both")
-	for try := range 5 {
-		c := newCluster(t, 2, entry)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 2, `"up":{"command":"none","description":"It is scripted."}`)
 		from, asked := c.replicas[0], c.replicas[1]
-		open := asked.fleet.Open
 		asked.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
-			time.Sleep(4 * time.Second) // longer than a server that is there may take for server/discover
-			return open(server, opts)
+			time.Sleep(4 * time.Second) // longer than a running server may take for server/discover
+			up := newActor([]string{"upstream", "2025-11-25,2026-07-28", `{"tools":{}}`})
+			ours, theirs := net.Pipe()
+			up.enter(theirs)
+			c.serving.Go(func() { up.listen(theirs) })
+			return upstream.OpenStream(server, ours, opts), nil
 		}
-		c.mu.Lock()
 		c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
-		c.mu.Unlock()
-		first := from.openSession(Identity{})
-		first.declare(json.RawMessage(`{}`), transports.Stateless)
-		c.echo(from, "", "up")
-		stateless := func(r *replica) bool {
-			conn := r.set.Get("up").Conn()
-			return conn != nil && conn.Era() == transports.Stateless
+		from.openSession(Identity{}).declare(json.RawMessage(`{}`), transports.Stateless)
+		if err := from.Load(t.Context(), "up"); err != nil {
+			t.Fatal(err)
 		}
-		if here, there := stateless(from), stateless(asked); here && there {
-			return
-		} else if there {
-			t.Fatal("who asks speaks to it in the era of the handshake, or not at all")
+		for _, r := range c.replicas {
+			if conn := r.set.Get("up").Conn(); conn.Era() != transports.Stateless {
+				t.Errorf("replica %s uses the server in era %d", r.name, conn.Era())
+			}
 		}
-		t.Logf("try %d: it is spoken to in the era of the handshake, or takes too long to start", try+1)
-	}
-	t.Error("it is never spoken to in the era of the host for which it is started")
+	})
 }
 
 // A replica that is asked for a server that its config does not have answers with an error.
