@@ -36,9 +36,7 @@ var callsOfEcho = []string{
 }
 
 func testWaitingCalls(t *testing.T, call string) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(strings.Replace(catalogued, "-- upstream", "expose discover browser tree\n-- upstream", 1))))
-		defer st.close()
+	onStage(t, strings.Replace(catalogued, "-- upstream", "expose discover browser tree\n-- upstream", 1), func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		open := st.agg.fleet.Open
 		st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
@@ -60,8 +58,7 @@ func testWaitingCalls(t *testing.T, call string) {
 		time.Sleep(time.Second + settling)
 		synctest.Wait()
 		var got []string
-		for _, text := range up.take() {
-			m, _ := wire.Parse([]byte(text))
+		for _, m := range up.messages() {
 			n := string(wire.Get(m.Params, "arguments", "n"))
 			if m.Method == "tools/call" {
 				got = append(got, n)
@@ -81,16 +78,14 @@ func testWaitingCalls(t *testing.T, call string) {
 func TestFirstCallsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, call := range callsOfEcho {
-		synctest.Test(t, func(t *testing.T) {
-			st := newStage(t, txtar.Parse([]byte(`
+		onStage(t, `
 -- setup --
 host 2025-11-25 {}
 upstream lazy 2025-11-25 {"tools":{}}
 expose discover browser tree
 -- upstream tools/list --
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
-`)))
-			defer st.close()
+`, func(t *testing.T, st *stage) {
 			open := st.agg.fleet.Open
 			st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 				time.Sleep(time.Second)
@@ -103,8 +98,8 @@ expose discover browser tree
 			}
 			time.Sleep(time.Second + settling)
 			synctest.Wait()
-			for _, text := range st.upstreams[0].take() {
-				if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" {
+			for _, m := range st.upstreams[0].messages() {
+				if m.Method == "tools/call" {
 					got = append(got, string(wire.Get(m.Params, "arguments", "n")))
 				}
 			}
@@ -179,11 +174,10 @@ func (b *bounded) end(n int) {
 // expect checks which calls have come to the server, and how many wait.
 func (b *bounded) expect(waiting int, want ...string) {
 	b.t.Helper()
-	time.Sleep(settling)
-	synctest.Wait()
+	quiesce()
 	var got []string
-	for _, text := range b.upstreams[0].take() {
-		if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" {
+	for _, m := range b.upstreams[0].messages() {
+		if m.Method == "tools/call" {
 			got, b.ids = append(got, string(wire.Get(m.Params, "arguments", "n"))), append(b.ids, string(m.ID))
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -94,15 +92,13 @@ func (st *stage) connect() (h *actor, end func()) {
 // A host that ends its session while its call waits for the roots of another one is told that,
 // and not that dynmcp ends.
 func TestEndOfASessionWhileRootsAreAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(`
+	onStage(t, `
 -- setup --
 host here 2025-11-25 {"roots":{}}
 upstream 2025-11-25 {"tools":{}}
 -- upstream tools/list --
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
-`)))
-		defer st.close()
+`, func(t *testing.T, st *stage) {
 		h, end := st.connect()
 		call := h.message(`{"id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
 		st.hosts[0].send(call)
@@ -122,15 +118,13 @@ upstream 2025-11-25 {"tools":{}}
 // So is a host that ends its session while its request waits for a server to start.
 func TestEndOfASessionWhileAServerStarts(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(`
+	onStage(t, `
 -- setup --
 host here 2025-11-25 {}
 upstream scripted 2025-11-25 {"tools":{}}
 -- config --
 "startup_wait":"1m"
-`)))
-		defer st.close()
+`, func(t *testing.T, st *stage) {
 		h, end := st.connect()
 		h.send(h.message(`{"id":1,"method":"tools/call","params":{"name":"discover_tool","arguments":{}}}`))
 		settle(h)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
@@ -65,16 +64,14 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 func TestEveryCallEndsOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 30 {
-		synctest.Test(t, func(t *testing.T) {
-			st := newStage(t, txtar.Parse([]byte(catalogued)))
-			defer st.close()
+		onStage(t, catalogued, func(t *testing.T, st *stage) {
 			host, up := st.hosts[0], st.upstreams[0]
 			ended := make(chan struct{})
 			go func() { // the upstream answers calls, and ends once
 				defer close(ended)
 				for n := 0; n < 40; n++ {
-					for _, text := range up.take() {
-						if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" && n%3 != 0 {
+					for _, m := range up.messages() {
+						if m.Method == "tools/call" && n%3 != 0 {
 							up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
 						}
 					}
@@ -100,11 +97,10 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			hosts.Wait()
 			<-ended
 			up.leave() // ends the calls that it left unanswered
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 			answers := map[string]int{}
-			for _, text := range host.take() {
-				if m, _ := wire.Parse([]byte(text)); m.ID != nil {
+			for _, m := range host.messages() {
+				if m.ID != nil {
 					answers[string(m.ID)]++
 				}
 			}
@@ -127,9 +123,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 // A cancel that comes before the call is sent takes effect when it is sent.
 func TestCancelOvertakesSending(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
-		defer st.close()
+	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		up, u := st.upstreams[0], st.agg.set.Get("up")
 		conn, release, ok := u.Ready()
 		if !ok {
@@ -165,16 +159,13 @@ func TestCancelOvertakesSending(t *testing.T) {
 // While answers in transit fill their memory budget, no further call is sent.
 // Not in parallel: large messages are counted for the process.
 func TestResultsInFlightAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
-		defer st.close()
+	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		const use = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{}}}}`
 		var answer wire.MemoryCounter
 		answer.Set(int(st.agg.calls.Budget.Max()) + 1)
 		host.send(fmt.Sprintf(use, 1))
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		got := strings.Join(host.take(), "\n")
 		for _, part := range []string{`"id":1,`, "requests and answers of 512.0 MB are held", "max_held_bytes", "outcome not_sent"} {
 			if !strings.Contains(got, part) {
@@ -183,8 +174,7 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		}
 		answer.Set(0)
 		host.send(fmt.Sprintf(use, 2))
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		if sent := up.take(); len(sent) != 1 {
 			t.Errorf("the upstream got %q, want the second call alone", sent)
 		}
@@ -198,15 +188,12 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 // have ended take no memory.
 func TestArgumentsInFlightAreBounded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
-		defer st.close()
+	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		ask := func(id int, size int) {
 			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"x":"%s"}}}}`,
 				id, strings.Repeat("x", size)))
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 		}
 		others := st.agg.calls.Budget.Open("others", nil)
 		others.Set(int(st.agg.calls.Budget.Max()) - 1200)
@@ -221,19 +208,16 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 				t.Errorf("no %q in %s", part, got)
 			}
 		}
-		for _, text := range up.take() {
-			m, _ := wire.Parse([]byte(text))
+		for _, m := range up.messages() {
 			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
 		}
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		ask(3, 600)
 		if got := host.take(); len(got) != 1 || !strings.Contains(got[0], `"id":1,`) {
 			t.Errorf("got %q, want the answer to 1", got)
 		}
 		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		if left := st.agg.calls.Budget.Total() - (st.agg.calls.Budget.Max() - 1200); left != 0 {
 			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -18,16 +14,14 @@ import (
 // A reference that an upstream may read differently is refused.
 func TestAmbiguousReferenceIsRefused(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(`-- setup --
+	onStage(t, `-- setup --
 host 2025-11-25 {}
 upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
 -- upstream prompts/list --
 {"prompts":[{"name":"a"}]}
 -- upstream resources/templates/list --
 {"resourceTemplates":[{"uriTemplate":"x://{id}","name":"t"}]}
-`)))
-		defer st.close()
+`, func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		for n, test := range []struct {
 			params  string
@@ -44,8 +38,7 @@ upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
 			{`"ref":{"type":"ref/prompt","name":"a"},"Ref":{"type":"ref/prompt","name":"b"}`, true},
 		} {
 			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"completion/complete","params":{%s,"argument":{"name":"x","value":"y"}}}`, n, test.params))
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 			sent, answer := up.take(), strings.Join(host.take(), "\n")
 			if forwarded := len(sent) == 1; forwarded == test.refused || test.refused != strings.Contains(answer, fmt.Sprint(wire.CodeInvalidParams)) {
 				t.Errorf("%s: the upstream got %q, the host %s", test.params, sent, answer)

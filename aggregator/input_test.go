@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
@@ -29,23 +26,16 @@ func echoOf(h *actor, id int, more string) string {
 }
 
 // settle waits until nothing more happens, and returns what an actor has received.
-func settle(a *actor) (received []wire.Message) {
-	time.Sleep(settling)
-	synctest.Wait()
-	for _, text := range a.take() {
-		m, _ := wire.Parse([]byte(text))
-		received = append(received, m)
-	}
-	return received
+func settle(a *actor) []wire.Message {
+	quiesce()
+	return a.messages()
 }
 
 // Twenty calls that wait for the host's answers do not block others, and each gets its own
 // answer.
 func TestParkedCallsBlockNobody(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(bridged)))
-		defer st.close()
+	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		states := map[int]string{}
 		for id := range 20 {
@@ -95,9 +85,7 @@ func TestParkedCallsBlockNobody(t *testing.T) {
 // ones, the last at their deadline.
 func TestAbandonedCallsLeaveNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(bridged)))
-		defer st.close()
+	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		const calls, together = 10_000, 100
 		parked, cancelled, refusals := 0, 0, 0
@@ -137,9 +125,7 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 // the oldest call is abandoned.
 func TestParkedCallsAreAccountedFor(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(bridged)))
-		defer st.close()
+	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		const size, most = 10_000, 8
 		st.agg.calls.Budget = membudget.New(most*size, nil)
@@ -186,9 +172,7 @@ func nothingParked(t *testing.T, st *stage) {
 // The notifications of a parked call are kept up to a bound, and the rest is counted.
 func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(bridged)))
-		defer st.close()
+	onStage(t, bridged, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		h.send(echoOf(h, 1, ""))
 		settle(up)

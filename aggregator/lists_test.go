@@ -11,14 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -103,8 +100,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
 			agg.changed.Set()
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 			if got := host.take(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 				t.Errorf("%s: the host got %q", name, got)
 			}
@@ -135,10 +131,7 @@ func TestDigestsAreShared(t *testing.T) {
 // A panic in a goroutine that lists fails the load, and is its error.
 func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		archive := txtar.Parse([]byte("-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n"))
-		st := newStage(t, archive)
-		defer st.close()
+	onStage(t, "-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n", func(t *testing.T, st *stage) {
 		st.agg.fleet.Log = slog.New(&panicking{Handler: slog.DiscardHandler, over: "advertised but not known"})
 		up, host := st.upstreams[0], st.hosts[0]
 		up.scripted = true
@@ -146,8 +139,8 @@ func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 		host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"load_mcp","arguments":{"mcp_name":"up"}}}`)
 		for range 4 {
 			time.Sleep(settling)
-			for _, text := range up.take() {
-				switch m, _ := wire.Parse([]byte(text)); m.Method {
+			for _, m := range up.messages() {
+				switch m.Method {
 				case "initialize":
 					up.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`)
 				case "tools/list":

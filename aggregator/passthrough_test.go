@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -93,9 +92,7 @@ func TestAnyEntryPasses(t *testing.T) {
 
 // passes checks the property many times on one stage.
 func passes(t *testing.T, setup string, property func(*rapid.T, *talk)) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(setup)))
-		defer st.close()
+	onStage(t, setup, func(t *testing.T, st *stage) {
 		// The struct hides Deadline, which panics in a bubble.
 		n := 0
 		rapid.Check(struct{ testing.TB }{t}, func(t *rapid.T) {

@@ -9,19 +9,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A host that does not read, with answers and notifications waiting for it, delays
 // no other host.
 func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
-		defer st.close()
+	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		other, up := st.hosts[0], st.upstreams[0]
 		ours, theirs := net.Pipe()
 		st.running.Go(func() {
@@ -45,8 +39,7 @@ func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
 				other.send(fmt.Sprintf(strings.TrimSpace(call), n))
 				synctest.Wait()
 			}
-			for _, text := range up.take() {
-				m, _ := wire.Parse([]byte(text))
+			for _, m := range up.messages() {
 				up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[],"x":%q}}`, m.ID, large))
 			}
 			synctest.Wait()
@@ -59,12 +52,10 @@ func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
 		}
 		up.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
-		for _, text := range up.take() {
-			m, _ := wire.Parse([]byte(text))
+		for _, m := range up.messages() {
 			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}}`, m.ID))
 		}
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		if got := strings.Join(other.take(), "\n"); !strings.Contains(got, "notifications/tools/list_changed") {
 			t.Errorf("the other host was told %q", got)
 		}

@@ -64,7 +64,7 @@ type actor struct {
 	starting map[string]bool // the methods that it still answers automatically
 }
 
-// newStage reads the setup and connects the actors. A line of it is one of
+// setStage reads the setup and connects the actors. A line of it is one of
 //
 //	host [NAME] VERSION CAPABILITIES
 //	upstream [NAME] [lazy] [scripted] VERSION CAPABILITIES
@@ -79,11 +79,9 @@ type actor struct {
 //
 // A VERSION of an upstream may be several, separated by commas. A host with the version "-"
 // and an upstream that is scripted send nothing automatically.
-func newStage(t *testing.T, archive *txtar.Archive) *stage { return setStage(t, archive, false) }
-
-// setStage is newStage. If apart is true, the upstreams run on another replica than that of
-// the hosts. A host "here" is one of many, and a host "there" is connected to the other
-// replica.
+//
+// If apart is true, the upstreams run on another replica than that of the hosts. A host "here"
+// is one of many, and a host "there" is connected to the other replica.
 func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 	st := &stage{t: t}
 	single, expose := false, []string(nil)
@@ -117,6 +115,21 @@ func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 	st.approve(cfg, string(section(archive, "approved").Data))
 	st.start(apart, cfg)
 	return st
+}
+
+// onStage runs a test in a synctest bubble on the stage of a setup.
+func onStage(t *testing.T, setup string, test func(t *testing.T, st *stage)) {
+	synctest.Test(t, func(t *testing.T) {
+		st := setStage(t, txtar.Parse([]byte(setup)), false)
+		defer st.close()
+		test(t, st)
+	})
+}
+
+// quiesce returns when nothing more happens in the bubble.
+func quiesce() {
+	time.Sleep(settling)
+	synctest.Wait()
 }
 
 func newActor(words []string) *actor {
@@ -245,8 +258,7 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 		})
 		h.introduce()
 	}
-	time.Sleep(settling)
-	synctest.Wait()
+	quiesce()
 	for _, h := range st.hosts {
 		if h.version != "-" {
 			h.take() // the answers to its introduction
@@ -370,6 +382,15 @@ func (a *actor) take() []string {
 	taken := a.lines
 	a.lines = nil
 	return taken
+}
+
+// messages is take for parsed messages.
+func (a *actor) messages() (all []wire.Message) {
+	for _, text := range a.take() {
+		m, _ := wire.Parse([]byte(text))
+		all = append(all, m)
+	}
+	return all
 }
 
 func (a *actor) flush() {

@@ -6,10 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A stormed stage has an upstream with one tool, named by a version that changes.
@@ -18,12 +14,14 @@ type stormed struct {
 	fetched int
 }
 
-func newStormed(t *testing.T) *stormed {
-	return &stormed{stage: newStage(t, txtar.Parse([]byte(`-- setup --
+// onStormed runs a test in a bubble.
+func onStormed(t *testing.T, test func(t *testing.T, st *stormed)) {
+	const setup = `-- setup --
 host 2025-11-25 {}
 upstream 2025-11-25 {"tools":{"listChanged":true}}
 expose direct
-`)))}
+`
+	onStage(t, setup, func(t *testing.T, st *stage) { test(t, &stormed{stage: st}) })
 }
 
 func (st *stormed) change() {
@@ -33,8 +31,8 @@ func (st *stormed) change() {
 // answer answers pending fetches of the list.
 func (st *stormed) answer(version int) {
 	synctest.Wait()
-	for _, text := range st.upstreams[0].take() {
-		if m, _ := wire.Parse([]byte(text)); m.Method == "tools/list" {
+	for _, m := range st.upstreams[0].messages() {
+		if m.Method == "tools/list" {
 			st.fetched++
 			st.upstreams[0].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":{"type":"object"}}]}}`, m.ID, version))
 		}
@@ -54,9 +52,7 @@ func TestStormOfChanges(t *testing.T) {
 		{2 * time.Millisecond, 6}, // for 20 seconds
 	} {
 		t.Run(test.every.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				st := newStormed(t)
-				defer st.close()
+			onStormed(t, func(t *testing.T, st *stormed) {
 				const changes = 10_000
 				for n := range changes {
 					st.change()
@@ -88,9 +84,7 @@ func TestStormOfChanges(t *testing.T) {
 // Changes that come when the first fetch of a burst ends cost one more fetch only.
 func TestChangesWhileAFetchEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStormed(t)
-		defer st.close()
+	onStormed(t, func(t *testing.T, st *stormed) {
 		const bursts = 1000
 		for n := range bursts {
 			st.change()

@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 )
@@ -15,15 +13,13 @@ import (
 // A subscription to a task that its server refuses does not use the connection, which its
 // idle timer ends.
 func TestRefusedTaskSubscriptionUsesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(`
+	onStage(t, `
 -- setup --
 host 2026-07-28 {"extensions":{"io.modelcontextprotocol/tasks":{}}}
 upstream 2026-07-28 {"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}
 -- upstream config --
 "idle_timeout": "1m"
-`)))
-		defer st.close()
+`, func(t *testing.T, st *stage) {
 		h, up := st.hosts[0], st.upstreams[0]
 		h.send(h.message(`{"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["up/7"]},"_meta":{$HOST}}}`))
 		refused := false

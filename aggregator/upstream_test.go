@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -18,8 +16,7 @@ import (
 // answerLists answers the requests for lists that an actor has got, with one entry
 // called name, and returns their methods.
 func answerLists(a *actor, name string) (methods []string) {
-	for _, text := range a.take() {
-		m, _ := wire.Parse([]byte(text))
+	for _, m := range a.messages() {
 		for _, which := range listing.Lists {
 			if m.Method == which.Method {
 				methods = append(methods, m.Method)
@@ -40,9 +37,7 @@ expose direct
 // list. They are fetched once and put into the catalogue together.
 func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(everyList)))
-		defer st.close()
+	onStage(t, everyList, func(t *testing.T, st *stage) {
 		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		before := st.agg.catalog.View()
 		for _, kind := range []string{"tools", "prompts", "resources"} {
@@ -73,13 +68,10 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 // next one.
 func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(everyList)))
-		defer st.close()
+	onStage(t, everyList, func(t *testing.T, st *stage) {
 		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		up.leave()
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		p.Notify("notifications/tools/list_changed", nil)
 		synctest.Wait()
 		up.mu.Lock()
@@ -92,8 +84,7 @@ func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 		if got := answerLists(up, "new"); !slices.Contains(got, "tools/list") {
 			t.Fatalf("the upstream was asked for %q, want tools/list", got)
 		}
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		if got := st.agg.catalog.View().Listed(); len(got) != 1 || got[0].Upstream != "new" {
 			t.Errorf("the catalogue holds %v", got)
 		}
@@ -103,9 +94,7 @@ func TestChangeDuringReconnectionIsFetched(t *testing.T) {
 // Calls do not wait while a listing is put into the catalogue.
 func TestCallsDoNotWaitForAListing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(catalogued)))
-		defer st.close()
+	onStage(t, catalogued, func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
 		config := gate{make(chan bool)} // the fetched list waits for it
 		defer close(config.open)
@@ -117,8 +106,7 @@ func TestCallsDoNotWaitForAListing(t *testing.T) {
 		}
 		synctest.Wait()
 		host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
-		time.Sleep(settling)
-		synctest.Wait()
+		quiesce()
 		sent := up.take()
 		if len(sent) != 1 {
 			t.Fatalf("the upstream got %q, want the call", sent)
@@ -141,21 +129,17 @@ func (gate) Unlock() {}
 // A panic about one fetched list does not end the fetching of lists.
 func TestPanicDoesNotEndFetching(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, txtar.Parse([]byte(everyList)))
-		defer st.close()
+	onStage(t, everyList, func(t *testing.T, st *stage) {
 		log := &panicking{Handler: slog.DiscardHandler, over: "up: "}
 		st.agg.served.log = slog.New(log)
 		up, p := st.upstreams[0], st.agg.fleet.Of(st.agg.set.Get("up"))
 		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first causes a warning
 			p.Notify("notifications/tools/list_changed", nil)
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 			if got := answerLists(up, name); len(got) != 1 {
 				t.Fatalf("%.9s: the upstream was asked for %q", name, got)
 			}
-			time.Sleep(settling)
-			synctest.Wait()
+			quiesce()
 		}
 		if got := st.agg.catalog.View().Listed(); len(got) != 1 || got[0].Upstream != "good" || log.panics != 1 {
 			t.Errorf("after %d panics the catalogue holds %v", log.panics, got)
