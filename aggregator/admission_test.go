@@ -35,14 +35,19 @@ var callsOfEcho = []string{
 	`{"name":"meta_call","arguments":{"path":"/up/echo","args":{"n":%d}}}`,
 }
 
+// delayStarts makes each start of an upstream take a second.
+func (st *stage) delayStarts() {
+	open := st.agg.fleet.Open
+	st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+		time.Sleep(time.Second)
+		return open(server, opts)
+	}
+}
+
 func testWaitingCalls(t *testing.T, call string) {
 	onStage(t, strings.Replace(catalogued, "-- upstream", "expose discover browser tree\n-- upstream", 1), func(t *testing.T, st *stage) {
 		host, up := st.hosts[0], st.upstreams[0]
-		open := st.agg.fleet.Open
-		st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
-			time.Sleep(time.Second)
-			return open(server, opts)
-		}
+		st.delayStarts()
 		up.leave()
 		synctest.Wait()
 		const calls = 60
@@ -55,10 +60,9 @@ func testWaitingCalls(t *testing.T, call string) {
 				want = append(want, fmt.Sprint(n))
 			}
 		}
-		time.Sleep(time.Second + settling)
-		synctest.Wait()
+		time.Sleep(time.Second)
 		var got []string
-		for _, m := range up.messages() {
+		for _, m := range settle(up) {
 			n := string(wire.Get(m.Params, "arguments", "n"))
 			if m.Method == "tools/call" {
 				got = append(got, n)
@@ -86,19 +90,14 @@ expose discover browser tree
 -- upstream tools/list --
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}
 `, func(t *testing.T, st *stage) {
-			open := st.agg.fleet.Open
-			st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
-				time.Sleep(time.Second)
-				return open(server, opts)
-			}
+			st.delayStarts()
 			var want, got []string
 			for n := range 60 {
 				st.hosts[0].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":`+call+`}`, n, n))
 				want = append(want, fmt.Sprint(n))
 			}
-			time.Sleep(time.Second + settling)
-			synctest.Wait()
-			for _, m := range st.upstreams[0].messages() {
+			time.Sleep(time.Second)
+			for _, m := range settle(st.upstreams[0]) {
 				if m.Method == "tools/call" {
 					got = append(got, string(wire.Get(m.Params, "arguments", "n")))
 				}
@@ -174,9 +173,8 @@ func (b *bounded) end(n int) {
 // expect checks which calls have come to the server, and how many wait.
 func (b *bounded) expect(waiting int, want ...string) {
 	b.t.Helper()
-	quiesce()
 	var got []string
-	for _, m := range b.upstreams[0].messages() {
+	for _, m := range settle(b.upstreams[0]) {
 		if m.Method == "tools/call" {
 			got, b.ids = append(got, string(wire.Get(m.Params, "arguments", "n"))), append(b.ids, string(m.ID))
 		}

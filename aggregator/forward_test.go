@@ -97,9 +97,8 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			hosts.Wait()
 			<-ended
 			up.leave() // ends the calls that it left unanswered
-			quiesce()
 			answers := map[string]int{}
-			for _, m := range host.messages() {
+			for _, m := range settle(host) {
 				if m.ID != nil {
 					answers[string(m.ID)]++
 				}
