@@ -10,9 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
-	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -62,11 +60,7 @@ func withConfig(t *testing.T, members string) *Aggregator {
 
 func withDocument(t *testing.T, document string) *Aggregator {
 	t.Helper()
-	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, document)}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agg, err := New(cfg, Options{})
+	agg, err := New(configOf(t, document), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,12 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // newQuiet returns an aggregator with one server, which is not started.
 func newQuiet(t testing.TB, opts Options) *Aggregator {
 	t.Helper()
-	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
-	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	agg, err := New(cfg, opts)
+	agg, err := New(configOf(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

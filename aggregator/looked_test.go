@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -124,11 +123,7 @@ func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage, f
 	for name, properties := range tools {
 		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object","properties":%s}}`, name, properties))
 	}
-	file := mcptest.Config(t, fmt.Sprintf(`{"expose":[%q],"mcp":{"up":{"command":"none"}}}`, expose))
-	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configOf(t, fmt.Sprintf(`{"expose":[%q],"mcp":{"up":{"command":"none"}}}`, expose))
 	agg, err := New(cfg, Options{Version: "1"})
 	if err != nil {
 		t.Fatal(err)

@@ -64,11 +64,7 @@ type lease struct {
 // newCluster starts replicas, named a, b and so on, of one config.
 func newCluster(t *testing.T, n int, entries string) *cluster {
 	c := &cluster{t: t, leases: map[string]*lease{}, changed: make(chan struct{})}
-	file := mcptest.Config(t, `{"mcp":{`+entries+`}}`)
-	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configOf(t, `{"mcp":{`+entries+`}}`)
 	keys := seal.Random()
 	c.state = memkv.New().Connect()
 	tasks, err := c.state.Bucket(t.Context(), "tasks")

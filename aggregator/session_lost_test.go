@@ -14,7 +14,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A forgetful server forgets its first session while calls of it are in flight.
@@ -109,11 +108,7 @@ func talkTo(t *testing.T, server http.Handler) (send func(format string, args ..
 	t.Helper()
 	web := httptest.NewServer(server)
 	t.Cleanup(web.Close)
-	file := mcptest.Config(t, `{"mcp":{"up":{"url":"`+web.URL+`"}}}`)
-	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := configOf(t, `{"mcp":{"up":{"url":"`+web.URL+`"}}}`)
 	agg, err := New(cfg, Options{Version: "1"})
 	if err != nil {
 		t.Fatal(err)

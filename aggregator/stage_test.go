@@ -163,6 +163,16 @@ func (a *actor) server() string {
 	return "up"
 }
 
+// configOf loads a config from its text.
+func configOf(t testing.TB, document string) *schema.Config {
+	t.Helper()
+	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, document)}, schema.LoadOptions{}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 func (st *stage) config(single bool, expose []string, members string) *schema.Config {
 	cfg := schema.Single("up", nil)
 	if !single {
@@ -180,11 +190,7 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 		if members != "" {
 			members += ","
 		}
-		file := mcptest.Config(st.t, `{`+members+`"mcp":{`+strings.Join(entries, ",")+`}}`)
-		var err error
-		if cfg, err = schema.ReadFiles(st.t.Context(), []string{file}, schema.LoadOptions{}).Load(); err != nil {
-			st.t.Fatal(err)
-		}
+		cfg = configOf(st.t, `{`+members+`"mcp":{`+strings.Join(entries, ",")+`}}`)
 	}
 	if expose != nil {
 		cfg.Expose = expose
