@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -86,19 +87,15 @@ func (f *Flight) askHost() {
 	}
 	f.state = asking
 	f.asked = map[string]*ask.Question{}
-	asks := []byte(`{`)
-	for i, q := range f.questions {
-		if i > 0 {
-			asks = append(asks, ',')
-		}
+	var asks [][]byte
+	for _, q := range f.questions {
 		f.lastKey++
 		key := fmt.Sprintf("question-%d", f.lastKey)
 		f.asked[key] = q
 		// Hosts on go-sdk v1.8.0 fail on a question without params, which roots/list need not have.
 		params := cmp.Or(string(q.Params), "{}")
-		asks = fmt.Appendf(asks, `%q:{"method":%s,"params":%s}`, key, wire.Quote(q.Method), params)
+		asks = append(asks, fmt.Appendf(nil, `%q:{"method":%s,"params":%s}`, key, wire.Quote(q.Method), params))
 	}
-	asks = append(asks, '}')
 	r := f.request
 	id, spare, full := f.env.Waiting.Add(f, f.owner.Upstream(), f.Session.Account, r)
 	f.parked = f.env.Budget.Open(f.Session.Account, func() { f.env.Work.Go(func() { f.stopAsking(json.RawMessage(`"too much waits for hosts"`)) }) })
@@ -111,7 +108,7 @@ func (f *Flight) askHost() {
 		f.env.Log.Warn("too many calls wait for their hosts to answer, one is given up", "upstream", state.Upstream)
 		spare.Abandon(nil)
 	}
-	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(f.env.States.Seal(state))), nil)
+	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{%s},"requestState":%s}`, bytes.Join(asks, []byte(",")), wire.Quote(f.env.States.Seal(state))), nil)
 	f.mu.Lock()
 	gone := f.cancelled && f.request == r
 	f.mu.Unlock()
