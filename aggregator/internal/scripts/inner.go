@@ -157,14 +157,11 @@ func (run *Run) park() {
 	}
 	by, env := run.by, run.env
 	run.by = nil
-	asks := []byte(`{`)
+	var asks [][]byte
 	for _, in := range run.asking {
 		for key, question := range wire.Members(wire.Get(in.asked, "inputRequests")) {
 			name, _ := wire.Text(key)
-			if len(asks) > 1 {
-				asks = append(asks, ',')
-			}
-			asks = append(append(wire.AppendQuote(asks, in.key(name)), ':'), question...)
+			asks = append(asks, fmt.Appendf(nil, "%s:%s", wire.Quote(in.key(name)), question))
 		}
 	}
 	id, spare, full := env.waiting.Add(run, env, by.Session.Account, by.Request)
@@ -174,7 +171,7 @@ func (run *Run) park() {
 		spare.Abandon(nil)
 	}
 	state := env.States.Seal(ask.State{Call: id, Principal: by.Session.User, Request: ask.Digest(by.Request.Method, by.Params)})
-	by.Request.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, append(asks, '}'), wire.Quote(state)), nil)
+	by.Request.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{%s},"requestState":%s}`, bytes.Join(asks, []byte(",")), wire.Quote(state)), nil)
 }
 
 // resume handles a request that continues a script, and reports whether it did.
