@@ -3,7 +3,6 @@ package forward
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
@@ -41,7 +40,7 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 		default:
 			return nil, nil, &transports.Failure{
 				Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
-				Cause: fmt.Errorf("it answered with a task, which the host has not said that it can follow"),
+				Cause: errors.New("it answered with a task, which the host does not support"),
 				Hint:  "check whether it took effect: the task may still run",
 			}
 		}

@@ -95,8 +95,8 @@ func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQue
 		}
 		return nil, ctx.Err()
 	}
-	responses = json.RawMessage(`{`)
-	for i, q := range questions {
+	var members [][]byte
+	for _, q := range questions {
 		answer, failed := q.answer()
 		if failed != nil && err == nil {
 			cancel()
@@ -105,12 +105,9 @@ func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQue
 				err = fmt.Errorf("the host refused to answer its %s: %s (code %d)", q.method, rpc.Message, rpc.Code)
 			}
 		}
-		if i > 0 {
-			responses = append(responses, ',')
-		}
-		responses = append(append(append(responses, q.key...), ':'), answer...)
+		members = append(members, fmt.Appendf(nil, "%s:%s", q.key, answer))
 	}
-	return append(responses, '}'), err
+	return fmt.Appendf(nil, "{%s}", bytes.Join(members, []byte(","))), err
 }
 
 // urlsFirst converts the URL error of an upstream of the handshake era to the result that tells a
@@ -129,19 +126,16 @@ func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err
 		}
 	}
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
-	asks, n := []byte(`{`), 0
+	var asks [][]byte
 	for elicitation := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
 		asked := wire.Delete(elicitation, "elicitationId")
 		if ask.Lacks(capabilities, "elicitation/create", asked) != "" {
 			return nil
 		}
-		if n++; n > 1 {
-			asks = append(asks, ',')
-		}
-		asks = fmt.Appendf(asks, `"%d":{"method":"elicitation/create","params":%s}`, n, asked)
+		asks = append(asks, fmt.Appendf(nil, `"%d":{"method":"elicitation/create","params":%s}`, len(asks)+1, asked))
 	}
-	if n == 0 {
+	if asks == nil {
 		return nil
 	}
-	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s}`, append(asks, '}'))
+	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{%s}}`, bytes.Join(asks, []byte(",")))
 }
