@@ -243,7 +243,7 @@ func (all *Offers) Result(o *Offer, params json.RawMessage) json.RawMessage {
 	rounds := copyRounds([]byte("{}"), params)
 	state := offerPrefix + o.id + "." + base64.RawURLEncoding.EncodeToString(rounds)
 	if s := all.States; s.Replica != "" {
-		state += "." + s.seal(State{Owner: s.Replica})
+		state += "." + s.seal(State{})
 	}
 	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"login":{"method":"elicitation/create","params":%s}},"requestState":%s}`,
 		o.elicitation(), wire.Quote(state))

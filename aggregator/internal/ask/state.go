@@ -53,12 +53,10 @@ type States struct {
 }
 
 // Seal returns the form of a state for hosts, which is valid for InputWait.
-func (s *States) Seal(state State) string {
-	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
-	return statePrefix + s.seal(state)
-}
+func (s *States) Seal(state State) string { return statePrefix + s.seal(state) }
 
 func (s *States) seal(state State) string {
+	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
 	plain, err := json.Marshal(state)
 	if err != nil {
 		panic(err) // not reached: strings and numbers
@@ -97,7 +95,6 @@ func (s *States) open(sealed string) (state State, err error) {
 
 // SealPermit returns the state of a call for which a person is asked.
 func (s *States) SealPermit(state State) string {
-	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
 	state.Call = s.issued.add(stateUser{state.Principal, state.Upstream})
 	return permitPrefix + s.seal(state)
 }
