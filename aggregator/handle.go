@@ -170,16 +170,16 @@ func (s session) handleNotification(method string, params json.RawMessage) {
 		s.PassProgress(params)
 	case "notifications/roots/list_changed":
 		s.Roots.Forget()
-		s.broadcast(method, params, "sendRootsListChanged")
+		s.broadcast(method, params)
 	default:
 		if s.Single() != nil {
-			s.broadcast(method, params, method)
+			s.broadcast(method, params)
 		}
 	}
 }
 
 // broadcast sends a notification of a session to each of its connected upstreams.
-func (s session) broadcast(method string, params json.RawMessage, what string) {
+func (s session) broadcast(method string, params json.RawMessage) {
 	for _, u := range s.agg.fleet.Upstreams(s.Session) {
 		conn := u.Conn()
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
@@ -189,7 +189,7 @@ func (s session) broadcast(method string, params json.RawMessage, what string) {
 			continue // the next call goes to the upstream for the new roots
 		}
 		if err := conn.Notify(method, params); err != nil {
-			s.agg.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
+			s.agg.log.Warn("notification not sent", "upstream", u.Server.Name, "method", method, "err", err)
 		}
 	}
 }

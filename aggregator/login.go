@@ -75,7 +75,14 @@ func (q request) offerLogin(err error) (*ask.Offer, error) {
 // resumes takes the answer to a login or to a question of the policy from a request of the
 // stateless era. It returns true if the request was answered, or continues by again.
 func (q request) resumes(again func()) bool {
-	return q.resumesOffer(again) || q.refusesPermit()
+	if q.resumesOffer(again) {
+		return true
+	}
+	err := q.agg.permits.Resume(q.r, q.LoginOwner(), q.User)
+	if err != nil {
+		q.r.Reply(nil, err)
+	}
+	return err != nil
 }
 
 // resumesOffer takes a request whose first round was answered with the offer of a login. It

@@ -128,16 +128,3 @@ func (c *toolCall) deny(call *policy.Call, rule int, because, hint string) {
 		Upstream: call.Server, Code: transports.CodeDenied, Outcome: transports.NotSent, Cause: errors.New(because), Hint: hint,
 	}, c.asText())
 }
-
-// refusesPermit takes a person's answer from a request, and reports whether it refused the
-// request because of that.
-func (q request) refusesPermit() bool {
-	if q.r.Outline.Get(q.r.Params, "requestState") == nil {
-		return false
-	}
-	err := q.agg.permits.Resume(q.r, q.LoginOwner(), q.User)
-	if err != nil {
-		q.r.Reply(nil, err)
-	}
-	return err != nil
-}

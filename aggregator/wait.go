@@ -111,7 +111,7 @@ func (q request) answer(about surface.Question, asText bool) {
 	}
 	r, w := q.r, wait{q.session, about.Server, about.Known}
 	u := w.toStart(about.Load)
-	if changed, _ := w.pending(time.Now()); u == nil && changed == nil {
+	if u == nil && !w.isPending() {
 		about.Answer()
 		return
 	}
@@ -173,6 +173,5 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 // The upstream of a session about one server starts when it is used.
 func (w wait) incomplete() bool {
 	s := w.session
-	complete := s.Plain().Complete()
-	return !complete && (s.Server != "" || w.starting() != nil)
+	return !s.Plain().Complete() && (s.Server != "" || w.starting() != nil)
 }
