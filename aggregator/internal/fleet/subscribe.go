@@ -51,12 +51,20 @@ func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 // renewSubscriptions sends a new connection the subscriptions of the previous one.
 func (p *Endpoint) renewSubscriptions(conn *upstream.Conn) {
 	f := p.fleet
-	for uri, s := range p.Source().Subscriptions() {
-		if f.ExistingFor(s, f.ResourceOwner(s, uri)) == p.Upstream {
-			p.subscribeLater(conn, AboutURI(uri), (*upstream.Conn).Subscribe)
+	for topic, s := range p.Source().Subscriptions() {
+		owner, params := f.ResourceOwner(s, topic), AboutURI(topic)
+		if id, isTask := notify.TaskOf(topic); isTask {
+			if conn.Era() != transports.Stateless {
+				continue
+			}
+			var own string
+			owner, own = f.TaskOwner(s, id)
+			params = task.About(own)
+		}
+		if f.ExistingFor(s, owner) == p.Upstream {
+			p.subscribeLater(conn, params, (*upstream.Conn).Subscribe)
 		}
 	}
-	p.renewTasks(conn)
 }
 
 // subscribeLater subscribes or unsubscribes in the background.
@@ -183,20 +191,6 @@ func (f *Fleet) DropTasks(s *sessions.Session, ids map[string]bool) {
 			continue
 		}
 		f.Of(u).subscribeLater(u.Conn(), task.About(own), (*upstream.Conn).Unsubscribe)
-	}
-}
-
-// renewTasks sends a new connection the task subscriptions of hosts.
-func (p *Endpoint) renewTasks(conn *upstream.Conn) {
-	f := p.fleet
-	for topic, s := range p.Source().Subscriptions() {
-		id, isTask := notify.TaskOf(topic)
-		if !isTask || conn.Era() != transports.Stateless {
-			continue
-		}
-		if owner, own := f.TaskOwner(s, id); f.ExistingFor(s, owner) == p.Upstream {
-			p.subscribeLater(conn, task.About(own), (*upstream.Conn).Subscribe)
-		}
 	}
 }
 
