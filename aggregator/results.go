@@ -43,28 +43,25 @@ func (a *Aggregator) hooks() forward.Hooks {
 
 // explained returns the result of a call with notes: that the input was changed, the input
 // schema if the server reports invalid input, that the tool is not as approved.
-func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) (explained json.RawMessage) {
-	if note := pinning.Note(c.Route.Tool, c.Session.Shown.First); note != "" {
-		defer func() {
-			if c.Route.Whole {
-				explained = transports.SetMeta(explained, scripts.MetaNote, wire.Quote(note))
-				return
-			}
-			explained = results.Append(explained, note)
-		}()
-	}
+func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if c.Route.ShowInput == nil || !results.ReportsInvalidInput(result, outline) {
+	if c.Route.ShowInput != nil && results.ReportsInvalidInput(result, outline) {
+		if schema := schemaOnce(c); schema != "" {
+			result = results.Append(result, schema)
+		}
+	}
+	note := pinning.Note(c.Route.Tool, c.Session.Shown.First)
+	switch {
+	case note == "":
 		return result
+	case c.Route.Whole:
+		return transports.SetMeta(result, scripts.MetaNote, wire.Quote(note))
 	}
-	if schema := schemaOnce(c); schema != "" {
-		return results.Append(result, schema)
-	}
-	return result
+	return results.Append(result, note)
 }
 
 // explainedError is explained for an upstream's own error.

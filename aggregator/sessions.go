@@ -70,11 +70,11 @@ func (s session) end() {
 	if o := s.agg.opts.Observe; o != nil && !s.Replica {
 		o.Session(s.Info(), false)
 	}
-	s.agg.offers.Drop(s.Session)
-	s.agg.permits.Drop(s.Session)
 	if s.Persistent { // otherwise the next round of a request has another session
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
 		s.agg.scripts.Drop(s.Session, nil, nil)
+		s.agg.offers.Drop(s.Session)
+		s.agg.permits.Drop(s.Session)
 	}
 	subscribed := s.Recipient.End()
 	s.agg.fleet.RetireDedicated(s.Session)
