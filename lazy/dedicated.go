@@ -9,10 +9,10 @@ import (
 // ErrTooMany means that a server already has its maximum of owners, Server.MaxSessions.
 var ErrTooMany = errors.New("it has its maximum of owners already")
 
-// Dedicate returns the upstream that runs the server of u for one owner alone, and creates it if
-// necessary. If the maximum is reached, the new upstream replaces another owner's that is not
-// connected, which is returned as gone: an upstream never changes its owner. If the entry sets
-// no idle timeout, idle is used; 0 is never. The error is ErrTooMany or ErrClosed.
+// Dedicate returns the upstream that runs the server of u for one owner alone. It creates it
+// if necessary. If the maximum is reached, another owner's upstream that is not connected is
+// removed for it and returned as gone. idle is the idle timeout if the entry sets none; 0
+// means none. The error is ErrTooMany or ErrClosed.
 func (s *Set) Dedicate(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
 	defer func() {
 		if gone != nil { // s.mu is no longer held
@@ -61,8 +61,8 @@ func (s *Set) Dedicated(server, owner string) *Upstream {
 	return s.dedicated[ownerKey{server, owner}]
 }
 
-// RetireDedicated removes and returns the upstreams of an owner. Each ends when its calls in flight
-// have ended.
+// RetireDedicated removes and returns the upstreams of an owner. Each is closed when its calls
+// in flight have ended.
 func (s *Set) RetireDedicated(owner string) (gone []*Upstream) {
 	s.mu.Lock()
 	for key, u := range s.dedicated {
@@ -88,7 +88,7 @@ func (s *Set) Has(u *Upstream) bool {
 	return s.byName[u.Server.Name] == u
 }
 
-// isAsleep reports whether nothing runs, or is about to run, for an upstream.
+// isAsleep reports whether an upstream has no connection, no users, and no load in progress.
 func (u *Upstream) isAsleep() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -35,8 +35,8 @@ const (
 // A backoff counts failures in a row and computes when the next attempt is due. The lock of
 // its upstream guards it.
 type backoff struct {
-	failures  int         // failed loads since the last success
-	shortages int         // loads since then that failed for lack of our own resources
+	failures  int         // failed loads since the last success, without shortages
+	shortages int         // loads since then that failed because we lack resources
 	losses    int         // connections in a row that were lost soon
 	due       time.Time   // of the next attempt
 	pause     *time.Timer // fires when a load has waited for due; nil while none waits
@@ -45,7 +45,7 @@ type backoff struct {
 	failed   int64     // failed loads in total
 }
 
-// loaded forgets failed loads.
+// loaded records a successful load.
 func (b *backoff) loaded() {
 	b.failures, b.shortages, b.due, b.failedAt = 0, 0, time.Time{}, time.Time{}
 }
@@ -57,8 +57,8 @@ func (b *backoff) count() {
 	}
 }
 
-// ended records the end of a connection. A long one resets the count of losses; after a short
-// one the loss counts, if it is one, from the second on.
+// ended records the end of a connection. A connection that lasted resets the count of losses.
+// A loss soon after the start counts, and the second in a row delays the next attempt.
 func (b *backoff) ended(readyAt time.Time, loss bool) {
 	switch {
 	case time.Since(readyAt) >= soon:
@@ -70,8 +70,8 @@ func (b *backoff) ended(readyAt time.Time, loss bool) {
 	}
 }
 
-// backOff delays the next attempt, twice as long for each failure; the first loss does not
-// count yet.
+// backOff delays the next attempt. The pause doubles with each failure; the first loss does
+// not count.
 func (b *backoff) backOff() {
 	b.due = time.Now().Add(pauseAfter(b.failures + b.shortages + max(b.losses-1, 0)))
 }
@@ -90,7 +90,7 @@ func (b *backoff) endPause() {
 	}
 }
 
-// left is the time until the next attempt.
+// left returns the time until the next attempt is due.
 func (b *backoff) left() time.Duration { return time.Until(b.due) }
 
 // inARow returns the number of consecutive failures of any kind.

@@ -17,9 +17,9 @@ import (
 
 // Options configure a Set.
 type Options struct {
-	// Load connects an upstream and lists its tools and the like. Either it succeeds
-	// as a whole, or it leaves nothing behind and returns an error. ctx ends when the
-	// upstream is replaced or the set is closed. Load must not be nil.
+	// Load connects an upstream and fetches its lists. With an error it must leave no
+	// connection open. ctx ends when the upstream is replaced or the set is closed. Load
+	// must not be nil.
 	Load func(ctx context.Context, u *Upstream) (*upstream.Conn, error)
 	// Changed is called, without locks, when an upstream's state has changed. It
 	// must not be nil.
@@ -56,11 +56,10 @@ func NewSet(opts Options) *Set {
 // replaces or leaves out.
 const drainTime = 30 * time.Second
 
-// Apply makes the set hold these servers, in this order; disabled ones are left
-// out. An upstream whose entry is unchanged stays, with its connection, its calls in
-// flight and a fresh budget. The others are returned. They take no more calls, and are
-// closed when those in flight have ended, together with the upstreams of their owners.
-// Nothing is started.
+// Apply makes the set hold these servers, in this order, without the disabled ones. An
+// upstream whose entry is unchanged stays, with its connection, its calls in flight and a
+// full budget. The others are returned. They and the upstreams of their owners take no more
+// calls, and are closed when their calls in flight have ended. Apply starts nothing.
 func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Lock()
 	old := s.byName
@@ -176,9 +175,9 @@ func (s *Set) enter() bool {
 	return true
 }
 
-// watch records the end of a connection, and frees its resources. The load that calls
-// it is counted, so that Close waits for the watcher too. A connection that has been
-// replaced but still answers calls is closed here only when the set is.
+// watch records the end of a connection, and frees its resources. The caller is a load, which
+// is counted. A connection that was replaced while calls are in flight ends with these, or
+// with the set.
 func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	s.spawn(func() {
 		select {
@@ -190,8 +189,8 @@ func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	})
 }
 
-// goClose closes a connection in the background; Set.Close waits for it. The caller, or the
-// connection's watcher, is counted.
+// goClose closes a connection in the background. Set.Close waits for it, because the caller
+// or the connection's watcher is counted.
 func (s *Set) goClose(conn *upstream.Conn) { s.spawn(conn.Close) }
 
 // spawn runs f on a goroutine that Close waits for; the caller is counted.

@@ -17,7 +17,7 @@ type State string
 
 // The states of an upstream.
 const (
-	Idle    State = "idle"    // not connected, and nobody has asked for it
+	Idle    State = "idle"    // not connected; the next use starts it
 	Loading State = "loading" // being started
 	Ready   State = "ready"   // connected and listed
 	Lost    State = "lost"    // the connection or the last start failed
@@ -34,7 +34,7 @@ type Upstream struct {
 	Owner  string // the only user of the upstream, "" if it is shared; see Set.Dedicate
 
 	set    *Set
-	loads  singleflight.Group // of one key: this upstream
+	loads  singleflight.Group // with one key, ""
 	ctx    context.Context    // ends when the upstream is replaced, and with the set
 	cancel context.CancelFunc
 
@@ -44,18 +44,18 @@ type Upstream struct {
 	users      int            // of conn
 	unused     chan struct{}  // not nil while someone waits for users to be 0
 	readmitted time.Time      // when it was last tried again after an eviction
-	readyAt    time.Time      // when conn became ready; zero if none ever did
+	readyAt    time.Time      // when the last connection became ready; zero if there was none
 	retry      backoff
 	lastErr    error
 	idle       *time.Timer // runs while Ready without users
-	releaser   func()      // release, made once: every call gets it
+	releaser   func()      // u.release, allocated once for all users
 }
 
 // A Status describes an upstream at one moment.
 type Status struct {
 	Name     string
 	State    State
-	Err      error // why the last load failed or the connection was lost
+	Err      error // why the last load failed or the last connection was lost
 	Failures int   // consecutive failed loads
 
 	FailedAt time.Time // when the first load failed since the last success; zero if none did
@@ -90,7 +90,7 @@ func (u *Upstream) release() {
 	u.armIdleTimerLocked()
 }
 
-// armIdleTimerLocked starts the timer that unloads an unused upstream.
+// armIdleTimerLocked starts the idle timer of an upstream without users.
 func (u *Upstream) armIdleTimerLocked() {
 	after := u.Server.IdleTimeout
 	if u.users > 0 || u.state != Ready || after <= 0 {
@@ -105,7 +105,7 @@ func (u *Upstream) armIdleTimerLocked() {
 	})
 }
 
-// unload closes an idle connection; the catalogue stays.
+// unload closes a connection, if it is still the current one and has no users.
 func (u *Upstream) unload(conn *upstream.Conn) {
 	u.mu.Lock()
 	if u.conn != conn || u.users > 0 {

@@ -37,23 +37,21 @@ func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 }
 
 // Acquire returns a connection that stays open until release is called. If necessary it
-// starts the upstream, at the end of its pause if that is near. Callers share one start.
-// The error is ctx's if ctx ends first (the start continues), an *EvictedError,
-// ErrClosed, a *transports.Failure if the upstream backs off for longer, or that of the
+// starts the upstream, after the rest of its pause if that is short. Callers share one start.
+// The error is that of ctx if ctx ends first (the start continues), an *EvictedError,
+// ErrClosed, a *transports.Failure if the upstream backs off for longer, or the error of the
 // load.
 func (u *Upstream) Acquire(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, false)
 }
 
-// Load is Acquire without waiting for the end of a pause: the caller asked for this
-// server in particular.
+// Load is Acquire, but ends a pause at once: the caller asked for this server in particular.
 func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, true)
 }
 
 func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, func(), error) {
-	// A connection can be lost between its load and its use, hence the loop;
-	// it ends because a load that fails is an error.
+	// A connection can be lost between its load and its use, hence the loop.
 	for range 3 {
 		if conn, release, ok := u.Ready(); ok {
 			return conn, release, nil
@@ -67,7 +65,7 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		select {
 		case loaded := <-u.loads.DoChan("", u.load):
 			failure, ok := errors.AsType[*transports.Failure](loaded.Err)
-			early := force && ok && failure.Code == transports.CodeBackingOff // refused before the pause was ended
+			early := force && ok && failure.Code == transports.CodeBackingOff // this load was refused before endPause
 			if loaded.Err != nil && !early {
 				return nil, nil, loaded.Err
 			}
@@ -82,8 +80,7 @@ func (u *Upstream) failure(code int64, cause error) error {
 	return &transports.Failure{Upstream: u.Server.Name, Code: code, Outcome: transports.NotSent, Cause: cause}
 }
 
-// load starts the upstream, if it is still wanted. It runs on a goroutine of
-// singleflight.
+// load starts the upstream, unless begin refuses. It runs on a goroutine of singleflight.
 func (u *Upstream) load() (any, error) {
 	if !u.set.enter() {
 		return nil, ErrClosed
@@ -100,8 +97,8 @@ func (u *Upstream) load() (any, error) {
 	return nil, err
 }
 
-// begin marks the upstream as being started, unless it is already ready or must not be
-// started. Only begin decides that: the state may have changed since a caller saw it.
+// begin marks the upstream as being started. over is true if it is already ready, or must not
+// be started. Callers do not decide that, because the state may have changed since they saw it.
 func (u *Upstream) begin() (over bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -109,19 +106,19 @@ func (u *Upstream) begin() (over bool, err error) {
 	case u.state == closed:
 		return true, ErrClosed
 	case u.state == Ready && u.conn.Err() == nil:
-		return true, nil // a load that ended just before this one began
+		return true, nil // another load ended just before this one began
 	case u.state == Evicted:
 		return true, &EvictedError{Upstream: u.Server.Name, Attempts: u.retry.failures}
 	}
 	if wait := u.retry.left(); wait > 0 {
 		return true, u.backingOffLocked(wait)
 	}
-	u.state, u.conn = Loading, nil // the watcher of a connection that was lost closes it
+	u.state, u.conn = Loading, nil // a lost connection is closed by its watcher
 	return false, nil
 }
 
-// tryLoad turns a panic into an error: singleflight would raise it again where
-// nobody can recover it (DESIGN 8.12).
+// tryLoad turns a panic into an error: singleflight would raise it again on a goroutine of
+// its own, which ends the process.
 func (u *Upstream) tryLoad() (conn *upstream.Conn, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -152,10 +149,10 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 }
 
 // lost records that a connection ended by itself, if that is not known yet. The next use
-// reconnects at once, unless the connection before it was lost soon as well: a server that
+// reconnects at once, unless the previous connection was lost soon as well: a server that
 // crashes in every call must not be restarted at the rate of the calls. A session that
-// the upstream forgot is not a crash. Crashes of a server that another replica runs are
-// counted by that replica.
+// the upstream forgot is not a crash. The crashes of a server on another replica are counted
+// by that replica.
 func (u *Upstream) lost(conn *upstream.Conn) {
 	if conn == nil || conn.Err() == nil {
 		return
@@ -166,7 +163,7 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 		u.mu.Unlock()
 		return
 	}
-	// Users release a connection that is already gone.
+	// Its users may release it later.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
 	counts := !conn.Remote() && !errors.Is(loss, upstream.ErrSessionLost) && !errors.Is(loss, upstream.ErrMoved)
 	u.retry.ended(u.readyAt, counts)
@@ -216,9 +213,9 @@ func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 	return conn, done
 }
 
-// failedLocked counts a failed load. A server that wants a login, or that could not be
-// started for lack of our own resources, has not failed. For a server that runs, or could
-// run, on another replica, that replica counts.
+// failedLocked records a failed load and returns the error for the callers. The budget is not
+// charged if the server requires a login, if our own resources did not suffice, or if the
+// failure is that of another replica, which counts it.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	if errors.Is(err, upstream.ErrMoved) {
@@ -264,9 +261,8 @@ func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	return f
 }
 
-// Readmit lets an evicted upstream be tried once more: it is offered again if that
-// succeeds, and evicted again if it fails. It does nothing within readmitPause of the last
-// time, because a model may ask for it in a loop.
+// Readmit allows an evicted upstream one more attempt. If that fails, it is evicted again. A
+// call within readmitPause of the last one does nothing, because a model may call it in a loop.
 func (u *Upstream) Readmit() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -325,7 +321,7 @@ func (u *Upstream) StartRetrying(ctx context.Context, retry func(error) bool) {
 		u.mu.Lock()
 		pause := u.retry.left()
 		u.mu.Unlock()
-		if pause <= 0 { // such as after a failure that does not count
+		if pause <= 0 { // the failure did not count
 			pause = pauseAfter(failures)
 		}
 		select {
