@@ -42,7 +42,7 @@ func TestBudgetEvicts(t *testing.T) {
 		u := s.one(lazyServer)
 		var err error
 		for range 3 {
-			// Callers that share an attempt count once.
+			// An attempt counts once, however many callers share it.
 			var all sync.WaitGroup
 			for range 5 {
 				all.Go(func() { _, _, _ = u.Acquire(t.Context()) })
@@ -127,8 +127,8 @@ func TestWhatDoesNotCount(t *testing.T) {
 	}
 }
 
-// That we lack the means to start a server is not its failure: it is tried again
-// after every pause, for ever.
+// A server that cannot be started because we lack resources is never evicted: it is tried again
+// after every pause.
 func TestLackOfResourcesNeverEvicts(t *testing.T) {
 	lack := &transports.Failure{Upstream: "one", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files"), Hint: "raise the limit"}
 	onTestSet(t, func(t *testing.T, s *testSet) {
@@ -153,14 +153,13 @@ func TestLackOfResourcesNeverEvicts(t *testing.T) {
 			t.Errorf("10 attempts within %v", took)
 		}
 		if got := u.Status().Failures; got != 0 {
-			t.Errorf("%d failures are counted", got)
+			t.Errorf("%d failures were counted", got)
 		}
 		time.Sleep(longPause * 2)
 		_, release := use(t, u)
 		release()
 
-		// The next time the pause is short again, and what the server itself
-		// fails at counts from the first.
+		// After a success the first pause is short again.
 		s.crashAfter(t, u, soon)
 		s.load = func(context.Context, int32) error { return lack }
 		_, _, _ = u.Acquire(t.Context())
@@ -170,8 +169,8 @@ func TestLackOfResourcesNeverEvicts(t *testing.T) {
 	})
 }
 
-// Who comes within a pause is told how often the server failed, in whatever way; all
-// failures ever are counted as well.
+// The error during a pause counts failures in a row of any kind. Status counts all failed
+// loads since the upstream was added.
 func TestFailuresOfAllKindsAreCounted(t *testing.T) {
 	lack := &transports.Failure{Upstream: "one", Code: transports.CodeNoResources, Cause: errors.New("too many open files")}
 	onTestSet(t, func(t *testing.T, s *testSet) {
@@ -184,7 +183,7 @@ func TestFailuresOfAllKindsAreCounted(t *testing.T) {
 				want = "it failed; the next attempt is due in 1.3s: "
 			}
 			if err := u.backingOffLocked(1250 * time.Millisecond); !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want that %s", err, want)
+				t.Errorf("got %v, want %q in it", err, want)
 			}
 		}
 		s.load = nil
@@ -194,12 +193,12 @@ func TestFailuresOfAllKindsAreCounted(t *testing.T) {
 		}
 		release()
 		if got := u.Status(); got.Failed != 3 || got.Failures != 0 {
-			t.Errorf("%d loads failed ever, %d in a row, want 3 and 0", got.Failed, got.Failures)
+			t.Errorf("%d loads failed in total, %d in a row, want 3 and 0", got.Failed, got.Failures)
 		}
 	})
 }
 
-// Nor does it spend what the server's own failures leave of the budget.
+// A lack of resources does not use up the budget of the server's own failures.
 func TestBudgetAfterLackOfResources(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, n int32) error {
@@ -247,7 +246,7 @@ func TestEvictedErrorSaysWhatHappened(t *testing.T) {
 	})
 }
 
-// That we end is no failure of the server's.
+// A load that our shutdown interrupts does not count as a failure.
 func TestShutdownDoesNotCount(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
@@ -260,8 +259,8 @@ func TestShutdownDoesNotCount(t *testing.T) {
 	})
 }
 
-// A caller that waited for a load which used up the budget, or came a moment
-// before it failed, does not start another.
+// A caller that shared the load that used up the budget, or came just before it failed, does
+// not start another.
 func TestBudgetIsNotOverrun(t *testing.T) {
 	for range 300 {
 		s := &testSet{load: failing}

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// isolated is a server of which two owners may have one each.
+// isolated returns a server with a maximum of two owners.
 func isolated() schema.Server {
 	return schema.Server{Name: "up", Isolation: schema.IsolateSession, MaxSessions: 2, IdleTimeout: time.Minute}
 }
@@ -22,32 +22,32 @@ func TestOwnersShareNothing(t *testing.T) {
 		ann := own(t, s, u, "ann")
 		bob := own(t, s, u, "bob")
 		if again := own(t, s, u, "ann"); again != ann || ann == bob || ann == u {
-			t.Error("an owner has not what is his own")
+			t.Error("an owner has more than one upstream, or shares one")
 		}
 		if all := s.Everything(); len(all) != 3 || !slices.Contains(all, u) || !slices.Contains(all, ann) || !slices.Contains(all, bob) {
-			t.Errorf("everything is %d upstreams, want that of nobody and of each owner", len(all))
+			t.Errorf("the set has %d upstreams, want the shared one and one for each owner", len(all))
 		}
 		a, releaseA := use(t, ann)
 		b, releaseB := use(t, bob)
 		if a == b {
-			t.Error("two owners have one connection")
+			t.Error("two owners share a connection")
 		}
 		releaseA()
 		if gone := s.RetireDedicated("ann"); len(gone) != 1 || gone[0] != ann {
-			t.Errorf("ann had %v", gone)
+			t.Errorf("RetireDedicated returned %v, want ann's upstream", gone)
 		}
 		synctest.Wait()
 		if a.Err() == nil || b.Err() != nil {
-			t.Errorf("ann's connection: %v, bob's: %v; want only hers to have ended", a.Err(), b.Err())
+			t.Errorf("ann's connection: %v, bob's: %v; want that only ann's has ended", a.Err(), b.Err())
 		}
 		if s.Has(ann) || !s.Has(bob) || !s.Has(u) {
-			t.Error("the set has others than it should")
+			t.Error("the set has ann's upstream, or lacks another")
 		}
 		releaseB()
 	})
 }
 
-// As many as may have one: who comes then gets none, until another's is not connected.
+// An owner beyond the maximum gets no upstream until another owner's is not connected.
 func TestOwnersAreBounded(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(isolated())
@@ -55,21 +55,21 @@ func TestOwnersAreBounded(t *testing.T) {
 		bob := own(t, s, u, "bob")
 		_, releaseB := use(t, bob)
 		if _, _, err := s.Dedicate(u, "cy", 0); !errors.Is(err, ErrTooMany) {
-			t.Fatalf("got %v, want that there are too many", err)
+			t.Fatalf("with two connected: got %v, want %v", err, ErrTooMany)
 		}
 		releaseB()
 		if _, _, err := s.Dedicate(u, "cy", 0); !errors.Is(err, ErrTooMany) {
-			t.Fatalf("got %v, want that bob's is his while it is connected", err)
+			t.Fatalf("with one connected but unused: got %v, want %v", err, ErrTooMany)
 		}
-		time.Sleep(2 * time.Minute) // bob's is idle for longer than it may
+		time.Sleep(2 * time.Minute) // longer than the idle timeout
 		cy, gone, err := s.Dedicate(u, "cy", 0)
 		if err != nil || gone != bob {
-			t.Fatalf("got %v in the place of %v, want bob's", err, gone)
+			t.Fatalf("got %v, removed %v; want bob's removed", err, gone)
 		}
 		_, release := use(t, cy)
 		release()
 		if _, _, err := bob.Acquire(context.Background()); !errors.Is(err, ErrClosed) {
-			t.Errorf("bob's can be used still: %v", err)
+			t.Errorf("bob's upstream can still be used: %v", err)
 		}
 		releaseA()
 	})
@@ -84,17 +84,17 @@ func TestNewEntryEndsWhatOwnersHave(t *testing.T) {
 		s.Apply([]schema.Server{u.Server})
 		synctest.Wait()
 		if conn.Err() != nil || own(t, s, u, "ann") != ann {
-			t.Error("the same entry has ended it")
+			t.Error("an unchanged entry ended the owner's connection")
 		}
 		changed := u.Server
 		changed.Description = "another"
 		s.Apply([]schema.Server{changed})
 		synctest.Wait()
 		if conn.Err() == nil || s.Has(ann) {
-			t.Error("it is there still")
+			t.Error("a changed entry left the owner's upstream")
 		}
 		if _, _, err := s.Dedicate(u, "ann", 0); !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v from what was replaced", err)
+			t.Errorf("Dedicate of a replaced upstream: got %v", err)
 		}
 	})
 }
@@ -103,7 +103,7 @@ func own(t *testing.T, s *testSet, u *Upstream, owner string) *Upstream {
 	t.Helper()
 	own, gone, err := s.Dedicate(u, owner, 0)
 	if err != nil || gone != nil {
-		t.Fatalf("own: %v, in the place of %v", err, gone)
+		t.Fatalf("Dedicate: %v, removed %v", err, gone)
 	}
 	return own
 }

@@ -34,8 +34,7 @@ type testSet struct {
 	ends []net.Conn // the upstreams' ends of the connections, oldest first
 }
 
-// onTestSet runs a test in a bubble with a clock of its own, in which nothing may
-// be left at the end.
+// onTestSet runs a test in a synctest bubble, and closes the set at its end.
 func onTestSet(t *testing.T, test func(t *testing.T, s *testSet)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &testSet{}
@@ -95,8 +94,8 @@ func use(t *testing.T, u *Upstream) (*upstream.Conn, func()) {
 	return conn, release
 }
 
-// waitingUse uses an upstream on a goroutine of its own and returns when that
-// waits; then comes the error.
+// waitingUse calls Acquire on another goroutine and returns when that is blocked. The channel
+// receives the error.
 func waitingUse(t *testing.T, u *Upstream) <-chan error {
 	t.Helper()
 	failed := make(chan error, 1)
@@ -150,12 +149,12 @@ func TestLeaderCancelKeepsLoad(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, _, err := u.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the impatient caller got %v", err)
+			t.Errorf("the caller that gave up got %v", err)
 		}
 		_, release := use(t, u)
 		release()
 		if got := s.loads.Load(); got != 1 {
-			t.Errorf("got %d loads, want the first to go on", got)
+			t.Errorf("got %d loads, want 1", got)
 		}
 	})
 }
@@ -165,10 +164,10 @@ func TestIdleIsUnloadedAndWakes(t *testing.T) {
 		u := s.one(schema.Server{IdleTimeout: time.Minute})
 		conn, release := use(t, u)
 		time.Sleep(2 * time.Minute)
-		wantState(t, u, Ready) // it is in use
+		wantState(t, u, Ready) // it has a user
 		release()
 		time.Sleep(30 * time.Second)
-		_, release = use(t, u) // the time begins again
+		_, release = use(t, u) // restarts the timer
 		release()
 		time.Sleep(40 * time.Second)
 		wantState(t, u, Ready)

@@ -24,13 +24,13 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 			began, before := time.Now(), s.loads.Load()
 			_, _, err := u.Acquire(t.Context())
 			if s.loads.Load() != before+1 {
-				t.Fatalf("not tried when due: %v", err)
+				t.Fatalf("no attempt when it was due: %v", err)
 			}
 			for s.loads.Load() == before+1 {
 				_, _, err = u.Acquire(t.Context())
 				var failure *transports.Failure
 				if s.loads.Load() == before+1 && (!errors.As(err, &failure) || failure.Code != transports.CodeBackingOff) {
-					t.Fatalf("while it backs off: got %v", err)
+					t.Fatalf("during the pause: got %v", err)
 				}
 				if s.loads.Load() == before+1 {
 					time.Sleep(time.Millisecond)
@@ -47,7 +47,7 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 		_, _, _ = u.Load(t.Context())
 		_, _, _ = u.Load(t.Context())
 		if got := s.loads.Load() - before; got != 2 {
-			t.Errorf("Load was made to wait: %d of 2 tried", got)
+			t.Errorf("two calls of Load made %d attempts", got)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestLostIsReconnectedByTheNextUse(t *testing.T) {
 		s.crash()
 		release()
 		if u.Conn() != nil {
-			t.Error("a lost connection is still there")
+			t.Error("Conn returns a lost connection")
 		}
 		second, release := use(t, u)
 		release()
@@ -86,7 +86,7 @@ func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
 	})
 }
 
-// The watcher of a lost connection must not undo the start that came first.
+// The watcher of a lost connection must not undo a start that began before it ran.
 func TestLostWhileLoadingAgain(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
@@ -103,8 +103,8 @@ func TestLostWhileLoadingAgain(t *testing.T) {
 	})
 }
 
-// backingOff reports whether there is a pause, and checks the answer to a use in
-// one that is too long to be waited out.
+// backingOff reports whether the upstream is in a pause. If the pause is too long to be waited
+// out, it also checks the error of Acquire.
 func backingOff(t *testing.T, u *Upstream) bool {
 	t.Helper()
 	u.mu.Lock()
@@ -120,7 +120,7 @@ func backingOff(t *testing.T, u *Upstream) bool {
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= shortPause {
-		t.Fatalf("got %v, want a failure that says it backs off", err)
+		t.Fatalf("got %v, want a failure with CodeBackingOff", err)
 	}
 	for _, part := range []string{"in a row", "the next attempt is due in ", "the stream ended"} {
 		if !strings.Contains(err.Error(), part) {
@@ -130,8 +130,8 @@ func backingOff(t *testing.T, u *Upstream) bool {
 	return true
 }
 
-// crashAfter starts the upstream, by force if it backs off, and ends the
-// connection after it has lived.
+// crashAfter starts the upstream, also during a pause, and ends the connection after it has
+// lasted for the time lived.
 func (s *testSet) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
 	t.Helper()
 	_, release, err := u.Load(t.Context())
@@ -144,8 +144,8 @@ func (s *testSet) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
 	wantState(t, u, Lost)
 }
 
-// What crashes in every call is started at once after the first crash, then
-// with pauses that grow: 12 times in a minute at most, however often it is called.
+// A server that crashes in every call is restarted at once after the first crash, then after
+// growing pauses: at most 12 times in a minute, however often it is called.
 func TestCrashLoopIsPaused(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
@@ -218,7 +218,7 @@ func TestShortPauseIsWaitedOut(t *testing.T) {
 				}
 				callers.Wait()
 				if late := time.Since(due); late != 0 {
-					t.Errorf("answered %v after the end of the pause", late)
+					t.Errorf("Acquire returned %v after the end of the pause", late)
 				}
 				if got := s.loads.Load() - before; got != 1 {
 					t.Errorf("20 callers led to %d loads", got)
@@ -287,7 +287,7 @@ func TestLoadHeedsNoPause(t *testing.T) {
 			release()
 		}
 		if backingOff(t, u) {
-			t.Error("what Load brought back cannot be used")
+			t.Error("Acquire is refused after Load has succeeded")
 		}
 	})
 }
@@ -298,13 +298,13 @@ func TestCrashAfterLongIsNoLoop(t *testing.T) {
 		for range 5 {
 			s.crashAfter(t, u, soon)
 			if backingOff(t, u) {
-				t.Fatal("paused after a connection that lived for a minute")
+				t.Fatal("a connection that lasted for a minute led to a pause")
 			}
-			s.crashAfter(t, u, 0) // the second of a row, but the first soon
+			s.crashAfter(t, u, 0) // the second in a row, but the first one soon after its start
 		}
 		s.crashAfter(t, u, soon-time.Second)
 		if !backingOff(t, u) {
-			t.Error("no pause after the second of a row")
+			t.Error("no pause after two crashes soon after a start")
 		}
 		s.crashAfter(t, u, soon)
 		s.crashAfter(t, u, 0)
@@ -313,7 +313,7 @@ func TestCrashAfterLongIsNoLoop(t *testing.T) {
 	})
 }
 
-// waits fails the test unless uses are answered without a try for about pause.
+// waits fails the test unless the upstream backs off for about pause.
 func waits(t *testing.T, u *Upstream, pause time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -325,8 +325,8 @@ func waits(t *testing.T, u *Upstream, pause time.Duration) {
 	}
 }
 
-// A load that fails in a row of crashes makes the pause longer. Neither a good
-// load nor one that failed before counts among crashes.
+// A load that fails after crashes makes the pause longer. A successful load does not, and
+// neither do loads that failed before the last success.
 func TestFailuresAndLossesShareThePause(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
@@ -354,13 +354,13 @@ func TestFailuresAndLossesShareThePause(t *testing.T) {
 		s.crashAfter(t, u, soon)
 		fail()
 		if wait := time.Until(u.retry.due); wait > firstPause*6/5 {
-			t.Errorf("the first failure for long has a pause of %v", wait)
+			t.Errorf("the first failure after a connection that lasted led to a pause of %v", wait)
 		}
 	})
 }
 
-// A caller that hears that its call was lost may call again before the connection's
-// watcher has run.
+// A caller whose call failed with the connection may call Acquire before the watcher has run.
+// The crash counts nevertheless.
 func TestCrashIsKnownToTheNextUse(t *testing.T) {
 	for range 50 {
 		onTestSet(t, func(t *testing.T, s *testSet) {
@@ -382,14 +382,14 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 			crashed := time.Now()
 			end.Close()
 			if err := <-again; err != nil || time.Since(crashed) < firstPause*4/5 {
-				t.Fatalf("used again after %v, error %v, want the pause to be heeded", time.Since(crashed), err)
+				t.Fatalf("Acquire returned %v after %v, want no error, after the pause", err, time.Since(crashed))
 			}
 			release()
 		})
 	}
 }
 
-// That we let go of a connection is no crash, however often.
+// A connection that was closed by us, such as by the idle timer, does not count as a crash.
 func TestOwnEndsAreNoCrashes(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{IdleTimeout: time.Second})
@@ -410,19 +410,18 @@ func TestOwnEndsAreNoCrashes(t *testing.T) {
 		wantState(t, u, Idle)
 		s.crashAfter(t, u, 0)
 		if backingOff(t, u) {
-			t.Error("the crash before a connection that lived for long counted")
+			t.Error("a crash before a connection that lasted was counted")
 		}
 		s.crashAfter(t, u, 0)
 		s.Apply([]schema.Server{u.Server})
 		if backingOff(t, u) {
-			t.Error("a new config did not give it another chance")
+			t.Error("a new config did not end the pause")
 		}
 	})
 }
 
-// What is held is tried until it is there, a pause between attempts, and then
-// left to the next use.
-func TestHoldTriesUntilItIsThere(t *testing.T) {
+// StartRetrying tries again after every pause, until a start succeeds.
+func TestStartRetryingTriesUntilSuccess(t *testing.T) {
 	for name, fail := range map[string]error{
 		"failures that count": errors.New("no such luck"),
 		"a login":             &transports.Failure{Code: transports.CodeAuthRequired, Cause: errors.New("401")},
@@ -454,7 +453,7 @@ func TestHoldTriesUntilItIsThere(t *testing.T) {
 	}
 }
 
-func TestHoldEnds(t *testing.T) {
+func TestStartRetryingEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		loads int32
 		end   func(s *testSet, cancel func())

@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A connection whose session was forgotten is replaced at the next use, while it
-// still answers a call; the set's end does not wait for that call.
+// The next use replaces a connection whose session was forgotten, while a call on it is still
+// in flight. Close does not wait for that call.
 func TestCloseEndsWhatWasReplaced(t *testing.T) {
 	came, goOn := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
@@ -71,11 +71,11 @@ func TestCloseEndsWhatWasReplaced(t *testing.T) {
 	release()
 	select {
 	case <-first.Done():
-		t.Error("the first connection ended with a call under way")
+		t.Error("the first connection ended with a call in flight")
 	default:
 	}
 	if second == first {
-		t.Error("a connection without a session is used again")
+		t.Error("a connection without a session was used again")
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -85,9 +85,9 @@ func TestCloseEndsWhatWasReplaced(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the set's end waits for the call")
+		t.Fatal("Close waits for the call")
 	}
 	if err := <-failed; err == nil {
-		t.Error("the call that was never answered did not fail")
+		t.Error("the unanswered call did not fail")
 	}
 }

@@ -30,16 +30,16 @@ func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
 		s.Apply([]schema.Server{{Name: "off", Disabled: true}, changed, same})
 		synctest.Wait()
 		if s.Get("same") != old["same"] || conns["same"].Err() != nil {
-			t.Error("the unchanged one did not survive")
+			t.Error("an unchanged entry lost its upstream or its connection")
 		}
 		if s.Get("changed") == old["changed"] || conns["changed"].Err() == nil {
-			t.Error("the changed one survived")
+			t.Error("a changed entry kept its upstream or its connection")
 		}
 		if s.Get("gone") != nil || conns["gone"].Err() == nil || s.Get("off") != nil {
-			t.Error("what is gone or switched off is there")
+			t.Error("a removed or disabled server is still in the set")
 		}
 		if _, _, err := old["gone"].Acquire(t.Context()); !errors.Is(err, ErrClosed) {
-			t.Errorf("use of what is gone: got %v", err)
+			t.Errorf("Acquire of a removed upstream: got %v", err)
 		}
 		if all := s.All(); len(all) != 2 || all[0].Server.Name != "changed" {
 			t.Errorf("order: got %v", all)
@@ -75,7 +75,7 @@ func TestCloseEndsALoad(t *testing.T) {
 	})
 }
 
-// What a new config replaces while it starts is not waited for.
+// A new config without the server cancels a load in progress.
 func TestApplyEndsALoad(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
@@ -102,7 +102,7 @@ func TestApplyAfterClose(t *testing.T) {
 	})
 }
 
-// What a new config leaves out is closed when its last call has ended, and not before.
+// An upstream that a new config removes is closed when its last call has ended, not before.
 func TestApplyWaitsForTheLastCall(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(lazyServer)
@@ -114,27 +114,27 @@ func TestApplyWaitsForTheLastCall(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-conn.Done():
-			t.Error("it is closed while a call is in flight")
+			t.Error("the connection was closed while a call was in flight")
 		default:
 		}
 		last()
 		<-conn.Done()
 		if waited := time.Since(began); waited != 0 {
-			t.Errorf("it was closed %v after the last call", waited)
+			t.Errorf("the connection was closed %v after the last call", waited)
 		}
 	})
 }
 
-// A set without a logger uses that of the program.
+// A set without a logger uses the default one.
 func TestSetWithoutALogger(t *testing.T) {
 	s := NewSet(Options{})
 	defer s.Close()
 	if s.opts.Logger == nil {
-		t.Error("Set.Get found nothing")
+		t.Error("the set has no logger")
 	}
 }
 
-// A panic of who is told of changes costs that he was told.
+// A panic in Options.Changed is logged, and the change of state takes effect.
 func TestPanicInChanged(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		var log strings.Builder
@@ -157,7 +157,7 @@ func TestPanicInChanged(t *testing.T) {
 	})
 }
 
-// Closing while callers come and upstreams start leaves nothing.
+// A set that is closed while callers come and upstreams start leaves no goroutine.
 func TestCloseRacesAcquire(t *testing.T) {
 	for range 50 {
 		onTestSet(t, func(t *testing.T, s *testSet) {
@@ -185,8 +185,7 @@ func TestCloseRacesAcquire(t *testing.T) {
 	}
 }
 
-// Close returns when a load has, even one that does not heed its context, and
-// what it brought is closed.
+// Close waits for a load that ignores its context, and closes the connection that it returns.
 func TestCloseWaitsForALoad(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { time.Sleep(time.Minute); return nil }
