@@ -34,15 +34,16 @@ const (
 	MetaLogLevel       = "io.modelcontextprotocol/logLevel"
 )
 
-// EraMeta are the members of a request's _meta that exist only in the stateless era.
+// EraMeta lists the members of a request's _meta that exist only in the stateless era.
 var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLevel}
 
-// SetMeta returns params with a member of _meta, raw JSON. It creates absent objects.
+// SetMeta returns params with a member of _meta set to value, raw JSON. It creates params and
+// _meta if they are absent.
 func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	return WithMeta(wire.Object{Text: params}, name, value).Text
 }
 
-// WithMeta is SetMeta for params with a value that is not read.
+// WithMeta is SetMeta for a [wire.Object].
 func WithMeta(params wire.Object, name string, value json.RawMessage) wire.Object {
 	if len(params.Text) == 0 {
 		params.Text = json.RawMessage(`{}`)
@@ -59,7 +60,7 @@ func DeleteMeta(params json.RawMessage, names ...string) json.RawMessage {
 	return WithoutMeta(wire.Object{Text: params}, names...).Text
 }
 
-// WithoutMeta is DeleteMeta for params with a value that is not read.
+// WithoutMeta is DeleteMeta for a [wire.Object].
 func WithoutMeta(params wire.Object, names ...string) wire.Object {
 	meta := params.Get("_meta")
 	if meta == nil {

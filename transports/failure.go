@@ -42,7 +42,7 @@ const (
 	Executed Outcome = "done"     // it ran, its answer is lost
 )
 
-// A Failure explains why there is no answer of an upstream.
+// A Failure explains why an upstream gave no answer.
 type Failure struct {
 	Upstream string
 	Code     int64
@@ -71,8 +71,8 @@ func (f *Failure) Text() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// reserved are replacements for causes that may contain a file name, an address or the output
-// of a server, for hosts that must not see those.
+// reserved replaces causes that may contain a file name, an address or the output of a server,
+// for hosts that must not see those.
 var reserved = map[int64]string{
 	CodeStartFailed:  "it cannot be started",
 	CodeExited:       "it ended during the call",
@@ -85,9 +85,9 @@ var reserved = map[int64]string{
 	CodeNotPlaced:    "the cluster cannot serve it now",
 }
 
-// Reserved returns the failure for hosts of other users: what happened and what to do, with a
-// reference, unless empty, that identifies its cause in the log. Codes whose cause contains
-// nothing of a server or a system keep it.
+// Reserved returns the failure as hosts of other users may see it: without stderr, and with a
+// general cause if the full one may reveal something of a server or a system. The hint names
+// reference, unless it is empty, as the key of the full cause in the log.
 func (f *Failure) Reserved(reference string) *Failure {
 	r := *f
 	r.Stderr = ""
@@ -187,8 +187,7 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 	return f
 }
 
-// ShuttingDown returns the error for a request that the shutdown interrupts and whose
-// upstream is not known.
+// ShuttingDown is CutOff for a request whose upstream is not known.
 func ShuttingDown(outcome Outcome) *wire.Error {
 	return OutcomeError(CodeShuttingDown, "dynmcp is shutting down", outcome)
 }

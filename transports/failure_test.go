@@ -29,7 +29,7 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
-// Whatever failed, what to do is said.
+// Every failure says what to do.
 func TestFailureAdvice(t *testing.T) {
 	seen := map[string]bool{}
 	for code := int64(CodeStartFailed); code <= CodeNoResources; code++ {
@@ -46,7 +46,7 @@ func TestFailureAdvice(t *testing.T) {
 		}
 	}
 	if len(seen) < 7 {
-		t.Errorf("only %d different ones", len(seen))
+		t.Errorf("got %d different hints, want 7 or more", len(seen))
 	}
 }
 

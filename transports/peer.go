@@ -10,15 +10,15 @@ import (
 )
 
 // A Peer receives the messages that the other side of a connection sends unasked. The peer of
-// an upstream forwards to hosts; that of a session is the host.
+// an upstream forwards to hosts; the peer of a session is its host.
 type Peer interface {
 	// Notify handles a notification. It is called in the order of the wire and must not
 	// block.
 	Notify(method string, params json.RawMessage)
 	// Request handles a request. Like Notify it is called in the order of the wire and must
-	// not block, so that a request sent before a result arrives before it; the returned
+	// not block: a request that was sent before a result also arrives before it. The returned
 	// function waits for the answer. A *wire.Error is sent to the sender unchanged. ctx ends
-	// when the sender is gone, or cancels the request; then its cause is a *Cancelled.
+	// when the sender is gone. If the sender cancels the request, the cause is a *Cancelled.
 	Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error))
 }
 
@@ -30,8 +30,8 @@ type Cancelled struct {
 
 func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }
 
-// ParseID reads the id of a response to a request of ours, which is a number. Some peers
-// return it as a string, or as 1.0 because they store numbers as doubles.
+// ParseID reads the id of a response to one of our requests. Our ids are integers. Some peers
+// return them as strings, or as 1.0 because they store numbers as doubles.
 func ParseID(raw []byte) (int64, bool) {
 	text, quoted := wire.Text(raw)
 	if !quoted {

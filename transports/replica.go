@@ -11,8 +11,8 @@ import (
 // everything unchanged, in both directions. The replica's own data is in a member of the
 // messages' envelopes. The server cannot write there, because envelopes are rebuilt.
 
-// MemberReplica is that member. In the answer to a failed call it is the Record of the
-// failure, in the notification MethodReplicaEnded a [ReplicaEnd].
+// MemberReplica is the name of that member. In the answer to a failed call its value is the
+// Record of the failure, in the notification MethodReplicaEnded a [ReplicaEnd].
 const MemberReplica = "dynmcp"
 
 // MethodReplicaRetired means that the server takes no more calls on this replica, and
