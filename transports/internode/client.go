@@ -62,7 +62,7 @@ func (c *Client) do(r *http.Request, principal string) (*http.Response, error) {
 	r.Header.Set(headerPrincipal, url.QueryEscape(principal))
 	var sent atomic.Bool
 	resp, err := c.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		GetConn:      func(string) { sent.Store(false) }, // again, if the server has not processed it
+		GetConn:      func(string) { sent.Store(false) }, // also before a request that was not processed is sent again
 		WroteHeaders: func() { sent.Store(true) },
 	})))
 	if err == nil {
@@ -96,7 +96,7 @@ func (p requestTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := p.client.do(&out, p.principal)
 	if err == nil {
-		resp.Header.Del(headerProtocol) // is not the host's
+		resp.Header.Del(headerProtocol) // the host must not see it
 	}
 	return resp, err
 }
@@ -181,8 +181,8 @@ func (s *clientStream) Close() error {
 	return err
 }
 
-// A requestBody is the body of a request. Its sender reads more when the previous part was
-// sent.
+// A requestBody is the body of a request. The transport reads from it again when it has sent
+// the previous part.
 type requestBody struct {
 	*io.PipeReader
 	over func() // called when all was read, and after that
@@ -202,7 +202,7 @@ func (e *requestBody) Close() error {
 }
 
 // Result returns a result that the replica at an address stores for a principal, and its
-// limit in tokens. ok is false without a result, or an answer.
+// limit in tokens. ok is false if there is no such result, or no answer.
 func (c *Client) Result(ctx context.Context, address, principal, handle string) (result json.RawMessage, limit int, ok bool) {
 	r := (&http.Request{Method: http.MethodGet, URL: target(address, "result", handle), Header: http.Header{}}).WithContext(ctx)
 	resp, err := c.do(r, principal)

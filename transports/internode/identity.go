@@ -25,9 +25,9 @@ type Identity struct {
 	names        []string // of the authorities of certificates, nil if there is one
 }
 
-// Keyed returns the identity of a replica that has the cluster's keys. Each key yields an authority,
-// the same at all replicas. Any holder of a key is trusted, so that keys can be replaced one
-// replica after the other.
+// Keyed returns the identity of a replica that has the cluster's keys. All replicas derive the
+// same authority from a key. A holder of any of the keys is trusted, so that keys can be
+// replaced on one replica after the other.
 func Keyed(keys *seal.Keys) (*Identity, error) {
 	seeds, err := keys.Derive("replica ca", ed25519.SeedSize)
 	if err != nil {
@@ -60,7 +60,8 @@ func Keyed(keys *seal.Keys) (*Identity, error) {
 	return id, nil
 }
 
-// newCertificate returns a certificate of an authority. Its key is kept only in this process.
+// newCertificate returns a certificate signed by an authority. Its key exists only in this
+// process.
 func newCertificate(name string, authority *x509.Certificate, authorityKey ed25519.PrivateKey) (*tls.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -80,7 +81,7 @@ func newCertificate(name string, authority *x509.Certificate, authorityKey ed255
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// certify signs a certificate, which is valid for ever: clocks of two machines may differ.
+// certify signs a certificate without expiry: the clocks of two machines may differ.
 func certify(template, parent *x509.Certificate, public any, key ed25519.PrivateKey) (*x509.Certificate, error) {
 	template.NotBefore, template.NotAfter, template.BasicConstraintsValid = time.Unix(0, 0), endOfTime, true
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
@@ -93,9 +94,9 @@ func certify(template, parent *x509.Certificate, public any, key ed25519.Private
 // endOfTime means no expiry in certificates (RFC 5280, section 4.1.2.5).
 var endOfTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Files returns the identity of a replica whose certificate is in files (PEM). They are read for each
-// connection, so they may be replaced. Any holder of a certificate of the authorities in ca is
-// trusted, whatever its name: the authorities must be used for this cluster only.
+// Files returns the identity of a replica whose certificate is in files (PEM). They are read for
+// each connection, so they may be replaced. A holder of any certificate of the authorities in
+// ca is trusted, so these authorities must be used for this cluster only.
 func Files(cert, key, ca string) (*Identity, error) {
 	id := &Identity{
 		certificates: func() ([]*tls.Certificate, error) {
@@ -122,7 +123,7 @@ func Files(cert, key, ca string) (*Identity, error) {
 	return id, nil
 }
 
-// alpn is the protocol between replicas.
+// alpn is the protocol that TLS negotiates.
 var alpn = []string{"h2"}
 
 // server returns the configuration of a listener.
@@ -174,7 +175,7 @@ func (id *Identity) client() *tls.Config {
 					return c, nil
 				}
 			}
-			return certificates[0], nil // the other side says why it is refused
+			return certificates[0], nil // the other side refuses it and says why
 		},
 		// Replicas are known by their authority, not by a name: VerifyConnection checks it.
 		InsecureSkipVerify: true,
@@ -182,7 +183,7 @@ func (id *Identity) client() *tls.Config {
 	}
 }
 
-// verify checks that a server's certificate is one of an authority, for the usage ServerAuth.
+// verify checks that a server's certificate was issued by one of the authorities.
 func (id *Identity) verify(state tls.ConnectionState) error {
 	authorities, err := id.authorities()
 	if err != nil {

@@ -41,7 +41,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	ended bool           // no more requests are accepted
-	work  sync.WaitGroup // of requests
+	work  sync.WaitGroup // counts the requests in flight
 }
 
 // NewServer returns a server with an identity.
@@ -49,8 +49,8 @@ func NewServer(identity *Identity, opts Options) *Server {
 	return &Server{opts: opts, identity: identity, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}
 }
 
-// Serve serves other replicas until ctx ends; requests in flight then have three seconds. It closes
-// ln.
+// Serve serves other replicas until ctx ends. Requests in flight then have shutdownTimeout. It
+// closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -99,7 +99,7 @@ func (s *Server) begin() {
 	s.work.Add(1)
 }
 
-// recovered, deferred, answers a request with a panic of its handler.
+// recovered answers a request whose handler panicked. It must be deferred.
 func (s *Server) recovered(w http.ResponseWriter) {
 	switch p := recover(); {
 	case p == http.ErrAbortHandler:
@@ -139,7 +139,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// withPath returns a URL with another path, as it is and escaped, without its first slash.
+// withPath returns u with another path, which is given plain and escaped, both without the
+// first slash.
 func withPath(u *url.URL, path, escaped string) *url.URL {
 	passed := *u
 	passed.Path, passed.RawPath = "/"+path, ""
