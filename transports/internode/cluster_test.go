@@ -26,11 +26,11 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event that must come.
 const patience = 2 * time.Minute
 
-// A testCluster is some gateways in this process, joined by their listeners. Functions of
-// the test play the aggregator and the members.
+// A testCluster is a set of gateways in this process that reach each other over their internode
+// listeners. Functions of the test take the place of the aggregator and of the membership.
 type testCluster struct {
 	t      testing.TB
 	hosts  *http.Client
@@ -38,7 +38,7 @@ type testCluster struct {
 
 	mu    sync.Mutex
 	nodes map[string]*node // by ID
-	other *node            // that begins what a draining one does not
+	other *node            // begins the sessions that a draining node refuses
 
 	clients []*Client // of all nodes
 }
@@ -52,10 +52,10 @@ type node struct {
 	keys    *seal.Keys
 	client  *Client
 	peers   *connections
-	leave   func()        // ends the gateway as SIGTERM does
-	left    chan struct{} // closed when it has ended
+	leave   func()        // shuts the gateway down as SIGTERM does
+	left    chan struct{} // closed when the gateway has ended
 	opened  atomic.Int64  // sessions
-	calls   atomic.Int64  // requests that reached what plays the aggregator
+	calls   atomic.Int64  // requests that reached handle
 }
 
 func secret(b byte) []byte { return bytes.Repeat([]byte{b}, seal.MinSecret) }
@@ -170,7 +170,7 @@ func (c *testCluster) node(id string) *node {
 	return c.nodes[id]
 }
 
-// open plays the aggregator.
+// open takes the place of the aggregator.
 func (n *node) open(edge gateway.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 	control := mcp.NewServer(&mcp.Implementation{Name: n.id, Version: "1"}, &mcp.ServerOptions{
 		Logger:       slog.New(slog.DiscardHandler),
@@ -187,13 +187,14 @@ func (n *node) open(edge gateway.Edge, principal, namespace string, lasts bool) 
 	return s, s.End
 }
 
-// kill cuts all that others have to a replica, as its death does.
+// kill closes the listener and all connections of other replicas, as the death of the replica
+// would.
 func (n *node) kill() {
 	n.peers.Close()
 	n.peers.cut()
 }
 
-// connections are those that a listener has accepted.
+// connections is a listener that remembers the connections that it accepted.
 type connections struct {
 	net.Listener
 	mu  sync.Mutex
@@ -218,14 +219,14 @@ func (c *connections) cut() {
 	}
 }
 
-// count returns how many connections there were.
+// count returns how many connections were accepted.
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all)
 }
 
-// An answer is an HTTP response that was read whole.
+// An answer is an HTTP response with its whole body.
 type answer struct {
 	status int
 	header http.Header
@@ -249,7 +250,7 @@ func (n *node) request(ctx context.Context, method, path, body string, headers .
 	return r
 }
 
-// stream sends a request and leaves its response to be read.
+// stream sends a request and returns the response with an unread body.
 func (n *node) stream(method, path, body string, headers ...string) *http.Response {
 	n.cluster.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

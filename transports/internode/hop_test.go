@@ -14,9 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// BenchmarkHop says what it adds to a call that it comes to another replica than the one
-// that has its session. The two ways are taken in turn, by one host; in a process of its own
-// each has two cores for both replicas and the host.
+// BenchmarkHop compares a call at the replica that has its session with a call that another
+// replica forwards to it. The host and both replicas share a process.
 func BenchmarkHop(b *testing.B) {
 	for name, size := range map[string]int{"small": 16, "100KB": 100 << 10, "10MB": 10 << 20} {
 		b.Run(name, func(b *testing.B) {
@@ -43,8 +42,8 @@ func callOnce(b *testing.B, at *node, id, body string) {
 	}
 }
 
-// BenchmarkUpstreamHop says what it adds to a call that its server runs at another
-// replica: a line there and back on a stream, beside one on a connection without TLS.
+// BenchmarkUpstreamHop compares a line there and back on a stream to another replica with one
+// on a TCP connection without TLS.
 func BenchmarkUpstreamHop(b *testing.B) {
 	identity := keyed(b, seal.Random())
 	at := serve(b, identity, Options{Upstream: func(context.Context, string, string, string) (func(io.ReadWriteCloser), error) {
@@ -90,7 +89,8 @@ func BenchmarkUpstreamHop(b *testing.B) {
 	inTurn(b, way(plain), way(stream))
 }
 
-// inTurn reports the medians of two ways, in microseconds, and their difference and ratio.
+// inTurn runs two functions in turn. It reports the medians of their times, in microseconds, and
+// their difference and ratio.
 func inTurn(b *testing.B, one, two func()) {
 	var times [2][]time.Duration
 	for range 50 {
@@ -110,7 +110,7 @@ func inTurn(b *testing.B, one, two func()) {
 		median[i] = float64(times[i][len(times[i])/2].Nanoseconds()) / 1000
 		late[i] = float64(times[i][len(times[i])*99/100].Nanoseconds()) / 1000
 	}
-	b.ReportMetric(0, "ns/op") // of both together
+	b.ReportMetric(0, "ns/op") // removes the metric, which would be of both together
 	b.ReportMetric(median[0], "direct-µs")
 	b.ReportMetric(median[1], "hop-µs")
 	b.ReportMetric(median[1]-median[0], "added-µs")

@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// asked is what all of these tests serve; it says who asked.
+// asked are the routes that these tests serve. The result is the name of the principal.
 var asked = Options{
 	Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
 		return fmt.Appendf(nil, "%q", principal), 7, handle == "h/1"
@@ -38,15 +38,15 @@ func TestWhatReplicasAskEachOther(t *testing.T) {
 		t.Errorf("got %s, %d, %t", result, limit, ok)
 	}
 	if _, _, ok := client.Result(t.Context(), address, "me", "another"); ok {
-		t.Error("there is a result that was never kept")
+		t.Error("got a result that was never stored")
 	}
-	// A release that has no such route says so, and is not taken for one where it fails.
+	// A release without the route answers that it is unsupported, not that the call failed.
 	if _, err := client.Open(t.Context(), address, "x", ""); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// reach makes a request as an identity.
+// reach makes a request with an identity.
 func reach(t *testing.T, identity *Identity, address string) error {
 	t.Helper()
 	resp, err := newClient(t, identity, "a").Request(address, "").RoundTrip(small(t))
@@ -80,14 +80,15 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 				}
 				var failure *transports.Failure
 				if !c.ok && (!errors.As(err, &failure) || failure.Outcome != transports.NotSent) {
-					t.Errorf("got %v, want that nothing was sent", err)
+					t.Errorf("got %v, want a failure with the outcome not_sent", err)
 				}
 			}
 		})
 	}
 }
 
-// Without a certificate of the cluster nothing is reached, whatever the client believes.
+// A client without a certificate of the cluster reaches no route, even if it accepts the
+// server's certificate.
 func TestOthersAreNotLetIn(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 9)
@@ -130,12 +131,12 @@ func TestOthersAreNotLetIn(t *testing.T) {
 	}
 }
 
-// Certificates of one's own authority may be replaced while replicas run.
+// The files of certificates may be replaced while replicas run.
 func TestCertificatesInFiles(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
 	if _, err := Files(cert, key, ca); err == nil {
-		t.Error("files that are not there are no error")
+		t.Error("missing files: no error")
 	}
 	newFiles(t, cert, key, ca)
 	identity, err := Files(cert, key, ca)
@@ -144,14 +145,13 @@ func TestCertificatesInFiles(t *testing.T) {
 	}
 	ask := func(id *Identity) error {
 		address := serve(t, identity, asked).Addr().String()
-		err := reach(t, id, address)
-		return err
+		return reach(t, id, address)
 	}
 	if err := ask(identity); err != nil {
 		t.Errorf("got %v", err)
 	}
 	if err := ask(keyed(t, keys(t, secret(1)))); err == nil {
-		t.Error("a certificate of another authority is taken")
+		t.Error("a certificate of another authority was accepted")
 	}
 	newFiles(t, cert, key, ca)
 	if err := ask(identity); err != nil {
@@ -159,7 +159,7 @@ func TestCertificatesInFiles(t *testing.T) {
 	}
 }
 
-// newFiles writes an authority, and a certificate of it with its key.
+// newFiles writes a new authority, a certificate signed by it, and the certificate's key.
 func newFiles(t *testing.T, cert, key, ca string) {
 	t.Helper()
 	write := func(name, kind string, der []byte) {

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// answered answers with the name of the replica.
+// answered answers a request with the name of the replica.
 func answered(at *node, r *host.Request) {
 	r.Reply(fmt.Appendf(nil, `{"content":[],"at":%q}`, at.id), nil)
 }
@@ -32,8 +32,7 @@ func TestAnyReplicaTakesAnyRequest(t *testing.T) {
 	if got := b.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id); got.status != 202 || got.body != "" {
 		t.Errorf("initialized: %+v", got)
 	}
-	// inTime is the answer that a machine gives which does not take a second for it: after
-	// that it would be a stream.
+	// inTime repeats a call until its answer comes within a second. A later answer is a stream.
 	inTime := func(n *node) answer {
 		t.Helper()
 		for range 20 {
@@ -41,25 +40,25 @@ func TestAnyReplicaTakesAnyRequest(t *testing.T) {
 				return got
 			}
 		}
-		t.Fatal("no answer came in time")
+		t.Fatal("no answer came within a second")
 		return answer{}
 	}
 	direct, passed := inTime(a), inTime(c)
 	if passed.status != 200 || passed.body != direct.body || !strings.Contains(passed.body, `"at":"a"`) {
-		t.Errorf("got %+v, and of its owner %+v", passed, direct)
+		t.Errorf("forwarded: got %+v, from the owner %+v", passed, direct)
 	}
 	for name, values := range direct.header {
 		if name != "Date" && strings.Join(passed.header[name], ",") != strings.Join(values, ",") {
-			t.Errorf("%s is %q, of its owner %q", name, passed.header[name], values)
+			t.Errorf("header %s: got %q, from the owner %q", name, passed.header[name], values)
 		}
 	}
 	for name := range passed.header {
 		if direct.header[name] == nil {
-			t.Errorf("%s is %q, which its owner does not say", name, passed.header[name])
+			t.Errorf("header %s: got %q, from the owner none", name, passed.header[name])
 		}
 	}
 	if got := b.do("POST", "/mcp", initialize, "Mcp-Session-Id", id); got.status != 409 {
-		t.Errorf("initialize again: %+v", got)
+		t.Errorf("second initialize: %+v", got)
 	}
 	if got := b.do("DELETE", "/mcp", "", "Mcp-Session-Id", id); got.status != 204 {
 		t.Errorf("DELETE: %+v", got)
@@ -70,10 +69,10 @@ func TestAnyReplicaTakesAnyRequest(t *testing.T) {
 		}
 	}
 	if a.opened.Load() != 1 || b.opened.Load() != 0 || c.opened.Load() != 0 {
-		t.Errorf("%d, %d and %d sessions were begun", a.opened.Load(), b.opened.Load(), c.opened.Load())
+		t.Errorf("%d, %d and %d sessions were opened, want 1, 0 and 0", a.opened.Load(), b.opened.Load(), c.opened.Load())
 	}
 	if got := a.peers.count(); got != 2 {
-		t.Errorf("two replicas made %d connections to the third, want one each", got)
+		t.Errorf("two replicas made %d connections to the third, want one for each", got)
 	}
 }
 
@@ -98,14 +97,14 @@ func TestAStreamGoesOnAtAnotherReplica(t *testing.T) {
 	resp = c.stream("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", last)
 	defer resp.Body.Close()
 	more := eventsOf(t, resp)
-	more.want(`"progress":2`) // comes as it is written, before the answer is there
+	more.want(`"progress":2`) // sent at once, before there is an answer
 	running.Reply(json.RawMessage(`{"content":[]}`), nil)
 	more.want(`"id":1,"result"`)
 	if _, data, ok := more.next(); ok {
 		t.Errorf("after the answer came %s", data)
 	}
 
-	// The older HTTP with SSE is a stream here and messages there.
+	// With the older HTTP with SSE, the stream and the messages may be at two replicas.
 	resp = b.stream("GET", "/mcp/git", "", "Accept", "text/event-stream")
 	defer resp.Body.Close()
 	old := eventsOf(t, resp)
@@ -116,7 +115,7 @@ func TestAStreamGoesOnAtAnotherReplica(t *testing.T) {
 	old.want(`"id":0,"result"`)
 }
 
-// A cancel reaches the call wherever it comes in, and so does the end of a request of the
+// A cancellation reaches the call through any replica. So does the end of a request of the
 // stateless era.
 func TestCancelsReachTheCall(t *testing.T) {
 	cancelled := make(chan string, 9)
@@ -131,7 +130,7 @@ func TestCancelsReachTheCall(t *testing.T) {
 			select {
 			case got = <-cancelled:
 			case <-time.After(patience):
-				t.Fatalf("%s goes on", which)
+				t.Fatalf("%s was not cancelled", which)
 			}
 		}
 	}
@@ -166,7 +165,7 @@ func TestACallGoesOnWhereItWaits(t *testing.T) {
 	if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"b"`) {
 		t.Errorf("got %+v", got)
 	}
-	// Which one nobody has, or one that is gone: the request is for the replica that gets it.
+	// With the state of an unknown replica, or none of ours, the receiving replica answers.
 	for _, state := range []string{"of nobody", "what an upstream gave"} {
 		body, headers := modern(1, state)
 		if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"c"`) {
@@ -175,7 +174,7 @@ func TestACallGoesOnWhereItWaits(t *testing.T) {
 	}
 	b.kill()
 	body, headers = modern(1, "of b")
-	mcptest.Eventually(t, "it is known to be gone", func() bool { // until then it may have run there
+	mcptest.Eventually(t, "the end of b is known", func() bool { // until then the call may have run at b
 		got := c.do("POST", "/mcp", body, headers...)
 		return got.status == 200 && strings.Contains(got.body, `"at":"c"`)
 	})
@@ -191,12 +190,12 @@ func TestLargeBodiesAreAsTheyWere(t *testing.T) {
 		t.Errorf("%d: %d bytes came back, want %d", got.status, len(got.body), len(want))
 	}
 	if got := b.do("POST", "/mcp", call(2, strings.Repeat("x", 17<<20)), "Mcp-Session-Id", id); got.status != 413 || !strings.Contains(got.body, "max_request_bytes") {
-		t.Errorf("more than may be: %d %.300s", got.status, got.body)
+		t.Errorf("a body over max_request_bytes: got %d %.300s", got.status, got.body)
 	}
 }
 
-// A replica that dies takes its sessions with it: what ran may have run, and what comes
-// after that is of no session.
+// When a replica dies, calls in flight in its sessions have the outcome unknown, and later
+// requests find no session.
 func TestTheOwnerIsGone(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 2)
@@ -216,11 +215,11 @@ func TestTheOwnerIsGone(t *testing.T) {
 	streamed.want("progress")
 	second := <-calls
 	a.kill()
-	defer second.Reply(nil, nil) // nothing of it is to wait for at the end
+	defer second.Reply(nil, nil) // so that the gateway's shutdown does not wait for it
 	defer first.Reply(nil, nil)
 	const unknown = `"outcome":"unknown"`
 	if got := <-waiting; got.status != 200 || !strings.Contains(got.body, `"id":1,"error"`) || !strings.Contains(got.body, unknown) {
-		t.Errorf("what ran: %+v", got)
+		t.Errorf("the call in flight: %+v", got)
 	}
 	streamed.want(unknown)
 	for _, n := range []*node{b, c} {
@@ -229,12 +228,12 @@ func TestTheOwnerIsGone(t *testing.T) {
 		}
 	}
 	if got := b.begin(); got == id {
-		t.Error("the session is the same")
+		t.Error("a new session has the id of the old one")
 	}
 }
 
-// Where the address of a replica that is gone is another's by now, that does not pass on
-// what was passed on to it.
+// A replica does not forward a forwarded request again, such as one that came to it because it
+// has the address of a replica that is gone.
 func TestWhatWasPassedOnStays(t *testing.T) {
 	a, b, c := three(t, answered)
 	id := a.begin()
@@ -249,13 +248,13 @@ func TestWhatWasPassedOnStays(t *testing.T) {
 	}
 }
 
-// What is no id of ours, or another's, reaches nothing.
+// A forged session id, or that of another principal's session, reaches no session.
 func TestIDsThatAreNotOurs(t *testing.T) {
 	cluster := newTestCluster(t, answered)
 	k := keys(t, secret(1))
 	a := cluster.add("a", k)
 	b := cluster.add("b", k)
-	guarded := cluster.add("c", k, func(o *gateway.Options) { o.Token = "secret" }) // whose hosts are another principal
+	guarded := cluster.add("c", k, func(o *gateway.Options) { o.Token = "secret" }) // its hosts are another principal
 	id := a.begin()
 	attack := func(at *node, id string, headers ...string) {
 		t.Helper()
@@ -271,7 +270,7 @@ func TestIDsThatAreNotOurs(t *testing.T) {
 			t.Errorf("a message with %q: %+v", id, got)
 		}
 		if after := a.calls.Load() + b.calls.Load() + guarded.calls.Load(); after != before {
-			t.Errorf("%d calls were reached with %q", after-before, id)
+			t.Errorf("%d calls were made with %q", after-before, id)
 		}
 	}
 	for i := range id {
@@ -299,7 +298,7 @@ func TestIDsThatAreNotOurs(t *testing.T) {
 		t.Run(what, func(t *testing.T) { attack(b, forged) })
 	}
 	attack(guarded, id, "Authorization", "Bearer secret")
-	// Nor does a host say by a header who it is: this is anybody's session, not root's.
+	// A host cannot choose its principal with a header.
 	if got := b.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, headerPrincipal, "root"); got.status != 200 {
 		t.Errorf("its own host: %+v", got)
 	}
@@ -322,7 +321,7 @@ func FuzzSessionIDs(f *testing.F) {
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "Mcp-Session-Id": {guess}}
 		resp, err := cluster.hosts.Do(r)
 		if err != nil {
-			return // it is no header
+			return // not a valid header value
 		}
 		resp.Body.Close()
 		if resp.StatusCode != 404 && resp.StatusCode != 400 {

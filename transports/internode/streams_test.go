@@ -42,7 +42,7 @@ func newClient(t testing.TB, identity *Identity, id string) *Client {
 	return c
 }
 
-// echo sends back what it gets, under a word, until the other side closes.
+// echo returns each line with word before it, until the other side closes.
 func echo(stream io.ReadWriteCloser, word string) {
 	lines := bufio.NewReader(stream)
 	for {
@@ -82,7 +82,7 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 	open := func(server, principal string) (io.ReadWriteCloser, error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel() // it is for opening alone
+		defer cancel() // the stream must outlive ctx
 		return client.Open(ctx, address, server, principal)
 	}
 
@@ -110,14 +110,14 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("the other side does not find its end")
-	} // an EOF, or that of the request, which may overtake it
+		t.Error("the other side reads on after the end of the stream")
+	} // the error is io.EOF, or that of the ended request
 
 	if stream, err = open("brief", ""); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(stream); err != nil || string(text) != "bye\n" {
-		t.Errorf("what the other side closes: %q, %v", text, err)
+		t.Errorf("a stream that the other side closes: got %q, %v", text, err)
 	}
 	stream.Close()
 
@@ -136,7 +136,7 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 	}
 }
 
-// A stream whose replica dies ends with an error that says so, at either end.
+// A stream whose connection breaks ends with ErrLost at both ends.
 func TestAStreamIsLost(t *testing.T) {
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
@@ -158,11 +158,11 @@ func TestAStreamIsLost(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := <-ended; !errors.Is(err, ErrLost) {
-		t.Errorf("the other side finds %v", err)
+		t.Errorf("the other side got %v", err)
 	}
 }
 
-// One that is stopped answers no ping: all that is on its connection ends.
+// A replica that answers no ping is lost: all requests on its connection end.
 func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 	t.Parallel()
 	identity := keyed(t, seal.Random())
@@ -178,7 +178,7 @@ func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 	})
 	address, stop := between(t, at.Addr().String())
 	client := newClient(t, identity, "a")
-	client.transport.HTTP2.SendPingTimeout /= 10 // the test need not take that long
+	client.transport.HTTP2.SendPingTimeout /= 10 // for a shorter test
 	client.transport.HTTP2.PingTimeout /= 2
 	stream, err := client.Open(t.Context(), address, "x", "")
 	if err != nil {
@@ -204,12 +204,11 @@ func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 	}
 	var failure *transports.Failure
 	if err := <-answered; !errors.As(err, &failure) || failure.Outcome != transports.Unknown {
-		t.Errorf("the request ends with %v", err)
+		t.Errorf("the request: got %v", err)
 	}
 }
 
-// between passes connections on to an address, until stop is called: then nothing of
-// what is sent there arrives.
+// between forwards connections to an address. After stop, nothing that is sent on them arrives.
 func between(t *testing.T, to string) (address string, stop func()) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -267,8 +266,8 @@ func small(t testing.TB) *http.Request {
 	return r
 }
 
-// A server that ends answers the requests in flight. One that comes too late is not sent,
-// or is answered: no host is told that it may have run.
+// A server that shuts down answers the requests in flight. A later request is answered or fails
+// with the outcome not_sent, never with unknown.
 func TestNoRequestIsLostWhenAServerEnds(t *testing.T) {
 	identity := keyed(t, seal.Random())
 	begun, finish := make(chan struct{}), make(chan struct{})
@@ -310,7 +309,7 @@ func TestNoRequestIsLostWhenAServerEnds(t *testing.T) {
 				if err := post(""); err != nil {
 					var failure *transports.Failure
 					if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
-						t.Errorf("a request that came too late: %v", err)
+						t.Errorf("a request during the shutdown: %v", err)
 					}
 					return
 				}
