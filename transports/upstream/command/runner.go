@@ -59,9 +59,9 @@ func InstallHint(stderr string) string {
 	return "an earlier install of this package was cut short; remove the folder " + found[1] + " and try again"
 }
 
-// UnfinishedHint returns what to do about a package runner without output in its time, "" if
-// unknown. After an interrupted install, npx waits for the lock that it left, for about a
-// minute.
+// UnfinishedHint returns what to do about a package runner that wrote nothing within the load
+// timeout, "" if unknown. After an interrupted install, npx waits about a minute for the lock
+// that it left.
 func UnfinishedHint(env []string) string {
 	variables := map[string]string{}
 	for _, entry := range env {

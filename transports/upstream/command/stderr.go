@@ -30,7 +30,7 @@ type Tail struct {
 // line of more than 4 KiB counts as several.
 func (s *Tail) Drain(r io.Reader, each func(line string)) {
 	reader := bufio.NewReaderSize(r, 4<<10)
-	rest := "" // the end of the line so far that may begin a secret
+	rest := "" // the end of the previous piece of the line, which may begin a secret
 	for {
 		text, err := reader.ReadSlice('\n')
 		line := rest + strings.TrimRight(string(text), "\r\n")
