@@ -1,5 +1,5 @@
-// Package callheader repeats the subject of a call in HTTP headers, for proxies (MCP 2026-07-28,
-// "Streamable HTTP", request headers).
+// Package callheader sets the HTTP headers that repeat the subject of a call for proxies (MCP
+// 2026-07-28, "Streamable HTTP", request headers).
 package callheader
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// named is the member of the params that names the subject of a method.
+// named maps methods to the member of their params that names the subject.
 var named = map[string]string{
 	"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
 	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
@@ -83,7 +83,7 @@ func bindingsOf(schema []byte, path []string) []binding {
 	return all
 }
 
-// unambiguous drops the headers that several arguments claim, ignoring case.
+// unambiguous removes the bindings whose header several arguments claim, ignoring case.
 func unambiguous(all []binding) []binding {
 	claims := map[string]int{}
 	for _, b := range all {
