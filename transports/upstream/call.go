@@ -16,9 +16,9 @@ import (
 type Call struct {
 	Method string
 	Params json.RawMessage // as the host sent them; may be nil
-	// Arguments is the part of Params that need not be read, nil if it is not known.
+	// Arguments is the part of Params that need not be parsed, nil if it is not known.
 	Arguments json.RawMessage
-	// NoToken reports that Params contain no progress token.
+	// NoToken means that Params contain no progress token.
 	NoToken bool
 	// Timeout is how long the call may take, in place of the server's timeout; 0 is no
 	// limit. Nil means the server's.
@@ -45,8 +45,8 @@ type Call struct {
 	MayRead func(size int) bool
 
 	unlimited bool      // the server's timeout does not apply
-	token     wire.Span // of the host, if Params have one
-	hostToken []byte    // the same
+	token     wire.Span // the host's progress token in Params, if they have one
+	hostToken []byte    // a copy of it
 
 	// The table of pending calls guards these fields while it contains the call.
 	id     int64

@@ -23,9 +23,8 @@ const (
 	// drainGrace is how long pipes are read after the child is gone, because a grandchild may
 	// hold them open.
 	drainGrace = 500 * time.Millisecond
-	// quiet is how long the stdout and stderr of an ended child must be silent, if its own
-	// children keep them open, before its calls fail. Its last output may still be in the
-	// pipes.
+	// quiet is how long the stdout and stderr of an ended child must be silent before its calls
+	// fail, if its own children keep them open: its last output may still be in the pipes.
 	quiet = 250 * time.Millisecond
 )
 
@@ -34,7 +33,7 @@ const (
 type childLink struct {
 	lineLink
 	tree       *guard.Tree
-	installing atomic.Bool // a package runner without output so far
+	installing atomic.Bool // a package runner has written nothing to stdout so far
 	stdin      *os.File
 	stdout     *timedPipe
 	errPipe    *timedPipe
@@ -133,7 +132,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 
 func closeAll(files *[]*os.File) {
 	for _, f := range *files {
-		f.Close() // of nil it is an error
+		f.Close() // a nil file returns an error
 	}
 }
 
@@ -202,9 +201,8 @@ func (l *childLink) kill() { l.tree.Kill() }
 func (l *childLink) stderr() string { return l.stderrTail.Text() }
 
 // close ends the child in stages: its stdin is closed, its group gets SIGTERM, the whole tree
-// SIGKILL. It returns when the tree is gone. A package runner that still installs may finish,
-// while it works: an interrupted npm leaves files with which every later npx of the package
-// fails.
+// SIGKILL. It returns when the tree is gone. A package runner may finish its install first: an
+// interrupted npm leaves files with which every later npx of the package fails.
 func (l *childLink) close() {
 	if l.conn.killed.Load() { // Kill already ends it; a graceful end would take its own time
 		<-l.gone
@@ -233,7 +231,7 @@ func (l *childLink) close() {
 		case <-l.gone:
 			return
 		case <-late:
-			l.stdin.Close() // interrupts a write that the child does not take
+			l.stdin.Close() // interrupts a write that the child does not read
 		}
 	}
 	<-l.gone

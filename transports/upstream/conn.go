@@ -73,7 +73,7 @@ type Conn struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing more will be received
 	closing atomic.Bool
-	gone    chan struct{} // closed when Close is over
+	gone    chan struct{} // closed when Close returns
 
 	mu    sync.Mutex
 	err   error // why the connection takes no new calls
@@ -91,8 +91,8 @@ func (c *Conn) Era() transports.Era {
 	return transports.Handshake
 }
 
-// Copies reports whether the params of a call are no longer used when Start has returned. If they
-// could not be sent, the call has a copy.
+// Copies reports whether the params of a call are no longer used when Start has returned. A call
+// that could not be sent has a copy.
 func (c *Conn) Copies() bool { return c.copies }
 
 // Done is closed when the connection has ended.
@@ -106,8 +106,7 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Loss returns the failure of a call that was not sent because of Err, which must not be
-// nil, with the last lines of a child's stderr.
+// Loss returns the failure of a call that is not sent because of Err, which must not be nil.
 func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
 // Notify sends a notification. A nil error does not mean delivery.
@@ -135,8 +134,8 @@ func (c *Conn) Close() {
 // upstream.
 const drainMost = 10 * time.Minute
 
-// retire makes the connection refuse new calls because of err. It ends when those in flight
-// have, or after drainMost.
+// retire makes the connection refuse new calls because of err. The connection ends when the
+// calls in flight have ended, or after drainMost.
 func (c *Conn) retire(err error) {
 	c.mu.Lock()
 	if c.err != nil {

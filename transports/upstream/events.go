@@ -119,7 +119,7 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 	}
 }
 
-// skipLF skips the second half of a line's end, and reports whether next is one.
+// skipLF skips the "\n" of a "\r\n", and reports whether next is one.
 func (l *eventLines) skipLF(next byte) bool {
 	skip := l.wasCR && next == '\n'
 	if l.wasCR = false; skip {

@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// errClosed ends the calls of a connection that Close was called on.
+// errClosed is the Err of a connection on which Close was called.
 var errClosed = errors.New("connection closed")
 
 // ErrSessionLost is the Err of a connection whose session the upstream no longer knows
@@ -55,7 +55,7 @@ func (r *reporter) noResources(cause error) *transports.Failure {
 		remedy = "raise the limit on processes (ulimit -u, or the pids limit of a container)"
 	case errors.Is(cause, syscall.ENOMEM):
 		remedy = "free some memory"
-	case runtime.GOOS == "windows": // which has other numbers for these
+	case runtime.GOOS == "windows": // its error numbers differ
 		remedy = "close other programs"
 	}
 	f.Hint = remedy + ", or have fewer servers loaded; the server is not at fault"

@@ -67,8 +67,8 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	return c.initialize(ctx, capabilities, version)
 }
 
-// namedVersion returns the newest version that a refusal because of the version names, that we
-// support and that fits (MCP 2026-07-28, "Versioning"); "" if err is nil or names none.
+// namedVersion returns the newest version that fits among those that we support and that err
+// names, if err refuses a version (MCP 2026-07-28, "Versioning"). Otherwise it returns "".
 func namedVersion(err error, fits func(version string) bool) (newest string) {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) || rpc.Code != transports.CodeUnsupportedVersion {
@@ -87,8 +87,8 @@ func isStateless(version string) bool { return version >= transports.StatelessVe
 
 func isHandshake(version string) bool { return version < transports.StatelessVersion }
 
-// mayBeStateless reports whether err, from initialize on a live connection, is a refusal and
-// not the end of the upstream, a missing login or our own end.
+// mayBeStateless reports whether err is how an upstream of the stateless era may refuse
+// initialize: with a JSON-RPC error, or with an HTTP status while the connection lives.
 func mayBeStateless(err error, lives bool) bool {
 	var rpc *wire.Error
 	var failure *transports.Failure
@@ -96,9 +96,9 @@ func mayBeStateless(err error, lives bool) bool {
 		errors.As(err, &failure) && failure.Code == transports.CodeUnreachable && lives
 }
 
-// initialize performs the handshake of the versions up to 2025-11-25 (their "Lifecycle"),
-// proposing version first. If the upstream refuses and names another one that we support,
-// it is asked again.
+// initialize performs the handshake of the versions up to 2025-11-25 (their "Lifecycle"). It
+// proposes version first. If the upstream refuses and names another one that we support, it
+// proposes that.
 func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, version string) error {
 	params, err := json.Marshal(struct {
 		ProtocolVersion string          `json:"protocolVersion"`
@@ -119,7 +119,7 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, ver
 		return c.StartFailure("initialize", err)
 	}
 	c.agreed.Store(&c.info.ProtocolVersion)
-	// A broken connection may lose this message first: its error counts.
+	// This may be the first message that fails on a broken connection.
 	initialized := wire.Notification(wire.Quote("notifications/initialized"))
 	c.opts.Tap.Show(c.peer, false, initialized...)
 	if err := c.link.sendInitialized(initialized...); err != nil {
@@ -147,9 +147,9 @@ func readInitializeResult(result json.RawMessage) (info ServerInfo, err error) {
 }
 
 // discover asks for the protocol versions of the upstream and reports whether the stateless
-// era is among them (MCP 2026-07-28, "Discovery"). Requests declare no capabilities unless
-// the host that makes them does, because a host of the handshake era could not be asked in
-// this one. version is the one to propose to an upstream that is not stateless.
+// era is among them (MCP 2026-07-28, "Discovery"). Requests declare only the capabilities that
+// their host does: in this era an upstream cannot send requests to a host of the handshake
+// era. version is the one to propose to an upstream that is not stateless.
 func (c *Conn) discover(ctx context.Context) (stateless bool, version string, err error) {
 	info, err := json.Marshal(c.opts.Info)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	if c.passed { // the other replica answers when the server has started
+	if c.passed { // the other replica answers only when the server has started
 		waiting = ctx
 	}
 	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(wire.Object{}).Text)
@@ -181,7 +181,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 		return stateless, handshakeVersion, nil
 	case ctx.Err() != nil:
 		return false, "", c.StartFailure(methodDiscover, ctx.Err())
-	case c.Err() != nil && c.passed: // it was reachable, and supports the question
+	case c.Err() != nil && c.passed: // the replica knows server/discover, so it did not end because of that
 		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
@@ -214,8 +214,8 @@ func readDiscoverResult(result json.RawMessage) (info ServerInfo, stateless bool
 // An eraMeta is the members of _meta in every request of the stateless era.
 type eraMeta [][2]string
 
-// addTo returns params with those members: the version is ours, the host's own members
-// are kept.
+// addTo returns params with those members. It replaces the host's version, and keeps its other
+// members.
 func (m eraMeta) addTo(params wire.Object) wire.Object {
 	if len(params.Text) == 0 {
 		params.Text = json.RawMessage(`{}`)
@@ -232,8 +232,8 @@ func (m eraMeta) addTo(params wire.Object) wire.Object {
 	return params.Set("_meta", meta)
 }
 
-// StartFailure returns the failure of an upstream that could not be started, and which
-// therefore has run nothing.
+// StartFailure returns the failure of an upstream that could not be started because a step
+// failed with err. The outcome is not_sent.
 func (c *Conn) StartFailure(step string, err error) error {
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		failure.Outcome = transports.NotSent

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// pingWait is how long a ping waits for a sign of life.
+	// pingWait is how long a ping waits for any message of the upstream.
 	pingWait = 10 * time.Second
-	// pingTries is how many pings in a row may bring none.
+	// pingTries is the number of pings in a row without a message after which the upstream is lost.
 	pingTries = 3
 )
 
@@ -26,11 +26,10 @@ type health struct {
 
 var errSilent = errors.New("it answered nothing, three pings included")
 
-// check asks an upstream whose call timed out whether it is alive, and ends the connection if it
-// is not. A slow call, or one that a host gave up on, is no evidence: many servers do one
-// thing at a time and do not answer pings meanwhile. So only a timeout of the config leads
-// here, and any message of the upstream shows that it is alive. check returns when the
-// answer is known or the connection ends; one check at a time is enough.
+// check pings an upstream whose call timed out, and ends the connection if the upstream sends
+// nothing at all. A slow call, or one that a host cancelled, is no reason for a check: many
+// servers do one thing at a time and do not answer pings meanwhile. check returns when the
+// result is known or the connection ends. If another check is in progress, it returns at once.
 func (h *health) check() {
 	if !h.checking.CompareAndSwap(false, true) {
 		return
@@ -45,9 +44,9 @@ func (h *health) check() {
 	h.conn.link.kill()
 }
 
-// isSilent reports that the upstream sent nothing within the time of a ping. A ping that fails
-// at once waits for that time too: a server that is being restarted may be back a moment
-// later.
+// isSilent pings the upstream and reports whether it sent nothing within the time of a ping. It
+// waits for that time even if the ping fails at once: a server that is being restarted may be
+// back a moment later.
 func (h *health) isSilent() bool {
 	c := h.conn
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.timing.ping)
@@ -70,7 +69,7 @@ func (h *health) isSilent() bool {
 	return h.activity.Load() == before && c.Err() == nil
 }
 
-// An activityReader counts reads as signs of life.
+// An activityReader counts reads that return data.
 type activityReader struct {
 	io.Reader
 	activity *atomic.Int64

@@ -35,15 +35,15 @@ type httpLink struct {
 	noProcess
 	conn    *Conn
 	url     string
-	postURL string // url, unless the upstream names another one
+	postURL string // for POSTs; url, unless the upstream names another one (SSE)
 	client  *http.Client
 	release context.CancelFunc     // closes the sockets
 	header  http.Header            // of every request
-	idle    chan *exchange         // taken by a goroutine whose exchange is done
+	idle    chan *exchange         // received by goroutines that wait for another exchange
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
-	posting goroutines // of messages without an answer
+	posting goroutines // POSTs of messages without an answer
 
 	mu       sync.Mutex
 	bindings callheader.Bindings
@@ -192,8 +192,8 @@ func (l *httpLink) sendInitialized(message ...[]byte) error {
 	return nil
 }
 
-// deliver posts a message without an answer. One in progress when the connection ends, such
-// as a cancellation, may still arrive.
+// deliver posts a message without an answer. When the connection ends, a delivery in progress,
+// such as a cancellation, may continue for bestEffort.
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.conn.ctx), headerWait)
 	defer cancel()
@@ -214,8 +214,8 @@ func (l *httpLink) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// do sends an HTTP request, a second time after a moment if no connection could be made. call
-// is the call whose request the body is, if any.
+// do sends an HTTP request, and tries once more after redialPause if no connection could be
+// made. call is the call whose request the body is, or nil.
 func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
 	resp, err := l.try(ctx, method, address, body, call)
 	if !isRefused(err) {

@@ -91,7 +91,7 @@ func (x *exchange) readBody(resp *http.Response) error {
 		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("%w: %s", unreadable(err), c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
-	if !x.inFlight() { // describing a body requires a search for secrets
+	if !x.inFlight() { // answered: the excerpt below would cost a search for secrets
 		return nil
 	}
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))

@@ -24,14 +24,14 @@ const (
 func (l *httpLink) listen() {
 	ctx := l.conn.ctx
 	var stream eventStream
-	gap := false // no stream was open before
+	gap := false // an earlier stream has ended
 	for l.listenOnce(ctx, &stream, gap) && stream.wait(ctx, l.conn.opts.timing.reopen) {
 		gap = true
 	}
 }
 
-// listenOnce reads one response and reports whether to request another. Changes during a gap
-// were not announced.
+// listenOnce reads one response and reports whether to request another. After a gap it tells
+// the peer that all lists may have changed.
 func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool) (again bool) {
 	resp, err := l.listenFrom(ctx, stream.last)
 	if err != nil {
@@ -57,8 +57,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 	return true
 }
 
-// listenFrom opens the stream of the events after the one with the id last; "" is the stream
-// of new ones.
+// listenFrom requests the events after the one with the id last, or all new ones if last is "".
 func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response, error) {
 	req, err := l.request(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -74,13 +73,13 @@ func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response,
 type eventStream struct {
 	opened bool
 	last   string        // id of the last event that had one
-	retry  time.Duration // the pause the upstream asked for
+	retry  time.Duration // the pause that the upstream requests
 	pause  time.Duration // our pause before the last response
 	useful bool          // a message came since then, or a response lived for long
 }
 
-// wait pauses for at least first before the stream is requested again. It reports false if ctx
-// ended before.
+// wait pauses before the stream is requested again, for at least first. It reports false if
+// ctx ends during the pause.
 func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
 	s.pause = min(2*s.pause, reopenMost)
 	if s.useful || s.pause == 0 {

@@ -22,9 +22,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// statusFailure converts an error status to a failure; x is the call's exchange, or nil. If the
-// body is a JSON-RPC error that answers the call, it is the answer. A forgotten session
-// takes no new calls; those in flight may still be answered, or get the same failure.
+// statusFailure returns the failure for an error status. x is the call's exchange, or nil. If
+// the body is a JSON-RPC error with the id of the call, it is returned. If the session is gone,
+// the connection takes no new calls; calls in flight may still be answered.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := l.readExcerpt(resp)
 	m, _ := wire.ParseWithin(wire.JoinLines(withoutBOM(body)), maxMessageDepth)
@@ -77,9 +77,8 @@ func MayNeedSSE(err error) bool {
 	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)
 }
 
-// outcomeOf returns the outcome of a call for a status. Statuses that reject the request as
-// such are sent before it runs; others, including those of a proxy, may come after. A 404
-// means that it did not run only if there is a session.
+// outcomeOf returns the outcome of a call for a status. A server sends a status that rejects the
+// request itself before the call runs. Others, including those of a proxy, may come later.
 func outcomeOf(code int) transports.Outcome {
 	switch code {
 	case http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
@@ -104,8 +103,8 @@ func sessionGone(code int, m wire.Message) bool {
 	return string(m.ID) == "null" && bytes.Contains(bytes.ToLower([]byte(text)), []byte("session"))
 }
 
-// loginHint returns what to check, and which login is missing if the upstream says so (RFC
-// 6750, 3).
+// loginHint returns what to check, with the missing scopes if the upstream names them (RFC 6750,
+// 3), and whether a person's login would help.
 func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 	if l.conn.opts.Login.Hint != nil {
 		if hint, login = l.conn.opts.Login.Hint(resp); hint != "" {
@@ -125,8 +124,8 @@ func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 // retryMost limits the wait that a caller is told, whatever the upstream requests.
 const retryMost = time.Minute
 
-// retryAfter reads a Retry-After header, which holds seconds or a date (RFC 9110, 10.2.3); 0
-// means that it has neither.
+// retryAfter reads a Retry-After header, which holds seconds or a date (RFC 9110, 10.2.3). It
+// returns 0 for any other text.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(header); err == nil {
 		return time.Duration(min(max(seconds, 0), int(retryMost/time.Second))) * time.Second
@@ -185,8 +184,8 @@ func markDial(err error) error {
 	return err
 }
 
-// isRefused reports whether no connection could be made, early enough for another attempt. It
-// is false after a redirect, when the request has already been sent.
+// isRefused reports whether no connection could be made and nothing of the request was sent. It
+// is false after a redirect, or if dialling timed out.
 func isRefused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &notSentError{}) && errors.As(err, &op) && op.Op == "dial" && !op.Timeout()

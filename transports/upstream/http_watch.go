@@ -29,15 +29,15 @@ var defaultHTTPTimeouts = httpTimeouts{header: 15 * time.Second, body: 60 * time
 // errStalled ends a request whose answer stopped in the middle.
 var errStalled = errors.New("stalled")
 
-// errNoRoom ends a call whose host has no memory left for more of its answer.
+// errNoRoom ends a call whose answer exceeds the memory left for its host.
 var errNoRoom = errors.New("larger than what its host may hold of \"max_held_bytes\"")
 
 // countedFrom is the size from which the bytes of an answer are reported.
 const countedFrom = 64 << 10
 
 // errSentBefore ends a request that net/http would send a second time although it may have
-// run: if the upstream resets an HTTP/2 stream with PROTOCOL_ERROR, or if the config has a
-// header Idempotency-Key.
+// run. It does so if the upstream resets an HTTP/2 stream with PROTOCOL_ERROR, or if the
+// config has a header Idempotency-Key.
 var errSentBefore = errors.New("the connection broke before the answer")
 
 // A notSentError is the error of a request that did not reach the upstream.
@@ -69,7 +69,7 @@ type attempt struct {
 	ctx      context.Context // the request's
 	cancel   context.CancelCauseFunc
 	timeouts httpTimeouts
-	activity *atomic.Int64 // of the connection: the beginning of any answer counts
+	activity *atomic.Int64 // health.activity of the connection
 	timer    *time.Timer   // runs while a header arrives, and while the body must not stall
 	written  atomic.Bool   // part of the request was written
 	answered atomic.Bool   // a header has begun to arrive
@@ -93,7 +93,7 @@ func (a *attempt) stalled() {
 	a.cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.timeouts.header))
 }
 
-// stallOr returns the stall that ended the request, or err if none did.
+// stallOr returns the stall that ended the request, or err if there was none.
 func (a *attempt) stallOr(err error) error {
 	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) {
 		return cause
@@ -135,7 +135,8 @@ func (a *attempt) once(body func() (io.ReadCloser, error)) func() (io.ReadCloser
 	}
 }
 
-// failed returns err without the URL, which may hold a secret.
+// failed returns err without the URL, which may hold a secret; a notSentError if nothing was
+// written.
 func (a *attempt) failed(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -150,7 +151,7 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool                // the upstream may be silent now; initially false
+	silenceAllowed bool                // the upstream may be silent now
 	mayRead        func(size int) bool // see Call.MayRead
 	size           int                 // bytes read and not handled
 	closed         atomic.Bool         // set by any goroutine, not only the reader
@@ -161,7 +162,7 @@ func newAnswerBody(body io.ReadCloser, a *attempt) *answerBody {
 	return &answerBody{ReadCloser: body, attempt: a, mayRead: func(size int) bool { counted.Set(size); return true }}
 }
 
-// readFor accounts further reads to the host of a call, which may be nil.
+// readFor counts further reads with the MayRead of a call, if it has one. call may be nil.
 func (b *answerBody) readFor(call *Call) {
 	if call != nil && call.MayRead != nil {
 		b.mayRead = call.MayRead
@@ -189,7 +190,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handled reports that the bytes read so far no longer use memory.
+// handled records that the bytes read so far no longer use memory.
 func (b *answerBody) handled() {
 	b.size = 0
 	b.mayRead(0)

@@ -10,7 +10,7 @@ import (
 )
 
 // maxQueued is how many bytes may be queued for one upstream. More are refused; queued ones are
-// kept. Requests may not use the last MB, so that they can be cancelled.
+// kept. Requests may not use the last MB, so that cancellations fit.
 const (
 	maxQueued         = 128 << 20
 	maxQueuedRequests = maxQueued - 1<<20
@@ -22,8 +22,8 @@ type lineLink struct {
 	writer *wire.Writer
 }
 
-// newLineLink writes to w, which may not read for any time: a server that does one thing at a
-// time does so.
+// newLineLink returns a link that writes to w. A write may block for any time: a server that
+// does one thing at a time does not read meanwhile.
 func newLineLink(c *Conn, w io.Writer) lineLink {
 	writer := wire.NewWriter(w, 0)
 	writer.Cork = c.opts.Cork

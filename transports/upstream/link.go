@@ -3,7 +3,7 @@ package upstream
 import "context"
 
 // A link carries messages between a Conn and its upstream. It passes received messages to
-// Conn.receive in the order of the wire, and the end of the transport to Conn.lose. Its
+// Conn.receive in the order of the wire, and the end of the transport to Conn.end. Its
 // methods except connect, sendInitialized and close do not block.
 type link interface {
 	// connect prepares the transport for the first message.
@@ -14,11 +14,11 @@ type link interface {
 	send(message ...[]byte) error
 	// sendInitialized sends the notification that ends the handshake.
 	sendInitialized(message ...[]byte) error
-	// kill ends a child and everything that it started at once.
+	// kill ends a child, and everything that it started, at once.
 	kill()
 	// stderr returns the last lines of a child's stderr.
 	stderr() string
-	// close ends the transport and returns when it is over.
+	// close ends the transport and returns when it has ended.
 	close()
 }
 

@@ -11,17 +11,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/callheader"
 )
 
-// Limits of one list; more is a fault of the upstream, not a catalogue. An entry takes a KB of
-// our memory, however small it is.
+// Limits of one list. An entry takes a KB of our memory, however small it is.
 const (
 	maxPages     = 100
 	maxListBytes = 64 << 20
 	maxEntries   = 100_000
 )
 
-// List returns all entries of a list, following its pages. method is for instance
-// "tools/list", key the member that holds the entries. A repeated cursor, too many pages,
-// entries or bytes are errors.
+// List returns the entries of all pages of a list. method is the request, such as "tools/list",
+// and key the member of the result that holds the entries. A repeated cursor and too many
+// pages, entries or bytes are errors.
 func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
 	entries := []json.RawMessage{}
 	seen := map[string]bool{}

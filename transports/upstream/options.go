@@ -27,10 +27,10 @@ type Options struct {
 	// for the stateless era.
 	HandshakeOnly bool
 
-	// HostEra returns the era of the host, false if no host is known. In the handshake era
-	// that handshake is tried first, as the host itself would: an upstream that supports both
-	// eras can send requests to the host during a call only there, and may refuse the
-	// handshake after server/discover. Nil means no host.
+	// HostEra returns the era of the host, false if no host is known. For a host of the
+	// handshake era initialize is tried first, as that host would: only in that era can an
+	// upstream that supports both send requests to the host during a call, and it may refuse
+	// initialize after server/discover. Nil means no host.
 	HostEra func() (transports.Era, bool)
 
 	// Login authorizes HTTP requests. If it is zero, only the headers of the config are sent.
@@ -56,8 +56,8 @@ type Options struct {
 	// messages of one read are handled. It may be nil.
 	Cork *wire.Cork
 
-	// Throttle is called before each read from the upstream, outside of any hold of Cork. It may
-	// block while hosts do not read. It may be nil.
+	// Throttle is called before each read from the upstream, while Cork holds nothing back. It
+	// may block while hosts do not read. It may be nil.
 	Throttle func()
 
 	roots  *x509.CertPool // authorities for the certificates of upstreams; nil is the system's

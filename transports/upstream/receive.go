@@ -71,8 +71,8 @@ func (t *invalidText) replace(m wire.Message) wire.Message {
 	return wire.Message{Raw: text} // a batch
 }
 
-// handleResponse ends the call of a response; on the stream of a call it is that call. If the
-// response has both a result and an error, the error counts.
+// handleResponse ends the call that a response answers. On a call's own stream only that call
+// can be answered. If a response has both a result and an error, the error counts.
 func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	id, ok := transports.ParseID(m.ID)
 	var err error
@@ -125,7 +125,7 @@ func (c *Conn) handleNotification(m wire.Message, own *Call) {
 	}
 }
 
-// handleProgress delivers progress to a call, under the host's token.
+// handleProgress delivers progress to a call, under the host's token, and restarts its timeout.
 func (c *Conn) handleProgress(params json.RawMessage) {
 	token := wire.Get(params, "progressToken")
 	id, ok := transports.ParseID(token)
@@ -190,9 +190,9 @@ func isPowerOfTen(n int64) bool {
 	return n == 1
 }
 
-// refusal returns the error with which an upstream answers a call. If it says that the version
-// of the connection is no longer supported, and names another one that we support, it ends
-// the connection: the upstream was replaced by another release.
+// refusal returns the error with which an upstream answers a call. If the error refuses the
+// version of the connection, and names another one that we support, the upstream was replaced
+// by another release: the connection takes no more calls, and the failure is one of not_sent.
 func (c *Conn) refusal(err *wire.Error) error {
 	agreed := c.agreed.Load()
 	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// ErrMoved is in the Err of a connection whose server is to run elsewhere, or ran on a replica
-// that is gone. It is not the server's fault.
+// ErrMoved is wrapped by the Err of a connection whose server is to run elsewhere, or ran on a
+// replica that is gone. It is not the server's fault.
 var ErrMoved = errors.New("it may run elsewhere from now on")
 
 // OpenReplica is OpenStream for a stream to another replica, which runs the server.
@@ -27,23 +27,21 @@ func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts Options) 
 // Remote reports whether the upstream runs on another replica.
 func (c *Conn) Remote() bool { return c.passed }
 
-// Retire makes the connection refuse new calls, because the upstream is to run elsewhere. It
-// ends with [ErrMoved] when those in flight have ended.
+// Retire makes the connection refuse new calls, because the upstream is to run elsewhere. The
+// connection ends with [ErrMoved] when its calls in flight have ended.
 func (c *Conn) Retire() { c.retire(ErrMoved) }
 
-// Kill ends the connection with [ErrMoved] at once, and a child with everything that it
-// started, without time to end by itself. Calls in flight may have run. Close must still be
-// called.
+// Kill ends the connection with [ErrMoved] at once. A child and everything that it started are
+// killed. Calls in flight may have run. Close must still be called.
 func (c *Conn) Kill() {
 	c.killed.Store(true)
-	c.link.kill() // first: ending the connection would ask the child to end
+	c.link.kill() // first, because end runs the Done of every call in flight
 	c.end(errNotHere)
 }
 
 var errNotHere = fmt.Errorf("this replica may not run it any more: %w", ErrMoved)
 
-// replicaSays handles a notification of the replica itself, and reports whether it is one.
-// Calls that did not reach the server may be made again.
+// replicaSays handles a notification of the replica itself, and reports whether m is one.
 func (c *Conn) replicaSays(m wire.Message) bool {
 	said := wire.Get(m.Raw, transports.MemberReplica)
 	if said == nil {

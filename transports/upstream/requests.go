@@ -18,7 +18,7 @@ type serverRequests struct {
 	conn *Conn
 
 	mu   sync.Mutex
-	byID map[string]serverRequest // as it came
+	byID map[string]serverRequest // by the id in the upstream's spelling
 }
 
 type serverRequest struct {

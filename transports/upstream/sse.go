@@ -87,7 +87,7 @@ func (l *sseLink) setEndpoint(address string) error {
 	return nil
 }
 
-// sendRequest posts a request; one that is refused fails its call.
+// sendRequest posts a request. If the POST fails, the call does.
 func (l *sseLink) sendRequest(call *Call, id int64) error {
 	body := call.body(id)
 	sent := l.conn.spawn(func() {

@@ -107,14 +107,14 @@ type notificationStream struct {
 	first bool
 	gap   bool            // no stream was open before it
 	late  <-chan struct{} // acked, if it was not closed within ackTimeout
-	ended chan error      // takes how the stream ended; nil is by a result
+	ended chan error      // receives the error that ended the stream; nil if a result did
 
 	acknowledge sync.Once
 	acked       chan struct{}
-	grants      json.RawMessage // what the upstream said when it acknowledged; nil is not known
+	grants      json.RawMessage // "notifications" of the acknowledgement; nil if unknown
 }
 
-// change has run begin or end a subscription and returns the result.
+// change makes run begin or end a subscription, and returns the result.
 func (s *subscriptions) change(ctx context.Context, params json.RawMessage, add bool) error {
 	about, problem := topicOf(params)
 	if problem != nil {
@@ -151,8 +151,8 @@ func (s *subscriptions) start(ctx context.Context) {
 	}
 }
 
-// run owns the stream until the connection ends. It closes opened when it is
-// known what became of the first one.
+// run owns the stream until the connection ends. It closes opened when the first attempt to
+// open one is over.
 func (s *subscriptions) run(opened chan<- struct{}) {
 	if err := s.open(s.topics); err != nil {
 		s.down(err)
@@ -182,7 +182,7 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 	}
 }
 
-// takeWaiting returns the changes that wait, and forgets them.
+// takeWaiting returns and removes the waiting changes.
 func (s *subscriptions) takeWaiting() []*subscriptionChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,9 +191,9 @@ func (s *subscriptions) takeWaiting() []*subscriptionChange {
 	return changes
 }
 
-// down notes that no stream is open and schedules the next attempt, after twice
-// the last pause unless a stream was open for long. An upstream that has no such
-// stream, or grants nothing on it, is not asked again before the next change.
+// down records that no stream is open and schedules the next attempt. The pause doubles,
+// unless a stream was open for longer than reopenMost. If the upstream has no such stream, or
+// grants nothing on it, the next attempt comes with the next change.
 func (s *subscriptions) down(err error) {
 	_, useless := errors.AsType[*wire.Error](err)
 	if st := s.current; st != nil {
@@ -210,7 +210,7 @@ func (s *subscriptions) down(err error) {
 	}
 }
 
-// apply makes changes with one new stream for all of them, if one is needed.
+// apply makes changes. It opens at most one new stream for all of them.
 func (s *subscriptions) apply(changes []*subscriptionChange) {
 	topics, adds := maps.Clone(s.topics), false
 	for _, change := range changes {
@@ -247,9 +247,9 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 	}
 }
 
-// open opens a stream that names topics and cancels the one before. It returns when
-// the upstream has acknowledged the stream, said something else on it, or nothing
-// for ackTimeout. With an error the stream before stays.
+// open opens a stream that names topics and cancels the previous one. It returns when the
+// upstream has acknowledged the stream or sent another message on it, or after ackTimeout. With
+// an error the previous stream stays open.
 func (s *subscriptions) open(topics map[topic]bool) error {
 	st := &notificationStream{began: time.Now(), first: s.current == nil && !s.broken, acked: make(chan struct{}), ended: make(chan error, 1)}
 	st.call = Call{Method: "subscriptions/listen", Params: listenParams(topics), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
@@ -263,7 +263,7 @@ func (s *subscriptions) open(topics map[topic]bool) error {
 			s.newest.Store(s.current)
 			return err
 		}
-		st.ended <- err // run sees to it
+		st.ended <- err // for run
 	case <-time.After(ackTimeout):
 		st.late = st.acked
 		s.conn.log.Warn("the notification stream is not acknowledged", "after", ackTimeout)
@@ -279,9 +279,9 @@ func (s *subscriptions) open(topics map[topic]bool) error {
 	return nil
 }
 
-// notifyMissed tells the peer of changes that may have been missed before the
-// stream was open: of all lists, if another had ended before; of those that the
-// upstream announces, if it is the first and lists may be older.
+// notifyMissed tells the peer of changes that may have been missed before the stream was open.
+// After a gap these are changes of all lists. If the first stream opened only after lists may
+// have been fetched, they are changes of the lists that the upstream announces.
 func (s *subscriptions) notifyMissed() {
 	switch {
 	case s.current.gap:
@@ -300,8 +300,8 @@ func (s *subscriptions) notifyListsChanged(concerns func(kind string) bool) {
 	}
 }
 
-// acknowledge notes that the newest stream is open if a notification that came is
-// on it; own is the call on whose stream it came, nil if that is shared.
+// acknowledge marks the newest stream as open if the notification m came on it. own is the call
+// on whose stream m came, nil if the stream is shared.
 func (s *subscriptions) acknowledge(m wire.Message, own *Call) {
 	st := s.newest.Load()
 	if st == nil || st.isAcked() {

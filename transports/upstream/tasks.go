@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxTasks is the number of tasks, the newest ones, whose progress is forwarded.
+// maxTasks limits the tasks whose progress is forwarded. The oldest ones are dropped.
 const maxTasks = 256
 
 // taskProgress holds the tokens for the progress of calls that were answered with a task. They
@@ -22,9 +22,9 @@ type taskToken struct {
 	notify func(params json.RawMessage)
 }
 
-// ForwardTaskProgress makes notify receive the progress of a call that was answered with a task, under
-// the token in the call's params, if there is one. It is called where the answer is delivered;
-// notify must not block.
+// ForwardTaskProgress makes notify receive the progress of a call that was answered with a task,
+// under the token in the call's params. Without a token it does nothing. It must be called from
+// the call's Done. notify must not block.
 func (c *Conn) ForwardTaskProgress(call *Call, notify func(params json.RawMessage)) {
 	if call.token.Len == 0 {
 		return
