@@ -14,7 +14,7 @@ import (
 const maxPending = 1 << 16
 
 var (
-	errTooManyCalls  = fmt.Errorf("%d calls are in flight, as many as may be", maxPending)
+	errTooManyCalls  = fmt.Errorf("the maximum of %d calls is in flight", maxPending)
 	errPendingClosed = errors.New("the connection has ended")
 )
 
@@ -25,8 +25,7 @@ type pending struct {
 	lastID  int64
 	calls   map[int64]*Call
 	closed  bool          // it takes no more
-	empty   chan struct{} // closed when it is closed and all calls that end by themselves have ended; nil before
-	drained bool          // empty is closed
+	drained chan struct{} // closed when nothing is left to wait for; nil unless refuse was called, and after that
 }
 
 // add gives a call an id. expired, if not nil, runs after timeout, on a goroutine of its own,
@@ -122,13 +121,13 @@ func (p *pending) removeLocked(call *Call) {
 		call.timer.Stop()
 	}
 	delete(p.calls, call.id)
-	p.noteEmptyLocked()
+	p.noteDrainedLocked()
 }
 
-// noteEmptyLocked closes empty when only calls without a time limit, such as notification
+// noteDrainedLocked closes drained when only calls without a time limit, such as notification
 // streams and pings, are left. They end with the connection.
-func (p *pending) noteEmptyLocked() {
-	if p.empty == nil || p.drained {
+func (p *pending) noteDrainedLocked() {
+	if p.drained == nil {
 		return
 	}
 	for _, call := range p.calls {
@@ -136,17 +135,18 @@ func (p *pending) noteEmptyLocked() {
 			return
 		}
 	}
-	p.drained = true
-	close(p.empty)
+	close(p.drained)
+	p.drained = nil
 }
 
-// refuse takes no more calls; the channel is closed when none is in flight.
+// refuse takes no more calls. The channel is closed when those in flight have ended.
 func (p *pending) refuse() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed, p.empty = true, make(chan struct{})
-	p.noteEmptyLocked()
-	return p.empty
+	drained := make(chan struct{})
+	p.closed, p.drained = true, drained
+	p.noteDrainedLocked()
+	return drained
 }
 
 // markUnsent marks the calls that did not reach the upstream: those with ids after last, and
@@ -172,6 +172,6 @@ func (p *pending) close() map[int64]*Call {
 		}
 	}
 	p.calls, p.closed = nil, true
-	p.noteEmptyLocked()
+	p.noteDrainedLocked()
 	return calls
 }
