@@ -48,12 +48,11 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	if size := len(call.Params); size > c.server.MaxMessageBytes {
 		return 0, c.newFailure(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
 	}
-	var timeout time.Duration
+	timeout := call.within(c.server.Timeout)
 	var expired func()
-	if t := call.within(c.server.Timeout); t > 0 && !call.unlimited {
-		timeout = t
+	if timeout > 0 && !call.unlimited {
 		// If no goroutine can be started, the connection has already ended the call.
-		expired = func() { c.spawn(func() { c.expire(call, t) }) }
+		expired = func() { c.spawn(func() { c.expire(call, timeout) }) }
 	}
 	id, err = c.calls.add(call, timeout, expired)
 	switch {
