@@ -13,7 +13,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -40,10 +39,10 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
-	if err := c.link.connect(ctx); err != nil {
-		return err
-	}
-	if c.server.Transport == schema.SSE {
+	if l, ok := c.link.(*sseLink); ok {
+		if err := l.connect(ctx); err != nil {
+			return err
+		}
 		return c.initialize(ctx, capabilities, handshakeVersion)
 	}
 	era, known := c.opts.HostEra()

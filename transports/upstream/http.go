@@ -118,8 +118,6 @@ var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-func (l *httpLink) connect(context.Context) error { return nil }
-
 // idleMost is how long a goroutine waits for another exchange.
 const idleMost = time.Second
 

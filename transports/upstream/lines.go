@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -30,8 +29,6 @@ func newLineLink(c *Conn, w io.Writer) lineLink {
 	c.copies = true
 	return lineLink{c, writer}
 }
-
-func (l *lineLink) connect(context.Context) error { return nil }
 
 // sendRequest writes the pieces of a request without joining them.
 func (l *lineLink) sendRequest(call *Call, id int64) error {

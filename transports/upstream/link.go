@@ -1,13 +1,9 @@
 package upstream
 
-import "context"
-
 // A link carries messages between a Conn and its upstream. It passes received messages to
 // Conn.receive in the order of the wire, and the end of the transport to Conn.end. Its
-// methods except connect, sendInitialized and close do not block.
+// methods except sendInitialized and close do not block.
 type link interface {
-	// connect prepares the transport for the first message.
-	connect(ctx context.Context) error
 	// sendRequest sends the request of a call that is in flight under id.
 	sendRequest(call *Call, id int64) error
 	// send sends a notification or a response.
