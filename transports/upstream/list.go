@@ -22,6 +22,9 @@ const (
 // and key the member of the result that holds the entries. A repeated cursor and too many
 // pages, entries or bytes are errors.
 func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+	invalid := func(format string, args ...any) error {
+		return c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: %s", method, fmt.Sprintf(format, args...)))
+	}
 	entries := []json.RawMessage{}
 	seen := map[string]bool{}
 	var params json.RawMessage
@@ -32,11 +35,11 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		page := wire.Get(result, key)
 		if len(page) == 0 || page[0] != '[' {
-			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
+			return nil, invalid("member %q is %s, not an array", key, wire.TypeName(page))
 		}
 		entries = slices.AppendSeq(entries, wire.Elements(page))
 		if size += len(result); size > maxListBytes || len(entries) > maxEntries {
-			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d bytes or %d entries", method, maxListBytes, maxEntries))
+			return nil, invalid("more than %d bytes or %d entries", maxListBytes, maxEntries)
 		}
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
@@ -49,9 +52,9 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		switch {
 		case seen[string(cursor)]:
-			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: the same cursor came twice", method))
+			return nil, invalid("the same cursor came twice")
 		case len(seen) >= maxPages:
-			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d pages", method, maxPages))
+			return nil, invalid("more than %d pages", maxPages)
 		}
 		seen[string(cursor)] = true
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
