@@ -220,7 +220,7 @@ func (l *childLink) close() {
 	}()
 	first, grace := func() {}, l.conn.opts.timing.stopGrace
 	if l.installing.Load() {
-		l.conn.log.Info("it still installs: waiting for that to end", "at_most", guard.InstallLimit)
+		l.conn.log.Info("waiting for the install to finish", "at_most", guard.InstallLimit)
 		first, grace = l.tree.End, guard.InstallLimit
 	}
 	for _, stage := range []func(){first, l.tree.Terminate, l.tree.Kill} {
@@ -237,10 +237,10 @@ func (l *childLink) close() {
 	<-l.gone
 }
 
-// waitAtMost waits until what is closed, and reports false if that takes longer than atMost.
-func waitAtMost(what <-chan struct{}, atMost time.Duration) bool {
+// waitAtMost waits until done is closed, and reports false if that takes longer than atMost.
+func waitAtMost(done <-chan struct{}, atMost time.Duration) bool {
 	select {
-	case <-what:
+	case <-done:
 		return true
 	case <-time.After(atMost):
 		return false

@@ -49,7 +49,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		return l.conn.refusal(wire.ParseError(m.Error))
 	case code == http.StatusLoopDetected && m.Error != nil:
 		f := l.conn.newFailure(transports.CodeStartFailed, transports.NotSent, errors.New(wire.ParseError(m.Error).Message))
-		f.Hint = "no call goes in a circle"
+		f.Hint = "remove the entry that leads back to this config"
 		return f
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		f := l.conn.newFailure(transports.CodeRateLimited, outcomeOf(code), cause)

@@ -62,7 +62,7 @@ type invalidText struct {
 // UTF-8. They are in strings: JSON allows them nowhere else.
 func (t *invalidText) replace(m wire.Message) wire.Message {
 	if t.count.Add(1) == 1 { // end logs the final count
-		t.log.Warn("a message is not UTF-8, what is not is replaced", "method", m.Method, "id", string(m.ID))
+		t.log.Warn("a message is not UTF-8: its invalid bytes are replaced", "method", m.Method, "id", string(m.ID))
 	}
 	text := bytes.ToValidUTF8(m.Raw, []byte("\uFFFD"))
 	if m, err := wire.Parse(text); err == nil {
@@ -85,14 +85,14 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 			err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
 		}
 	case m.Result == nil:
-		err = c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error"))
+		err = c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer has neither a result nor an error"))
 	}
 	var call *Call
 	if ok {
 		call = c.calls.take(id, own)
 	}
 	if call == nil {
-		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
+		c.log.Debug("answer without a call in flight", "id", string(m.ID))
 		return
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 		return
 	}
 	if call == nil || call.token.Len == 0 {
-		c.log.Debug("progress of nothing in flight", "token", string(token))
+		c.log.Debug("progress without a call in flight", "token", string(token))
 		return
 	}
 	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.hostToken))

@@ -60,7 +60,7 @@ func (c *Conn) replicaSays(m wire.Message) bool {
 		if end.Failure != nil {
 			c.end(transports.ReadFailure(c.server.Name, end.Failure))
 		} else {
-			c.end(fmt.Errorf("the replica that ran it let it go: %w", ErrMoved))
+			c.end(fmt.Errorf("the replica that ran it released it: %w", ErrMoved))
 		}
 	}
 	return true
