@@ -46,15 +46,15 @@ type Conn struct {
 	reporter
 	goroutines
 
-	copies bool        // the params of a call are no longer used when Start returns
-	passed bool        // another replica runs the upstream
-	killed atomic.Bool // by Kill
-	server schema.Server
-	opts   Options
-	log    *slog.Logger
-	info   ServerInfo
-	link   link
-	peer   tap.Connection // the name of the upstream in Options.Tap
+	copies    bool        // the params of a call are no longer used when Start returns
+	onReplica bool        // another replica runs the upstream
+	killed    atomic.Bool // by Kill
+	server    schema.Server
+	opts      Options
+	log       *slog.Logger
+	info      ServerInfo
+	link      link
+	peer      tap.Connection // the name of the upstream in Options.Tap
 
 	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era

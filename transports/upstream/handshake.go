@@ -161,7 +161,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	if c.passed { // the other replica answers only when the server has started
+	if c.onReplica { // the other replica answers only when the server has started
 		waiting = ctx
 	}
 	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(wire.Object{}).Text)
@@ -180,7 +180,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 		return stateless, handshakeVersion, nil
 	case ctx.Err() != nil:
 		return false, "", c.StartFailure(methodDiscover, ctx.Err())
-	case c.Err() != nil && c.passed: // the replica knows server/discover, so it did not end because of that
+	case c.Err() != nil && c.onReplica: // the replica knows server/discover, so it did not end because of that
 		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)

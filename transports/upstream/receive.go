@@ -79,7 +79,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		if c.passed && wire.Get(m.Raw, transports.MemberReplica) != nil {
+		if c.onReplica && wire.Get(m.Raw, transports.MemberReplica) != nil {
 			err = transports.ReadFailure(c.server.Name, wire.Get(m.Raw, transports.MemberReplica))
 		} else {
 			err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
@@ -103,7 +103,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 }
 
 func (c *Conn) handleNotification(m wire.Message, own *Call) {
-	if c.passed && c.replicaSays(m) {
+	if c.onReplica && c.replicaSays(m) {
 		return
 	}
 	switch m.Method {

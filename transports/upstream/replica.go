@@ -18,14 +18,14 @@ var ErrMoved = errors.New("it may run elsewhere from now on")
 // OpenReplica is OpenStream for a stream to another replica, which runs the server.
 func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
-	c.passed = true
+	c.onReplica = true
 	openStream(c, stream)
 	c.copies = false // params that were not accepted there may be sent again
 	return c
 }
 
 // Remote reports whether the upstream runs on another replica.
-func (c *Conn) Remote() bool { return c.passed }
+func (c *Conn) Remote() bool { return c.onReplica }
 
 // Retire makes the connection refuse new calls, because the upstream is to run elsewhere. The
 // connection ends with [ErrMoved] when its calls in flight have ended.

@@ -27,7 +27,7 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 
 func openStream(c *Conn, stream io.ReadWriteCloser) {
 	ended := func(err error) {
-		if c.passed {
+		if c.onReplica {
 			err = replicaGone(err)
 		}
 		c.end(err)
