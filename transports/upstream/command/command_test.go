@@ -30,8 +30,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A command is looked for where the child would: in its directory and on the
-// PATH of its entry.
+// A command is looked up in the directory and on the PATH of the entry.
 func TestLookPath(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "bin", "dynmcp-test-command.bat")
