@@ -9,8 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A tool's schema and a call's arguments put nothing into a request but the
-// headers that are meant for them.
+// A tool's schema and a call's arguments can set no other headers than those for arguments.
 func TestStatelessHeaderInjection(t *testing.T) {
 	for _, test := range []struct {
 		property, arguments string
