@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A child that is stopped, as one that swaps or is being debugged, is killed
-// with what it started, and says why; a new one works.
+// A stopped child is killed with the processes that it started. The failure says why, and a new
+// child works.
 func TestStdioStopped(t *testing.T) {
 	t.Parallel()
 	server := fake(t)
@@ -24,7 +24,7 @@ func TestStdioStopped(t *testing.T) {
 	}
 	setTimeout(c, 300*time.Millisecond)
 	var err error
-	for err == nil { // it may take a moment until all of it has stopped
+	for err == nil { // the child may take a moment to stop
 		_, err = tool(t, c, "pid", "{}")
 	}
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -36,7 +36,7 @@ func TestStdioStopped(t *testing.T) {
 	mustEcho(t, dial(t, server, Options{}))
 }
 
-// number calls a tool that answers with one.
+// number calls a tool that returns a number.
 func number(t *testing.T, c *Conn, name, arguments string) int {
 	t.Helper()
 	result, err := tool(t, c, name, arguments)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TCP itself finds a peer that vanished while a call waits without a deadline.
+// TCP keep-alive detects a vanished peer while a call waits without a timeout.
 func TestHTTPKeepsAlive(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
