@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// boxed returns a fake in a sandbox, with a home directory of its own.
+// boxed returns a fake with a sandbox, a home directory and a working directory.
 func boxed(t *testing.T, box schema.Sandbox) (server schema.Server, home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -28,6 +28,13 @@ func boxed(t *testing.T, box schema.Sandbox) (server schema.Server, home string)
 	server.Sandbox = box
 	server.Sandbox.On = true
 	return server, home
+}
+
+// here serves "here" over HTTP on a loopback address.
+func here(t *testing.T) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	t.Cleanup(server.Close)
+	return server
 }
 
 // does calls a tool that takes a name, and returns its text or its error.
@@ -53,27 +60,27 @@ func TestSandbox(t *testing.T) {
 	c := dial(t, server, Options{})
 	mustEcho(t, c)
 	if text, err := does(t, c, "read_file", key); err == nil {
-		t.Errorf("it reads a key: %q", text)
+		t.Errorf("the server reads a key: %q", text)
 	}
 	if _, err := does(t, c, "write_file", filepath.Join(server.Cwd, "x")); err == nil {
-		t.Error("it changes its directory")
+		t.Error("the server writes to its working directory")
 	}
 	if _, err := does(t, c, "write_file", filepath.Join(notes, "x")); err != nil {
-		t.Errorf("it may change notes: %v", err)
+		t.Errorf("the server cannot write to a folder that it may write to: %v", err)
 	}
 	if text, _ := does(t, c, "env", "SANDBOX_LEAK"); text != "" {
-		t.Errorf("it has %q of our environment", text)
+		t.Errorf("the server has our variable SANDBOX_LEAK: %q", text)
 	}
 	temp, err := does(t, c, "env", "TMPDIR")
 	if err != nil || temp == "" {
 		t.Fatalf("got %q, %v", temp, err)
 	}
 	if _, err := does(t, c, "write_file", filepath.Join(temp, "x")); err != nil {
-		t.Errorf("its temporary directory: %v", err)
+		t.Errorf("the server cannot write to its temporary directory: %v", err)
 	}
 	other := dial(t, server, Options{})
 	if _, err := does(t, other, "read_file", filepath.Join(temp, "x")); err == nil {
-		t.Error("another server reads its temporary files")
+		t.Error("another server reads the temporary files")
 	}
 	c.Close()
 	if _, err := os.Stat(temp); !os.IsNotExist(err) {
@@ -83,8 +90,7 @@ func TestSandbox(t *testing.T) {
 
 func TestSandboxNetwork(t *testing.T) {
 	t.Parallel()
-	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
-	defer there.Close()
+	there := here(t)
 	address := strings.TrimPrefix(there.URL, "http://")
 	alone, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
 	if text, err := does(t, dial(t, alone, Options{}), "get", there.URL); err == nil {
@@ -92,7 +98,7 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 	named, _ := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{address, "api.example.com"}}})
 	c := dial(t, named, Options{})
-	// Go's client passes by the proxy for loopback addresses, which the walls refuse.
+	// Go's client does not use the proxy for loopback addresses.
 	if text, err := does(t, c, "get", there.URL); err == nil {
 		t.Errorf("around the proxy: got %q", text)
 	}
@@ -104,19 +110,18 @@ func TestSandboxNetwork(t *testing.T) {
 		"the sandbox does not allow evil.example.com:80: its network does not name it",
 	}
 	if got := c.Process().Sandbox; got.Denied != 2 || !slices.Equal(got.LastDenied, want) {
-		t.Errorf("its status is %+v", got)
+		t.Errorf("got the status %+v", got)
 	}
 	for _, why := range want {
 		if said := c.Stderr(); !strings.Contains(said, "dynmcp: "+why) {
-			t.Errorf("its last words are %q, without %q", said, why)
+			t.Errorf("stderr is %q, want %q in it", said, why)
 		}
 	}
 }
 
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
-	defer there.Close()
+	there := here(t)
 	for _, learn := range []bool{true, false} {
 		t.Run(fmt.Sprintf("learn=%v", learn), func(t *testing.T) {
 			server, home := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{"api.example.com"}}})
@@ -137,10 +142,10 @@ func TestTrace(t *testing.T) {
 			around, getErr := does(t, c, "get", there.URL)
 			_, _ = does(t, c, "get", "http://localhost.example.com/")
 			if learn && (text != "a key" || writeErr != nil || around != "200 OK here") {
-				t.Errorf("something is limited: read %q, %v; write %v; get %q, %v", text, readErr, writeErr, around, getErr)
+				t.Errorf("the sandbox refused something: read %q, %v; write %v; get %q, %v", text, readErr, writeErr, around, getErr)
 			}
 			if !learn && (readErr == nil || writeErr == nil || getErr == nil) {
-				t.Errorf("something is not limited: read %v, write %v, get %v", readErr, writeErr, getErr)
+				t.Errorf("the sandbox allowed something: read %v, write %v, get %v", readErr, writeErr, getErr)
 			}
 			c.Close()
 			if err := trace.Err(); err != nil {
@@ -148,37 +153,36 @@ func TestTrace(t *testing.T) {
 			}
 			read, write := sandbox.Paths(command.Confined(server).Policy().Beyond(trace.Files()), home)
 			if diff := cmp.Diff([]string{filepath.Join(home, "key")}, read); diff != "" {
-				t.Errorf("to be read (-want +got):\n%s", diff)
+				t.Errorf("paths read (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{filepath.Join(home, "notes")}, write); diff != "" {
-				t.Errorf("to be changed (-want +got):\n%s", diff)
+				t.Errorf("paths written (-want +got):\n%s", diff)
 			}
 			if got := trace.Hosts(); !slices.Contains(got, "localhost.example.com:80") {
-				t.Errorf("hosts: got %v", got)
+				t.Errorf("got hosts %v", got)
 			}
 			if got := trace.Denied(); !learn != slices.Equal(got, []string{"localhost.example.com:80"}) {
-				t.Errorf("refused: got %v", got)
+				t.Errorf("got refused hosts %v", got)
 			}
 			if got := trace.Addresses(); !slices.Equal(got, []string{strings.TrimPrefix(there.URL, "http://")}) {
-				t.Errorf("addresses: got %v, want %s", got, there.URL)
+				t.Errorf("got addresses %v, want %s", got, there.URL)
 			}
 		})
 	}
 }
 
-// A trace says that a server without a network wanted one, and does not let it have one.
+// A trace records that a server without a network tried to open a socket, which is refused.
 func TestTraceWithoutANetwork(t *testing.T) {
 	t.Parallel()
-	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
-	defer there.Close()
-	for network, wants := range map[string]bool{"get": true, "read_file": false} {
+	there := here(t)
+	for name, wants := range map[string]bool{"get": true, "read_file": false} {
 		server, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
 		trace := &sandbox.Trace{}
 		c := dial(t, server, Options{Trace: trace})
-		text, err := does(t, c, network, there.URL)
+		text, err := does(t, c, name, there.URL)
 		c.Close()
 		if err == nil || trace.Err() != nil || trace.Socket.Load() != wants {
-			t.Errorf("%s: got %q, %v; a socket was refused: %v, %v", network, text, err, trace.Socket.Load(), trace.Err())
+			t.Errorf("%s: got %q, %v; a socket was refused: %v, %v", name, text, err, trace.Socket.Load(), trace.Err())
 		}
 	}
 }
