@@ -22,12 +22,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A puppet is an upstream in memory that says what a test wants.
+// A puppet is an upstream in memory that sends what a test tells it to.
 type puppet struct {
-	say func(line string)
+	say    func(line string)
+	hangUp func()
 
 	mu  sync.Mutex
-	got []string // every message, as it came
+	got []string // all received messages
 }
 
 // lines returns what the upstream has received.
@@ -37,12 +38,17 @@ func (p *puppet) lines() []string {
 	return append([]string(nil), p.got...)
 }
 
-// inMemory connects to a puppet that handles what it receives with on, without
-// a handshake.
+// inMemory connects to a puppet that handles received messages with on. There is no handshake.
 func inMemory(t *testing.T, server schema.Server, opts Options, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
 	t.Helper()
+	return inMemoryBy(t, OpenStream, server, opts, on)
+}
+
+// inMemoryBy is inMemory for a connection that open returns.
+func inMemoryBy(t *testing.T, open func(schema.Server, io.ReadWriteCloser, Options) *Conn, server schema.Server, opts Options, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
+	t.Helper()
 	near, far := mcptest.Pipe()
-	p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }}
+	p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }, hangUp: func() { far.Close() }}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -58,7 +64,7 @@ func inMemory(t *testing.T, server schema.Server, opts Options, on func(p *puppe
 		}
 	}()
 	server.Name = "up"
-	c := OpenStream(server, near, opts)
+	c := open(server, near, opts)
 	t.Cleanup(func() {
 		c.Close()
 		far.Close()
@@ -75,8 +81,8 @@ func answerAll(p *puppet, m wire.Message) {
 	}
 }
 
-// Whatever races, every call ends once: by its answer, its timeout, its cancel
-// or the end of the connection.
+// Every call ends exactly once, even if its answer, its timeout, its cancellation and the end of
+// the connection race.
 func TestCallEndsOnce(t *testing.T) {
 	t.Parallel()
 	const calls = 2000
@@ -114,8 +120,8 @@ func TestCallEndsOnce(t *testing.T) {
 	}
 }
 
-// A cancel that comes while the request is being sent must not reach the
-// upstream before it: the call would run for nobody.
+// A cancellation that comes while the request is being sent must not reach the upstream before
+// the request, which would then run for nobody.
 func TestCallCancelDoesNotOvertake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,7 +141,7 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 	})
 }
 
-// beforeSending is a link that does something before each request.
+// beforeSending is a link that calls do before each request.
 type beforeSending struct {
 	link
 	do func()
@@ -156,7 +162,7 @@ func TestCallCancel(t *testing.T) {
 		}
 		c.Start(call)
 		if !c.Cancel(call, nil) || c.Cancel(call, nil) {
-			t.Error("not cancelled once")
+			t.Error("the call was not cancelled exactly once")
 		}
 		p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 		synctest.Wait()
@@ -166,7 +172,7 @@ func TestCallCancel(t *testing.T) {
 	})
 }
 
-// initialize is the request that must not be cancelled.
+// The upstream is not told that initialize was cancelled: MCP forbids that.
 func TestCallCancelOfInitialize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,18 +206,17 @@ func TestCallTimeout(t *testing.T) {
 	})
 }
 
-// Progress shows that the upstream works: the time begins again.
-func TestCallProgressStartsTimeoutAnew(t *testing.T) {
+func TestCallProgressRestartsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
 		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
-		began, failed := time.Now(), make(chan error, 1)
-		c.Start(&Call{Method: "x", Params: []byte(`{"_meta":{"progressToken":"t"}}`), Peer: peer, Done: func(_ json.RawMessage, err error) { failed <- err }})
+		began := time.Now()
+		failed := start(c, &Call{Method: "x", Params: []byte(`{"_meta":{"progressToken":"t"}}`), Peer: peer})
 		for range 3 {
 			time.Sleep(50 * time.Second)
 			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1.0}}`)
-			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99}}`) // nobody's
+			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99}}`) // of no call
 		}
 		wantFailure(t, <-failed, transports.CodeTimeout, transports.Unknown)
 		if took := time.Since(began); took != 3*50*time.Second+time.Minute {
@@ -225,7 +230,7 @@ func TestCallProgressStartsTimeoutAnew(t *testing.T) {
 	})
 }
 
-// The host's token is replaced where it stands, every other byte goes as it is.
+// The host's progress token is replaced in place, every other byte is unchanged.
 func TestCallKeepsParams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +253,7 @@ func TestCallKeepsParams(t *testing.T) {
 	})
 }
 
-// An upstream cannot put more questions to hosts at once than these can bear.
+// The requests of an upstream that wait for hosts are limited.
 func TestUpstreamAsksTooMuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -312,7 +317,7 @@ func TestUpstreamWithoutHost(t *testing.T) {
 	})
 }
 
-// Who prints lines that are no message often prints many; our log stays short.
+// The log has few lines about an upstream that prints many lines that are not messages.
 func TestJunkIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -329,7 +334,7 @@ func TestJunkIsCounted(t *testing.T) {
 	})
 }
 
-// A panic in the code that takes an answer ends this connection and nothing else.
+// A panic in a call's Done ends the connection, not the process.
 func TestPanicEndsConnection(t *testing.T) {
 	t.Parallel()
 	for name, timeout := range map[string]time.Duration{"in the reader": 0, "in the timer": time.Second} {
@@ -340,10 +345,8 @@ func TestPanicEndsConnection(t *testing.T) {
 					on = silent
 				}
 				c, _ := inMemory(t, schema.Server{Timeout: timeout}, Options{}, on)
-				other := make(chan error, 1)
 				c.Start(&Call{Method: "x", Done: func(json.RawMessage, error) { panic("boom") }})
-				c.Start(&Call{Method: "x", unlimited: true, Done: func(_ json.RawMessage, err error) { other <- err }})
-				err := <-other
+				err := <-start(c, &Call{Method: "x", unlimited: true})
 				if wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(err.Error(), "boom") {
 					t.Errorf("got %v", err)
 				}
@@ -353,7 +356,7 @@ func TestPanicEndsConnection(t *testing.T) {
 	}
 }
 
-// A panic of one call's Done keeps no other call from its end.
+// When a connection is closed, a panic in the Done of one call does not keep others from ending.
 func TestPanicAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,7 +376,7 @@ func TestPanicAtTheEnd(t *testing.T) {
 	})
 }
 
-// An upstream that is busy and reads nothing is waited for, however long it takes.
+// A connection waits for an upstream that is busy and reads nothing, for any time.
 func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -382,13 +385,11 @@ func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 		busy := newBusy(near)
 		c := OpenStream(schema.Server{Name: "up"}, busy, Options{})
 		defer c.Close()
-		ended := make(chan error, 2)
-		for range cap(ended) {
-			c.Start(&Call{Method: "x", Params: []byte(`"` + strings.Repeat("x", 200<<10) + `"`), Done: func(_ json.RawMessage, err error) { ended <- err }})
-		}
+		large := []byte(`"` + strings.Repeat("x", 200<<10) + `"`)
+		first, second := start(c, &Call{Method: "x", Params: large}), start(c, &Call{Method: "x", Params: large})
 		time.Sleep(time.Hour)
-		if c.Err() != nil || len(ended) > 0 {
-			t.Fatalf("after an hour: %v, %d calls ended", c.Err(), len(ended))
+		if ended := len(first) + len(second); c.Err() != nil || ended > 0 {
+			t.Fatalf("after an hour: %v, %d calls ended", c.Err(), ended)
 		}
 		close(busy.done)
 		for r := wire.NewReader(far, 1<<20); ; {
@@ -401,17 +402,14 @@ func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 				break
 			}
 		}
-		for range cap(ended) {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+		if err := errors.Join(<-first, <-second); err != nil {
+			t.Error(err)
 		}
 	})
 }
 
-// A call that still waits to be written has its deadline. What may be written
-// later may run, so the outcome is not known; the upstream hears of the cancel
-// behind the call.
+// A call that waits to be written has its timeout. It may be written later and run, so its
+// outcome is unknown. The upstream gets the cancellation after the call.
 func TestQueuedCallTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -422,7 +420,7 @@ func TestQueuedCallTimesOut(t *testing.T) {
 		defer c.Close()
 		_, err := c.Call(t.Context(), "x", nil)
 		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
-		_, err = c.Call(t.Context(), "y", nil) // times out while pings are unheard
+		_, err = c.Call(t.Context(), "y", nil) // in flight while pings get no answer
 		wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 		if c.Err() != errSilent {
 			t.Errorf("got %v, want %v", c.Err(), errSilent)
@@ -437,7 +435,7 @@ func TestQueuedCallTimesOut(t *testing.T) {
 	})
 }
 
-// What cannot be queued any more is refused; what was queued is not lost by it.
+// A full queue refuses further calls and keeps those that it has.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -454,15 +452,15 @@ func TestQueueIsBounded(t *testing.T) {
 		_, err := c.Call(t.Context(), "x", nil)
 		wantFailure(t, err, transports.CodeOverloaded, transports.NotSent)
 		if queued != 2 || c.Err() != nil {
-			t.Errorf("%d calls are queued, want 2; the connection's end: %v", queued, c.Err())
+			t.Errorf("%d calls are queued, want 2; the connection ended: %v", queued, c.Err())
 		}
 		if err := c.Notify("notifications/cancelled", nil); err != nil {
-			t.Errorf("a call that waits cannot be cancelled: %v", err)
+			t.Errorf("the queue has no room for a cancellation: %v", err)
 		}
 	})
 }
 
-// A busy is a stream that takes nothing until done is closed, or it is.
+// A busy is a stream that blocks writes until done or the stream is closed.
 type busy struct {
 	io.ReadWriteCloser
 	once   sync.Once
@@ -488,8 +486,8 @@ func (b *busy) Close() error {
 	return b.ReadWriteCloser.Close()
 }
 
-// Wherever a stream breaks off, the call ends: with its answer where that came
-// whole, with an error that does not claim to know otherwise.
+// If a stream ends in the middle of an answer, at any byte, the call fails with the outcome
+// unknown. A complete answer counts.
 func TestStreamCutAnywhere(t *testing.T) {
 	t.Parallel()
 	answer := `{"result":{"text":"a\"}{é\\"},"jsonrpc":"2.0","id":1}` + "\n"
@@ -519,8 +517,8 @@ func TestStreamCutAnywhere(t *testing.T) {
 	}
 }
 
-// A leaving is a stream whose other end takes nothing more and has said so, which is read
-// a little after a write has failed.
+// A leaving is a stream whose other end reads nothing more and has sent a last message, which
+// is read only after a write has failed.
 type leaving struct {
 	said   io.Reader
 	failed chan struct{}
@@ -543,20 +541,17 @@ func (l *leaving) Close() error {
 	return nil
 }
 
-// A replica that lets a server go says which calls it has not taken. That is heard also
-// where the next one is just being written.
+// The last message of a replica says which calls it did not accept. It counts even if a call
+// that is being written fails first.
 func TestCallWrittenToAReplicaThatLeavesMayBeSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := &leaving{failed: make(chan struct{}), said: strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/dynmcp/ended","dynmcp":{"last":0}}` + "\n")}
 		c := OpenReplica(schema.Server{Name: "up"}, stream, Options{})
 		defer c.Close()
-		ended := make(chan error, 1)
-		c.Start(&Call{Method: "x", Done: func(_ json.RawMessage, err error) { ended <- err }})
-		err := <-ended
-		wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
-		if !errors.Is(err, ErrMoved) {
-			t.Errorf("got %v, which does not say that it may be made elsewhere", err)
+		f := wantFailure(t, <-start(c, &Call{Method: "x"}), transports.CodeUnreachable, transports.NotSent)
+		if !errors.Is(f, ErrMoved) {
+			t.Errorf("got %v, want %v", f, ErrMoved)
 		}
 	})
 }

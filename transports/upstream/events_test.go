@@ -48,8 +48,7 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
-// Where a line ends does not depend on how it came: in one piece, in two, or byte
-// by byte.
+// The result does not depend on how the stream is read: at once, in two pieces, or byte by byte.
 func TestReadEventsInPieces(t *testing.T) {
 	t.Parallel()
 	const stream = "\ufeff: hi\nevent: e\nid: 7\ndata: a\ndata:\ndata: b\n\ndata: c\n\n\ndata: 5\n"
@@ -70,19 +69,19 @@ func TestReadEventsInPieces(t *testing.T) {
 	}
 }
 
-// An event is told when its empty line has come; what may follow is not waited
-// for, as the "\n" that may belong to a "\r".
+// An event is delivered as soon as its empty line has been read, even if that ends in "\r" and a "\n"
+// may follow.
 func TestReadEventsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"data: 1\n\n", "data: 1\r\r", "data: 1\r\n\r\n", "data: 1\n\r", "data: 1\r\n\r"} {
-		told := false
+		delivered := false
 		rest := readerFunc(func([]byte) (int, error) {
-			if !told {
-				t.Errorf("%q: the event was not told before more was asked for", text)
+			if !delivered {
+				t.Errorf("%q: the event was not delivered before the next read", text)
 			}
 			return 0, io.EOF
 		})
-		if err := readEvents(bodyFrom(io.MultiReader(strings.NewReader(text), rest)), 100, func(event) { told = true }); err != nil {
+		if err := readEvents(bodyFrom(io.MultiReader(strings.NewReader(text), rest)), 100, func(event) { delivered = true }); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -92,7 +91,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Lines and events longer than what is buffered at a time keep their bytes.
+// Lines and events that are longer than the buffer keep their bytes.
 func TestReadEventsLongLines(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r\n", "\r"} {
@@ -115,10 +114,10 @@ func bodyFrom(r io.Reader) *answerBody {
 	return newAnswerBody(io.NopCloser(r), newAttempt(context.Background(), patience, new(atomic.Int64)))
 }
 
-// The memory of a large event counts while it is read and handled, no longer; that of
-// an event that is cut off does not stay counted.
+// The memory of a large event is counted only while the event is read and handled, also if the
+// event is cut off.
 //
-// Not in parallel: large events are counted for the process.
+// Not in parallel: the count is that of the process.
 func TestLargeEventsAreCounted(t *testing.T) {
 	before := wire.LargeInUse()
 	body := bodyOf("data: " + strings.Repeat("x", 1<<20) + "\n\ndata: z\n\ndata: " + strings.Repeat("y", 1<<20))
@@ -127,9 +126,9 @@ func TestLargeEventsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(counted) != 2 || counted[0] < 1<<20 || counted[1] != 0 {
-		t.Errorf("%d bytes counted, want the first event's and none", counted)
+		t.Errorf("got counts of %d bytes, want that of the first event, then 0", counted)
 	}
 	if err := body.Close(); err != nil || wire.LargeInUse() != before {
-		t.Errorf("%d bytes count at the end, %v", wire.LargeInUse()-before, err)
+		t.Errorf("%d bytes are counted at the end, %v", wire.LargeInUse()-before, err)
 	}
 }

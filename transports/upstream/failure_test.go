@@ -14,12 +14,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// What we have no means to dial for is no fault of the upstream; what it refuses,
-// or what breaks later, is not our lack.
+// An error of dialling for lack of our own resources is told from other errors.
 func TestLackOfResourcesAtDialling(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("its errors have other numbers, of which package guard's tests are")
+		t.Skip("Windows has other error numbers, which are tested in package guard")
 	}
 	dial := func(op string, errno syscall.Errno) error {
 		return notSentError{&net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError("socket", errno)}}

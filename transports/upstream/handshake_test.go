@@ -13,15 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// greeting answers the requests of a handshake: each method with the result or error that it
-// has in answers. Others are not answered.
+// greeting answers requests with the result or error of their method in answers. Others are not
+// answered.
 func greeting(answers map[string]string) func(p *puppet, m wire.Message) {
 	return func(p *puppet, m wire.Message) {
 		if answer := answers[m.Method]; answer != "" && m.IsRequest() {
@@ -39,7 +38,7 @@ const (
 	refusesBoth = `"error":{"code":-32022,"message":"no","data":{"supported":["1.0"]}}`
 )
 
-// The capabilities that the host declares reach the upstream; none are an empty object.
+// The capabilities that the host declares reach the upstream. Without any it gets an empty object.
 func TestHandshakeDeclaresCapabilities(t *testing.T) {
 	for _, declared := range []string{"", `{"roots":{}}`} {
 		synctest.Test(t, func(t *testing.T) {
@@ -58,8 +57,8 @@ func TestHandshakeDeclaresCapabilities(t *testing.T) {
 	}
 }
 
-// An upstream that refuses the handshake is asked for the stateless era where it may speak
-// that. One that requires the handshake is asked only if its refusal names the version.
+// An upstream that refuses initialize is asked for the stateless era. With HandshakeOnly it is
+// asked only if its refusal names a stateless version.
 func TestRefusedHandshake(t *testing.T) {
 	handshake := func() (transports.Era, bool) { return transports.Handshake, true }
 	for name, test := range map[string]struct {
@@ -67,7 +66,7 @@ func TestRefusedHandshake(t *testing.T) {
 		initialize string
 		discover   string
 		stateless  bool
-		asked      int // for the era
+		asked      int // requests of server/discover
 	}{
 		"the host's era":           {Options{HostEra: handshake}, refuses, speaksNew, true, 1},
 		"the host's era, neither":  {Options{HostEra: handshake}, refuses, refuses, false, 1},
@@ -87,7 +86,7 @@ func TestRefusedHandshake(t *testing.T) {
 	}
 }
 
-// An upstream that names another version of the handshake is greeted once more, with that.
+// If a refusal names another version of the handshake, initialize is repeated with that.
 func TestHandshakeInAnotherVersion(t *testing.T) {
 	for refusal, want := range map[string][]string{refusesNew: {"2025-11-25", "2025-06-18"}, refusesOld: {"2025-11-25"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -113,8 +112,8 @@ func TestHandshakeInAnotherVersion(t *testing.T) {
 	}
 }
 
-// A status in place of an answer to initialize may mean that the upstream is of the stateless
-// era; one that asks for a login does not.
+// After an HTTP error status for initialize, the upstream is asked for the stateless era, unless
+// the status asks for a login.
 func TestRefusedHandshakeOverHTTP(t *testing.T) {
 	for status, want := range map[int]transports.Era{http.StatusBadRequest: transports.Stateless, http.StatusUnauthorized: transports.Handshake} {
 		r := &responder{answer: func(r *http.Request, _ int) (int, string) {
@@ -137,29 +136,16 @@ func TestRefusedHandshakeOverHTTP(t *testing.T) {
 	}
 }
 
-// The end of an upstream at the question for its era is told from the end of the replica that
-// runs it. One that refuses the question there is greeted.
+// If the stream to a replica ends during server/discover, the error is ErrMoved, not ErrProbe. If
+// the server refuses server/discover, initialize follows.
 func TestHandshakeThroughAReplica(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			near, far := mcptest.Pipe()
-			defer far.Close()
-			c := OpenReplica(schema.Server{Name: "up"}, near, Options{})
-			defer c.Close()
-			p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }}
-			go func() {
-				for r := wire.NewReader(far, 1<<20); ; {
-					m, err := r.Next()
-					if err != nil {
-						return
-					}
-					if !answered {
-						far.Close()
-						return
-					}
-					greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})(p, m.Clone())
-				}
-			}()
+			answer := func(p *puppet, _ wire.Message) { p.hangUp() }
+			if answered {
+				answer = greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})
+			}
+			c, _ := inMemoryBy(t, OpenReplica, schema.Server{}, Options{}, answer)
 			err := c.Handshake(t.Context(), nil)
 			if answered != (err == nil) || errors.Is(err, ErrProbe) || !answered && !errors.Is(err, ErrMoved) {
 				t.Errorf("answered %t: got %v", answered, err)
@@ -174,7 +160,7 @@ func TestHandshakeThroughAReplica(t *testing.T) {
 	}
 }
 
-// What an upstream says of itself may hold a secret, which a failure does not.
+// The failure of a handshake hides secrets in the answer of the upstream.
 func TestFailuresHideSecrets(t *testing.T) {
 	const secret = "s3cret-of-the-config"
 	var secrets redact.Redactor
@@ -188,7 +174,7 @@ func TestFailuresHideSecrets(t *testing.T) {
 	}
 }
 
-// The three redirects that one request may follow stay within the origin.
+// A request follows at most three redirects.
 func TestRedirectsAreCounted(t *testing.T) {
 	for _, redirects := range []int{3, 4} {
 		s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
@@ -196,7 +182,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 				http.Redirect(w, r, "/"+strings.Repeat("x", done+1), http.StatusTemporaryRedirect)
 				return
 			}
-			plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+			fine(w, id)
 		}}
 		_, err := tool(t, dial(t, script(t, s), Options{HandshakeOnly: true}), "x", "{}")
 		if (err == nil) != (redirects == 3) {
@@ -205,7 +191,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 	}
 }
 
-// A message without an answer is delivered if its status is one of success.
+// A message without an answer is delivered if the status is below 300.
 func TestStatusOfANotification(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusAccepted, 299, 300, http.StatusInternalServerError} {
 		s := &scripted{rest: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }}
@@ -215,7 +201,7 @@ func TestStatusOfANotification(t *testing.T) {
 	}
 }
 
-// An answer may have max_message_bytes, and no more.
+// An answer may have at most max_message_bytes.
 func TestAnswerOfTheLargestSize(t *testing.T) {
 	const most = 1000
 	for _, size := range []int{most, most + 1} {
@@ -240,7 +226,7 @@ func TestAnswerOfTheLargestSize(t *testing.T) {
 	}
 }
 
-// Each request says what it carries, and what it accepts.
+// Requests have the media types of their bodies and of the accepted answers.
 func TestMediaTypesOfRequests(t *testing.T) {
 	var got []string
 	r := &responder{answer: func(r *http.Request, _ int) (int, string) {
@@ -258,7 +244,7 @@ func TestMediaTypesOfRequests(t *testing.T) {
 	}
 }
 
-// A stream that ends without an answer is resumed three times where nothing new comes.
+// A stream that ends without an answer is resumed resumeTries times if no new event id comes.
 func TestResumesAreCounted(t *testing.T) {
 	r := &responder{answer: func(_ *http.Request, n int) (int, string) {
 		if n < 0 {

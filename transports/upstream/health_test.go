@@ -27,23 +27,20 @@ func (p *puppet) sent(method string) int {
 	return n
 }
 
-// timeOut makes calls at the same time that nobody answers.
+// timeOut makes concurrent calls, which must time out.
 func timeOut(t *testing.T, c *Conn, calls int) {
 	t.Helper()
-	failed := make(chan error, calls)
+	var failed []<-chan error
 	for range calls {
-		go func() {
-			_, err := c.Call(t.Context(), "x", nil)
-			failed <- err
-		}()
+		failed = append(failed, start(c, &Call{Method: "x"}))
 	}
-	for range calls {
-		wantFailure(t, <-failed, transports.CodeTimeout, transports.Unknown)
+	for _, f := range failed {
+		wantFailure(t, <-f, transports.CodeTimeout, transports.Unknown)
 	}
 }
 
-// An upstream that is silent to a call and to three pings is lost, however many
-// calls have timed out.
+// An upstream that answers neither a call nor three pings is lost, however many calls have timed
+// out.
 func TestSilentUpstreamIsLost(t *testing.T) {
 	t.Parallel()
 	for _, era := range []struct {
@@ -56,11 +53,7 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 			began := time.Now()
 			timeOut(t, c, 5)
 			time.Sleep(20 * time.Second)
-			late := make(chan error, 1)
-			go func() {
-				_, err := c.Call(t.Context(), "late", nil)
-				late <- err
-			}()
+			late := start(c, &Call{Method: "late"})
 			<-c.Done()
 			if took := time.Since(began); took != time.Minute+pingTries*pingWait {
 				t.Errorf("it took %v", took)
@@ -73,9 +66,9 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 	}
 }
 
-// A ping that is refused at once has its time all the same: what is being
-// restarted may be there a moment later.
-func TestRefusedPingHasItsTime(t *testing.T) {
+// The time of a ping passes even if the ping fails at once, because a server that is being
+// restarted may be back a moment later.
+func TestFailedPingTakesItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
@@ -89,7 +82,7 @@ func TestRefusedPingHasItsTime(t *testing.T) {
 	})
 }
 
-// unreachable is a link that refuses pings.
+// unreachable is a link on which pings fail.
 type unreachable struct{ link }
 
 func (l *unreachable) sendRequest(call *Call, id int64) error {
@@ -99,7 +92,7 @@ func (l *unreachable) sendRequest(call *Call, id int64) error {
 	return l.link.sendRequest(call, id)
 }
 
-// Whatever comes shows that an upstream lives.
+// Anything that an upstream sends shows that it is alive.
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	for name, sign := range map[string]string{
@@ -115,7 +108,7 @@ func TestSignsOfLife(t *testing.T) {
 				var pings atomic.Int32
 				c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, func(p *puppet, m wire.Message) {
 					if m.Method == "ping" {
-						if pings.Add(1)%pingTries == 0 { // after two that went unheard
+						if pings.Add(1)%pingTries == 0 {
 							p.say(strings.TrimSuffix(strings.Replace(sign, "ID", string(m.ID), 1), "\n"))
 						}
 					}
@@ -125,15 +118,15 @@ func TestSignsOfLife(t *testing.T) {
 					time.Sleep(2 * pingTries * pingWait)
 				}
 				if got := pings.Load(); c.Err() != nil || got != 3*pingTries {
-					t.Errorf("got %v after %d pings, want it to live and %d", c.Err(), got, 3*pingTries)
+					t.Errorf("got %v after %d pings, want nil after %d", c.Err(), got, 3*pingTries)
 				}
 			})
 		})
 	}
 }
 
-// Only a timeout of the config is a reason to ask: not that a call takes long,
-// nor that a host gives it up.
+// A call that takes long or that a host cancels does not lead to a ping. Only a timeout of the
+// config does.
 func TestNoPingWithoutTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,12 +138,12 @@ func TestNoPingWithoutTimeout(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := p.lines(); len(got) != 2 || c.Err() != nil {
-			t.Errorf("got %q, %v; want the call, its cancel and no end", got, c.Err())
+			t.Errorf("got %q, %v; want the call, its cancellation and nil", got, c.Err())
 		}
 	})
 }
 
-// Before the handshake is over there is nothing to ask.
+// A timeout during the handshake does not lead to a ping.
 func TestNoPingDuringHandshake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,15 +173,15 @@ func TestCloseEndsPings(t *testing.T) {
 	})
 }
 
-// unkillable is a link that only close may end.
+// unkillable is a link that must not be killed.
 type unkillable struct {
 	link
 	t *testing.T
 }
 
-func (l *unkillable) kill() { l.t.Error("killed, not closed") }
+func (l *unkillable) kill() { l.t.Error("the link was killed, not closed") }
 
-// hanging is an HTTP upstream whose calls hang, all of them after meanwhile.
+// hanging returns an HTTP upstream whose calls run meanwhile and then get no answer.
 func hanging(t *testing.T, s *scripted, meanwhile func()) schema.Server {
 	t.Helper()
 	s.call = func(_ http.ResponseWriter, r *http.Request, _ string) {
@@ -200,21 +193,20 @@ func hanging(t *testing.T, s *scripted, meanwhile func()) schema.Server {
 	return server
 }
 
-// checked waits until it is known that an upstream lives.
+// checked waits for the end of a health check and fails the test if the upstream was lost.
 func checked(t *testing.T, c *Conn) {
 	t.Helper()
 	for end := time.Now().Add(patience); c.health.checking.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the check does not end")
+			t.Fatal("the health check does not end")
 		}
 	}
 	if c.Err() != nil {
-		t.Errorf("it was lost: %v", c.Err())
+		t.Errorf("the upstream was lost: %v", c.Err())
 	}
 }
 
-// Over HTTP any response to a ping will do: the scripted upstream has no answer
-// to it.
+// Over HTTP any response to a ping shows that the upstream is alive, such as a 202 without an answer.
 func TestHTTPPingIsHeard(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
@@ -237,7 +229,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 			s.Listener.Close()
 		}
 	}), Options{timing: timing{ping: 50 * time.Millisecond}})
-	setTimeout(c, 2*time.Second) // the call must be there before: a ping that is sent earlier is answered
+	setTimeout(c, 2*time.Second) // enough for the call to arrive: a ping that is sent before it would be answered
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	waitFor(t, "the end", c.Done())
@@ -246,7 +238,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 	}
 }
 
-// What comes on another stream will do too, a comment that keeps it alive as well.
+// A comment on the GET stream also shows that the upstream is alive.
 func TestHTTPStreamIsHeard(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
@@ -272,7 +264,7 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 	checked(t, c)
 }
 
-// A child that only lets a call hang answers the ping, and stays.
+// A child that does not answer a call but answers the ping is not lost.
 func TestStdioPingIsHeard(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "hang-call", "-fault-tool", "pid"), Options{})

@@ -3,7 +3,6 @@ package upstream
 import (
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,14 +24,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// start starts a call and returns where its error will be.
-func start(c *Conn) <-chan error {
-	ended := make(chan error, 1)
-	c.Start(&Call{Method: "tools/call", Params: []byte(`{}`), Done: func(_ json.RawMessage, err error) { ended <- err }})
-	return ended
-}
-
-// callOnly makes a call without a handshake, whose failures are never "unknown".
+// callOnly makes a call without a handshake, which would change the outcome of failures to
+// not_sent.
 func callOnly(t *testing.T, server schema.Server, opts Options) error {
 	t.Helper()
 	c, err := Open(server, opts)
@@ -44,11 +37,11 @@ func callOnly(t *testing.T, server schema.Server, opts Options) error {
 	return err
 }
 
-// quietly keeps what a test's server complains about out of the test's output.
+// quietly discards the log of a test's HTTP server.
 var quietly = log.New(io.Discard, "", 0)
 
-// A call goes out once, however the upstream ends it; also on a connection that
-// was used before, and where the config makes requests look repeatable.
+// A call is sent once, whichever way it fails, even on a connection that was used before and
+// with headers that make requests look idempotent: in these cases net/http sends some again.
 func TestHTTPSentOnce(t *testing.T) {
 	t.Parallel()
 	says := func(text string) func(*testing.T, http.ResponseWriter) {
@@ -84,17 +77,16 @@ func TestHTTPSentOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			var left atomic.Bool // the fault has happened
-			var used sync.Map    // addresses that requests came from
+			var left atomic.Bool // leave was called
+			var used sync.Map    // remote addresses of earlier requests
 			s := &scripted{
 				call: func(w http.ResponseWriter, r *http.Request, id string) {
 					calls.Add(1)
-					// On a connection that was used before, net/http would try again.
 					if _, again := used.LoadOrStore(r.RemoteAddr, true); again && left.CompareAndSwap(false, true) {
 						test.leave(t, w)
 						return
 					}
-					plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+					fine(w, id)
 				},
 				get: func(w http.ResponseWriter, r *http.Request) {
 					used.Store(r.RemoteAddr, true)
@@ -115,13 +107,13 @@ func TestHTTPSentOnce(t *testing.T) {
 				t.Errorf("the next call: %v", err)
 			}
 			if n := calls.Load(); n != made+1 || c.Err() != nil {
-				t.Errorf("%d calls came, want %d; the connection's end: %v", n, made+1, c.Err())
+				t.Errorf("%d calls arrived, want %d; the connection ended: %v", n, made+1, c.Err())
 			}
 		})
 	}
 }
 
-// A waiter is a log that calls when a message comes.
+// A waiter is a handler of a log that calls on with each message.
 type waiter struct {
 	slog.Handler
 	on func(message string)
@@ -134,11 +126,10 @@ func (w *waiter) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Where no connection can be made there is one more try; what it does not reach
-// either did not run.
+// If no connection can be made, there is one more try. If that fails too, the call did not run.
 func TestHTTPDialsTwice(t *testing.T) {
 	t.Parallel()
-	var back atomic.Pointer[func()] // what happens before the second try
+	var back atomic.Pointer[func()] // called before the second try
 	var tries atomic.Int32
 	logger := slog.New(&waiter{Handler: slog.DiscardHandler, on: func(message string) {
 		if message == "no connection, one more try" {
@@ -148,18 +139,16 @@ func TestHTTPDialsTwice(t *testing.T) {
 			}
 		}
 	}})
-	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
-		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
-	}}
+	s := &scripted{}
 	server := script(t, s)
-	s.Config.SetKeepAlivesEnabled(false) // a connection that is left could be taken for one that works
+	s.Config.SetKeepAlivesEnabled(false) // otherwise the call might be sent on a connection that is about to break
 	c := dial(t, server, Options{HandshakeOnly: true, Logger: logger})
 	s.wait(t, "GET")
 	address := s.Listener.Addr().String()
 	s.Close()
 	_, err := tool(t, c, "x", "{}")
 	for n := 0; n < 3 && err != nil && !strings.Contains(err.Error(), "refused"); n++ {
-		_, err = tool(t, c, "x", "{}") // what broke was a connection that had been made ahead
+		_, err = tool(t, c, "x", "{}") // the failed call had a connection that was made before
 	}
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), "refused") || tries.Load() != 1 {
 		t.Errorf("got %v after %d more tries, want 1", f, tries.Load())
@@ -180,7 +169,7 @@ func TestHTTPDialsTwice(t *testing.T) {
 	}
 }
 
-// An upstream that ends before TLS is agreed on was told nothing.
+// A call did not run if the connection ends during the TLS handshake.
 func TestHTTPEndsInTLS(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -203,8 +192,8 @@ func TestHTTPEndsInTLS(t *testing.T) {
 	wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 }
 
-// What is over the limit is not read, let alone kept: neither an answer of 300 MB
-// nor what becomes of a small one, nor the text of an error.
+// An answer over the limit is neither read nor kept whole: not one of 300 MB, not a small one
+// that expands to that size, and not the text of an error.
 func TestHTTPHugeAnswer(t *testing.T) {
 	const size = 300 << 20
 	compressed := func(kind, begin string) func(http.ResponseWriter, chan<- error) {
@@ -248,7 +237,7 @@ func TestHTTPHugeAnswer(t *testing.T) {
 					test.answer(w, ended)
 					return
 				}
-				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+				fine(w, id)
 			}}
 			server := script(t, s)
 			server.MaxMessageBytes = 1 << 20
@@ -258,20 +247,19 @@ func TestHTTPHugeAnswer(t *testing.T) {
 			_, err := tool(t, c, "x", "{}")
 			runtime.ReadMemStats(&after)
 			wantFailure(t, err, test.code, test.outcome)
-			// No heap grows by more than is allocated.
 			if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
 				t.Errorf("%d MiB were allocated for a limit of 1", got>>20)
 			}
 			select {
 			case err := <-ended:
 				if err == nil && !strings.Contains(test.name, "compressed") {
-					t.Error("all of it was taken")
+					t.Error("the whole answer was read")
 				}
 			case <-time.After(patience):
 				t.Error("the connection was not closed")
 			}
 			if _, err := tool(t, c, "x", "{}"); err != nil || c.Err() != nil {
-				t.Errorf("the next call: %v; the connection's end: %v", err, c.Err())
+				t.Errorf("the next call: %v; the connection ended: %v", err, c.Err())
 			}
 		})
 	}
@@ -287,8 +275,8 @@ func (letters) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What a status says of a call: only those that refuse the request as such say
-// that it did not run. Without a session 404 does not.
+// Only a status that rejects the request itself means that the call did not run. Without a
+// session 404 does not.
 func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -314,8 +302,8 @@ func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
 	}
 }
 
-// Where a login is missing, the session and the next call are none the worse.
-// What the upstream says is missing is said.
+// A call that requires a login fails with the scopes that the upstream asks for. The session and
+// the next call are not affected.
 func TestHTTPLoginNeeded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -325,11 +313,11 @@ func TestHTTPLoginNeeded(t *testing.T) {
 		says      string
 	}{
 		{"no challenge", 401, nil, `check the headers of "up"`},
-		{"a token that is too old", 401, []string{`Bearer error="invalid_token", resource_metadata="http://x/y"`}, `check the headers of "up"`},
+		{"an expired token", 401, []string{`Bearer error="invalid_token", resource_metadata="http://x/y"`}, `check the headers of "up"`},
 		{"too few rights", 403, []string{`Bearer error="insufficient_scope", scope="files:read files:write", resource_metadata="http://x/y"`}, "files:read files:write"},
 		{"several challenges", 403, []string{`Basic realm="a, b"`, `Bearer scope=admin`}, "admin"},
-		{"what cannot be read", 403, []string{`"`, `Bearer scope="a`}, `check the headers of "up"`},
-		{"a scope to fool a terminal", 401, []string{"Bearer scope=\"a\u202eb\""}, `a\u{202e}b`},
+		{"an unreadable challenge", 403, []string{`"`, `Bearer scope="a`}, `check the headers of "up"`},
+		{"a scope with a control character", 401, []string{"Bearer scope=\"a\u202eb\""}, `a\u{202e}b`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var calls atomic.Int32
@@ -339,7 +327,7 @@ func TestHTTPLoginNeeded(t *testing.T) {
 					w.WriteHeader(test.status)
 					return
 				}
-				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+				fine(w, id)
 			}}
 			c := dial(t, script(t, s), Options{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
@@ -348,7 +336,7 @@ func TestHTTPLoginNeeded(t *testing.T) {
 				t.Errorf("got %q, want it to say %q", f.Hint, test.says)
 			}
 			if _, err := tool(t, c, "x", "{}"); err != nil || c.Err() != nil || calls.Load() != 2 {
-				t.Errorf("the next call: %v; the connection's end: %v; %d calls came", err, c.Err(), calls.Load())
+				t.Errorf("the next call: %v; the connection ended: %v; %d calls arrived", err, c.Err(), calls.Load())
 			}
 		})
 	}
@@ -372,7 +360,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// An upstream that is busy says when to come back; nobody sleeps here meanwhile.
+// The failure of a call that was rejected with Retry-After says when to try again.
 func TestHTTPBusy(t *testing.T) {
 	t.Parallel()
 	for status, outcome := range map[int]transports.Outcome{429: transports.NotSent, 503: transports.Unknown} {
@@ -389,8 +377,8 @@ func TestHTTPBusy(t *testing.T) {
 	}
 }
 
-// Every request carries the headers of the config, those of the protocol, and no
-// others: nothing of the host, no cookie that an upstream set.
+// A request has the headers of the config and those of the protocol, and no others: nothing of
+// the host, and no cookie that an upstream set.
 func TestHTTPHeadersAreOurs(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
@@ -426,7 +414,7 @@ func TestHTTPHeadersAreOurs(t *testing.T) {
 				{"tools/list", `{}`}, {"resources/list", `{}`}, {"resources/templates/list", `{}`}, {"prompts/list", `{}`},
 				{"resources/read", `{"uri":"fake://fakemcp/a"}`}, {"prompts/get", `{"name":"x"}`}, {"ping", `{}`}, {"completion/complete", `{}`}, {"x/y", `{}`},
 			} {
-				_, _ = c.Call(t.Context(), call[0], []byte(call[1])) // also what is refused was sent
+				_, _ = c.Call(t.Context(), call[0], []byte(call[1])) // a refused request was sent too
 			}
 			_ = c.Subscribe(t.Context(), []byte(`{"uri":"fake://fakemcp/a"}`))
 			_ = c.Notify("notifications/roots/list_changed", nil)
@@ -434,7 +422,7 @@ func TestHTTPHeadersAreOurs(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(met) < 12 {
-				t.Errorf("only these were met: %v", met)
+				t.Errorf("got only the requests %v", met)
 			}
 		})
 	}
@@ -472,8 +460,8 @@ func passOn(t *testing.T, w http.ResponseWriter, r *http.Request, target string,
 	}
 }
 
-// A redirect within the origin is followed where it keeps the method; one that
-// does not, or leaves the origin, ends the request wherever it comes.
+// A redirect of a call is followed if it stays within the origin and keeps the method. Any other
+// redirect fails the call.
 func TestHTTPRedirectOfCall(t *testing.T) {
 	t.Parallel()
 	var strayed atomic.Int32
@@ -496,7 +484,7 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 			s.call = func(w http.ResponseWriter, r *http.Request, id string) {
 				if r.URL.Path == "/moved" {
 					moved.Add(1)
-					plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+					fine(w, id)
 					return
 				}
 				calls.Add(1)
@@ -508,13 +496,13 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 			_, err := tool(t, c, "x", "{}")
 			if test.fails == "" {
 				if err != nil || calls.Load() != 1 || moved.Load() != 1 {
-					t.Errorf("got %v; %d calls came, %d were moved", err, calls.Load(), moved.Load())
+					t.Errorf("got %v; %d calls arrived, %d at the new address", err, calls.Load(), moved.Load())
 				}
 				return
 			}
 			f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 			if !strings.Contains(f.Error(), test.fails) || moved.Load() != 0 {
-				t.Errorf("got %v, want it to say %q; %d calls were moved", f, test.fails, moved.Load())
+				t.Errorf("got %v, want it to say %q; %d calls arrived at the new address", f, test.fails, moved.Load())
 			}
 		})
 	}
@@ -523,15 +511,13 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 	}
 }
 
-// The GET stream and the DELETE are not taken elsewhere either.
+// Redirects of the GET stream and of DELETE are not followed to another origin either.
 func TestHTTPRedirectOfTheRest(t *testing.T) {
 	t.Parallel()
 	var strayed atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
 	defer elsewhere.Close()
-	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
-		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
-	}}
+	s := &scripted{}
 	server := script(t, s)
 	inner := s.Config.Handler
 	away := http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect)
@@ -566,7 +552,7 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 	}
 }
 
-// What a login's own part says goes before what we know.
+// The hint of Login.Hint takes precedence over our own.
 func TestHTTPLoginSaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
@@ -581,7 +567,7 @@ func TestHTTPLoginSaysWhatToRun(t *testing.T) {
 	}
 }
 
-// A name that is not there is said in plain words, without the resolver's address.
+// The failure for an unknown host is in plain words, without the resolver's address.
 func TestHTTPUnknownHost(t *testing.T) {
 	t.Parallel()
 	l := newHTTPLink(newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://mcp.example.com/mcp"}, Options{}))

@@ -17,8 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Connections are kept for as many calls as there were at once: with a limit, those
-// beyond it would be made again for every call.
+// As many connections are kept as there were concurrent calls.
 func TestHTTPConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	const atOnce = 150
@@ -35,7 +34,7 @@ func TestHTTPConnectionsAreKept(t *testing.T) {
 		case m.ID == nil:
 			w.WriteHeader(http.StatusAccepted)
 			return
-		case m.Method == "tools/call": // all of a batch are answered together
+		case m.Method == "tools/call": // the calls of a batch are answered together
 			mu.Lock()
 			if waiting++; waiting == atOnce {
 				close(all)
@@ -73,10 +72,10 @@ func TestHTTPConnectionsAreKept(t *testing.T) {
 		calls.Wait()
 		return made.Load() - before
 	}
-	// A connection is there for the next call a moment after the answer came on it.
+	// A connection becomes idle a moment after its answer has arrived.
 	for end := time.Now().Add(30 * time.Second); batch() > 0 && !t.Failed(); {
 		if time.Now().After(end) {
-			t.Fatal("every batch of calls makes connections")
+			t.Fatal("every batch of calls makes new connections")
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A responder answers HTTP requests without a network, and notes when they came.
+// A responder answers HTTP requests without a network, and records the times of GETs.
 type responder struct {
-	answer func(r *http.Request, n int) (status int, events string) // to the n-th GET, from 0; of POSTs n is -1
+	answer func(r *http.Request, n int) (status int, events string) // to the n-th GET, from 0; -1 for a POST
 
 	mu   sync.Mutex
 	gets []time.Time
@@ -32,7 +32,7 @@ func (r *responder) RoundTrip(req *http.Request) (*http.Response, error) {
 		r.mu.Unlock()
 	}
 	status, events := r.answer(req, n)
-	if n > 10 { // enough is known
+	if n > 10 { // ends the stream
 		status, events = http.StatusMethodNotAllowed, ""
 	}
 	return &http.Response{
@@ -51,7 +51,7 @@ func (r *responder) pauses() (pauses []time.Duration) {
 	return pauses
 }
 
-// onResponder runs a test of a connection that reaches nothing but r.
+// onResponder runs a test of a connection whose requests r answers.
 func onResponder(t *testing.T, r *responder, test func(c *Conn, l *httpLink)) {
 	synctest.Test(t, func(*testing.T) {
 		c := newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://up.test/"}, Options{})
@@ -72,9 +72,8 @@ func seconds(s ...float64) (durations []time.Duration) {
 
 const someMessage = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"
 
-// A stream that ends again and again is asked for with pauses that double, up to
-// 30 seconds, and that the upstream can make longer but not shorter. Only a
-// message begins them again.
+// A stream that ends repeatedly is reopened after pauses that double, up to 30 seconds. The upstream
+// can make them longer, not shorter. Only a message resets them.
 func TestStreamIsNotHammered(t *testing.T) {
 	t.Parallel()
 	doubling := seconds(.5, 1, 2, 4, 8, 16, 30, 30)
@@ -86,7 +85,7 @@ func TestStreamIsNotHammered(t *testing.T) {
 		"no retry":                {func(int) (int, string) { return 200, ": hi\n\n" }, doubling},
 		"new ids, but no message": {func(n int) (int, string) { return 200, fmt.Sprintf("id: %d\nretry: 1\ndata: \n\n", n) }, doubling},
 		"a long retry":            {func(int) (int, string) { return 200, "retry: 3000\n\n" }, seconds(3, 3, 3, 4, 8, 16, 30, 30)},
-		"a retry that was asked for once": {func(n int) (int, string) {
+		"a retry in one response": {func(n int) (int, string) {
 			if n == 0 {
 				return 200, "retry: 3000\n\n"
 			}
@@ -114,8 +113,7 @@ func TestStreamIsNotHammered(t *testing.T) {
 	}
 }
 
-// The stream of a call is resumed with the same pauses, for as long as something
-// new comes.
+// The stream of a call is resumed after the same pauses, for as long as new event ids come.
 func TestResumesAreNotHammered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -138,7 +136,7 @@ func TestResumesAreNotHammered(t *testing.T) {
 	}
 }
 
-// wantPauses fails the test unless the pauses between GETs began so.
+// wantPauses fails the test unless the first pauses between GETs are those in want.
 func wantPauses(t *testing.T, r *responder, want []time.Duration) {
 	t.Helper()
 	got := r.pauses()

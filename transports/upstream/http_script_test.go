@@ -20,8 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A lost session: the call that was told so did not run, another that is under way
-// is answered; then the connection is over, and the session needs no end.
+// A call that finds the session lost did not run. A call in flight is still answered. Then the
+// connection ends, without a DELETE.
 func TestHTTPSessionLost(t *testing.T) {
 	t.Parallel()
 	came, goOn := make(chan struct{}), make(chan struct{})
@@ -30,25 +30,24 @@ func TestHTTPSessionLost(t *testing.T) {
 		if calls.Add(1) == 1 {
 			close(came)
 			<-goOn
-			plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+			fine(w, id)
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
 	c := dial(t, script(t, s), Options{HandshakeOnly: true})
-	other := make(chan error, 1)
-	c.Start(&Call{Method: "tools/call", Params: []byte(`{}`), Done: func(_ json.RawMessage, err error) { other <- err }})
+	other := start(c, toolCall(`{}`))
 	waitFor(t, "the first call", came)
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, ErrSessionLost) {
 		t.Errorf("got %v, want %v", f, ErrSessionLost)
 	}
 	if _, err := tool(t, c, "x", "{}"); !errors.Is(wantFailure(t, err, transports.CodeUnreachable, transports.NotSent), ErrSessionLost) || calls.Load() != 2 {
-		t.Errorf("a new call: got %v; %d calls came, want 2", err, calls.Load())
+		t.Errorf("a new call: got %v; %d calls arrived, want 2", err, calls.Load())
 	}
 	select {
 	case <-c.Done():
-		t.Error("the connection ended while a call was under way")
+		t.Error("the connection ended while a call was in flight")
 	default:
 	}
 	close(goOn)
@@ -62,13 +61,12 @@ func TestHTTPSessionLost(t *testing.T) {
 	}
 }
 
-// A scripted is an upstream whose answers a test writes. The handshake is done
-// for it.
+// A scripted is an upstream whose answers a test writes, except for the handshake.
 type scripted struct {
 	*httptest.Server
-	call func(w http.ResponseWriter, r *http.Request, id string) // answers tools/call
+	call func(w http.ResponseWriter, r *http.Request, id string) // answers tools/call; nil is an empty result
 	get  func(w http.ResponseWriter, r *http.Request)            // nil is 405
-	rest func(w http.ResponseWriter, r *http.Request)            // what else is posted; nil is 202
+	rest func(w http.ResponseWriter, r *http.Request)            // answers other POSTs; nil is 202
 
 	mu   sync.Mutex
 	seen []string // METHOD, method, session and version of every request
@@ -96,8 +94,10 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Mcp-Session-Id", "s1")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x"}}}`, m.ID)
-	case m.Method == "tools/call":
+	case m.Method == "tools/call" && s.call != nil:
 		s.call(w, r, string(m.ID))
+	case m.Method == "tools/call":
+		fine(w, string(m.ID))
 	case s.rest != nil:
 		s.rest(w, r)
 	default:
@@ -111,7 +111,7 @@ func (s *scripted) requests() []string {
 	return append([]string(nil), s.seen...)
 }
 
-// wait waits for a request that begins so.
+// wait waits for a request that begins with prefix.
 func (s *scripted) wait(t *testing.T, prefix string) {
 	t.Helper()
 	began := func(request string) bool { return strings.HasPrefix(request, prefix) }
@@ -133,13 +133,16 @@ func plain(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text)
 }
 
-// Every request after the handshake names the session and the version, and the
-// session is ended.
+// fine answers a call with an empty result.
+func fine(w http.ResponseWriter, id string) {
+	plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+}
+
+// Every request after the handshake has the session and the version. The last one ends the
+// session.
 func TestHTTPHeaders(t *testing.T) {
 	t.Parallel()
-	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
-		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
-	}}
+	s := &scripted{}
 	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Fatal(err)
@@ -164,7 +167,7 @@ func TestHTTPHeaders(t *testing.T) {
 	}
 }
 
-// An upstream may write its JSON over several lines; for us it is one.
+// JSON over several lines is joined to one.
 func TestHTTPFolds(t *testing.T) {
 	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -176,7 +179,7 @@ func TestHTTPFolds(t *testing.T) {
 	}
 }
 
-// An error answer whose body never ends is an answer all the same.
+// An error status with a body that never ends fails the call.
 func TestHTTPEndlessErrorBody(t *testing.T) {
 	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
@@ -190,7 +193,7 @@ func TestHTTPEndlessErrorBody(t *testing.T) {
 	wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 }
 
-// A JSON-RPC error passes as it is, whatever the status it came with.
+// A JSON-RPC error is returned unchanged, also with an error status.
 func TestHTTPErrorWithStatus(t *testing.T) {
 	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
@@ -205,7 +208,7 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 	}
 }
 
-// The end of a connection that waits for its last calls is not put off by them.
+// Close does not wait for the calls in flight on a connection whose session is lost.
 func TestHTTPSessionLostAndClosed(t *testing.T) {
 	t.Parallel()
 	came := make(chan struct{})
@@ -219,7 +222,7 @@ func TestHTTPSessionLostAndClosed(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	}}
 	c := dial(t, script(t, s), Options{HandshakeOnly: true})
-	other := start(c)
+	other := start(c, toolCall(`{}`))
 	waitFor(t, "the first call", came)
 	if _, err := tool(t, c, "x", "{}"); !errors.Is(err, ErrSessionLost) {
 		t.Errorf("got %v", err)
@@ -231,8 +234,8 @@ func TestHTTPSessionLostAndClosed(t *testing.T) {
 	}
 }
 
-// The TypeScript SDK's examples answer 400 for a session they do not know. The
-// session is over, but 400 may come from a call that ran.
+// The TypeScript SDK's examples answer 400 for an unknown session. The session is lost, but the
+// outcome is unknown: 400 may come from a call that ran.
 func TestHTTPSessionLostWith400(t *testing.T) {
 	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
@@ -246,7 +249,7 @@ func TestHTTPSessionLostWith400(t *testing.T) {
 	}
 }
 
-// The end of a call that was cancelled ends its POST, and the upstream is told.
+// A cancelled call ends its POST, and is cancelled at the upstream.
 func TestHTTPCancel(t *testing.T) {
 	t.Parallel()
 	came, gone := make(chan struct{}), make(chan struct{})
@@ -268,8 +271,7 @@ func TestHTTPCancel(t *testing.T) {
 	s.wait(t, "POST notifications/cancelled")
 }
 
-// What is on its way when the connection is closed arrives, and before the end of the
-// session does.
+// A cancellation that is being sent when the connection is closed arrives before the DELETE.
 func TestHTTPCloseLetsCancelsArrive(t *testing.T) {
 	t.Parallel()
 	came := make(chan struct{})

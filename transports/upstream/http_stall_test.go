@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,12 +17,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// hurried is for upstreams that stall: a test need not wait long.
+// hurried are options with short timeouts for upstreams that stall.
 var hurried = Options{HandshakeOnly: true, timing: timing{http: httpTimeouts{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
 
 const hurriedPatience = time.Second
 
-// hijacked returns the connection of a request, to be written to by hand.
+// hijacked returns the connection of a request.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -39,8 +38,25 @@ func awaitEnd(conn net.Conn) {
 	conn.Close()
 }
 
+// partly begins an answer and stalls until the client has closed the connection.
+func partly(w http.ResponseWriter, r *http.Request, text string) {
+	plain(w, text)
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
+
+// wantStalled fails the test unless err is the failure of a stalled answer.
+func wantStalled(t *testing.T, err error, outcome transports.Outcome) *transports.Failure {
+	t.Helper()
+	f := wantFailure(t, err, transports.CodeUnreachable, outcome)
+	if !errors.Is(f, errStalled) {
+		t.Errorf("got %v, want %v", f, errStalled)
+	}
+	return f
+}
+
 // stalls are the ways to stop in the middle of an answer. Each returns when the
-// connection is over.
+// connection is closed.
 var stalls = []struct {
 	name, says string
 	answer     func(t *testing.T, w http.ResponseWriter, r *http.Request, id string)
@@ -58,15 +74,9 @@ var stalls = []struct {
 			_, err = io.WriteString(conn, "X-A: b\r\n")
 		}
 	}},
-	{"JSON that has not begun", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, _ string) {
-		plain(w, "")
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	}},
+	{"JSON that has not begun", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, _ string) { partly(w, r, "") }},
 	{"half of the JSON", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, id string) {
-		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{`)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
+		partly(w, r, `{"jsonrpc":"2.0","id":`+id+`,"result":{`)
 	}},
 	{"half a line of an event", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, id string) {
 		events(w, ": hi\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+id)
@@ -86,36 +96,35 @@ var stalls = []struct {
 	}},
 }
 
-// An answer that stops in the middle fails its call, whose connection is closed.
-// Other calls and the session go on.
+// An answer that stalls fails its call and closes its HTTP connection. Other calls and the session
+// continue.
 func TestHTTPStalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range stalls {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			ended, fine := make(chan struct{}), make(chan struct{})
+			ended, goOn := make(chan struct{}), make(chan struct{})
 			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
 				switch calls.Add(1) {
-				case 1: // says nothing for longer than the other's patience
-					<-fine
+				case 1: // sends nothing until the other call has failed
+					<-goOn
 				case 2:
 					test.answer(t, w, r, id)
 					close(ended)
 					return
 				}
-				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+				fine(w, id)
 			}}
 			c := dial(t, script(t, s), hurried)
-			other := start(c)
+			other := start(c, toolCall(`{}`))
 			s.wait(t, "POST tools/call")
 			_, err := tool(t, c, "x", "{}")
-			f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
-			if !errors.Is(f, errStalled) || !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Error(), hurriedPatience.String()) {
+			if f := wantStalled(t, err, transports.Unknown); !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Error(), hurriedPatience.String()) {
 				t.Errorf("got %v, want what stalled and for how long", f)
 			}
-			waitFor(t, "the end of the connection", ended)
-			close(fine)
+			waitFor(t, "the end of the HTTP connection", ended)
+			close(goOn)
 			if err := <-other; err != nil {
 				t.Errorf("the other call: %v", err)
 			}
@@ -123,14 +132,14 @@ func TestHTTPStalls(t *testing.T) {
 				t.Errorf("the next call: %v", err)
 			}
 			if n := calls.Load(); n != 3 || c.Err() != nil {
-				t.Errorf("got %d calls, want 3; the connection's end: %v", n, c.Err())
+				t.Errorf("%d calls arrived, want 3; the connection ended: %v", n, c.Err())
 			}
 		})
 	}
 }
 
-// Between events, before the first of them and before the header an upstream may
-// be silent: it is at work. Another call stalls meanwhile, to measure the time.
+// An upstream may be silent before the header of an answer and between events. The failure of
+// another call, which stalls, shows that the time is over.
 func TestHTTPMayBeSilent(t *testing.T) {
 	t.Parallel()
 	for _, begins := range []string{
@@ -143,9 +152,7 @@ func TestHTTPMayBeSilent(t *testing.T) {
 			stalled := make(chan struct{})
 			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
 				if calls.Add(1) == 2 {
-					plain(w, "{")
-					_ = http.NewResponseController(w).Flush()
-					<-r.Context().Done()
+					partly(w, r, "{")
 					return
 				}
 				const header = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -159,12 +166,10 @@ func TestHTTPMayBeSilent(t *testing.T) {
 				_, _ = fmt.Fprintf(conn, "\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", id)
 			}}
 			c := dial(t, script(t, s), hurried)
-			answered := start(c)
+			answered := start(c, toolCall(`{}`))
 			s.wait(t, "POST tools/call")
 			_, err := tool(t, c, "x", "{}")
-			if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
-				t.Errorf("the call that measures: %v", f)
-			}
+			wantStalled(t, err, transports.Unknown)
 			close(stalled)
 			if err := <-answered; err != nil {
 				t.Errorf("got %v, want the answer", err)
@@ -173,7 +178,7 @@ func TestHTTPMayBeSilent(t *testing.T) {
 	}
 }
 
-// What stalls in a handshake or a list ends before the start's own deadline.
+// A handshake or a list that stalls fails before the load timeout.
 func TestHTTPStallsInStart(t *testing.T) {
 	t.Parallel()
 	for _, test := range stalls {
@@ -194,25 +199,21 @@ func TestHTTPStallsInStart(t *testing.T) {
 			t.Cleanup(server.Close)
 			entry := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}
 			_, err := tryDial(t, entry, hurried)
-			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, errStalled) {
-				t.Errorf("got %v, want that it stalled", f)
-			}
+			wantStalled(t, err, transports.NotSent)
 			stuck.Store("tools/list")
 			c := dial(t, entry, hurried)
 			_, err = c.List(t.Context(), "tools/list", "tools")
-			if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
-				t.Errorf("got %v, want that it stalled", f)
-			}
+			wantStalled(t, err, transports.Unknown)
 		})
 	}
 }
 
-// The stream of what the upstream sends unasked is reopened where it stalls.
+// The GET stream is reopened if it stalls.
 func TestHTTPListenStalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range stalls {
 		if strings.Contains(test.name, "JSON") {
-			continue // that is no such stream
+			continue // not a stream
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -236,7 +237,7 @@ func TestHTTPListenStalls(t *testing.T) {
 	}
 }
 
-// A call's stream that stalls behind an event with an id is taken up there.
+// A call's stream that stalls after an event with an id is resumed there.
 func TestHTTPStalledStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Pointer[string]
@@ -260,7 +261,7 @@ func TestHTTPStalledStreamIsResumed(t *testing.T) {
 	}
 }
 
-// On the one stream of the older transport everything ends with it.
+// A stall on the one stream of the older transport ends the connection.
 func TestSSEStalls(t *testing.T) {
 	t.Parallel()
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
@@ -269,9 +270,7 @@ func TestSSEStalls(t *testing.T) {
 	}}
 	c := dial(t, s.serve(t), hurried)
 	_, err := tool(t, c, "x", "{}")
-	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
-		t.Errorf("got %v, want that it stalled", f)
-	}
+	wantStalled(t, err, transports.Unknown)
 	waitFor(t, "the end", c.Done())
 }
 
@@ -286,15 +285,15 @@ func TestSSEStallsInStart(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(t, w, r, "1") }))
 			t.Cleanup(server.Close)
 			_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: server.URL}, hurried)
-			var f *transports.Failure
+			var f *transports.Failure // of another code if the stream ended after its header
 			if !errors.As(err, &f) || !errors.Is(f, errStalled) || f.Outcome != transports.NotSent {
-				t.Errorf("got %v, want that it stalled", err)
+				t.Errorf("got %v, want %v", err, errStalled)
 			}
 		})
 	}
 }
 
-// A POST of the older transport whose answer stalls fails its call alone.
+// A POST of the older transport that stalls fails only its call.
 func TestSSEPostStalls(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -308,15 +307,13 @@ func TestSSEPostStalls(t *testing.T) {
 	}}
 	c := dial(t, s.serve(t), hurried)
 	_, err := tool(t, c, "x", "{}")
-	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
-		t.Errorf("got %v, want that it stalled", f)
-	}
+	wantStalled(t, err, transports.Unknown)
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Error(err)
 	}
 }
 
-// A body that is no MCP and never ends is shown as far as it came.
+// The failure for a body that is not MCP shows its beginning, even if the body never ends.
 func TestHTTPEndlessPage(t *testing.T) {
 	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
@@ -332,8 +329,8 @@ func TestHTTPEndlessPage(t *testing.T) {
 	}
 }
 
-// An answer of which no more may be held ends its call, and no other; what was read is given
-// back, and so it is of an answer that was whole.
+// An answer that exceeds what MayRead allows ends its call. Its memory is released, like that of a
+// complete answer.
 func TestAnswersThatMayNotBeHeld(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(http.ResponseWriter, string){
@@ -346,20 +343,18 @@ func TestAnswersThatMayNotBeHeld(t *testing.T) {
 			}}), Options{HandshakeOnly: true})
 			for _, most := range []int{5 * countedFrom, 20 * countedFrom} {
 				var sizes []int
-				ended := make(chan error, 1)
-				call := &Call{Method: "tools/call", Params: []byte(`{"name":"x"}`), Done: func(_ json.RawMessage, err error) { ended <- err }}
-				gaveBack := make(chan struct{})
+				released := make(chan struct{})
+				call := toolCall(`{"name":"x"}`)
 				call.MayRead = func(size int) bool {
 					if sizes = append(sizes, size); size == 0 && len(sizes) > 1 && sizes[len(sizes)-2] > 0 {
-						close(gaveBack)
+						close(released)
 					}
 					return size <= most
 				}
-				c.Start(call)
-				err := <-ended
-				waitFor(t, "what was read to be given back", gaveBack)
+				err := <-start(c, call)
+				waitFor(t, "the release of the memory", released)
 				if most > 10*countedFrom && err != nil {
-					t.Errorf("an answer that may be held: %v", err)
+					t.Errorf("an answer within the limit: %v", err)
 				} else if most < 10*countedFrom {
 					wantFailure(t, err, transports.CodeOverloaded, transports.Unknown)
 				}

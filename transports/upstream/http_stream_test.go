@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// What comes on a call's stream besides its answer.
+// A call's stream may have other events besides the answer.
 func TestHTTPStreamOfCall(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, events string }{
 		{"an event over several lines", ": hello\n\nid: 1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\ndata:\"id\":ID,\r\ndata: \"result\":{}}\r\n\r\n"},
-		{"an event that is no message", "data: {\"broken\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n"},
+		{"an event that is not a message", "data: {\"broken\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n"},
 		{"the answer to another call", "data: {\"jsonrpc\":\"2.0\",\"id\":OTHER,\"result\":{\"wrong\":1}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n"},
 		{"no empty line at the end", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}"},
 		{"a byte order mark", "\ufeffdata: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n"},
@@ -56,7 +56,7 @@ func TestHTTPStreamOfCall(t *testing.T) {
 	}
 }
 
-// A stream that stays open behind the answer is let go of.
+// A stream that stays open after the answer is closed.
 func TestHTTPStreamStaysOpen(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
@@ -75,7 +75,7 @@ func TestHTTPStreamStaysOpen(t *testing.T) {
 	}
 }
 
-// A stream that ends before its answer is taken up behind its last event.
+// A stream that ends before its answer is resumed after its last event.
 func TestHTTPResume(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Pointer[string]
@@ -122,8 +122,8 @@ func TestHTTPResumeGivesUp(t *testing.T) {
 	wantFailure(t, err, transports.CodeExited, transports.Unknown)
 }
 
-// What the upstream says unasked comes on the GET stream, which is opened again
-// where it stopped. What changed meanwhile may have been announced to nobody.
+// The GET stream is reopened after its last event. After each gap the peer is told that lists may
+// have changed.
 func TestHTTPListens(t *testing.T) {
 	t.Parallel()
 	s := &scripted{get: func(w http.ResponseWriter, r *http.Request) {
@@ -146,8 +146,7 @@ func TestHTTPListens(t *testing.T) {
 	}
 }
 
-// A session that the GET stream finds lost ends the connection, but only where
-// there was such a stream.
+// A 404 for a GET stream that was open before means that the session is lost.
 func TestHTTPListenFindsSessionLost(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Bool
@@ -165,8 +164,8 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 	}
 }
 
-// Wherever the response breaks off, the call ends with an error, unless all of
-// its answer came.
+// If a response ends in the middle of the answer, at any byte, the call fails. A complete answer
+// counts.
 func TestHTTPCutAnywhere(t *testing.T) {
 	t.Parallel()
 	var cut, abort atomic.Int32

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -42,7 +40,7 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
-// A broken answer fails its call with what is known, and the next one works.
+// A broken answer fails its call with the outcome that is known. The next call works.
 func TestHTTPBrokenAnswer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -104,7 +102,7 @@ func TestHTTPNeedsLogin(t *testing.T) {
 	mustEcho(t, dial(t, server, Options{}))
 }
 
-// waitSent waits until a call that was started hangs at the upstream.
+// waitSent waits until a call that was started has reached the upstream.
 func waitSent(t *testing.T, c *Conn) {
 	t.Helper()
 	mustEcho(t, c)
@@ -113,17 +111,17 @@ func waitSent(t *testing.T, c *Conn) {
 
 func TestHTTPUnreachable(t *testing.T) {
 	t.Parallel()
-	const address = "127.0.0.1:1" // nobody listens there, nor is given that port meanwhile
+	const address = "127.0.0.1:1" // not a port that the system assigns to listeners
 	for _, url := range []string{"http://" + address + "/mcp?key=secret", "http://no-such-host.invalid/mcp", "https://" + address} {
 		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: url}, Options{})
 		f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 		if strings.Contains(f.Error(), "secret") {
-			t.Errorf("the URL is told: %v", f)
+			t.Errorf("the failure contains the URL: %v", f)
 		}
 	}
 }
 
-// Nothing of ours is taken to another origin: no header, no body.
+// A redirect to another origin is not followed: neither headers nor bodies are sent there.
 func TestHTTPRedirect(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -149,8 +147,7 @@ func TestHTTPRedirect(t *testing.T) {
 func TestHTTPCloseEndsCalls(t *testing.T) {
 	t.Parallel()
 	c := dial(t, remote(t), Options{})
-	failed := make(chan error, 1)
-	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	failed := start(c, toolCall(endless))
 	waitSent(t, c)
 	c.Close()
 	wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
@@ -160,21 +157,5 @@ func TestHTTPCloseEndsCalls(t *testing.T) {
 
 func TestHTTPManyCalls(t *testing.T) {
 	t.Parallel()
-	c := dial(t, remote(t), Options{})
-	const calls = 300
-	failed := make(chan error, calls)
-	for n := range calls {
-		want := fmt.Sprintf(`{"nonce":"n%d"}`, n)
-		c.Start(&Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"echo","arguments":%s}`, want), Done: func(result json.RawMessage, err error) {
-			if got := string(wire.Get(result, "structuredContent")); err == nil && got != want {
-				err = fmt.Errorf("got %s, want %s", got, want)
-			}
-			failed <- err
-		}})
-	}
-	for range calls {
-		if err := <-failed; err != nil {
-			t.Fatal(err)
-		}
-	}
+	manyCalls(t, dial(t, remote(t), Options{}), 300)
 }

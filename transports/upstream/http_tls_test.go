@@ -22,115 +22,89 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// An authority signs the certificates of a test's servers.
-type authority struct {
-	key   *ecdsa.PrivateKey
-	cert  *x509.Certificate
-	roots *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
+// selfSigned returns a certificate for 127.0.0.1, which change may alter, and a pool that trusts it.
+func selfSigned(t *testing.T, change func(*x509.Certificate)) (cert tls.Certificate, roots *x509.CertPool) {
 	t.Helper()
-	a := &authority{roots: x509.NewCertPool()}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "upstream"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(2 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	a.key = newKey(t)
-	a.cert = certificate(t, template, template, a.key, a.key)
-	a.roots.AddCert(a.cert)
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
+	change(template)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
-}
-
-func certificate(t *testing.T, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := x509.ParseCertificate(der)
+	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cert
+	roots = x509.NewCertPool()
+	roots.AddCert(leaf)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }
 
-// sign returns a certificate for 127.0.0.1 that change may make a bad one.
-func (a *authority) sign(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
-	t.Helper()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "upstream"},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(2 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	if change != nil {
-		change(template)
-	}
-	key := newKey(t)
-	cert := certificate(t, template, a.cert, key, a.key)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
-}
+func unchanged(*x509.Certificate) {}
 
-// Whom we cannot be sure to talk to is told nothing, and the reason is said.
+// Nothing is sent to an upstream without a valid certificate or with an old version of TLS. The
+// failure says why.
 func TestHTTPDistrusts(t *testing.T) {
 	t.Parallel()
-	known, stranger := newAuthority(t), newAuthority(t)
 	for _, test := range []struct {
 		name, says string
-		config     *tls.Config
+		change     func(*x509.Certificate)
+		most       uint16 // the newest version of TLS
+		stranger   bool   // the certificate is not trusted
 	}{
-		{"expired", "expired", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) })}}},
-		{"not valid yet", "not yet valid", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })}}},
-		{"of another host", "x509", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} })}}},
-		{"signed by a stranger", "unknown authority", &tls.Config{Certificates: []tls.Certificate{stranger.sign(t, nil)}}},
-		{"TLS 1.0", "protocol version", &tls.Config{Certificates: []tls.Certificate{known.sign(t, nil)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}},
-		{"TLS 1.1", "protocol version", &tls.Config{Certificates: []tls.Certificate{known.sign(t, nil)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
+		{"expired", "expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }, 0, false},
+		{"not valid yet", "not yet valid", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }, 0, false},
+		{"of another host", "x509", func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} }, 0, false},
+		{"not trusted", "unknown authority", unchanged, 0, true},
+		{"TLS 1.0", "protocol version", unchanged, tls.VersionTLS10, false},
+		{"TLS 1.1", "protocol version", unchanged, tls.VersionTLS11, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var told atomic.Int32
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { told.Add(1) }))
-			server.TLS = test.config
+			cert, roots := selfSigned(t, test.change)
+			if test.stranger {
+				_, roots = selfSigned(t, unchanged)
+			}
+			var arrived atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10, MaxVersion: test.most}
 			server.Config.ErrorLog = quietly
 			server.StartTLS()
 			defer server.Close()
-			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: known.roots})
+			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: roots})
 			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), test.says) {
 				t.Errorf("got %v, want it to say %q", f, test.says)
 			}
-			if n := told.Load(); n != 0 {
-				t.Errorf("%d requests came", n)
+			if n := arrived.Load(); n != 0 {
+				t.Errorf("%d requests arrived", n)
 			}
 		})
 	}
 }
 
-// secure serves a scripted upstream over TLS and HTTP/2.
-func (a *authority) secure(t *testing.T, s *scripted) schema.Server {
+// secure serves a scripted upstream over TLS and HTTP/2, and returns a pool that trusts it.
+func secure(t *testing.T, s *scripted) (schema.Server, *x509.CertPool) {
 	t.Helper()
 	s.Server = httptest.NewUnstartedServer(s)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.sign(t, nil)}}
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = quietly
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: s.URL}
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: s.URL}, roots
 }
 
-// On HTTP/2 the calls share a connection: what breaks the stream of one, or
-// stalls on it, leaves the others alone.
+// With HTTP/2 the calls share a connection. A stream that breaks or stalls fails only its call.
 func TestHTTP2BrokenAnswer(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
 	for _, test := range []struct {
 		name string
 		code int64
@@ -146,11 +120,7 @@ func TestHTTP2BrokenAnswer(t *testing.T) {
 			events(w, "data: {\"id\":"+id)
 			panic(http.ErrAbortHandler)
 		}},
-		{"JSON that stalls", transports.CodeUnreachable, func(w http.ResponseWriter, r *http.Request, _ string) {
-			plain(w, "{")
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		}},
+		{"JSON that stalls", transports.CodeUnreachable, func(w http.ResponseWriter, r *http.Request, _ string) { partly(w, r, "{") }},
 		{"an event that stalls", transports.CodeUnreachable, func(w http.ResponseWriter, r *http.Request, _ string) {
 			events(w, "data: {")
 			<-r.Context().Done()
@@ -159,39 +129,40 @@ func TestHTTP2BrokenAnswer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var calls atomic.Int32
-			fine := make(chan struct{})
+			goOn := make(chan struct{})
 			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
 				if r.ProtoMajor != 2 {
-					t.Errorf("the call came by %s", r.Proto)
+					t.Errorf("the call arrived over %s", r.Proto)
 				}
 				switch calls.Add(1) {
 				case 1:
-					<-fine
+					<-goOn
 				case 2:
 					test.call(w, r, id)
 					return
 				}
-				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+				fine(w, id)
 			}}
 			opts := hurried
-			opts.roots = ca.roots
-			c := dial(t, ca.secure(t, s), opts)
-			other := start(c)
+			var server schema.Server
+			server, opts.roots = secure(t, s)
+			c := dial(t, server, opts)
+			other := start(c, toolCall(`{}`))
 			s.wait(t, "POST tools/call")
 			_, err := tool(t, c, "x", "{}")
 			wantFailure(t, err, test.code, transports.Unknown)
-			close(fine)
+			close(goOn)
 			if err := <-other; err != nil {
 				t.Errorf("the other call: %v", err)
 			}
 			if _, err := tool(t, c, "x", "{}"); err != nil || calls.Load() != 3 {
-				t.Errorf("the next call: %v; %d came, want 3", err, calls.Load())
+				t.Errorf("the next call: %v; %d calls arrived, want 3", err, calls.Load())
 			}
 		})
 	}
 }
 
-// Frames of HTTP/2 (RFC 9113, 6), as far as a server by hand needs them.
+// The types and flags of HTTP/2 frames that h2 uses (RFC 9113, 6).
 const (
 	frameData     = 0
 	frameHeaders  = 1
@@ -208,15 +179,17 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}, payload...)
 }
 
-// An h2 is a server of HTTP/2 whose answers a test writes as frames.
+// An h2 is an HTTP/2 server whose answers a test writes as frames.
 type h2 struct {
-	call  func(conn net.Conn, stream uint32, id string) // takes tools/call
+	call  func(conn net.Conn, stream uint32, id string) // answers tools/call
 	calls atomic.Int32
 }
 
-func (s *h2) serve(t *testing.T, ca *authority) schema.Server {
+// serve returns the entry of the server, and a pool that trusts it.
+func (s *h2) serve(t *testing.T) (schema.Server, *x509.CertPool) {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.sign(t, nil)}, NextProtos: []string{"h2"}})
+	cert, roots := selfSigned(t, unchanged)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +203,7 @@ func (s *h2) serve(t *testing.T, ca *authority) schema.Server {
 			go s.converse(conn)
 		}
 	}()
-	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "https://" + l.Addr().String()}
+	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "https://" + l.Addr().String()}, roots
 }
 
 func (s *h2) converse(conn net.Conn) {
@@ -267,7 +240,7 @@ func (s *h2) answer(conn net.Conn, stream uint32, body []byte) {
 		s.call(conn, stream, string(m.ID))
 	case "initialize":
 		h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}}`)
-	case "": // the stream of what it says unasked
+	case "": // the GET stream
 		_, _ = conn.Write(frame(frameHeaders, endStream|endHeaders, stream, []byte{0x8d})) // :status 404
 	default:
 		_, _ = conn.Write(frame(frameHeaders, endStream|endHeaders, stream, []byte{0x89})) // :status 204
@@ -280,11 +253,10 @@ func h2JSON(conn net.Conn, stream uint32, text string) {
 	_, _ = conn.Write(append(frame(frameHeaders, endHeaders, stream, header), frame(frameData, endStream, stream, []byte(text))...))
 }
 
-// However a server of HTTP/2 takes leave of a call, it gets the call once, and
-// the next one works. net/http would send some of these again.
+// A call is sent once, whichever way an HTTP/2 server fails it, and the next call works. net/http
+// would send some of these again.
 func TestHTTP2SentOnce(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
 	const protocolError, internalError, refusedStream = 1, 2, 7
 	reset := func(code byte) func(net.Conn, uint32, string) {
 		return func(conn net.Conn, stream uint32, _ string) {
@@ -296,11 +268,11 @@ func TestHTTP2SentOnce(t *testing.T) {
 		"INTERNAL_ERROR": reset(internalError),
 		"REFUSED_STREAM": reset(refusedStream),
 		"GOAWAY":         func(conn net.Conn, _ uint32, _ string) { _, _ = conn.Write(frame(frameGoAway, 0, 0, make([]byte, 8))) },
-		"GOAWAY that counts it": func(conn net.Conn, stream uint32, _ string) {
+		"GOAWAY that includes it": func(conn net.Conn, stream uint32, _ string) {
 			_, _ = conn.Write(frame(frameGoAway, 0, 0, []byte{0, 0, 0, byte(stream), 0, 0, 0, internalError}))
 			conn.Close()
 		},
-		"PROTOCOL_ERROR behind an interim answer": func(conn net.Conn, stream uint32, _ string) {
+		"PROTOCOL_ERROR after an interim answer": func(conn net.Conn, stream uint32, _ string) {
 			_, _ = conn.Write(frame(frameHeaders, endHeaders, stream, []byte("\x08\x03103"))) // :status 103
 			reset(protocolError)(conn, stream, "")
 		},
@@ -316,7 +288,8 @@ func TestHTTP2SentOnce(t *testing.T) {
 				}
 				h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			}
-			c := dial(t, s.serve(t, ca), Options{HandshakeOnly: true, roots: ca.roots})
+			server, roots := s.serve(t)
+			c := dial(t, server, Options{HandshakeOnly: true, roots: roots})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}
@@ -326,17 +299,15 @@ func TestHTTP2SentOnce(t *testing.T) {
 				t.Errorf("the next call: %v", err)
 			}
 			if n := s.calls.Load(); n != 3 || c.Err() != nil {
-				t.Errorf("%d calls came, want 3; the connection's end: %v", n, c.Err())
+				t.Errorf("%d calls arrived, want 3; the connection ended: %v", n, c.Err())
 			}
 		})
 	}
 }
 
-// A connection of HTTP/2 that stops in the middle of a frame is found by a ping
-// that it does not answer.
+// An HTTP/2 connection that stalls in the middle of a frame ends because it answers no ping.
 func TestHTTP2Stalls(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
 	s := &h2{}
 	s.call = func(conn net.Conn, stream uint32, id string) {
 		if s.calls.Load() == 1 {
@@ -347,8 +318,10 @@ func TestHTTP2Stalls(t *testing.T) {
 		h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 	}
 	opts := hurried
-	opts.roots, opts.timing.http.ping = ca.roots, time.Second
-	c := dial(t, s.serve(t, ca), opts)
+	opts.timing.http.ping = time.Second
+	var server schema.Server
+	server, opts.roots = s.serve(t)
+	c := dial(t, server, opts)
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(f.Error(), "lost") {
 		t.Errorf("got %v", f)

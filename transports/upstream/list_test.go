@@ -10,17 +10,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A list is bounded in every way in which it can grow, also where it is one page
-// or its cursors are all different.
+// A list is limited in pages, entries and bytes.
 func TestListIsBounded(t *testing.T) {
 	t.Parallel()
 	large := `"` + strings.Repeat("x", 8<<20) + `",`
 	for name, c := range map[string]struct {
 		entries string // of a page, each with a comma
-		pages   int    // 0 is that there is always another
+		pages   int    // 0 is without end
 		want    string
 	}{
-		"as many as there may be": {strings.Repeat("1,", maxEntries/maxPages), maxPages, ""},
+		"the largest number":      {strings.Repeat("1,", maxEntries/maxPages), maxPages, ""},
 		"one too many":            {strings.Repeat("1,", maxEntries+1), 1, "100000 entries"},
 		"many on each page":       {strings.Repeat("1,", maxEntries/10), 0, "100000 entries"},
 		"pages without end":       {"1,", 0, "100 pages"},

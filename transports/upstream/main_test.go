@@ -28,11 +28,11 @@ func TestMain(m *testing.M) {
 	mcptest.Main(m)
 }
 
-// patience ends a test that hangs; nothing is measured by it.
+// patience is how long a test waits for an event that must come.
 const patience = 2 * time.Minute
 
-// fake returns the entry of a fakemcp child. Whatever it starts carries the
-// marker, and must be gone when the test ends.
+// fake returns the entry of a fakemcp child. It and the processes that it starts must be gone
+// when the test ends.
 func fake(t *testing.T, args ...string) schema.Server {
 	t.Helper()
 	name, value := "TRANSPORTS_MARKER", rand.Text()
@@ -44,7 +44,7 @@ func fake(t *testing.T, args ...string) schema.Server {
 	return schema.Server{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Args: args, Env: map[string]string{name: value}}
 }
 
-// dial opens a connection that the test's end closes.
+// dial opens a connection that is closed when the test ends.
 func dial(t *testing.T, server schema.Server, opts Options) *Conn {
 	t.Helper()
 	c, err := tryDial(t, server, opts)
@@ -58,16 +58,16 @@ func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := openAndGreet(ctx, server, opts)
+	c, err := openAndShake(ctx, server, opts)
 	if err == nil {
 		t.Cleanup(c.Close)
 	}
 	return c, err
 }
 
-// openAndGreet opens a connection and makes the handshake. A child that does not
-// end by itself is killed soon: few tests are about how long it may take to.
-func openAndGreet(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+// openAndShake opens a connection and makes the handshake. Its stopGrace is short, unless the
+// test sets another.
+func openAndShake(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
 	if opts.timing.stopGrace == 0 {
 		opts.timing.stopGrace = 200 * time.Millisecond
 	}
@@ -82,7 +82,7 @@ func openAndGreet(ctx context.Context, server schema.Server, opts Options) (*Con
 	return c, nil
 }
 
-// tool calls a tool with arguments and waits.
+// tool calls a tool with arguments and returns its result.
 func tool(t *testing.T, c *Conn, name, arguments string) (json.RawMessage, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -94,11 +94,26 @@ func tool(t *testing.T, c *Conn, name, arguments string) (json.RawMessage, error
 	return result, err
 }
 
-// setTimeout gives calls a timeout that does not hold for the handshake before.
+// start starts a call and returns a channel that receives its error.
+func start(c *Conn, call *Call) <-chan error {
+	ended := make(chan error, 1)
+	call.Done = func(_ json.RawMessage, err error) { ended <- err }
+	c.Start(call)
+	return ended
+}
+
+func toolCall(params string) *Call {
+	return &Call{Method: "tools/call", Params: []byte(params)}
+}
+
+// endless are the params of a tool call that fakemcp does not answer.
+const endless = `{"name":"sleep","arguments":{"ms":0}}`
+
+// setTimeout sets the timeout of calls after a handshake that must not have it.
 // The connection must be of the handshake era and idle.
 func setTimeout(c *Conn, timeout time.Duration) { c.server.Timeout = timeout }
 
-// mustEcho fails the test unless the upstream answers, however long it takes.
+// mustEcho fails the test unless the upstream answers. It ignores the timeout of calls.
 func mustEcho(t *testing.T, c *Conn) {
 	t.Helper()
 	const arguments = `{"n":9007199254740993,"f":1.0,"z":1,"a":2}`
@@ -108,7 +123,7 @@ func mustEcho(t *testing.T, c *Conn) {
 	c.Start(&Call{
 		Method: "tools/call", Params: []byte(`{"name":"echo","arguments":` + arguments + `}`), unlimited: true,
 		Done: func(r json.RawMessage, e error) {
-			result, err = bytes.Clone(r), e // it is lent
+			result, err = bytes.Clone(r), e
 			close(ended)
 		},
 	})
@@ -116,7 +131,7 @@ func mustEcho(t *testing.T, c *Conn) {
 	if err != nil {
 		t.Fatalf("echo: %v", err)
 	}
-	var got bytes.Buffer // without the space of one that prints prettily
+	var got bytes.Buffer // without the white space of the fault "pretty"
 	if err := json.Compact(&got, wire.Get(result, "structuredContent")); err != nil || got.String() != arguments {
 		t.Fatalf("echo: got %s, want %s", result, arguments)
 	}
@@ -144,7 +159,29 @@ func waitFor(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// A recorder is a Peer that remembers.
+// manyCalls makes calls at the same time and fails the test unless each gets its own answer.
+func manyCalls(t *testing.T, c *Conn, calls int) {
+	t.Helper()
+	failed := make(chan error, calls)
+	for n := range calls {
+		want := fmt.Sprintf(`{"nonce":"n%d"}`, n)
+		call := toolCall(`{"name":"echo","arguments":` + want + `}`)
+		call.Done = func(result json.RawMessage, err error) {
+			if got := string(wire.Get(result, "structuredContent")); err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			failed <- err
+		}
+		c.Start(call)
+	}
+	for range calls {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A recorder is a Peer that records notifications.
 type recorder struct {
 	onRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
@@ -179,8 +216,7 @@ func (r *recorder) wait(t *testing.T, n int) []string {
 	return r.waitFor(t, "", n)
 }
 
-// waitFor waits for n notifications that begin with prefix and returns all of
-// these.
+// waitFor waits for n notifications that begin with prefix and returns all that do.
 func (r *recorder) waitFor(t *testing.T, prefix string, n int) []string {
 	t.Helper()
 	end := time.After(patience)

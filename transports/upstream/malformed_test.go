@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A logBuffer is a log that is read while it is written.
+// A logBuffer is a buffer that may be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -35,8 +35,8 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// overEach calls a tool and checks the outcome. answer is what the upstream sends for it, with the
-// id of the call in the place of ID, over each of the ways an answer can come.
+// overEach calls a tool over each kind of link and passes the outcome to check. The upstream
+// answers with answer, in which ID stands for the id of the call.
 func overEach(t *testing.T, answer string, check func(t *testing.T, result json.RawMessage, err error, peer *recorder, log string)) {
 	t.Helper()
 	server := func(t *testing.T, reply func(w http.ResponseWriter, text string)) schema.Server {
@@ -70,14 +70,14 @@ func overEach(t *testing.T, answer string, check func(t *testing.T, result json.
 	}
 }
 
-// A host that decodes strictly would lose all its servers by one byte of one.
+// Bytes that are not UTF-8 are replaced, because a host that decodes strictly would lose all servers.
 func TestInvalidUTF8IsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answer, want string }{
 		"a result":       {`{"jsonrpc":"2.0","id":ID,"result":{"caf` + "\xe9\":\"\xf0\x9f\xff\xffé" + `"}}`, "{\"caf\uFFFD\":\"\uFFFDé\"}"},
 		"an error":       {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"caf` + "\xe9" + `"}}`, "{\"code\":-1,\"message\":\"caf\uFFFD\"}"},
 		"a batch":        {`[{"jsonrpc":"2.0","id":ID,"result":{"x":"` + "\xed\xa0\x80" + `"}}]`, "{\"x\":\"\uFFFD\"}"},
-		"what is UTF-8":  {`{"jsonrpc":"2.0","id":ID,"result":{"x":"é日本😀\ud800"}}`, `{"x":"é日本😀\ud800"}`},
+		"valid UTF-8":    {`{"jsonrpc":"2.0","id":ID,"result":{"x":"é日本😀\ud800"}}`, `{"x":"é日本😀\ud800"}`},
 		"a notification": {`[{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"` + "\x80" + `"}},{"jsonrpc":"2.0","id":ID,"result":{}}]`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 				if got := peer.all(); name == "a notification" && (len(got) != 1 || got[0] != "notifications/x {\"x\":\"\uFFFD\"}") {
 					t.Errorf("the host got %q", got)
 				}
-				if replaced := strings.Contains(log, "not UTF-8"); replaced == (name == "what is UTF-8") {
+				if replaced := strings.Contains(log, "not UTF-8"); replaced == (name == "valid UTF-8") {
 					t.Errorf("the log says %s", log)
 				}
 			})
@@ -100,7 +100,7 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 	}
 }
 
-// One line of the log a connection says so, and another how often it was.
+// A connection logs its first message that is not UTF-8, and at its end how many there were.
 func TestInvalidUTF8IsCounted(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -121,7 +121,7 @@ func TestInvalidUTF8IsCounted(t *testing.T) {
 	}
 }
 
-// An error status may come with an error of the upstream, which is what passes.
+// A JSON-RPC error in the body of an error status is returned.
 func TestMalformedErrorsWithAStatus(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting)
@@ -148,7 +148,7 @@ func TestMalformedErrorsWithAStatus(t *testing.T) {
 	}
 }
 
-// What nests deeper than recursive readers can read fails the call it answers.
+// An answer that is nested too deeply for recursive readers fails its call.
 func TestDeepAnswersFailTheirCall(t *testing.T) {
 	t.Parallel()
 	nest := func(levels int) string { return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat(`]}`, levels/2) }
@@ -156,12 +156,12 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 		answer string
 		fails  bool
 	}{
-		"a result as deep as may be": {`{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}`, false},
-		"a batch with it":            {`[{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}]`, false},
-		"a result one level deeper":  {`{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}`, true},
-		"a result much deeper":       {`{"jsonrpc":"2.0","result":` + nest(9000) + `,"id":ID}`, true},
-		"an error":                   {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"m","data":` + nest(maxNesting) + `}}`, true},
-		"a batch":                    {`[{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}]`, true},
+		"a result of the largest depth": {`{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}`, false},
+		"a batch with it":               {`[{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}]`, false},
+		"a result one level deeper":     {`{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}`, true},
+		"a result much deeper":          {`{"jsonrpc":"2.0","result":` + nest(9000) + `,"id":ID}`, true},
+		"an error":                      {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"m","data":` + nest(maxNesting) + `}}`, true},
+		"a batch":                       {`[{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}]`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			overEach(t, c.answer, func(t *testing.T, result json.RawMessage, err error, _ *recorder, _ string) {
@@ -194,8 +194,7 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 	})
 }
 
-// Servers that keep ids as doubles answer 1 with 1.0, and give back progress tokens
-// so.
+// A server that stores numbers as doubles may return ids and progress tokens as 1.0 for 1.
 func TestIDsAreComparedAsNumbers(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"ID", "ID.0", "ID.00", "IDe0", "IDE+0", "ID0e-1", `"ID"`} {
@@ -221,8 +220,8 @@ func TestIDsAreComparedAsNumbers(t *testing.T) {
 	}
 }
 
-// An answer that breaks the rules but says whose it is ends that call; it would wait
-// for ever otherwise.
+// An invalid answer that names the id of its call fails that call, which would otherwise wait
+// until its timeout.
 func TestMalformedAnswersEndTheirCall(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// The progress of a call that was answered with a task goes on after the answer, under the
-// token of its host; that of a call in flight goes to the call.
+// The progress of a call that was answered with a task is forwarded after the answer, under the
+// host's token. The progress of a call in flight goes to that call.
 func TestProgressOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := make(chan string, 2)
@@ -42,21 +42,21 @@ func TestProgressOfATask(t *testing.T) {
 		p.say(`{"jsonrpc":"2.0","id":` + task + `,"result":{}}`)
 		<-answered
 		if progress("99"); len(ofTask) != 0 {
-			t.Errorf("of another: got %q", ofTask)
+			t.Errorf("progress of another call: got %q", ofTask)
 		}
 		progress(task)
 		const want = `{"progressToken":"host","progress":1}`
 		if got := strings.Join(ofTask, ","); got != want {
-			t.Errorf("of the task: got %s, want %s", got, want)
+			t.Errorf("progress of the task: got %s, want %s", got, want)
 		}
 		if got := strings.Join(peer.all(), ","); got != "notifications/progress "+want {
-			t.Errorf("of the call: got %s", got)
+			t.Errorf("progress of the call: got %s", got)
 		}
 	})
 }
 
-// The questions in a batch are answered under their ids, however much comes meanwhile.
-func TestQuestionsInABatch(t *testing.T) {
+// The requests in a batch keep their ids while later messages overwrite the read buffer.
+func TestRequestsInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan struct{})
 		peer := &recorder{onRequest: func(_ context.Context, _ string, params json.RawMessage) (json.RawMessage, error) {
@@ -78,7 +78,7 @@ func TestQuestionsInABatch(t *testing.T) {
 	})
 }
 
-// The params of a request may have max_message_bytes, and no more.
+// The params of a request may have at most max_message_bytes.
 func TestRequestOfTheLargestSize(t *testing.T) {
 	const most = 100
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRequestOfTheLargestSize(t *testing.T) {
 	})
 }
 
-// The limit of a call that has its own is said where that is set; it holds before the server's.
+// The timeout of a call takes precedence over that of the server. The hint says where it is set.
 func TestTimeoutOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, func(p *puppet, m wire.Message) {
@@ -103,9 +103,7 @@ func TestTimeoutOfACall(t *testing.T) {
 		own := time.Second
 		for _, limit := range []*time.Duration{&own, nil} {
 			began := time.Now()
-			failed := make(chan error, 1)
-			c.Start(&Call{Method: "x", Timeout: limit, Done: func(_ json.RawMessage, err error) { failed <- err }})
-			f := wantFailure(t, <-failed, transports.CodeTimeout, transports.Unknown)
+			f := wantFailure(t, <-start(c, &Call{Method: "x", Timeout: limit}), transports.CodeTimeout, transports.Unknown)
 			if took := time.Since(began); (took == own) != (limit != nil) || strings.Contains(f.Hint, "tool_overrides") != (limit != nil) {
 				t.Errorf("after %v: got the hint %q", took, f.Hint)
 			}
@@ -113,7 +111,7 @@ func TestTimeoutOfACall(t *testing.T) {
 	})
 }
 
-// A mute is a stream whose other end takes nothing more, and says nothing.
+// A mute is a stream whose writes fail and whose reads block.
 type mute struct{ closed chan struct{} }
 
 func (m *mute) Write([]byte) (int, error) { return 0, errors.New("it is full") }
@@ -132,8 +130,8 @@ func (m *mute) Close() error {
 	return nil
 }
 
-// An upstream that takes nothing more is gone, though its stream stays open.
-func TestStreamThatTakesNothing(t *testing.T) {
+// A stream that refuses writes ends the connection, even if it can still be read.
+func TestStreamThatRefusesWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := OpenStream(schema.Server{Name: "up"}, &mute{make(chan struct{})}, Options{})
 		defer c.Close()

@@ -38,8 +38,8 @@ func TestWhatRunsPackages(t *testing.T) {
 	}
 }
 
-// runner returns the entry of a package runner that is called npx and is this
-// script. Its first argument is the folder that is returned.
+// runner returns the entry of a package runner with the name npx that runs script. Its first
+// argument is the returned folder.
 func runner(t *testing.T, script string) (schema.Server, string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -55,8 +55,8 @@ func runner(t *testing.T, script string) (schema.Server, string) {
 	return server, dir
 }
 
-// npm leaves a lock and no package.json behind when it is ended in the middle of
-// an install, and no npx of that package works from then on.
+// An npm that is ended in the middle of an install leaves a lock and no package.json, and every
+// later npx of that package fails.
 func TestCloseLetsAnInstallFinish(t *testing.T) {
 	t.Parallel()
 	server, dir := runner(t, `i=0; while [ $((i+=1)) -le 20 ]; do sleep 0.05; done; : > "$1/package.json"`)
@@ -66,7 +66,7 @@ func TestCloseLetsAnInstallFinish(t *testing.T) {
 	}
 	c.Close()
 	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
-		t.Error("it was ended in the middle")
+		t.Error("the install was interrupted")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestInstallHint(t *testing.T) {
 	}
 }
 
-// npx waits for a lock that nobody holds any more.
+// After an interrupted install, npx waits for a lock that no process holds.
 func TestInstallThatHangs(t *testing.T) {
 	t.Parallel()
 	server, home := runner(t, "exec cat >/dev/null") // until it is told to end
@@ -114,7 +114,7 @@ func TestInstallThatHangs(t *testing.T) {
 	server.Env["HOME"] = home
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := openAndGreet(ctx, server, Options{HandshakeOnly: true})
+	_, err := openAndShake(ctx, server, Options{HandshakeOnly: true})
 	failure := wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	if want := "npx installs into " + folder + ", or was cut short there: try again, and if that hangs too remove the folder"; failure.Hint != want {
 		t.Errorf("got hint %q, want %q", failure.Hint, want)

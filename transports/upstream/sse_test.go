@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -27,17 +26,15 @@ func TestSSEUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	peer.wait(t, 1)
-	ctx := t.Context()
-	done := make(chan error, 1)
-	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { done <- err }})
+	failed := start(c, toolCall(endless))
 	c.Close()
-	wantFailure(t, <-done, transports.CodeShuttingDown, transports.Unknown)
-	if _, err := c.Call(ctx, "ping", nil); err == nil {
+	wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
+	if _, err := c.Call(t.Context(), "ping", nil); err == nil {
 		t.Error("after Close: no error")
 	}
 }
 
-// An upstream that ends takes the stream with it.
+// The end of an upstream ends the connection.
 func TestSSEUpstreamEnds(t *testing.T) {
 	t.Parallel()
 	process := mcptest.ServeFake(t, "-sse")
@@ -47,7 +44,7 @@ func TestSSEUpstreamEnds(t *testing.T) {
 	waitFor(t, "the end", c.Done())
 }
 
-// A sse is an upstream of which a test writes the endpoint and the answers to POSTs.
+// An sse is an upstream whose endpoint event and answers to POSTs a test writes.
 type sse struct {
 	endpoint string
 	post     func(w http.ResponseWriter, m wire.Message, say func(string))
@@ -64,7 +61,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.say = func(text string) {
 			writing.Lock()
 			defer writing.Unlock()
-			if !gone { // w must not be used when this function has returned
+			if !gone { // w must not be used after ServeHTTP has returned
 				events(w, text)
 			}
 		}
@@ -98,7 +95,7 @@ func (s *sse) serve(t *testing.T) schema.Server {
 	return schema.Server{Name: "up", Transport: schema.SSE, URL: server.URL + "/sse"}
 }
 
-// Headers may hold secrets: they are posted to the origin of the config only.
+// Headers may hold secrets, so the address to post to must have the origin of the config.
 func TestSSEEndpoint(t *testing.T) {
 	t.Parallel()
 	for endpoint, ok := range map[string]bool{

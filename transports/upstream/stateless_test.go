@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// eachNew runs a test against a stateless upstream over pipes and over HTTP.
-func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger mcptest.Ledger), args ...string) {
+// eachStateless runs a test against a stateless upstream over pipes and over HTTP.
+func eachStateless(t *testing.T, test func(t *testing.T, server schema.Server, ledger mcptest.Ledger), args ...string) {
 	for name, entry := range map[string]func(*testing.T, ...string) schema.Server{"stdio": fake, "http": remote} {
 		t.Run(name, func(t *testing.T) {
 			ledger := mcptest.NewLedger(t)
@@ -25,7 +25,7 @@ func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger 
 
 func TestStatelessHandshake(t *testing.T) {
 	t.Parallel()
-	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
 		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
 			t.Errorf("got %+v", info)
@@ -37,10 +37,10 @@ func TestStatelessHandshake(t *testing.T) {
 	})
 }
 
-// An upstream may refuse the version of the first request and name it as spoken.
+// A refusal of the first request that names its version as supported leads to one more try.
 func TestStatelessVersionRetried(t *testing.T) {
 	t.Parallel()
-	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{})
 		if c.Era() != transports.Stateless || ledger.Count("server/discover") != 2 {
 			t.Errorf("era %d after asking %d times", c.Era(), ledger.Count("server/discover"))
@@ -49,10 +49,10 @@ func TestStatelessVersionRetried(t *testing.T) {
 	}, "-fault", "unsupported", "-fault-times", "1")
 }
 
-// Every request says what we speak; what a host said of itself stays.
+// Every request has our protocol version. A host's own members of _meta are kept.
 func TestStatelessRequests(t *testing.T) {
 	t.Parallel()
-	eachNew(t, func(t *testing.T, server schema.Server, _ mcptest.Ledger) {
+	eachStateless(t, func(t *testing.T, server schema.Server, _ mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
 		result, err := c.Call(t.Context(), "tools/call", json.RawMessage(
 			`{"name":"received","_meta":{"x":1.0,"io.modelcontextprotocol/clientInfo":{"name":"host"}},"arguments":{"n":9}}`))
@@ -62,14 +62,14 @@ func TestStatelessRequests(t *testing.T) {
 		call := receivedCall(t, result)
 		for _, want := range []string{`"x":1.0`, `"io.modelcontextprotocol/clientInfo":{"name":"host"}`, `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":{}`} {
 			if !strings.Contains(call, want) {
-				t.Errorf("got %s, want it to hold %s", call, want)
+				t.Errorf("got %s, want %s in it", call, want)
 			}
 		}
 	})
 }
 
-// receivedCall picks the tools/call from what the tool received returned: over
-// HTTP, other requests of ours come at the same time.
+// receivedCall returns the tools/call from the result of the tool "received". Over HTTP the
+// upstream receives other requests at the same time.
 func receivedCall(t *testing.T, result json.RawMessage) string {
 	t.Helper()
 	var lines []string
@@ -85,7 +85,7 @@ func receivedCall(t *testing.T, result json.RawMessage) string {
 	return ""
 }
 
-// Names that may not stand in a header are encoded.
+// A tool's name that is not a valid header value is encoded.
 func TestStatelessNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"é", "=?base64?x", " a", "a\tb", "日本"} {
@@ -97,7 +97,7 @@ func TestStatelessNames(t *testing.T) {
 	}
 }
 
-// Arguments that a tool's schema names go into headers, from any depth.
+// Arguments that a tool's schema marks are copied to headers, from any depth.
 func TestStatelessArgumentHeaders(t *testing.T) {
 	t.Parallel()
 	server := remote(t, "-era", "new", "-tool", `{"name":"headers","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"bad":{"x-mcp-header":"a b"}}}}`)
@@ -126,12 +126,12 @@ func TestStatelessArgumentHeaders(t *testing.T) {
 	}
 }
 
-// Notifications come on a stream of our own, which is opened again when it ends,
-// and without our subscription's id.
+// Notifications come on a notification stream, which is reopened when it ends. They are
+// delivered without the id of our subscription.
 func TestStatelessListens(t *testing.T) {
 	t.Parallel()
-	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
-		const changed = "notifications/tools/list_changed {" // one of ours has no params
+	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		const changed = "notifications/tools/list_changed {" // those that we make have no params
 		peer := &recorder{}
 		c := dial(t, server, Options{Peer: peer})
 		ledger.WaitFor("listening", 1)
@@ -154,7 +154,7 @@ func TestStatelessListens(t *testing.T) {
 
 func TestStatelessSubscribes(t *testing.T) {
 	t.Parallel()
-	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		peer := &recorder{}
 		c := dial(t, server, Options{Peer: peer})
 		ledger.WaitFor("listening", 1)

@@ -10,12 +10,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// pong is what a fake answers the first request behind the handshake.
+// pong is the answer of a fake to the first request after the handshake.
 const pong = `{"jsonrpc":"2.0","id":2,"result":{}}`
 
-// Wherever a child breaks off its answer, the call ends and may have run: at once
-// where the child exits, at its deadline where it says nothing more. An answer
-// that lacks only the end of its line is whole.
+// If a child stops in the middle of an answer, at any byte, the call fails with the outcome
+// unknown: at once if the child exits, at its timeout if the child stays silent. An answer that
+// lacks only the end of its line is complete.
 func TestStdioCutAnywhere(t *testing.T) {
 	t.Parallel()
 	for cut := range len(pong) + 1 {
@@ -25,7 +25,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 			result, err := c.Call(t.Context(), "ping", nil)
 			if cut == len(pong) {
 				if err != nil || string(result) != "{}" {
-					t.Errorf("the whole answer: got %s, %v", result, err)
+					t.Errorf("the complete answer: got %s, %v", result, err)
 				}
 				return
 			}
@@ -42,9 +42,9 @@ func TestStdioCutAnywhere(t *testing.T) {
 			setTimeout(c, 100*time.Millisecond)
 			_, err := c.Call(t.Context(), "ping", nil)
 			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
-			mcptest.Eventually(t, "what says nothing more is ended", func() bool {
-				// On a slow machine the beginning of the answer may come behind the
-				// timeout, as a sign of life. The next call that times out looks again.
+			mcptest.Eventually(t, "the silent child is lost", func() bool {
+				// On a slow machine the beginning of the answer may come after the timeout, and
+				// pass the health check. The next call that times out leads to another check.
 				_, _ = c.Call(t.Context(), "ping", nil)
 				return c.Err() != nil
 			})
@@ -53,7 +53,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 	}
 }
 
-// Close ends a child whatever it is in the middle of.
+// Close ends a child in the middle of any activity.
 func TestStdioCloseInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
@@ -76,7 +76,7 @@ func TestStdioCloseInTheMiddle(t *testing.T) {
 			}
 			c.Close()
 			for range cap(ended) {
-				<-ended // how does not matter, one or the other may have been answered
+				<-ended // with an answer or an error
 			}
 		})
 	}

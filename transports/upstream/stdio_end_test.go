@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// An upstream that ends fails what is in flight, with its last words.
+// The end of an upstream fails the calls in flight, with the last lines of its stderr.
 func TestStdioCrash(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ fault, says string }{
@@ -33,8 +33,7 @@ func TestStdioCrash(t *testing.T) {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
 			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), Options{})
-			other := make(chan error, 1)
-			c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { other <- err }})
+			other := start(c, toolCall(endless))
 			_, err := tool(t, c, "pid", "{}")
 			f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
 			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exit status 3") {
@@ -48,7 +47,7 @@ func TestStdioCrash(t *testing.T) {
 	}
 }
 
-// What was answered before the end counts, also if the end is quick.
+// An answer counts even if the child ends right after it.
 func TestStdioAnswerThenExit(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -58,14 +57,14 @@ func TestStdioAnswerThenExit(t *testing.T) {
 	}
 }
 
-// The output of an ended child counts until it has been silent for a while, however long what
-// came before is handled.
+// awaitSilence waits until the pipes of an ended child are silent. The time in which output is
+// handled does not count as silence.
 func TestOutputOfAnEndedChildIsAwaited(t *testing.T) {
 	for name, test := range map[string]struct{ busy, silent time.Duration }{
 		"silent at once":        {0, 0},
 		"more comes":            {0, quiet / 2},
-		"it is handled long":    {10 * time.Second, 0},
-		"handled, then more":    {10 * time.Second, quiet / 2},
+		"slow to handle":        {10 * time.Second, 0},
+		"slow, then more comes": {10 * time.Second, quiet / 2},
 		"more comes at the end": {0, quiet - quiet/10},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestOutputOfAnEndedChildIsAwaited(t *testing.T) {
 	}
 }
 
-// A big one takes longer to read than the child takes to end.
+// A large answer takes longer to read than the child takes to end.
 func TestStdioBigAnswerThenExit(t *testing.T) {
 	t.Parallel()
 	for range 2 {
@@ -101,8 +100,7 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 	}
 }
 
-// A child that reads no more is ended by the health check, which the timeout of a
-// call leads to, and not before.
+// The timeout of a call leads to a health check, which ends a child that has stopped reading.
 func TestStdioStopsReading(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
@@ -115,8 +113,7 @@ func TestStdioStopsReading(t *testing.T) {
 	}
 }
 
-// A child that works on one call and reads nothing meanwhile is given all that
-// waited for it.
+// A child that reads nothing while it works on a call gets all queued messages afterwards.
 func TestStdioBusy(t *testing.T) {
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -125,25 +122,18 @@ func TestStdioBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ended := make(chan error, 2)
-	for _, params := range []string{
-		fmt.Sprintf(`{"gate":%q}`, gate),
-		`{"text":"` + strings.Repeat("x", 200<<10) + `"}`, // more than a pipe holds
-	} {
-		c.Start(&Call{Method: "work", Params: []byte(params), Done: func(_ json.RawMessage, err error) { ended <- err }})
-	}
+	first := start(c, &Call{Method: "work", Params: fmt.Appendf(nil, `{"gate":%q}`, gate)})
+	second := start(c, &Call{Method: "work", Params: []byte(`{"text":"` + strings.Repeat("x", 200<<10) + `"}`)}) // more than a pipe holds
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range cap(ended) {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
 	}
 }
 
-// serialServer is the entry of a server that does one thing at a time and reads
-// nothing meanwhile: this test binary, see TestMain.
+// serialServer returns the entry of a server that reads nothing while it works on a request. The
+// program is this test binary, see TestMain.
 func serialServer(t *testing.T) schema.Server {
 	t.Helper()
 	self, err := os.Executable()
@@ -155,8 +145,8 @@ func serialServer(t *testing.T) schema.Server {
 
 const serialVariable = "UPSTREAM_TEST_SERIAL"
 
-// serveSerially answers requests one by one, each when the file exists that
-// "gate" among its params names.
+// serveSerially answers requests one by one. If the params have a "gate", it waits until the file
+// of that name exists.
 func serveSerially(in io.Reader, out io.Writer) {
 	for r := wire.NewReader(in, 1<<20); ; {
 		m, err := r.Next()
@@ -185,11 +175,11 @@ func TestStdioClosesItsStdout(t *testing.T) {
 func TestStdioClosesItsStdin(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "close-stdin"), Options{})
-	mustEcho(t, c) // the last that it reads, and it answers
+	mustEcho(t, c) // the last request that it reads
 	setTimeout(c, 3*time.Second)
 	for {
 		_, err := tool(t, c, "echo", `{}`)
-		// What is written just before it closes its end is lost in the pipe.
+		// A request that is written just before the pipe is closed gets no answer.
 		if f := (*transports.Failure)(nil); errors.As(err, &f) && f.Code == transports.CodeTimeout {
 			continue
 		}
@@ -198,7 +188,7 @@ func TestStdioClosesItsStdin(t *testing.T) {
 	}
 }
 
-// However a child resists, Close ends it and what it started.
+// Close ends a child and the processes that it started, even if they ignore signals.
 func TestStdioClose(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -225,13 +215,13 @@ func TestStdioClose(t *testing.T) {
 			}
 			c.Close()
 			if child != 0 && mcptest.Alive(child) {
-				t.Errorf("the grandchild %d lives", child)
+				t.Errorf("the grandchild %d is alive", child)
 			}
 		})
 	}
 }
 
-// textNumber reads the number that a tool returned as its text.
+// textNumber returns the number in the text of a tool's result.
 func textNumber(t *testing.T, result json.RawMessage) int {
 	t.Helper()
 	for content := range wire.Elements(wire.Get(result, "content")) {
@@ -244,14 +234,13 @@ func textNumber(t *testing.T, result json.RawMessage) int {
 	return 0
 }
 
-// What leaves its group and session, or has no parent any more, ends too.
+// Close also ends processes that have left the group and session, or lost their parent.
 func TestStdioCloseEndsTree(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
 			t.Parallel()
-			server := fake(t, "-fault", "double-fork") // whose end looks for the tree
-			c := dial(t, server, Options{})
+			c := dial(t, fake(t, "-fault", "double-fork"), Options{}) // fake checks that no process is left
 			if _, err := tool(t, c, "spawn", `{"mode":"fork","setsid":true}`); err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +253,7 @@ func TestStdioCloseEndsTree(t *testing.T) {
 	}
 }
 
-// A child that leaves a grandchild with its pipes is gone when it is gone.
+// The connection ends with the child, even if a grandchild holds its pipes open.
 func TestStdioGrandchildHoldsPipes(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t), Options{})
@@ -278,8 +267,7 @@ func TestStdioGrandchildHoldsPipes(t *testing.T) {
 func TestStdioCloseEndsCalls(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t), Options{})
-	failed := make(chan error, 1)
-	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	failed := start(c, toolCall(endless))
 	c.Close()
 	f := wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
 	if !errors.Is(f, errClosed) {

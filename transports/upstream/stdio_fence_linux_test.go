@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A call that was sent before the deadline of the fence has an unknown outcome and
-// says why. On a slow machine it takes a few fences until one is.
+// The failure of a call that was sent before the deadline of the fence has the outcome unknown
+// and names the lease. On a slow machine the first deadlines may pass before the call is sent.
 func TestStdioFence(t *testing.T) {
 	t.Parallel()
 	for away := time.Second; ; away *= 2 {
@@ -31,12 +31,12 @@ func TestStdioFence(t *testing.T) {
 		}
 		f = wantFailure(t, err, transports.CodeExited, transports.Unknown)
 		if !strings.Contains(f.Error(), "its replica lost the lease") {
-			t.Errorf("it says %v", f)
+			t.Errorf("got %v", f)
 		}
 		_, err = tryDial(t, fake(t), Options{Fence: fence})
 		f = wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 		if !strings.Contains(f.Error(), "its replica lost the lease") {
-			t.Errorf("it says %v", f)
+			t.Errorf("got %v", f)
 		}
 		return
 	}

@@ -34,7 +34,7 @@ func TestStdioFailsToStart(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
+		_, err := openAndShake(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
 		wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	})
 	t.Run("exit-on-discover", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestStdioCommandMissing(t *testing.T) {
 		_, err := tryDial(t, server, Options{})
 		wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 		if err := command.Check(server); err == nil {
-			t.Errorf("Check finds nothing wrong with %q in %q", server.Command, server.Cwd)
+			t.Errorf("Check of %q in %q: no error", server.Command, server.Cwd)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// What real programs print besides messages does not matter.
+// A server may print other text and malformed lines besides its messages.
 func TestStdioTolerates(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
@@ -32,7 +32,7 @@ func TestStdioTolerates(t *testing.T) {
 	}
 }
 
-// A broken answer fails its call, soon, and nothing else.
+// A broken answer fails its call and no other.
 func TestStdioBrokenAnswer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestStdioPassesErrors(t *testing.T) {
 	}
 }
 
-// When a caller gives up, the upstream is told, and its late answer is nobody's.
+// A cancelled call is cancelled at the upstream too, whose late answer is dropped.
 func TestStdioCancel(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
@@ -115,8 +115,7 @@ func TestStdioTimeoutTellsUpstream(t *testing.T) {
 	mustEcho(t, c)
 }
 
-// Progress reaches the call under the host's token, before the result, and
-// restarts the timeout.
+// Progress reaches the call under the host's token, before the result.
 func TestStdioProgress(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "late-progress"), Options{})
@@ -137,23 +136,22 @@ func TestStdioProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		if before != 3 {
-			t.Errorf("%d progress messages came before the result, want 3", before)
+			t.Errorf("got %d progress notifications before the result, want 3", before)
 		}
 		mustEcho(t, c)
 		got := peer.all()
 		if len(got) != 3 {
-			t.Fatalf("got %d progress messages, want 3: %q", len(got), got)
+			t.Fatalf("got %d progress notifications, want 3: %q", len(got), got)
 		}
 		for _, text := range got {
 			if !strings.HasPrefix(text, "notifications/progress ") || !strings.HasSuffix(text, `.0,"progressToken":`+token+"}") {
-				t.Errorf("got %s, want the token %s at its place", text, token)
+				t.Errorf("got %s, want the token %s", text, token)
 			}
 		}
 	}
 }
 
-// Requests and notifications of the upstream reach the peer and its answers
-// go back as they are.
+// Requests and notifications of the upstream reach the peer. Its answers are sent back unchanged.
 func TestStdioUpstreamAsks(t *testing.T) {
 	t.Parallel()
 	peer := &recorder{onRequest: func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
@@ -183,13 +181,13 @@ func TestStdioUpstreamAsks(t *testing.T) {
 	}
 }
 
-func TestStdioUpstreamWithdrawsItsQuestion(t *testing.T) {
+func TestStdioUpstreamCancelsItsRequest(t *testing.T) {
 	t.Parallel()
-	asked, withdrawn := make(chan struct{}), make(chan struct{})
+	asked, cancelled := make(chan struct{}), make(chan struct{})
 	peer := &recorder{onRequest: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
 		close(asked)
 		<-ctx.Done()
-		close(withdrawn)
+		close(cancelled)
 		return nil, ctx.Err()
 	}}
 	c := dial(t, fake(t), Options{Peer: peer})
@@ -202,10 +200,10 @@ func TestStdioUpstreamWithdrawsItsQuestion(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	waitFor(t, "the question is withdrawn", withdrawn)
+	waitFor(t, "the cancellation", cancelled)
 }
 
-// A flood of notifications arrives whole and before the answer behind it.
+// All notifications of a flood arrive before the answer that follows it.
 func TestStdioFlood(t *testing.T) {
 	t.Parallel()
 	peer := &recorder{}
@@ -218,7 +216,7 @@ func TestStdioFlood(t *testing.T) {
 	}
 }
 
-func TestStdioTooMuchWaits(t *testing.T) {
+func TestStdioQueueIsFull(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{HandshakeOnly: true})
 	params := json.RawMessage(`{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 8<<20) + `"}}`)
@@ -267,24 +265,7 @@ func TestStdioLists(t *testing.T) {
 	}
 }
 
-// Many callers at once each get their own answer.
 func TestStdioManyCalls(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t), Options{})
-	const calls = 2000
-	failed := make(chan error, calls)
-	for n := range calls {
-		want := fmt.Sprintf(`{"nonce":"n%d"}`, n)
-		c.Start(&Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"echo","arguments":%s}`, want), Done: func(result json.RawMessage, err error) {
-			if got := string(wire.Get(result, "structuredContent")); err == nil && got != want {
-				err = fmt.Errorf("got %s, want %s", got, want)
-			}
-			failed <- err
-		}})
-	}
-	for range calls {
-		if err := <-failed; err != nil {
-			t.Fatal(err)
-		}
-	}
+	manyCalls(t, dial(t, fake(t), Options{}), 2000)
 }

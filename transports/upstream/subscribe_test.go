@@ -18,17 +18,15 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A listener is an upstream in memory of the stateless era that keeps account of
-// its notification streams.
+// A listener is an upstream in memory of the stateless era that records its notification streams.
 type listener struct {
 	*puppet
-	discovered string // the capabilities; "" is of all kinds
 	// onListen answers a subscriptions/listen; nil grants everything at once.
 	onListen func(id string, wants json.RawMessage)
 
 	mu     sync.Mutex
-	open   map[string][]string // the URIs that a stream names, by the stream's id
-	opened int
+	open   map[string][]string // the URIs that open streams name, by the stream's id
+	opened int                 // how many streams were opened
 }
 
 const allKinds = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}`
@@ -48,11 +46,7 @@ func (l *listener) connect(t *testing.T, peer transports.Peer) *Conn {
 func (l *listener) take(p *puppet, m wire.Message) {
 	switch m.Method {
 	case methodDiscover:
-		capabilities := l.discovered
-		if capabilities == "" {
-			capabilities = allKinds
-		}
-		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":[%q],"capabilities":%s}}`, m.ID, transports.StatelessVersion, capabilities))
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":[%q],"capabilities":%s}}`, m.ID, transports.StatelessVersion, allKinds))
 	case "subscriptions/listen":
 		wants := wire.Get(m.Params, "notifications")
 		var uris []string
@@ -78,7 +72,7 @@ func ackOf(id, grants string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,"_meta":{%q:%s}}}`, grants, transports.MetaSubscriptionID, id)
 }
 
-// close forgets a stream.
+// close removes a stream.
 func (l *listener) close(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +87,7 @@ func (l *listener) end() {
 	}
 }
 
-// streams returns the URIs of the streams that are open.
+// streams returns the open streams with their URIs, sorted.
 func (l *listener) streams() map[string][]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,15 +113,14 @@ func (l *listener) wantStream(t *testing.T, uris ...string) {
 	t.Fatalf("the open streams are %v, want one of %v", open, uris)
 }
 
-// However many subscribe at once, one stream is open in the end and names all that
-// they subscribed to.
+// After concurrent subscriptions one stream is open and names all of them.
 func TestConcurrentSubscriptions(t *testing.T) {
 	t.Parallel()
 	const rounds, subscribers = 50, 20
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
 			l := &listener{}
-			if round%2 > 0 { // otherwise it acknowledges at once
+			if round%2 > 0 { // otherwise the stream is acknowledged at once
 				l.onListen = func(id string, wants json.RawMessage) {
 					go func() {
 						time.Sleep(time.Millisecond)
@@ -173,7 +166,7 @@ func TestConcurrentSubscriptions(t *testing.T) {
 	}
 }
 
-// The old stream is open until the new one is.
+// The old stream stays open until the new one is open.
 func TestSubscriptionLeavesNoGap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +192,7 @@ func TestSubscriptionLeavesNoGap(t *testing.T) {
 	})
 }
 
-// The caller is told what the upstream does not grant; others are subscribed.
+// A subscription that the upstream does not grant fails. Others that share its stream succeed.
 func TestSubscriptionNotGranted(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]func(l *listener, id string, wants json.RawMessage){
@@ -240,8 +233,8 @@ func TestSubscriptionNotGranted(t *testing.T) {
 	}
 }
 
-// An upstream that acknowledges nothing is taken at its silence; whatever it says
-// on a stream is an acknowledgement.
+// A stream without an acknowledgement counts as open after ackTimeout, or when any message comes
+// on it.
 func TestSubscriptionUnacknowledged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,7 +263,7 @@ func TestSubscriptionUnacknowledged(t *testing.T) {
 	})
 }
 
-// A caller that gives up, and the end of the connection, end a subscription's wait.
+// The end of the connection ends the wait of a subscription.
 func TestSubscriptionWaitEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,8 +278,8 @@ func TestSubscriptionWaitEnds(t *testing.T) {
 	})
 }
 
-// What changed while no stream was open was announced to nobody: the peer is told
-// of every list when the next stream is open, and of none before.
+// Changes while no stream was open were not announced, so the peer is told of every list when the
+// next stream is open, and of none before.
 func TestListsAfterGap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -298,7 +291,7 @@ func TestListsAfterGap(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := peer.all(); len(got) > 0 {
-			t.Fatalf("the stream never broke: got %q", got)
+			t.Fatalf("while the stream was open: got %q", got)
 		}
 		var pending string
 		l.onListen = func(id string, _ json.RawMessage) { pending = id }
@@ -317,8 +310,8 @@ func TestListsAfterGap(t *testing.T) {
 	})
 }
 
-// If the first stream is acknowledged only after lists may have been asked for, a
-// change of those that are announced may have come in between.
+// If the first stream is acknowledged only after lists may have been fetched, the peer is told of
+// the lists whose changes the upstream announces.
 func TestListsBeforeFirstAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, ackGrace / 2, 2 * ackGrace, 2 * ackTimeout} {
@@ -346,8 +339,8 @@ func TestListsBeforeFirstAcknowledgement(t *testing.T) {
 	}
 }
 
-// A stream on which nothing is granted, or that is refused, is not asked for again
-// until there is something to ask for.
+// A stream that is refused, or on which nothing is granted, is not requested again before the next
+// subscription.
 func TestUselessStreamIsNotReopened(t *testing.T) {
 	t.Parallel()
 	for name, onListen := range map[string]func(l *listener, id string){
@@ -376,7 +369,7 @@ func TestUselessStreamIsNotReopened(t *testing.T) {
 					t.Errorf("unsubscribe: %v, %d streams were opened", err, l.opened)
 				}
 				if err := c.Subscribe(t.Context(), uriParams("x://a")); err == nil {
-					t.Error("subscribed")
+					t.Error("Subscribe: no error")
 				}
 				l.onListen = nil
 				if err := c.Subscribe(t.Context(), uriParams("x://b")); err != nil {
@@ -388,11 +381,11 @@ func TestUselessStreamIsNotReopened(t *testing.T) {
 	}
 }
 
-// A stream that ends is opened again after pauses that double, unless it was open for long.
+// A stream that ends is reopened after pauses that double, unless it was open for long.
 func TestNotificationStreamIsNotHammered(t *testing.T) {
 	for name, test := range map[string]struct {
 		open time.Duration
-		want []time.Duration // between two
+		want []time.Duration // between the starts of streams
 	}{
 		"short": {time.Second, seconds(1.5, 2, 3, 5, 9, 17, 31, 31)},
 		"long":  {reopenMost + time.Second, seconds(31.5, 31.5, 31.5)},
@@ -426,7 +419,7 @@ func TestNotificationStreamIsNotHammered(t *testing.T) {
 	}
 }
 
-// One that cannot be opened is tried again as often.
+// A first stream that cannot be opened is requested again after the same pauses.
 func TestNotificationStreamThatCannotBeOpened(t *testing.T) {
 	var tried []time.Time
 	r := &responder{answer: func(*http.Request, int) (int, string) {
@@ -446,7 +439,8 @@ func TestNotificationStreamThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A stream names tasks, and the extension that they are of, only where there are any.
+// A stream has the member taskIds and the extension for tasks only if there is a subscription to a
+// task.
 func TestSubscriptionToATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listener{}

@@ -12,8 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// What was read before is handled, but nothing more is read of an upstream that
-// is throttled.
+// Nothing is read from an upstream while Throttle blocks.
 func TestThrottledUpstreamIsNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,18 +25,18 @@ func TestThrottledUpstreamIsNotRead(t *testing.T) {
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/n%d"}`, n))
 			synctest.Wait()
 			if got := len(peer.all()); got != 1 {
-				t.Fatalf("got %q while it is throttled", peer.all())
+				t.Fatalf("got %q while Throttle blocks", peer.all())
 			}
 		}
 		open <- struct{}{}
 		synctest.Wait()
 		if got := len(peer.all()); got != 3 {
-			t.Errorf("got %q when it was not any more", peer.all())
+			t.Errorf("got %q after Throttle returned", peer.all())
 		}
 	})
 }
 
-func TestThrottleComesBeforeWhatHTTPBrings(t *testing.T) {
+func TestHTTPAnswersAreThrottled(t *testing.T) {
 	t.Parallel()
 	const answer = `{"jsonrpc":"2.0","id":%s,"result":{}}`
 	for name, call := range map[string]func(w http.ResponseWriter, id string){
