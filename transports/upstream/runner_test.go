@@ -10,33 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
-
-func TestWhatRunsPackages(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		command string
-		args    []string
-		want    bool
-	}{
-		{"npx", []string{"-y", "some-server"}, true},
-		{"/usr/bin/npx", nil, true},
-		{"npx.cmd", []string{"-y", "some-server"}, true},
-		{"cmd", []string{"/c", "npx", "-y", "some-server"}, true},
-		{"env", []string{"A=b", "uvx", "some-server"}, true},
-		{"npm", []string{"exec", "some-server"}, true},
-		{"uv", []string{"run", "server.py"}, true},
-		{"npm", []string{"start"}, false},
-		{"npm", nil, false},
-		{"node", []string{"npx"}, false},
-		{"cmd", []string{"/c"}, false},
-	} {
-		if got := command.RunsPackage(test.command, test.args); got != test.want {
-			t.Errorf("%s %q: got %v, want %v", test.command, test.args, got, test.want)
-		}
-	}
-}
 
 // runner returns the entry of a package runner with the name npx that runs script. Its first
 // argument is the returned folder.
@@ -83,23 +57,6 @@ func TestInstallThatWasCutShort(t *testing.T) {
 	failure := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 	if want := "an earlier install of this package was cut short; remove the folder /home/me/.npm/_npx/a705c79b42eea4c8 and try again"; failure.Hint != want {
 		t.Errorf("got hint %q, want %q", failure.Hint, want)
-	}
-}
-
-func TestInstallHint(t *testing.T) {
-	t.Parallel()
-	for stderr, want := range map[string]string{
-		`npm error enoent Error: ENOENT: no such file or directory, open 'C:\Users\me\AppData\Local\npm-cache\_npx\0f\package.json'`: `C:\Users\me\AppData\Local\npm-cache\_npx\0f`,
-		"ENOENT: no such file or directory, open '/home/me/project/package.json'":                                                    "",
-		"npm error ETIMEDOUT": "",
-	} {
-		hint := command.InstallHint(stderr)
-		if want != "" {
-			want = "an earlier install of this package was cut short; remove the folder " + want + " and try again"
-		}
-		if hint != want {
-			t.Errorf("%s: got %q, want %q", stderr, hint, want)
-		}
 	}
 }
 

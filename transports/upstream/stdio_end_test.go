@@ -17,7 +17,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // The end of an upstream fails the calls in flight, with the last lines of its stderr.
@@ -287,7 +286,7 @@ func TestStdioStderrTail(t *testing.T) {
 	}
 	_, err := tool(t, c, "crash", "{}")
 	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
-	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > command.TailBytes {
+	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > 2<<10 {
 		t.Errorf("got %d bytes: %q", len(f.Stderr), f.Stderr)
 	}
 }

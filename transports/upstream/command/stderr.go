@@ -13,7 +13,7 @@ import (
 // Limits of Text.
 const (
 	tailLines = 20
-	TailBytes = 2 << 10
+	tailBytes = 2 << 10
 )
 
 // A Tail keeps the last lines of a child's stderr.
@@ -68,10 +68,10 @@ func (s *Tail) Text() string {
 	defer s.mu.Unlock()
 	lines := s.lines[max(0, len(s.lines)-tailLines):]
 	text := strings.Join(lines, "\n")
-	if len(text) <= TailBytes {
+	if len(text) <= tailBytes {
 		return text
 	}
-	text = text[len(text)-TailBytes:]
+	text = text[len(text)-tailBytes:]
 	if _, whole, ok := strings.Cut(text, "\n"); ok {
 		text = whole
 	}
