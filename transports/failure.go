@@ -80,7 +80,7 @@ var reserved = map[int64]string{
 	CodeUnreachable:  "it cannot be reached",
 	CodeAuthRequired: "it wants a login",
 	CodeRateLimited:  "it takes no calls for a while",
-	CodeBackingOff:   "it failed again and again and is not tried now",
+	CodeBackingOff:   "it failed repeatedly and is not tried now",
 	CodeNoResources:  "dynmcp lacks the resources to start it",
 	CodeNotPlaced:    "the cluster cannot serve it now",
 }
@@ -167,7 +167,7 @@ func (f *Failure) Advice() string {
 	case f.Code == CodeOverloaded:
 		return "call again when it has caught up"
 	case f.Code == CodeNotPlaced:
-		return "call again: it is taken over by another replica, or the cluster has to be mended"
+		return "call again when another replica runs it; if none ever does, check the cluster"
 	}
 	return "the next call tries again"
 }

@@ -56,7 +56,7 @@ func (f *Failure) Record() json.RawMessage {
 func ReadFailure(upstream string, record json.RawMessage) *Failure {
 	var r failureRecord
 	if err := json.Unmarshal(record, &r); err != nil {
-		return &Failure{Upstream: upstream, Code: CodeProtocol, Outcome: Unknown, Cause: fmt.Errorf("another replica failed, and says in no known words why: %w", err)}
+		return &Failure{Upstream: upstream, Code: CodeProtocol, Outcome: Unknown, Cause: fmt.Errorf("the failure of another replica cannot be read: %w", err)}
 	}
 	return &Failure{Upstream: upstream, Code: r.Code, Outcome: r.Outcome, Cause: errors.New(r.Cause), Stderr: r.Stderr, Hint: r.Hint, Login: r.Login,
 		Details: r.Details, RetryAfter: time.Duration(r.RetryAfter) * time.Millisecond}
