@@ -76,8 +76,8 @@ func (b *backoff) backOff() {
 	b.due = time.Now().Add(pauseAfter(b.failures + b.shortages + max(b.losses-1, 0)))
 }
 
-// restart forgets all failures in a row, and ends a pause.
-func (b *backoff) restart() {
+// reset forgets all failures in a row, and ends a pause.
+func (b *backoff) reset() {
 	b.failures, b.shortages, b.losses = 0, 0, 0
 	b.endPause()
 }

@@ -72,7 +72,7 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 		u := old[server.Name]
 		if u != nil && reflect.DeepEqual(u.Server, server) {
 			delete(old, server.Name)
-			u.readmit()
+			u.resetRetries()
 		} else {
 			u = newUpstream(s, server)
 		}
@@ -85,7 +85,7 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 			delete(s.dedicated, key)
 			own = append(own, u)
 		} else {
-			u.readmit()
+			u.resetRetries()
 		}
 	}
 	s.mu.Unlock()

@@ -271,14 +271,14 @@ func (u *Upstream) Readmit() {
 	}
 }
 
-// readmit gives an upstream that failed another chance, with a full budget.
-func (u *Upstream) readmit() {
+// resetRetries ends an eviction or a pause, and restores the whole budget.
+func (u *Upstream) resetRetries() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state == Evicted {
 		u.state = Idle
 	}
-	u.retry.restart()
+	u.retry.reset()
 }
 
 // waitOutPause waits until the next attempt is due, if that is soon. It is part of the
