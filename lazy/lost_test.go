@@ -453,6 +453,24 @@ func TestStartRetryingTriesUntilSuccess(t *testing.T) {
 	}
 }
 
+func TestStartRetryingEndsInAPause(t *testing.T) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		s.load = failing
+		u := s.one(schema.Server{})
+		began, ended := time.Now(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			u.StartRetrying(t.Context(), func(error) bool { return true })
+		}()
+		synctest.Wait()
+		s.Apply(nil)
+		<-ended
+		if took := time.Since(began); took != 0 {
+			t.Errorf("StartRetrying returned %v after the entry was removed", took)
+		}
+	})
+}
+
 func TestStartRetryingEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		loads int32

@@ -328,6 +328,8 @@ func (u *Upstream) StartRetrying(ctx context.Context, retry func(error) bool) {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return
+		case <-u.ctx.Done():
+			return
 		}
 	}
 }
