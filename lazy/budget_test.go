@@ -91,8 +91,7 @@ func TestThirdFailureSaysSo(t *testing.T) {
 		for range 3 {
 			_, _, err = u.Load(t.Context())
 		}
-		var evicted *EvictedError
-		if !errors.As(err, &evicted) || evicted.Attempts != 3 || evicted.Upstream != "one" {
+		if evicted, ok := errors.AsType[*EvictedError](err); !ok || evicted.Attempts != 3 || evicted.Upstream != "one" {
 			t.Errorf("got %v", err)
 		}
 		if got := s.loads.Load(); got != 3 {

@@ -190,8 +190,7 @@ func TestPanicInALoadIsAnError(t *testing.T) {
 		s.load = func(context.Context, int32) error { panic("oh") }
 		u := s.one(lazyServer)
 		_, _, err := u.Acquire(t.Context())
-		var failure *transports.Failure
-		if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
+		if failure, ok := errors.AsType[*transports.Failure](err); !ok || failure.Outcome != transports.NotSent {
 			t.Errorf("got %v", err)
 		}
 	})

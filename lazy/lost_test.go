@@ -118,8 +118,7 @@ func backingOff(t *testing.T, u *Upstream) bool {
 		release()
 		return false
 	}
-	var failure *transports.Failure
-	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= shortPause {
+	if failure, ok := errors.AsType[*transports.Failure](err); !ok || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= shortPause {
 		t.Fatalf("got %v, want a failure with CodeBackingOff", err)
 	}
 	for _, part := range []string{"in a row", "the next attempt is due in ", "the stream ended"} {

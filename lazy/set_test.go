@@ -47,18 +47,6 @@ func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
 	})
 }
 
-func TestApplyWhileLoading(t *testing.T) {
-	onTestSet(t, func(t *testing.T, s *testSet) {
-		s.load = func(context.Context, int32) error { time.Sleep(time.Second); return nil }
-		u := s.one(lazyServer)
-		failed := waitingUse(t, u)
-		s.Apply(nil)
-		if err := <-failed; !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
 func TestCloseEndsALoad(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
@@ -75,17 +63,23 @@ func TestCloseEndsALoad(t *testing.T) {
 	})
 }
 
-// A new config without the server cancels a load in progress.
+// A new config without the server ends a load, whether or not that heeds its context.
 func TestApplyEndsALoad(t *testing.T) {
-	onTestSet(t, func(t *testing.T, s *testSet) {
-		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
-		u := s.one(lazyServer)
-		failed := waitingUse(t, u)
-		s.Apply(nil)
-		if err := <-failed; !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v", err)
-		}
-	})
+	for name, load := range map[string]func(ctx context.Context, n int32) error{
+		"heeds":   func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() },
+		"ignores": func(context.Context, int32) error { time.Sleep(time.Second); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
+				s.load = load
+				failed := waitingUse(t, s.one(lazyServer))
+				s.Apply(nil)
+				if err := <-failed; !errors.Is(err, ErrClosed) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
 }
 
 func TestApplyAfterClose(t *testing.T) {
