@@ -307,8 +307,7 @@ func TestNoRequestIsLostWhenAServerEnds(t *testing.T) {
 		posting.Go(func() {
 			for {
 				if err := post(""); err != nil {
-					var failure *transports.Failure
-					if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
+					if failure, ok := errors.AsType[*transports.Failure](err); !ok || failure.Outcome != transports.NotSent {
 						t.Errorf("a request during the shutdown: %v", err)
 					}
 					return
