@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -41,10 +41,7 @@ func here(t *testing.T) *httptest.Server {
 func does(t *testing.T, c *Conn, what, name string) (text string, err error) {
 	t.Helper()
 	result, err := tool(t, c, what, fmt.Sprintf(`{"name":%q}`, name))
-	for item := range wire.Elements(wire.Get(result, "content")) {
-		text, _ = wire.Text(wire.Get(item, "text"))
-	}
-	return text, err
+	return mcptest.Message{Result: result}.Text(), err
 }
 
 func TestSandbox(t *testing.T) {

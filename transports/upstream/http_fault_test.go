@@ -295,8 +295,7 @@ func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
 		if slices.Contains(notRun, code) {
 			want = transports.NotSent
 		}
-		var f *transports.Failure
-		if !errors.As(err, &f) || f.Outcome != want {
+		if f, ok := errors.AsType[*transports.Failure](err); !ok || f.Outcome != want {
 			t.Errorf("%d: got %v, want %s", code, err, want)
 		}
 	}

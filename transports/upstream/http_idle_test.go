@@ -3,18 +3,11 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // As many connections are kept as there were concurrent calls.
@@ -22,41 +15,24 @@ func TestHTTPConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	const atOnce = 150
 	var made atomic.Int32
+	var used sync.Map // remote addresses
 	var mu sync.Mutex
 	waiting, all := 0, make(chan struct{})
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, _ := wire.Parse(body)
-		switch {
-		case r.Method != http.MethodPost:
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		case m.ID == nil:
-			w.WriteHeader(http.StatusAccepted)
-			return
-		case m.Method == "tools/call": // the calls of a batch are answered together
-			mu.Lock()
-			if waiting++; waiting == atOnce {
-				close(all)
-				waiting, all = 0, make(chan struct{})
-				mu.Unlock()
-				break
-			}
-			wait := all
-			mu.Unlock()
-			<-wait
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+		if _, again := used.LoadOrStore(r.RemoteAddr, true); !again {
 			made.Add(1)
 		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	c := dial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{})
+		mu.Lock() // the calls of a batch are answered together
+		wait := all
+		if waiting++; waiting == atOnce {
+			close(all)
+			waiting, all = 0, make(chan struct{})
+		}
+		mu.Unlock()
+		<-wait
+		fine(w, id)
+	}}
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	batch := func() (connections int32) {
 		before := made.Load()
 		var calls sync.WaitGroup

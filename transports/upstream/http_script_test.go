@@ -202,8 +202,7 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 	}}
 	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
-	var rpc *wire.Error
-	if !errors.As(err, &rpc) || string(rpc.JSON()) != `{"code":-32042,"message":"no","data":1.0}` {
+	if rpc, ok := errors.AsType[*wire.Error](err); !ok || string(rpc.JSON()) != `{"code":-32042,"message":"no","data":1.0}` {
 		t.Errorf("got %v", err)
 	}
 }

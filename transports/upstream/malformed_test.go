@@ -141,8 +141,7 @@ func TestMalformedErrorsWithAStatus(t *testing.T) {
 			wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 			continue
 		}
-		var rpc *wire.Error
-		if !errors.As(err, &rpc) || string(rpc.JSON()) != want {
+		if rpc, ok := errors.AsType[*wire.Error](err); !ok || string(rpc.JSON()) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -232,8 +231,7 @@ func TestMalformedAnswersEndTheirCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			overEach(t, answer, func(t *testing.T, _ json.RawMessage, err error, _ *recorder, _ string) {
-				var f *transports.Failure
-				if !errors.As(err, &f) || f.Code != transports.CodeProtocol {
+				if f, ok := errors.AsType[*transports.Failure](err); !ok || f.Code != transports.CodeProtocol {
 					t.Errorf("got %v", err)
 				}
 			})

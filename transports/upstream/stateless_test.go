@@ -110,11 +110,8 @@ func TestStatelessArgumentHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	var headers http.Header
-	for content := range wire.Elements(wire.Get(result, "content")) {
-		text, _ := wire.Text(wire.Get(content, "text"))
-		if err := json.Unmarshal([]byte(text), &headers); err != nil {
-			t.Fatal(err)
-		}
+	if err := json.Unmarshal([]byte(mcptest.Message{Result: result}.Text()), &headers); err != nil {
+		t.Fatal(err)
 	}
 	if headers.Get("Mcp-Param-Region") != "=?base64?ZXUtw7w=?=" || headers.Get("Mcp-Param-N") != "42" || headers.Get("Mcp-Name") != "headers" || headers.Get("Mcp-Method") != "tools/call" {
 		t.Errorf("got %v", headers)

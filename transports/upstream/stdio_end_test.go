@@ -223,14 +223,11 @@ func TestStdioClose(t *testing.T) {
 // textNumber returns the number in the text of a tool's result.
 func textNumber(t *testing.T, result json.RawMessage) int {
 	t.Helper()
-	for content := range wire.Elements(wire.Get(result, "content")) {
-		text, _ := wire.Text(wire.Get(content, "text"))
-		if n, err := strconv.Atoi(text); err == nil {
-			return n
-		}
+	n, err := strconv.Atoi(mcptest.Message{Result: result}.Text())
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no number in %s", result)
-	return 0
+	return n
 }
 
 // Close also ends processes that have left the group and session, or lost their parent.

@@ -66,8 +66,7 @@ func TestStdioErrorWinsOverResult(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "both", "-fault-tool", "pid"), Options{})
 	_, err := tool(t, c, "pid", "{}")
-	var rpc *wire.Error
-	if !errors.As(err, &rpc) || rpc.Code != -32042 {
+	if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != -32042 {
 		t.Errorf("got %v, want the error", err)
 	}
 	mustEcho(t, c)
