@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,10 +42,8 @@ type httpLink struct {
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
-	posting goroutines // POSTs of messages without an answer
-
-	mu       sync.Mutex
-	bindings callheader.Bindings
+	posting  goroutines   // POSTs of messages without an answer
+	bindings atomic.Value // callheader.Bindings of the last list of tools
 }
 
 func newHTTPLink(c *Conn) *httpLink {
@@ -233,9 +230,7 @@ func (l *httpLink) try(ctx context.Context, method, address string, body []byte,
 	}
 	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
 		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
-		l.mu.Lock()
-		bindings := l.bindings
-		l.mu.Unlock()
+		bindings, _ := l.bindings.Load().(callheader.Bindings)
 		bindings.Set(req.Header, call.Method, wire.ObjectOf(call.Params, call.Arguments))
 	}
 	return l.fetch(req)

@@ -33,6 +33,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	}
 	var cause error = &statusError{resp.StatusCode, fmt.Sprintf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))}
 	code := resp.StatusCode
+	id, isID := transports.ParseID(m.ID)
 	switch {
 	case l.session.Load() != nil && sessionGone(code, m):
 		l.conn.retire(ErrSessionLost) // first: a repeated call must not find the connection usable
@@ -45,7 +46,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		f := l.conn.newFailure(transports.CodeAuthRequired, outcomeOf(code), cause)
 		f.Hint, f.Login = l.loginHint(resp)
 		return f
-	case x != nil && m.Error != nil && x.isOwn(m.ID):
+	case x != nil && m.Error != nil && isID && id == x.id:
 		return l.conn.refusal(wire.ParseError(m.Error))
 	case code == http.StatusLoopDetected && m.Error != nil:
 		f := l.conn.newFailure(transports.CodeStartFailed, transports.NotSent, errors.New(wire.ParseError(m.Error).Message))
@@ -86,11 +87,6 @@ func outcomeOf(code int) transports.Outcome {
 		return transports.NotSent
 	}
 	return transports.Unknown
-}
-
-func (x *exchange) isOwn(raw []byte) bool {
-	id, ok := transports.ParseID(raw)
-	return ok && id == x.id
 }
 
 // sessionGone reports whether an answer means that the session is no longer known. Servers

@@ -44,9 +44,7 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
 			if l, ok := c.link.(*httpLink); ok && c.stateless.Load() && method == "tools/list" {
-				l.mu.Lock()
-				l.bindings = callheader.Of(entries)
-				l.mu.Unlock()
+				l.bindings.Store(callheader.Of(entries))
 			}
 			return entries, nil
 		}
