@@ -56,7 +56,7 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		if conn, release, ok := u.Ready(); ok {
 			return conn, release, nil
 		}
-		u.lost(u.Conn()) // its watcher may come later
+		u.lost(u.Conn()) // the watcher may not have run yet
 		if force {
 			u.mu.Lock()
 			u.retry.endPause()
@@ -303,10 +303,9 @@ func (u *Upstream) waitOutPause() {
 	u.mu.Unlock()
 }
 
-// StartRetrying starts the upstream and, while that fails, tries again after every
-// pause. It returns when a start has succeeded, when retry, which is called with the error
-// of each failed start, returns false, when ctx ends, and when the upstream is closed or
-// evicted.
+// StartRetrying starts the upstream and, while that fails, tries again after every pause. It
+// calls retry with the error of each failed start. It returns when a start has succeeded,
+// retry returns false, ctx ends, or the upstream is closed or evicted.
 func (u *Upstream) StartRetrying(ctx context.Context, retry func(error) bool) {
 	for failures := 1; ; failures++ {
 		_, release, err := u.Acquire(ctx)
