@@ -1,9 +1,9 @@
 // Package internode is the transport between the replicas of one service: HTTP/2 over TLS 1.3.
 // Both sides must present a certificate of the cluster.
 //
-//	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
+//	/request/…         a host's request, forwarded unchanged      [Client.Request, Options.Requests]
 //	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
-//	/result/HANDLE     a result that was kept for a user          [Client.Result, Options.Result]
+//	/result/HANDLE     a stored result of a principal             [Client.Result, Options.Result]
 //
 // Between two replicas there is one persistent HTTP/2 connection each way. Pings detect a
 // peer that is dead, stopped or disconnected, and fail all requests on its connection. A server
@@ -27,7 +27,7 @@ const (
 	headerFrom      = "Dynmcp-From"      // the ID of the requesting replica
 	headerPrincipal = "Dynmcp-Principal" // the principal of the request, query-escaped
 	headerHolder    = "Dynmcp-Holder"    // the ID of the replica that has the requested server
-	headerLimit     = "Dynmcp-Limit"     // of a kept result, in tokens
+	headerLimit     = "Dynmcp-Limit"     // the limit of a stored result, in tokens
 )
 
 // Limits of connections.

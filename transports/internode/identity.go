@@ -22,7 +22,7 @@ import (
 type Identity struct {
 	certificates func() ([]*tls.Certificate, error) // the preferred one first
 	authorities  func() (*x509.CertPool, error)
-	names        []string // of the authorities of certificates, nil if there is one
+	names        []string // of the authorities, in the order of certificates; nil for Files
 }
 
 // Keyed returns the identity of a replica that has the cluster's keys. All replicas derive the
