@@ -204,7 +204,7 @@ func (l *childLink) stderr() string { return l.stderrTail.Text() }
 // SIGKILL. It returns when the tree is gone. A package runner may finish its install first: an
 // interrupted npm leaves files with which every later npx of the package fails.
 func (l *childLink) close() {
-	if l.conn.killed.Load() { // Kill already ends it; a graceful end would take its own time
+	if l.conn.killed.Load() { // the tree is ending already
 		<-l.gone
 		return
 	}

@@ -27,7 +27,7 @@ type reporter struct {
 	server string
 	remote bool // not a child of ours
 	redact *redact.Redactor
-	stderr func() string // the last lines of a child
+	stderr func() string // returns the last lines of a child
 }
 
 // Name returns the upstream's name in the config.

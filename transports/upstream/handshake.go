@@ -23,8 +23,8 @@ const (
 	handshakeVersion = "2025-11-25"
 	// methodDiscover is the first request of the stateless era.
 	methodDiscover = "server/discover"
-	// discoverTimeout is how long an upstream may take to answer it. Most that support only
-	// the handshake answer with an error at once.
+	// discoverTimeout is how long an upstream may take to answer methodDiscover. Most that
+	// support only the handshake answer with an error at once.
 	discoverTimeout = 3 * time.Second
 )
 
@@ -33,8 +33,8 @@ const (
 var ErrProbe = errors.New("it ended at server/discover")
 
 // Handshake determines the era of the upstream and introduces dynmcp, declaring capabilities
-// (raw JSON, may be nil). An upstream that supports both eras is used in the host's. The
-// error wraps ErrProbe if the upstream ended at the question.
+// (raw JSON, may be nil). An upstream that supports both eras is used in that of the host. The
+// error wraps ErrProbe if the upstream ended at server/discover.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)

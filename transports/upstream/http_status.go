@@ -71,8 +71,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// MayNeedSSE reports whether err, of a handshake, is how a server with HTTP with SSE refuses
-// a POST to the address of its stream (MCP 2025-11-25, "Backwards Compatibility").
+// MayNeedSSE reports whether err, from Handshake, is that of a server with HTTP with SSE, which
+// refuses a POST to the address of its stream (MCP 2025-11-25, "Backwards Compatibility").
 func MayNeedSSE(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)

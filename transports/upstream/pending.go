@@ -25,7 +25,7 @@ type pending struct {
 	lastID  int64
 	calls   map[int64]*Call
 	closed  bool          // it takes no more
-	drained chan struct{} // closed when nothing is left to wait for; nil unless refuse was called, and after that
+	drained chan struct{} // returned by refuse; nil before that and when it is closed
 }
 
 // add gives a call an id. expired, if not nil, runs after timeout, on a goroutine of its own,

@@ -22,7 +22,7 @@ type serverRequests struct {
 }
 
 type serverRequest struct {
-	own    *Call // the call on whose stream it came; nil if that is shared
+	own    *Call // the call on whose stream it came; nil if the stream is shared
 	cancel context.CancelCauseFunc
 }
 

@@ -21,8 +21,8 @@ const (
 	// ackTimeout is how long an upstream may take to acknowledge a notification stream,
 	// which it must do at once. After that the stream counts as open.
 	ackTimeout = 5 * time.Second
-	// ackGrace is how long the handshake waits for the first acknowledgement: lists requested
-	// after it miss no change.
+	// ackGrace is how long the handshake waits for the first acknowledgement. Lists that are
+	// requested after the acknowledgement miss no change.
 	ackGrace = 100 * time.Millisecond
 )
 
@@ -64,7 +64,7 @@ type subscriptions struct {
 	current *notificationStream // nil while none is open
 	broken  bool                // the last one ended, or the first could not be opened
 	pause   time.Duration       // before the next attempt to reopen it
-	reopen  <-chan time.Time    // when that is due; nil if none is
+	reopen  <-chan time.Time    // fires when that attempt is due; nil if there is none
 
 	mu      sync.Mutex
 	waiting []*subscriptionChange
@@ -334,7 +334,7 @@ func (st *notificationStream) isAcked() bool {
 	}
 }
 
-// granted reports whether the upstream grants a subscription, as far as is known.
+// granted reports whether the upstream grants a subscription. It is true if that is not known.
 func (st *notificationStream) granted(about topic) bool {
 	if !st.isAcked() || st.grants == nil {
 		return true
