@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"time"
+	"unicode"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -65,7 +66,9 @@ func (e *event) field(line []byte) {
 	case "event":
 		e.name = string(value)
 	case "id":
-		e.id = string(value)
+		if !bytes.ContainsFunc(value, unicode.IsControl) { // no value of the header Last-Event-ID
+			e.id = string(value)
+		}
 	case "retry":
 		if ms, err := strconv.Atoi(string(value)); err == nil {
 			e.retry = time.Duration(ms) * time.Millisecond

@@ -23,6 +23,7 @@ func TestReadEvents(t *testing.T) {
 		{"data: 1\n\ndata: 2\n\n", []string{"||1", "||2"}},
 		{"event: e\nid: 7\ndata:a\ndata:  b\ndata\n\n", []string{"e|7|a\n b\n"}},
 		{"id: 7\n\n: c\n\n", []string{"|7|", "||"}},
+		{"id: 7\x00\ndata: 1\n\nid: \x1b[m\ndata: 2\n\n", []string{"||1", "||2"}},
 		{"data: 1\r\n\r\n\n\ndata: 2", []string{"||1", "||2"}},
 		{"data: 1\n\ndata: {\"cut", []string{"||1"}},
 		{"\ufeffdata: 1\n\n", []string{"||1"}},
