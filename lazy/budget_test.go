@@ -51,8 +51,8 @@ func TestBudgetEvicts(t *testing.T) {
 			all.Wait()
 		}
 		var evicted *EvictedError
-		if !errors.As(err, &evicted) {
-			t.Errorf("the last attempt: got %v", err)
+		if !errors.As(err, &evicted) || evicted.Attempts != 3 || evicted.Upstream != "one" || s.loads.Load() != 3 {
+			t.Errorf("the last attempt: got %v after %d loads", err, s.loads.Load())
 		}
 		wantState(t, u, Evicted)
 		evicted = nil
@@ -83,24 +83,7 @@ func TestReadmissionHasABudget(t *testing.T) {
 	})
 }
 
-func TestThirdFailureSaysSo(t *testing.T) {
-	onTestSet(t, func(t *testing.T, s *testSet) {
-		s.load = failing
-		u := s.one(lazyServer)
-		var err error
-		for range 3 {
-			_, _, err = u.Load(t.Context())
-		}
-		if evicted, ok := errors.AsType[*EvictedError](err); !ok || evicted.Attempts != 3 || evicted.Upstream != "one" {
-			t.Errorf("got %v", err)
-		}
-		if got := s.loads.Load(); got != 3 {
-			t.Errorf("got %d loads, want 3", got)
-		}
-	})
-}
-
-func TestWhatDoesNotCount(t *testing.T) {
+func TestFailuresThatNeverEvict(t *testing.T) {
 	login := &transports.Failure{Code: transports.CodeAuthRequired, Cause: errors.New("401")}
 	for name, server := range map[string]schema.Server{
 		"login":         lazyServer,

@@ -75,7 +75,7 @@ func TestOwnersAreBounded(t *testing.T) {
 	})
 }
 
-func TestNewEntryEndsWhatOwnersHave(t *testing.T) {
+func TestNewEntryEndsUpstreamsOfOwners(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(isolated())
 		ann := own(t, s, u, "ann")

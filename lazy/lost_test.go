@@ -69,7 +69,7 @@ func TestLostIsReconnectedByTheNextUse(t *testing.T) {
 	})
 }
 
-func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
+func TestAcquireGivesUpOnLostConnections(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
@@ -271,7 +271,7 @@ func TestWaitForAPauseEnds(t *testing.T) {
 	}
 }
 
-func TestLoadHeedsNoPause(t *testing.T) {
+func TestLoadIgnoresPauses(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		for range 5 {
@@ -291,7 +291,7 @@ func TestLoadHeedsNoPause(t *testing.T) {
 	})
 }
 
-func TestCrashAfterLongIsNoLoop(t *testing.T) {
+func TestCrashOfOldConnectionHasNoPause(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		for range 5 {
@@ -389,7 +389,7 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 }
 
 // A connection that was closed by us, such as by the idle timer, does not count as a crash.
-func TestOwnEndsAreNoCrashes(t *testing.T) {
+func TestUnloadsAreNotCrashes(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{IdleTimeout: time.Second})
 		for range 5 {

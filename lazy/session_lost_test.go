@@ -19,7 +19,7 @@ import (
 
 // The next use replaces a connection whose session was forgotten, while a call on it is still
 // in flight. Close does not wait for that call.
-func TestCloseEndsWhatWasReplaced(t *testing.T) {
+func TestCloseEndsReplacedConnection(t *testing.T) {
 	came, goOn := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

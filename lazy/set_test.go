@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
+func TestApplyKeepsUnchangedEntries(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		same, changed, gone := schema.Server{Name: "same"}, schema.Server{Name: "changed"}, schema.Server{Name: "gone"}
 		s.Apply([]schema.Server{same, changed, gone})
