@@ -30,7 +30,7 @@ var asked = Options{
 	Requests: func(w http.ResponseWriter, _ *http.Request, _ string) {},
 }
 
-func TestWhatReplicasAskEachOther(t *testing.T) {
+func TestResultOfAnotherReplica(t *testing.T) {
 	identity := keyed(t, keys(t, secret(1)))
 	address := serve(t, identity, asked).Addr().String()
 	client := newClient(t, identity, "a")
@@ -89,7 +89,7 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 
 // A client without a certificate of the cluster reaches no route, even if it accepts the
 // server's certificate.
-func TestOthersAreNotLetIn(t *testing.T) {
+func TestClientWithoutCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 9)
 	opts := Options{Requests: func(w http.ResponseWriter, r *http.Request, _ string) { reached <- r.URL.Path }}

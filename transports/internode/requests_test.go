@@ -76,7 +76,7 @@ func TestAnyReplicaTakesAnyRequest(t *testing.T) {
 	}
 }
 
-func TestAStreamGoesOnAtAnotherReplica(t *testing.T) {
+func TestStreamContinuesThroughAnotherReplica(t *testing.T) {
 	calls := make(chan *host.Request, 1)
 	a, b, c := three(t, func(_ *node, r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
@@ -159,7 +159,7 @@ func TestCancelsReachTheCall(t *testing.T) {
 	want("a9")
 }
 
-func TestACallGoesOnWhereItWaits(t *testing.T) {
+func TestCallContinuesAtItsReplica(t *testing.T) {
 	_, b, c := three(t, answered)
 	body, headers := modern(1, "of b")
 	if got := c.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"at":"b"`) {
@@ -180,7 +180,7 @@ func TestACallGoesOnWhereItWaits(t *testing.T) {
 	})
 }
 
-func TestLargeBodiesAreAsTheyWere(t *testing.T) {
+func TestLargeBodiesAreUnchanged(t *testing.T) {
 	t.Parallel()
 	a, b, _ := three(t, func(_ *node, r *host.Request) { r.Reply(append([]byte(nil), r.Params...), nil) })
 	id := a.begin()
@@ -196,7 +196,7 @@ func TestLargeBodiesAreAsTheyWere(t *testing.T) {
 
 // When a replica dies, calls in flight in its sessions have the outcome unknown, and later
 // requests find no session.
-func TestTheOwnerIsGone(t *testing.T) {
+func TestDeadReplicaLosesItsSessions(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 2)
 	a, b, c := three(t, func(_ *node, r *host.Request) {
@@ -234,7 +234,7 @@ func TestTheOwnerIsGone(t *testing.T) {
 
 // A replica does not forward a forwarded request again, such as one that came to it because it
 // has the address of a replica that is gone.
-func TestWhatWasPassedOnStays(t *testing.T) {
+func TestForwardedRequestIsNotForwardedAgain(t *testing.T) {
 	a, b, c := three(t, answered)
 	id := a.begin()
 	a.cluster.mu.Lock()
@@ -249,7 +249,7 @@ func TestWhatWasPassedOnStays(t *testing.T) {
 }
 
 // A forged session id, or that of another principal's session, reaches no session.
-func TestIDsThatAreNotOurs(t *testing.T) {
+func TestForgedSessionIDs(t *testing.T) {
 	cluster := newTestCluster(t, answered)
 	k := keys(t, secret(1))
 	a := cluster.add("a", k)

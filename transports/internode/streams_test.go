@@ -163,7 +163,7 @@ func TestAStreamIsLost(t *testing.T) {
 }
 
 // A replica that answers no ping is lost: all requests on its connection end.
-func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
+func TestSilentReplicaIsLost(t *testing.T) {
 	t.Parallel()
 	identity := keyed(t, seal.Random())
 	reached := make(chan struct{})
