@@ -254,7 +254,7 @@ func TestCallKeepsParams(t *testing.T) {
 }
 
 // The requests of an upstream that wait for hosts are limited.
-func TestUpstreamAsksTooMuch(t *testing.T) {
+func TestTooManyServerRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

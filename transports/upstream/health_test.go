@@ -207,7 +207,7 @@ func checked(t *testing.T, c *Conn) {
 }
 
 // Over HTTP any response to a ping shows that the upstream is alive, such as a 202 without an answer.
-func TestHTTPPingIsHeard(t *testing.T) {
+func TestHTTPPingIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
 	c := dial(t, hanging(t, s, func() {}), Options{})
@@ -239,7 +239,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 }
 
 // A comment on the GET stream also shows that the upstream is alive.
-func TestHTTPStreamIsHeard(t *testing.T) {
+func TestHTTPCommentIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
 	var stuck atomic.Bool
@@ -265,7 +265,7 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 }
 
 // A child that does not answer a call but answers the ping is not lost.
-func TestStdioPingIsHeard(t *testing.T) {
+func TestStdioPingIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := dial(t, fake(t, "-fault", "hang-call", "-fault-tool", "pid"), Options{})
 	setTimeout(c, 100*time.Millisecond)

@@ -378,7 +378,7 @@ func TestHTTPBusy(t *testing.T) {
 
 // A request has the headers of the config and those of the protocol, and no others: nothing of
 // the host, and no cookie that an upstream set.
-func TestHTTPHeadersAreOurs(t *testing.T) {
+func TestHTTPNoOtherHeaders(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		"Accept", "Accept-Encoding", "Content-Length", "Content-Type", "User-Agent", "Last-Event-Id", "X-Key",
@@ -552,7 +552,7 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 }
 
 // The hint of Login.Hint takes precedence over our own.
-func TestHTTPLoginSaysWhatToRun(t *testing.T) {
+func TestHTTPLoginHint(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(server.Close)

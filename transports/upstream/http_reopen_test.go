@@ -74,7 +74,7 @@ const someMessage = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\
 
 // A stream that ends repeatedly is reopened after pauses that double, up to 30 seconds. The upstream
 // can make them longer, not shorter. Only a message resets them.
-func TestStreamIsNotHammered(t *testing.T) {
+func TestStreamIsReopenedAfterPauses(t *testing.T) {
 	t.Parallel()
 	doubling := seconds(.5, 1, 2, 4, 8, 16, 30, 30)
 	for name, test := range map[string]struct {
@@ -114,7 +114,7 @@ func TestStreamIsNotHammered(t *testing.T) {
 }
 
 // The stream of a call is resumed after the same pauses, for as long as new event ids come.
-func TestResumesAreNotHammered(t *testing.T) {
+func TestResumesHavePauses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		message string

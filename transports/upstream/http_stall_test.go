@@ -331,7 +331,7 @@ func TestHTTPEndlessPage(t *testing.T) {
 
 // An answer that exceeds what MayRead allows ends its call. Its memory is released, like that of a
 // complete answer.
-func TestAnswersThatMayNotBeHeld(t *testing.T) {
+func TestAnswersBeyondMayRead(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(http.ResponseWriter, string){
 		"JSON": plain, "events": func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") },

@@ -52,7 +52,7 @@ func unchanged(*x509.Certificate) {}
 
 // Nothing is sent to an upstream without a valid certificate or with an old version of TLS. The
 // failure says why.
-func TestHTTPDistrusts(t *testing.T) {
+func TestHTTPInvalidCertificates(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, says string

@@ -15,7 +15,7 @@ import (
 )
 
 // A server may print other text and malformed lines besides its messages.
-func TestStdioTolerates(t *testing.T) {
+func TestStdioIgnoresOtherOutput(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
 		"banner", "banner:200", "bom", "crlf", "blank", "pretty", "banner,bom", "pretty,crlf", "stderr-on-discover", "stderr-spam:4194304", "stderr-nonewline",

@@ -382,7 +382,7 @@ func TestUselessStreamIsNotReopened(t *testing.T) {
 }
 
 // A stream that ends is reopened after pauses that double, unless it was open for long.
-func TestNotificationStreamIsNotHammered(t *testing.T) {
+func TestNotificationStreamIsReopenedAfterPauses(t *testing.T) {
 	for name, test := range map[string]struct {
 		open time.Duration
 		want []time.Duration // between the starts of streams
