@@ -13,19 +13,19 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// The principals of hosts that no identity provider vouches for.
+// The principals of hosts without a token of an identity provider.
 const (
-	anybody = "anybody" // no token is asked for
-	bearer  = "bearer"  // has the token of the config
+	anybody = "anybody" // no token is required
+	bearer  = "bearer"  // sent the token of the config
 )
 
-// An access decides who may make a request, and from where.
+// An access checks Host, Origin and token of requests.
 type access struct {
-	hosts   []string // allowed, in lower case
+	hosts   []string // allowed values of Host, in lower case
 	origins []string
-	token   string        // that requests have to carry, "" for none
-	issued  *verifier     // nil where no identity provider is known
-	linger  time.Duration // for the rest of a body that is not read, so that the answer is
+	token   string        // accepted bearer token; "" if there is none
+	issued  *verifier     // checks tokens of identity providers; may be nil
+	linger  time.Duration // how long to discard an unread body, so that the host reads the answer
 	log     *slog.Logger
 }
 
@@ -40,17 +40,17 @@ func newAccess(opts Options) *access {
 	return a
 }
 
-// hostAllowed reports whether a request is for a name or address of ours. A page
-// whose own name leads to us (DNS rebinding) has the browser send that name.
+// hostAllowed reports whether Host is a name or address of the gateway. With DNS rebinding,
+// the browser sends the name of the attacking page.
 func (a *access) hostAllowed(r *http.Request) bool {
 	host := strings.ToLower(r.Host)
 	name := (&url.URL{Host: host}).Hostname() // without port and brackets
 	return name != "" && slices.ContainsFunc(a.hosts, func(allowed string) bool { return allowed == name || allowed == host })
 }
 
-// originAllowed reports whether a request may come from where it comes from: no
-// page of the web, one of ours, or one that the config allows. origin is what CORS
-// headers say then, "" for nothing.
+// originAllowed reports whether a request comes from no web page, from a page of the gateway's
+// own origin, or from an origin that the config allows. origin is for the CORS headers, ""
+// for none.
 func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 	switch origins := r.Header.Values("Origin"); len(origins) {
 	case 0:
@@ -58,7 +58,7 @@ func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 		case "", "none", "same-origin":
 			return "", true
 		}
-		return "", false // a browser that names no page asks for another site's
+		return "", false // from a page of another site, without an Origin
 	case 1:
 		origin = origins[0]
 	default:
@@ -71,8 +71,8 @@ func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 	return origin, origin == scheme+r.Host || slices.Contains(a.origins, origin)
 }
 
-// allow answers a request that may not be served, and preflights, and reports
-// whether it goes on. Every route passes here first.
+// allow checks a request before it is routed. It answers denied requests, preflights and
+// requests for metadata itself, and then returns false.
 func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
@@ -92,7 +92,7 @@ func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok b
 		h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name")
 		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
 		if r.Method == http.MethodOptions {
-			// Names of headers for arguments (Mcp-Param-…) cannot be known.
+			// The names of headers for arguments (Mcp-Param-…) are unknown here.
 			if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 				h.Set("Access-Control-Allow-Headers", asked)
 			}
@@ -108,7 +108,7 @@ func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok b
 		return "", false
 	}
 	if asksHealth(r) {
-		return anybody, true // balancers and kubelets have no token
+		return anybody, true // load balancers and kubelets have no token
 	}
 	return a.authenticate(w, r)
 }
@@ -117,7 +117,7 @@ func asksHealth(r *http.Request) bool {
 	return r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
-// authenticate returns the principal of a request.
+// authenticate returns the principal of a request, or denies the request.
 func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
 	if a.token == "" && a.issued == nil {
 		return anybody, true
@@ -140,7 +140,7 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who strin
 	return "", false
 }
 
-// bearerOf returns the bearer token of a request, "" where it has none.
+// bearerOf returns the bearer token of a request, "" if it has none.
 func bearerOf(r *http.Request) string {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -149,16 +149,15 @@ func bearerOf(r *http.Request) string {
 	return strings.TrimSpace(given)
 }
 
-// sameToken compares in a time that does not depend on where the two differ.
+// sameToken compares two tokens in constant time.
 func sameToken(given, want string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Local lets only those requests through to next that are for a name of this machine,
-// and from no page of another site: what a browser is sent to by a name that leads here
-// sees nothing. With a token that is not empty a request has to show it, as a bearer
-// token or, for browsers, as the password of any user (RFC 7617).
+// Local passes requests to next whose Host is a name of this machine and which come from no
+// page of another site, against DNS rebinding. If token is not empty, requests must also have
+// it: as a bearer token or, for browsers, as the password of any user (RFC 7617).
 func Local(token string, next http.Handler) http.Handler {
 	a := newAccess(Options{AllowedHosts: []string{"localhost", "127.0.0.1", "::1"}, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

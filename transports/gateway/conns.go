@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// conns are the connections of hosts. When there are too many, those go first that have
-// never brought a good token (where none is asked for: a request that may be served),
-// then those of the account with the most.
+// conns are the connections of hosts. When there are too many, the first to be closed are
+// those without an authenticated request, then those of the account with the most. Without
+// a token in the config, any request that passes the checks counts as authenticated.
 type conns struct {
-	most  int // at once
-	spare int // of them only for strangers: newcomers have to be heard
+	most  int // limit
+	spare int // reserved for strangers, so that new hosts are heard
 
 	mu        sync.Mutex
-	strangers list.List             // of *conn, the longest unchanged first
+	strangers list.List             // connections (*conn) without an account, the longest unchanged first
 	of        map[string]*list.List // the others, by account, in the same order
-	proven    int                   // in of
+	proven    int                   // number of connections in of
 }
 
 func newConns(most int) *conns {
@@ -33,17 +33,17 @@ type conn struct {
 	in *conns
 
 	// Guarded by in.mu.
-	at   *list.Element // nil when it is closed
-	who  string        // its account, "" for a stranger
+	at   *list.Element // nil after Close
+	who  string        // its account; "" for a stranger
 	idle bool          // between two requests
 }
 
-// add takes a connection in, and closes the strangers that there is no room for.
+// add adds a connection, and closes strangers to make room for it.
 func (t *conns) add(nc net.Conn) *conn {
 	c := &conn{Conn: nc, in: t}
 	var gone []*conn
 	t.mu.Lock()
-	for t.strangers.Len()+t.proven >= t.most { // proven is less: see prove
+	for t.strangers.Len()+t.proven >= t.most { // there are strangers: prove limits proven
 		old := t.strangers.Front().Value.(*conn)
 		t.removeLocked(old)
 		gone = append(gone, old)
@@ -84,7 +84,8 @@ func (t *conns) moveLocked(c *conn, who string) {
 	t.proven++
 }
 
-// prove says that a connection is of an account. It is false where that has too many.
+// prove assigns a connection to an account. It returns false if the account has too many
+// connections.
 func (c *conn) prove(who string) bool {
 	t := c.in
 	t.mu.Lock()
@@ -108,8 +109,9 @@ func (c *conn) prove(who string) bool {
 	return true
 }
 
-// spareLocked returns the connection that makes room for one of an account: the longest
-// idle of the account with the most, or its longest busy if that is another.
+// spareLocked returns the connection to close for a new one of an account: of the account
+// with the most, the connection that is idle for the longest time. If none is idle it returns
+// the longest busy one of another account, or nil.
 func (t *conns) spareLocked(who string) *conn {
 	var fullest string
 	for of, l := range t.of {
@@ -133,7 +135,7 @@ func (t *conns) spareLocked(who string) *conn {
 	return of.Front().Value.(*conn)
 }
 
-// changed follows the states of the connections of an http.Server.
+// changed is the ConnState of the http.Server.
 func changed(nc net.Conn, state http.ConnState) {
 	c := connOf(nc)
 	if c == nil || state != http.StateActive && state != http.StateIdle {
@@ -159,7 +161,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// connOf returns what a listener of ours has accepted, nil for others' connections.
+// connOf returns the conn of a connection that our listener has accepted, or nil.
 func connOf(nc net.Conn) *conn {
 	if over, ok := nc.(*tls.Conn); ok {
 		nc = over.NetConn()
@@ -175,7 +177,7 @@ func withConn(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(nc))
 }
 
-// connFrom returns the connection that a request came on, nil for one of another listener.
+// connFrom returns the connection of a request, nil if it is not from our listener.
 func connFrom(ctx context.Context) *conn {
 	c, _ := ctx.Value(connKey{}).(*conn)
 	return c

@@ -13,16 +13,16 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A denial is the answer to a request that is not served. docs/gateway.md lists them.
+// A denial is the error response to a request that is not served. docs/gateway.md lists all.
 type denial struct {
 	status  int
-	code    int64 // of JSON-RPC, 0 is wire.CodeInvalidRequest
+	code    int64 // JSON-RPC error code; 0 means wire.CodeInvalidRequest
 	text    string
-	id      []byte             // of the request that it answers, nil where that is not known
-	outcome transports.Outcome // "" is transports.NotSent
+	id      []byte             // of the request, nil if unknown
+	outcome transports.Outcome // "" means transports.NotSent
 }
 
-// error returns the error of JSON-RPC, and says in the header when to come back.
+// error returns the JSON-RPC error. For an overload it sets Retry-After in the header.
 func (d denial) error(h http.Header) *wire.Error {
 	if d.code == transports.CodeOverloaded {
 		h.Set("Retry-After", "5")
@@ -30,15 +30,16 @@ func (d denial) error(h http.Header) *wire.Error {
 	return transports.OutcomeError(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
 }
 
-// deny answers a request with an error, as JSON-RPC has them.
+// deny answers a request with a JSON-RPC error.
 func deny(w http.ResponseWriter, d denial) {
 	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, d.error(w.Header())), nil))
 }
 
-// excerptBytes is how much of either end is kept: what wire.Fault looks at.
+// excerptBytes is how much of the beginning and the end of a body wire.Fault looks at.
 const excerptBytes = 4 << 10
 
-// askedBy returns the id of the request that a body with these ends is, nil otherwise.
+// askedBy returns the id of the request in a body, of which head and tail are the beginning
+// and the end. It returns nil if the body is not a request.
 func askedBy(head, tail []byte) []byte {
 	fault := wire.NewFault(head, nil)
 	fault.End = tail[max(0, len(tail)-excerptBytes):]
@@ -48,19 +49,19 @@ func askedBy(head, tail []byte) []byte {
 	return nil
 }
 
-// unknown is the denial of a namespace that there is not.
+// unknown returns the denial for an unknown namespace.
 func (g *Gateway) unknown(namespace string) denial {
 	return denial{status: http.StatusNotFound, text: g.opts.Unknown(namespace)}
 }
 
-// refuse is deny for a request whose body is not read, after which its connection is
-// closed.
+// refuse denies a request without reading its body, and has its connection closed.
 func refuse(w http.ResponseWriter, r *http.Request, linger time.Duration, d denial) {
 	hangUp(w, r, linger)
 	deny(w, d)
 }
 
-// hangUp has the connection closed after the answer where the request has a body.
+// hangUp has the connection closed after the answer if the request has a body. The rest of
+// the body is discarded for linger, or the host could lose the answer to a reset.
 func hangUp(w http.ResponseWriter, r *http.Request, linger time.Duration) {
 	if r.Body != http.NoBody {
 		w.Header().Set("Connection", "close")
@@ -74,7 +75,7 @@ func overload(id []byte, text string) denial {
 
 const noSuchSession = "there is no such session, or no longer: send initialize again"
 
-// noSession answers a request that is about no session there is.
+// noSession denies a request that names no session or an unknown one.
 func noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 	if r.Header.Get("Mcp-Session-Id") == "" {
 		deny(w, denial{status: http.StatusBadRequest, text: "an Mcp-Session-Id is wanted, which the answer to initialize has", id: id})
@@ -83,17 +84,17 @@ func noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 	deny(w, denial{status: http.StatusNotFound, text: noSuchSession, id: id})
 }
 
-// shuttingDown refuses a request that comes when we end.
+// shuttingDown denies a request that arrives during the shutdown.
 func shuttingDown(w http.ResponseWriter, id []byte) {
 	w.Header().Set("Connection", "close")
 	deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
 }
 
-// writeJSON answers a request. slow is that the host left the answer unread for too long.
+// writeJSON answers a request. It reports whether the host left the answer unread for too long.
 func writeJSON(w http.ResponseWriter, status int, body []byte) (slow bool) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // else what is large is chunked
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // otherwise a large body is chunked
 	w.WriteHeader(status)
 	_, err := w.Write(body)
-	return errors.Is(err, os.ErrDeadlineExceeded) // else the host may be gone
+	return errors.Is(err, os.ErrDeadlineExceeded) // after other errors the host may be gone
 }

@@ -1,25 +1,24 @@
-// Package gateway serves hosts over HTTP: the second edge of the session that
-// package host has for stdio.
+// Package gateway serves hosts over HTTP. It is an edge of the sessions of package host.
 //
-//	ServeHTTP → allow           Host, Origin, token: who is it     [access.go]
-//	└ route → elsewhere, pass   another replica has it             [replicas.go]
-//	  serveMCP → post           streamable HTTP                    [mcp.go]
-//	  ├ sessionOf, openSession  the host made the handshake        [session.go]
+//	ServeHTTP → allow           checks Host, Origin and token         [access.go]
+//	└ route → elsewhere, pass   to the replica that has the session   [replicas.go]
+//	  serveMCP → post           streamable HTTP                       [mcp.go]
+//	  ├ sessionOf, openSession  for a host of the handshake era       [session.go]
 //	  │ └ Session.Receive       with the stream of this POST
-//	  ├ postStateless           a session for this request alone   [stateless.go]
-//	  ├ listens                 a place for a stream that only listens [listening.go]
-//	  └ respond                 an answer as it is, or as events
-//	    └ response.serve        what the stream has, as it comes   [stream.go]
+//	  ├ postStateless           a session for this request only       [stateless.go]
+//	  ├ listens                 limits the streams that only listen   [listening.go]
+//	  └ respond                 with JSON or an event stream
+//	    └ response.serve        writes the events of a stream         [response.go]
 //
 //	Session.answer → session.Write → stream.put   does not block
 //
-// A session writes to streams, and HTTP responses carry them: so nobody waits for a
-// host that reads slowly, and one that lost a response can go on with another. What
-// belongs to a request goes to the stream of the POST that brought it, all else to
-// the one of the session. legacy.go is HTTP with SSE and requests that need no
-// handshake, health.go what is asked about servers, end.go the end.
+// A session writes to streams, and HTTP responses send what the streams hold. A host that
+// reads slowly therefore delays nobody, and a host that lost a response can resume on
+// another one. Messages about a request go to the stream of its POST, all others to the
+// stream of the session. legacy.go has HTTP+SSE and requests without a handshake, health.go
+// the health checks, and end.go the shutdown.
 //
-// A gateway may be one of several replicas (Options.Replicas): the ids of sessions name the
-// one that has them, sealed so that hosts neither read nor make one, and the others pass
-// on what is for it, which comes in by ServePassed.
+// A gateway may be one of several replicas (Options.Replicas). The id of a session names its
+// replica; it is sealed, so that hosts can neither read nor forge one. The other replicas
+// pass requests of the session on to its replica, which serves them with ServePassed.
 package gateway

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// end ends all that hosts have of us, when Serve is to return. ln is closed.
+// end shuts the gateway down, and closes ln.
 //
-// Alone, nothing new is taken from now on. Of several replicas we first serve on for a
-// while, in which balancers learn from /health that we end, hosts with connections that
-// they keep are told to make new ones, and others begin what begins. Then each session
-// ends when nothing of it is in flight, so that its host, which makes a new one, loses
-// nothing.
+// A single gateway accepts no more requests. One of several replicas first continues for
+// DrainDelay: load balancers see the shutdown in /health, hosts are told to close their
+// connections, and other replicas take new sessions. Then each session ends as soon as it
+// has nothing in flight, so that its host loses nothing when it opens a new session.
 func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	if g.redirect.several {
 		close(g.leaving)
@@ -28,7 +27,7 @@ func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	}
 	close(g.ending)
 	g.running.wait(draining)
-	cancel() // what is left has had its time
+	cancel() // the rest had its time
 	g.redirect.endFinishing()
 	var ends sync.WaitGroup
 	for _, s := range g.sessions.all() {
@@ -42,8 +41,8 @@ func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	ends.Wait()
 }
 
-// endQuiet ends each session when nothing of it is in flight, until all have ended or
-// ctx ends.
+// endQuiet ends each session as soon as it has nothing in flight. It returns when all have
+// ended or ctx ends.
 func (g *Gateway) endQuiet(ctx context.Context) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -19,60 +19,61 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// Options say what a gateway serves, and to whom.
+// Options configure a Gateway.
 type Options struct {
-	// Open begins the session of a host that edge reaches: of that user, on all
-	// servers or on one. lasts is false where it is for one request alone. end ends it;
-	// what is in flight is answered first unless the edge says that the host is gone.
+	// Open begins a session of principal with the host behind edge. namespace is the server
+	// that the session is limited to, or "" for all. lasts is false if the session is for one
+	// request. end ends the session; requests in flight are answered first, unless the edge
+	// reports that the host is gone.
 	Open func(edge Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
-	// OpenTree is Open for the API of the tree of tools, and TreeKind says what is at a
-	// path of it: a "node", a "tool" or "", nothing.
+	// OpenTree is Open for the API of the tree of tools. TreeKind returns what a path of the
+	// tree leads to: "node", "tool", or "" for nothing.
 	OpenTree func(edge Edge, principal string) (s *host.Session, end func(context.Context))
 	TreeKind func(path string) string
-	// InputSchema returns that of a tool by the name that it is called by, or
-	// nil; some arguments have to be in headers, too.
+	// InputSchema returns the input schema of a tool, nil if unknown. It determines which
+	// arguments must be repeated in headers.
 	InputSchema func(namespace, tool string) json.RawMessage
-	// Health says how a server is; false if the name is unknown.
+	// Health returns the health of a server; false if the name is unknown.
 	Health func(namespace string) (Health, bool)
-	// Unknown says what is wrong with a name for which there is no Health; nil is that no
-	// server has it.
+	// Unknown returns the error text for a name that Health does not know. Nil means a
+	// default text.
 	Unknown func(namespace string) string
-	// Named returns the name of the server that the config calls key; nil is that all
-	// are called by their names.
+	// Named returns the name of the server with a key in the config. Nil means that keys and
+	// names are equal.
 	Named func(key string) string
 
-	// Enter says why a request for a server, "" for all, is refused: it comes of what it
-	// leads to. Nil refuses none.
+	// Enter returns an error for a request that loops: it came through a server that it would
+	// lead to. namespace is that server, or "" for all. Nil accepts every request.
 	Enter func(namespace string, h http.Header) error
 
 	// Metrics serves /metrics; nil disables the route.
 	Metrics http.Handler
 
-	// Replicas is nil where there is but this one.
+	// Replicas is nil for a single gateway.
 	Replicas *Replicas
 
-	Token            string   // that requests have to carry, "" for none
-	OAuth            *OAuth   // the tokens of an identity provider count, too; nil if unset
-	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
-	AllowedOrigins   []string // as browsers send them
+	Token            string   // accepted bearer token; "" if there is none
+	OAuth            *OAuth   // accepts tokens of identity providers; may be nil
+	AllowedHosts     []string // names and addresses accepted in Host, with or without a port
+	AllowedOrigins   []string // accepted values of Origin
 	MaxRequestBytes  int
 	MaxResponseBytes int
-	Memory           *membudget.Budget // of bytes, of all hosts; nil is 512 MB
-	MaxConnections   int               // event streams of one namespace at once that only listen
-	SessionIdle      time.Duration     // after which a session ends; 0 is never
+	Memory           *membudget.Budget // for the messages of all hosts; nil is 512 MB
+	MaxConnections   int               // listening event streams of one namespace at once
+	SessionIdle      time.Duration     // idle time after which a session ends; 0 means never
 	Logger           *slog.Logger
 }
 
-// An Edge reaches a host. Account is the name under which what the host has is accounted.
+// An Edge is the edge of a session, with the account that its memory is charged to.
 type Edge interface {
 	host.Edge
 	Account() string
 }
 
-// Health is how a server is.
+// Health is the health of a server.
 type Health struct {
-	Status string // "running", "connected" where it is remote, else "no subprocess"
-	PID    int    // 0 if absent
+	Status string // "running", "connected" for a remote server, or "no subprocess"
+	PID    int    // of its process; 0 if there is none
 }
 
 // A Gateway serves hosts over HTTP.
@@ -82,19 +83,19 @@ type Gateway struct {
 	access    *access
 	redirect  *forwarder
 	sessions  sessions
-	exchanges sync.Map // *exchange to nothing: the sessions for one request
+	exchanges sync.Map // the sessions for one request; keys are *exchange
 	listening listening
 	memory    *membudget.Budget
-	running   counter             // requests that are worked on and will be answered
-	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
-	ending    chan struct{}       // closed when no more is taken
-	evicted   chan *session       // whose hosts do not read
-	unread    int64               // bytes that may wait for a host
-	late      time.Duration       // for an answer, before it comes on an event stream
-	header    time.Duration       // for the header of a request, or until a connection's first
-	body      time.Duration       // for all of a request's body
-	sleep     func(time.Duration) // as a lame duck
-	drain     time.Duration       // what runs may take at the end
+	running   counter             // requests in progress that will be answered
+	leaving   chan struct{}       // closed when the shutdown begins and other replicas take new sessions
+	ending    chan struct{}       // closed when no more requests are accepted
+	evicted   chan *session       // sessions of hosts that do not read
+	unread    int64               // bytes that may wait for one host
+	late      time.Duration       // how long an answer may take before an event stream begins
+	header    time.Duration       // timeout for the header of a request
+	body      time.Duration       // timeout for the body of a request
+	sleep     func(time.Duration) // waits for Replicas.DrainDelay
+	drain     time.Duration       // timeout for the requests in progress at the shutdown
 }
 
 // New returns a gateway.
@@ -118,7 +119,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.answerPanic(w, nil)
 	select {
 	case <-g.leaving:
-		w.Header().Set("Connection", "close") // the host's next request comes to another replica
+		w.Header().Set("Connection", "close") // the host's next request goes to another replica
 	default:
 	}
 	who, ok := g.access.allow(w, r)
@@ -133,7 +134,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.serve(w, r, who)
 }
 
-// answerPanic is deferred by what serves a request, whose id may be known.
+// answerPanic answers a request whose handler panicked. It is deferred; id is the id of the
+// request, nil if unknown.
 func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 	p := recover()
 	switch {
@@ -173,7 +175,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 			g.message(w, r, who, namespace)
 			return
 		}
-		g.serveMCP(w, r, who, namespace) // what follows is ignored
+		g.serveMCP(w, r, who, namespace) // the rest of the path is ignored
 	case isMeta(path):
 		g.meta(w, r, who, first)
 	case path == "/metrics" && g.opts.Metrics != nil:
@@ -185,7 +187,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	}
 }
 
-// circular refuses a request that comes of what it leads to, and reports whether it did.
+// circular denies a request that loops, and reports whether it did.
 func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace string) bool {
 	if g.opts.Enter == nil {
 		return false
@@ -198,7 +200,7 @@ func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace str
 	return err != nil
 }
 
-// Limits of connections (faults.md, C12).
+// Limits of connections.
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 30 * time.Second
@@ -206,12 +208,12 @@ const (
 	idleTimeout   = 2 * time.Minute // between two requests
 	maxHeader     = 64 << 10
 	drainFor      = 10 * time.Second
-	closeFor      = 3 * time.Second // what was answered may take to be read
+	closeFor      = 3 * time.Second // for hosts to read the last answers
 )
 
-// Serve serves hosts until ctx ends, then what runs is finished, the rest answered
-// and every session ended, which takes 15 seconds at most, and Replicas.DrainDelay before
-// that. ln is closed.
+// Serve serves hosts until ctx ends, and closes ln. Then requests in progress are finished,
+// new ones are denied, and every session is ended. That takes up to 15 seconds after
+// Replicas.DrainDelay.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler:           g,
@@ -241,30 +243,31 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
 	defer cancel()
 	_ = server.Shutdown(closing)
-	_ = server.Close() // what that has left
+	_ = server.Close() // connections that Shutdown has left
 	stop()
 	work.Wait()
 	return err
 }
 
+// recovered is deferred by a goroutine. It logs a panic.
 func (g *Gateway) recovered() {
 	if p := recover(); p != nil {
 		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
 	}
 }
 
-// denyUnread is deny for a request whose body was not read, which may be a message.
+// denyUnread reads the body of a request for the id of its message, and denies the request.
 func (g *Gateway) denyUnread(w http.ResponseWriter, r *http.Request, d denial) {
 	body, _ := g.readBody(w, r)
 	d.id = askedBy(body, body)
 	deny(w, d)
 }
 
-// A counter counts what goes on.
+// A counter counts requests in progress.
 type counter struct {
 	mu   sync.Mutex
 	n    int
-	none chan struct{} // closed when n is 0; nil while nobody waits
+	none chan struct{} // closed when n becomes 0; nil while nobody waits
 }
 
 func (c *counter) add(n int) {
@@ -276,7 +279,7 @@ func (c *counter) add(n int) {
 	}
 }
 
-// wait waits until nothing goes on, or ctx ends.
+// wait waits until the count is 0 or ctx ends.
 func (c *counter) wait(ctx context.Context) {
 	c.mu.Lock()
 	if c.n == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// health says how we are, or how a server is.
+// health answers with the health of the gateway, or of a server if namespace is not empty.
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")

@@ -13,9 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes
-// come from asks with the wrong header, and supergateway takes anything, which MCP
-// 2024-11-05 allows: it says nothing of headers there.
+// wantsLegacy reports whether a GET asks for HTTP+SSE. MCP 2024-11-05 requires no header.
+// Some hosts send the media type in Content-Type, and supergateway sends Accept: */*.
 func wantsLegacy(r *http.Request) bool {
 	if r.Header.Get("Accept") == "*/*" {
 		return true
@@ -28,8 +27,8 @@ func wantsLegacy(r *http.Request) bool {
 	return false
 }
 
-// legacy is the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with an event
-// that shows that it lives.
+// legacy serves the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with a heartbeat
+// event.
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	s := g.openSession(r, who, namespace, true)
 	if s == nil {
@@ -56,8 +55,8 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	response.serve(r.Context(), s.alone, carrier, before, s.over)
 }
 
-// message handles a message of HTTP+SSE, whose answer comes on the stream, or one
-// that stands for itself.
+// message handles a message of HTTP+SSE, whose answer is sent on its stream, or a message
+// without a session.
 func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	m, ok := g.read(w, r)
 	if !ok {
@@ -84,8 +83,8 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// once answers a request that needs no handshake, in the response: a session is
-// made for it.
+// once answers a request without a session in its response. It opens a session for this
+// request only.
 func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':
@@ -121,8 +120,8 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 	g.respond(w, r, e.alone, reply{forms: forms{text: true}, status: http.StatusAccepted})
 }
 
-// greet makes the handshake for a host that does not, and returns what it was
-// answered; false is that the host is gone.
+// greet makes the handshake on behalf of the host, and returns the answer; false if the host
+// is gone.
 func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	st := newStream(g.opts.MaxResponseBytes)
 	st.only = true
@@ -133,7 +132,7 @@ func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	return answer, ok
 }
 
-// completeHandshake fills in what the params of initialize lack.
+// completeHandshake adds the required members that the params of initialize lack.
 func completeHandshake(params []byte) []byte {
 	if !wire.IsObject(params) {
 		params = []byte(`{}`)

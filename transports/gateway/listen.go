@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// minConnections is how many connections there may be at once, and more where a
-// config allows many event streams.
+// minConnections is the least limit of connections.
 const minConnections = 4096
 
-// Connections returns how many connections a gateway takes at once that has so many
-// event streams for each server.
+// Connections returns the limit of connections for a gateway with this limit of event streams
+// for each server.
 func Connections(streams int) int { return max(minConnections, 4*streams) }
 
-// Listen opens the address that hosts reach the gateway at. One that others than
-// this machine reach takes public, and a token: an open port is found. No more than
-// connections are taken at once, nor more than half the descriptors that there may
-// be: those who only connect must not use up what servers are started and reached with.
-// Who comes then takes the place of one that has shown no token.
+// Listen listens on an address. An address that other machines reach requires public, and
+// protected, which means that the gateway requires a token: open ports are found.
+//
+// connections limits the connections at once. They also use at most half of the file
+// descriptors of the process, because starting and reaching servers needs some. At the limit
+// a new connection replaces one without an authenticated request.
 func Listen(address string, public, protected bool, connections int) (net.Listener, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -41,7 +41,8 @@ func Listen(address string, public, protected bool, connections int) (net.Listen
 	return &listener{ln, newConns(min(connections, descriptors()/2))}, nil
 }
 
-// A listener leaves nobody behind whose connection was made: those would find it reset.
+// A listener limits connections. Its Close lets the established ones be accepted first,
+// because the system would reset them.
 type listener struct {
 	net.Listener
 	conns *conns
@@ -55,13 +56,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.conns.add(c), nil
 }
 
-// Close implements net.Listener. Somebody has to accept meanwhile.
+// Close implements net.Listener. Accept must be called meanwhile.
 func (l *listener) Close() error {
 	refuseNew(l.Listener)
 	return l.Listener.Close()
 }
 
-// A PublicError says that an address is not only for this machine.
+// A PublicError means that other machines reach an address, which Listen was not told to allow.
 type PublicError struct{ Address string }
 
 func (e *PublicError) Error() string {

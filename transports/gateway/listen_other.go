@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// refuseNew does nothing here: Close has to do.
+// refuseNew does nothing on this system.
 func refuseNew(net.Listener) {}
 
-// descriptors returns how many this process may have open.
+// descriptors returns how many file descriptors the process may have open.
 func descriptors() int { return math.MaxInt32 }

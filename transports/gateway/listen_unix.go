@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseNew has the system refuse new connections as soon as all that it has made are
-// accepted, or a second later.
+// refuseNew makes the system refuse new connections once all established ones are accepted,
+// or after a second.
 func refuseNew(ln net.Listener) {
 	conn, ok := ln.(syscall.Conn)
 	if !ok {
@@ -29,11 +29,11 @@ func refuseNew(ln net.Listener) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		_ = unix.Shutdown(int(fd), unix.SHUT_RD) // elsewhere than on Linux Close has to do
+		_ = unix.Shutdown(int(fd), unix.SHUT_RD) // has an effect on Linux only
 	})
 }
 
-// descriptors returns how many this process may have open.
+// descriptors returns how many file descriptors the process may have open.
 func descriptors() int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || uint64(limit.Cur) > math.MaxInt32 {

@@ -7,25 +7,25 @@ import (
 	"sync"
 )
 
-// listening are the event streams that only listen, by namespace: those of sessions,
-// HTTP+SSE and subscriptions/listen. The stream of a call is not among them: the call may
-// have run when it turns out to need one. Each namespace has a limit. An account may have all
-// places until others want them: then the newest stream of the account with the most ends.
+// listening limits the event streams that only listen, by namespace: the standalone streams
+// of sessions, those of HTTP+SSE, and subscriptions/listen. The stream of a call is not
+// limited, because the call may have run by then. An account may use the whole limit until
+// another account needs a place. Then the newest stream of the account with the most ends.
 type listening struct {
 	mu sync.Mutex
-	of map[string][]*place // the oldest first
+	of map[string][]*place // by namespace, the oldest first
 }
 
-// A place is that of one stream.
+// A place is the place of one stream.
 type place struct {
 	who  string      // see accountOf
-	busy func() bool // reports whether a call waits for its answer on the stream; nil is never
+	busy func() bool // reports whether a call waits for its answer on the stream; nil means never
 	end  context.CancelFunc
 }
 
-// listens takes a place for a request with that id. It returns the request with a context
-// that ends when another gets the place; leave gives it back. false is that the request was
-// refused.
+// listens takes a place for the stream of a request; id is the id of its message. It returns
+// the request with a context that ends when another stream gets the place, and a function
+// that returns the place. Without a place it denies the request and returns false.
 func (g *Gateway) listens(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
 	ctx, end := context.WithCancel(r.Context())
 	p := &place{accountOf(r, who), busy, end}
@@ -69,8 +69,8 @@ func (ls *listening) leave(namespace string, p *place) {
 	}
 }
 
-// spareOf returns the stream that gives way to another of who, nil where none does: the
-// newest of the account with the most, who keeps at least as many as who gets.
+// spareOf returns the stream to end for a new stream of who: the newest of the account with
+// the most. It returns nil if that account would then have fewer streams than who.
 func spareOf(all []*place, who string) *place {
 	has, most := map[string]int{}, who
 	for _, p := range all {

@@ -19,15 +19,14 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// streamAfter is how long an answer may take before it comes on an event stream: one
-// that is there by then needs none.
+// streamAfter is how long an answer may take before its event stream begins.
 const streamAfter = time.Second
 
-// resumableVersion is the first protocol version whose hosts expect a first event
-// that is empty (MCP 2025-11-25, "Transports").
+// resumableVersion is the first protocol version in which a stream begins with an event
+// without data (MCP 2025-11-25, "Transports").
 const resumableVersion = "2025-11-25"
 
-// serveMCP is streamable HTTP (MCP, "Transports").
+// serveMCP handles streamable HTTP (MCP, "Transports").
 func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	switch r.Method {
 	case http.MethodPost:
@@ -122,7 +121,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 }
 
-// begin says that a request is worked on, unless we end.
+// begin counts a request in progress. It returns false during the shutdown.
 func (g *Gateway) begin() bool {
 	g.running.add(1)
 	select {
@@ -134,10 +133,10 @@ func (g *Gateway) begin() bool {
 	}
 }
 
-// readBody reads the body of a request, up to the size that one may have. The time that
-// it may take, of ServeHTTP, ends with it only if it is whole.
+// readBody reads the body of a request, up to the limit. If the body is complete, readBody
+// also clears the read deadline that serve has set.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	const believed = 64 << 10 // of the length that a request says it has, before any of it has come
+	const believed = 64 << 10 // memory allocated for a Content-Length before any byte has come
 	most := int64(g.opts.MaxRequestBytes)
 	in := http.MaxBytesReader(w, r.Body, most)
 	var body []byte
@@ -157,7 +156,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body, err
 }
 
-// unreadable is the denial of a request whose body readBody could not read.
+// unreadable returns the denial of a request whose body readBody could not read.
 func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) denial {
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit)}
@@ -169,7 +168,7 @@ func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) 
 	return denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole"}
 }
 
-// read reads the message of a request. It answers an invalid one itself.
+// read reads the message of a request, and denies an invalid request itself.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
@@ -201,29 +200,29 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 	return m, true
 }
 
-// A reply says how an answer is given.
+// A reply describes how respond answers.
 type reply struct {
 	forms
-	primed    bool
-	stateless bool            // errors have a status of their own
-	status    int             // in the place of 200, 0 is that
-	over      <-chan struct{} // the end of the session
-	slow      func()          // called when the host has left an answer unread for too long; may be nil
+	primed    bool            // an event stream begins with an event without data
+	stateless bool            // errors have their own HTTP status
+	status    int             // in place of 200; 0 means 200
+	over      <-chan struct{} // closed when the session ends
+	slow      func()          // called when the host left an answer unread for too long; may be nil
 }
 
-// How an answer was given.
+// An ending is how respond ended.
 type ending int
 
 const (
-	asText   ending = iota
-	onStream        // of events, which the host may come back to
-	hostGone        // before there was anything
+	asText   ending = iota // with a JSON response
+	onStream               // with an event stream, which the host may resume
+	hostGone               // the host left before anything was sent
 )
 
-// respond waits for what a request leads to and gives it to the host: an answer
-// alone as it is, unless the host prefers events, and as events where more comes
-// before it, or it takes its time. The answer is nil where it was not alone. No limit is
-// met here: the request may have run.
+// respond waits for the messages on a stream and sends them to the host. An answer without
+// other messages is sent as JSON, unless the host prefers events. An event stream is sent if
+// other messages come first or the answer takes long. answer is nil unless it was sent as
+// JSON or as the only event. No limit applies here, because the request may have run.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
 	late := time.NewTimer(g.late)
 	defer late.Stop()
@@ -266,7 +265,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 	return answer, onStream
 }
 
-// statusOf is the HTTP status of an answer.
+// statusOf returns the HTTP status of an answer.
 func statusOf(answer []byte, stateless bool) int {
 	if !bytes.Contains(answer[:min(len(answer), 512)], []byte(`"error"`)) {
 		return http.StatusOK
@@ -279,7 +278,7 @@ func statusOf(answer []byte, stateless bool) int {
 	case code == transports.CodeTooLarge && bytes.Contains(failure, []byte("gateway.max_response_bytes")):
 		return http.StatusInternalServerError
 	case code == wire.CodeInvalidRequest && string(wire.Get(answer, "id")) == "null":
-		return http.StatusBadRequest // what came is no request, such as a batch where there are none
+		return http.StatusBadRequest // not a request, such as a batch in a version without batches
 	case !stateless:
 		return http.StatusOK
 	case code == wire.CodeMethodNotFound:
@@ -290,8 +289,7 @@ func statusOf(answer []byte, stateless bool) int {
 	return http.StatusOK
 }
 
-// get opens a stream of a session: that of what belongs to no request, or one that
-// the host has lost.
+// get opens the standalone stream of a session, or resumes a stream that the host has lost.
 func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	id, version := r.Header.Get("Mcp-Session-Id"), r.Header.Get("MCP-Protocol-Version")
 	switch {
@@ -316,7 +314,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		st, from = s.find(last)
 	}
-	if st == s.alone { // others carry the answer to a request of ours, which has a connection anyhow
+	if st == s.alone { // the stream of a call is not limited: the call may have run
 		listens, leave, ok := g.listens(w, r, nil, who, namespace, nil)
 		if !ok {
 			return

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/membudget"
 )
 
-// accountOf returns the name under which what a request uses is accounted: its user, or
-// its address where no identity provider tells users apart.
+// accountOf returns the account that the resources of a request are charged to: its user, or
+// its address if no identity provider identifies users.
 func accountOf(r *http.Request, who string) string {
 	if who != anybody && who != bearer {
 		return who
@@ -20,21 +20,22 @@ func accountOf(r *http.Request, who string) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	ip, err := netip.ParseAddr(host)
 	if err == nil && !ip.Unmap().Is4() {
-		network, _ := ip.Prefix(64) // one machine has all of these addresses
+		network, _ := ip.Prefix(64) // one machine may have all of these addresses
 		return network.String()
 	}
 	return host
 }
 
-// errNoRoom is for a body that would be more than may be held.
+// errNoRoom means that a body would exceed the memory budget.
 var errNoRoom = errors.New("too much is held for this user or address already: gateway.max_held_bytes")
 
-// serve serves a request of a principal, with its body accounted for until the end, or as
-// long as a stream keeps it.
+// serve serves a request of a principal. The memory of its body is charged until serve
+// returns, or for as long as a stream needs the body.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 	if r.Body != http.NoBody {
-		// Also one that nobody reads: net/http waits for its end before the next request.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
+		// The deadline is also for a body that is not read: net/http waits for the end of it
+		// before the next request. A response that has no deadlines is not sent to a slow host.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body))
 		size := r.ContentLength
 		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, who), nil), counts: size < 0}
 		defer func() { body.reserved.Set(0) }()
@@ -47,24 +48,23 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 	g.route(w, r, who)
 }
 
-// A countedBody is the body of a request that is accounted for: one of unknown size as it
-// comes.
+// A countedBody is the body of a request with a memory reservation.
 type countedBody struct {
 	io.ReadCloser
 	reserved *membudget.Reservation
-	counts   bool
+	counts   bool // the size is unknown: each read adds to the reservation
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.counts && !b.reserved.Reserve(int64(n)) {
-		return n, errNoRoom // its id may be in what came
+		return n, errNoRoom // the n bytes may contain the id of the request
 	}
 	return n, err
 }
 
-// accountForBody has the stream account for the body of the request that it answers until it
-// has: the call goes on where its host has lost the connection.
+// accountForBody moves the reservation for the body of r to the stream, until the stream has
+// the answer: the call continues even if its host loses the connection.
 func (st *stream) accountForBody(r *http.Request) {
 	if body, ok := r.Body.(*countedBody); ok {
 		st.body, body.reserved = body.reserved, nil

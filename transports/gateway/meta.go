@@ -12,12 +12,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// isMeta reports whether a path is one of the tree of tools: those of its three tools.
+// isMeta reports whether a path belongs to the API of the tree of tools.
 func isMeta(path string) bool {
 	return path == "/meta_tree" || path == "/meta_desc" || path == "/meta_call"
 }
 
-// meta calls a tool of the tree: the body is its arguments, JSON in and out.
+// meta calls a tool of the tree. The body of the request is the arguments of the tool, as JSON.
 func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST, OPTIONS")
@@ -49,8 +49,8 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	}
 }
 
-// metaAnswer gives the answer of a tool of the tree, called with those arguments, the form that
-// it has over HTTP.
+// metaAnswer writes answer, the response of a tool of the tree to arguments, in the form that
+// the API has.
 func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answer []byte) {
 	if failure := wire.Get(answer, "error"); failure != nil {
 		e := wire.ParseError(failure)
@@ -65,7 +65,7 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 		return
 	}
 	result := wire.Get(answer, "result")
-	result = wire.Delete(result, "resultType") // which no host of the tree asked for
+	result = wire.Delete(result, "resultType") // of the protocol, not of the API
 	var first []byte
 	for item := range wire.Elements(wire.Get(result, "content")) {
 		first = item
@@ -89,12 +89,12 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 	}
 }
 
-// metaRefusal answers a request of which nothing was sent.
+// metaRefusal denies a request of which nothing was sent.
 func metaRefusal(w http.ResponseWriter, status int, code int64, text string) {
 	metaError(w, status, transports.OutcomeError(code, text, transports.NotSent))
 }
 
-// metaError answers with an error in the form that the API of the tree has.
+// metaError answers with an error in the form of the API.
 func metaError(w http.ResponseWriter, status int, e *wire.Error) {
 	writeJSON(w, status, append(append([]byte(`{"error":`), e.JSON()...), '}'))
 }

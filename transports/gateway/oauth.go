@@ -16,18 +16,18 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// OAuth makes the gateway a resource server of OAuth 2.1 (MCP, "Authorization"): hosts
-// bring tokens that an authorization server gave out for it. It gives out none itself.
+// OAuth makes the gateway a resource server of OAuth 2.1 (MCP, "Authorization"). It accepts
+// tokens that authorization servers issued for it, and issues none.
 type OAuth struct {
-	Issuers  []string // the authorization servers whose tokens count, exactly as tokens name them
-	Audience string   // what tokens are for: the address of the gateway, as hosts have it
-	Scopes   []string // that a token must have
+	Issuers  []string // accepted issuers, exactly as in the claim iss
+	Audience string   // required audience: the address of the gateway that hosts use
+	Scopes   []string // required scopes
 }
 
-// The algorithms that tokens may be signed with: those with a public key.
+// algorithms are the accepted signature algorithms: those with a public key.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// metadataPath is where hosts learn who gives out tokens (RFC 9728, section 3).
+// metadataPath is the path of the protected resource metadata (RFC 9728, section 3).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 var (
@@ -35,16 +35,16 @@ var (
 	errScope   = errors.New("the token lacks a scope")
 )
 
-// A verifier checks tokens of the issuers that it knows.
+// A verifier checks tokens of the issuers in the config.
 type verifier struct {
 	OAuth
 	client *http.Client
 
 	mu    sync.Mutex
-	known map[string]*oidc.IDTokenVerifier // by issuer, once its keys are known
+	known map[string]*oidc.IDTokenVerifier // by issuer, once the address of its keys is known
 }
 
-// principal returns who a token (JWT, RFC 9068) was given to.
+// principal returns the user that a token (JWT, RFC 9068) was issued to.
 func (v *verifier) principal(ctx context.Context, token string) (string, error) {
 	var claims struct {
 		Issuer string `json:"iss"`
@@ -61,7 +61,7 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	switch {
 	case err != nil:
 		return "", errNoToken
-	case !slices.Contains(v.Issuers, claims.Issuer): // before anything is asked of it
+	case !slices.Contains(v.Issuers, claims.Issuer): // checked before any request to the issuer
 		return "", errors.New("the token is of another issuer")
 	}
 	check, err := v.of(ctx, claims.Issuer)
@@ -84,8 +84,8 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	return checked.Issuer + " " + checked.Subject, nil
 }
 
-// of returns what checks the tokens of an issuer. Its keys are fetched when they are
-// needed, and again for a token with a key that is not known.
+// of returns the verifier for the tokens of an issuer. It fetches the keys of the issuer when
+// they are needed, and again for a token with an unknown key.
 func (v *verifier) of(ctx context.Context, issuer string) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	check := v.known[issuer]
@@ -97,7 +97,7 @@ func (v *verifier) of(ctx context.Context, issuer string) (*oidc.IDTokenVerifier
 	if err != nil {
 		return nil, err
 	}
-	// The context of a key set is that of its later requests.
+	// The key set uses this context for its later requests.
 	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), v.client), keys)
 	check = oidc.NewVerifier(issuer, set, &oidc.Config{ClientID: v.Audience, SupportedSigningAlgs: algorithms})
 	v.mu.Lock()
@@ -106,8 +106,8 @@ func (v *verifier) of(ctx context.Context, issuer string) (*oidc.IDTokenVerifier
 	return check, nil
 }
 
-// keysOf asks an issuer where its keys are (RFC 8414, section 3; OpenID Connect
-// Discovery, section 4).
+// keysOf returns the address of the keys of an issuer, from its metadata (RFC 8414, section 3;
+// OpenID Connect Discovery, section 4).
 func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
 	at, err := url.Parse(issuer)
 	if err != nil {
@@ -148,7 +148,7 @@ func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
 	return "", last
 }
 
-// metadata answers who gives out tokens. It is for everybody.
+// metadata answers with the protected resource metadata (RFC 9728). It requires no token.
 func (v *verifier) metadata(w http.ResponseWriter) {
 	body, _ := json.Marshal(struct { // texts always marshal
 		Resource string   `json:"resource"`
@@ -160,8 +160,8 @@ func (v *verifier) metadata(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// challenge says what is wrong with a token and where one is had (RFC 6750, section
-// 3; RFC 9728, section 5).
+// challenge returns the status and the WWW-Authenticate header for a token that failed with
+// err (RFC 6750, section 3; RFC 9728, section 5).
 func (v *verifier) challenge(err error) (status int, header string) {
 	where := v.Audience
 	if at, parseErr := url.Parse(v.Audience); parseErr == nil && at.Host != "" {

@@ -12,28 +12,29 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// keysPause is how long what an issuer answered, or that it did not, is good for: tokens
-// that nobody has checked yet must not have it asked once for each.
+// keysPause is how long the answer of an issuer, or its failure, is reused. Otherwise forged
+// tokens would cause a request each.
 const keysPause = 10 * time.Second
 
-// A pacer asks each address once in a while; requests in between get the same answer.
+// A pacer is an http.RoundTripper that sends at most one request to each address per pause.
+// Requests in between get the same answer.
 type pacer struct {
 	pause  time.Duration
 	asking singleflight.Group
 
 	mu    sync.Mutex
-	known map[string]*asked // by address: those that the issuers of the config name
+	known map[string]*asked // by address; only issuers in the config choose addresses
 }
 
-// An asked is what an address answered.
+// An asked is the last answer of an address.
 type asked struct {
 	at     time.Time
-	answer *http.Response // its body was read
+	answer *http.Response // its body is in body
 	body   []byte
 	err    error
 }
 
-// RoundTrip implements http.RoundTripper, for GET.
+// RoundTrip implements http.RoundTripper for GET requests.
 func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
 	address := r.URL.String()
 	done := p.asking.DoChan(address, func() (any, error) { return p.ask(r), nil })
@@ -52,7 +53,7 @@ func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// ask returns what the address of a request answers, or has a while ago.
+// ask returns the stored answer of an address, or a new one if that is older than the pause.
 func (p *pacer) ask(r *http.Request) (is *asked) {
 	address := r.URL.String()
 	p.mu.Lock()
@@ -71,7 +72,7 @@ func (p *pacer) ask(r *http.Request) (is *asked) {
 		defer p.mu.Unlock()
 		p.known[address] = is
 	}()
-	// The first who asks may be gone before others have the answer.
+	// The first caller may give up before the others have the answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
 	defer cancel()
 	if is.answer, is.err = http.DefaultTransport.RoundTrip(r.Clone(ctx)); is.err == nil {

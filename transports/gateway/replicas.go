@@ -19,46 +19,46 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Replicas say how a gateway is one of several behind one address, of which any takes
-// any request: those of a session, or about a call that waits for its host, are passed
-// on to the replica that has it.
+// Replicas configure a gateway that is one of several behind one address. Any replica accepts
+// any request. A request of a session, or one that continues a call, is passed on to the
+// replica that has the session or the call.
 type Replicas struct {
-	ID   string     // of this one; the ids of its sessions hold it
-	Name string     // of this one, for people: /health says it
-	Keys *seal.Keys // the ids of sessions are sealed with them; all replicas have the same
-	// Pass returns what brings requests of a principal to another replica; false is
-	// that the ID is unknown. A request that did not reach it has to fail with a
-	// *transports.Failure which says NotSent.
+	ID   string     // of this replica, contained in the ids of its sessions
+	Name string     // of this replica, shown in /health
+	Keys *seal.Keys // seal the ids of sessions; the same on all replicas
+	// Pass returns a transport to another replica for requests of a principal; false if the
+	// ID is unknown. The transport fails with a *transports.Failure with outcome NotSent if
+	// the request did not reach the replica.
 	Pass func(id, principal string) (http.RoundTripper, bool)
-	// Other returns the same for a replica that begins what we, which are about to end,
-	// should not; false if absent.
+	// Other returns a transport to any replica that takes new sessions during our shutdown;
+	// false if there is none.
 	Other func(principal string) (http.RoundTripper, bool)
-	// OwnerOf returns the replica that has the call which a requestState continues (MCP
-	// 2026-07-28, "Multi Round-Trip Requests"); false if it is not ours.
+	// OwnerOf returns the replica with the call that a requestState continues (MCP 2026-07-28,
+	// "Multi Round-Trip Requests"); false if the cluster did not issue the state.
 	OwnerOf func(requestState string) (id string, ok bool)
-	// DrainDelay is how long we serve on when we are about to end: in which a balancer has
-	// to have asked for /health.
+	// DrainDelay is how long the gateway continues to serve when a shutdown begins. It must be
+	// longer than the interval of the load balancer's requests to /health.
 	DrainDelay time.Duration
-	// Degraded reports whether what replicas share cannot be reached now.
+	// Degraded reports whether the shared state of the replicas is unreachable.
 	Degraded func() bool
 }
 
-// purposeSession is what the ids of sessions are sealed for.
+// purposeSession is the purpose under which the ids of sessions are sealed.
 const purposeSession = "session"
 
-// sessionRandom is how many bytes of the id of a session nobody guesses.
+// sessionRandom is the number of random bytes in the id of a session.
 const sessionRandom = 16
 
-// A forwarder passes requests on to the replicas that they are for.
+// A forwarder passes requests on to other replicas.
 type forwarder struct {
 	Replicas
-	several bool // there are others
+	several bool // the gateway is one of several replicas
 	running *counter
 	leaving <-chan struct{}
 	log     *slog.Logger
 
-	// What was passed on ends with these: answers that last until the host ends them, and
-	// all others.
+	// The passed requests end with these contexts: event streams that last until the host
+	// closes them with lasting, all others with finishing.
 	lasting, finishing       context.Context
 	endLasting, endFinishing context.CancelFunc
 }
@@ -73,14 +73,14 @@ func newForwarder(replicas *Replicas, running *counter, leaving <-chan struct{},
 	return f
 }
 
-// newSessionID returns the id of a new session of ours. Hosts cannot read it, nor make one.
+// newSessionID returns the id of a new session of this replica. Hosts can neither read nor forge it.
 func (f *forwarder) newSessionID() string {
 	plain := make([]byte, sessionRandom, sessionRandom+len(f.ID))
 	_, _ = rand.Read(plain) // never fails
 	return f.Keys.SealText(purposeSession, append(plain, f.ID...))
 }
 
-// ownerOf returns the replica that made the id of a session, "" where none of ours did.
+// ownerOf returns the replica that created a session, "" if the id is invalid.
 func (f *forwarder) ownerOf(id string) string {
 	plain, err := f.Keys.OpenText(purposeSession, id)
 	if err != nil || len(plain) < sessionRandom {
@@ -89,19 +89,19 @@ func (f *forwarder) ownerOf(id string) string {
 	return string(plain[sessionRandom:])
 }
 
-// passedKey marks the context of a request that another replica has passed on to us: it
-// is answered here, whatever the answer is.
+// passedKey marks the context of a request that another replica has passed on. It is not
+// passed on again.
 type passedKey struct{}
 
-// ServePassed serves a request that another replica, which has checked where it came
-// from and who made it, has passed on.
+// ServePassed serves a request that another replica has passed on. That replica has checked
+// Host, Origin and token.
 func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal string) {
 	defer g.answerPanic(w, nil)
 	g.serve(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
 }
 
-// elsewhere returns what brings a request to the replica that it is for, by its header
-// and before its body is read; nil is that it is for us.
+// elsewhere returns the transport to the replica that a request is for, nil if that is this
+// one. It decides by the header, before the body is read.
 func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil {
 		return nil
@@ -123,7 +123,7 @@ func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
 	return nil
 }
 
-// toOwner returns what brings a request to a replica, nil where that is us or gone.
+// toOwner returns the transport to a replica, nil if that is this one or gone.
 func (f *forwarder) toOwner(id, who string) http.RoundTripper {
 	if id == "" || id == f.ID {
 		return nil
@@ -134,8 +134,8 @@ func (f *forwarder) toOwner(id, who string) http.RoundTripper {
 	return nil
 }
 
-// continues returns what brings a request to the replica that has the call which it
-// continues; nil is that it is for us.
+// continues returns the transport to the replica with the call that a request continues, nil
+// if that is this one.
 func (f *forwarder) continues(r *http.Request, who string, m wire.Message) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil || f.OwnerOf == nil {
 		return nil
@@ -151,10 +151,10 @@ func (f *forwarder) continues(r *http.Request, who string, m wire.Message) http.
 	return f.toOwner(owner, who)
 }
 
-// pass passes a request on, and what it is answered with back, as it comes. It reports
-// false where nothing of it has reached anybody, nor any answer the host.
+// pass passes a request on, and copies the response to the host as it comes. It returns false
+// if the request reached no replica and the host got no response.
 func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTripper) bool {
-	// What lasts ends when we begin to: the host opens it again elsewhere.
+	// An event stream ends when our shutdown begins. The host reopens it on another replica.
 	until := f.lasting
 	if r.Method != http.MethodGet && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
 		f.running.add(1)
@@ -166,7 +166,7 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTr
 	defer context.AfterFunc(until, cancel)()
 
 	body := &passedBody{ReadCloser: r.Body, whole: func() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of serve
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // which serve has set
 	}}
 	defer body.end()
 	out := r.WithContext(ctx)
@@ -174,8 +174,8 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTr
 		out.Body = body
 	}
 	if 0 < r.ContentLength && r.ContentLength <= heldBody {
-		// A connection may end on which it was sent, but not taken: then it is sent again,
-		// or served by us.
+		// If the connection ends before the replica takes the request, the transport sends it
+		// again, or this replica serves it.
 		text, err := io.ReadAll(body)
 		if err == nil {
 			again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
@@ -193,15 +193,15 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTr
 		BufferPool: passBuffers,
 		ErrorLog:   slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL.RawQuery = p.In.URL.RawQuery // also what net/url would not take
+			p.Out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy removes what net/url cannot parse
 			for _, name := range []string{"Authorization", "Cookie", "Expect"} {
-				p.Out.Header.Del(name) // were for us
+				p.Out.Header.Del(name) // concern this hop only
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			over := until
 			if until == f.finishing && r.Header.Get("Mcp-Session-Id") == "" {
-				over = context.Background() // the host cannot come back for the answer
+				over = context.Background() // the host cannot resume the stream
 			}
 			resp.Body = &passedAnswer{ReadCloser: resp.Body, control: http.NewResponseController(w), over: over, host: r.Context(), lost: func(err error) []byte {
 				id := body.id()
@@ -223,13 +223,13 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTr
 	return !unsent
 }
 
-// passFailed answers a request, of the message with that id, that was passed on to a
-// replica which is gone, or given up at our end.
+// passFailed answers a passed request whose replica is gone, or that our shutdown interrupts.
+// id is the id of its message, nil if unknown.
 func (f *forwarder) passFailed(w http.ResponseWriter, r *http.Request, id []byte, err error) {
 	switch {
 	case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
 		metaError(w, http.StatusBadGateway, f.lost(err))
-	case id != nil: // no status that says to try again: it may have run
+	case id != nil: // not a status that allows a retry, because the request may have run
 		writeJSON(w, http.StatusOK, f.cutOff(id, err))
 	case errors.Is(err, context.Canceled):
 		deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
@@ -238,23 +238,23 @@ func (f *forwarder) passFailed(w http.ResponseWriter, r *http.Request, id []byte
 	}
 }
 
-// heldBody is how long a body may be that is read whole before it is passed on.
+// heldBody is the largest size of a body that is buffered before it is passed on, in bytes.
 const heldBody = 1 << 20
 
-// failing is the end of a body that breaks off.
+// failing is an io.Reader that returns err.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// passMessage is pass for a request whose body was read: a message.
+// passMessage is pass for a request whose body was already read, as the message m.
 func (f *forwarder) passMessage(w http.ResponseWriter, r *http.Request, to http.RoundTripper, m wire.Message) bool {
 	out := *r
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(m.Raw)), int64(len(m.Raw))
 	return f.pass(w, &out, to)
 }
 
-// lost is the error for a request whose replica is gone before it has answered, or which
-// we give up at our end.
+// lost returns the error for a passed request whose replica is gone before the answer, or that
+// our shutdown interrupts.
 func (f *forwarder) lost(err error) *wire.Error {
 	outcome := transports.Unknown
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
@@ -263,16 +263,17 @@ func (f *forwarder) lost(err error) *wire.Error {
 	if errors.Is(err, context.Canceled) {
 		return transports.ShuttingDown(outcome)
 	}
-	f.log.Debug("a request was lost on its way to another replica", "err", err) // which has its address
+	f.log.Debug("a request was lost on its way to another replica", "err", err) // it has the address of the replica
 	cause := errors.New("the replica that had the request has ended, or cannot be reached")
 	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: outcome, Cause: cause}).Wire()
 }
 
+// cutOff returns lost as the answer to the request with an id.
 func (f *forwarder) cutOff(id []byte, err error) (answer []byte) {
 	return bytes.Join(wire.Failure(id, f.lost(err)), nil)
 }
 
-// passBuffers are what answers are copied with.
+// passBuffers are the buffers that answers are copied with.
 var passBuffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
 type bufferPool struct{ pool sync.Pool }
@@ -280,11 +281,11 @@ type bufferPool struct{ pool sync.Pool }
 func (p *bufferPool) Get() []byte  { return p.pool.Get().(*[32 << 10]byte)[:] }
 func (p *bufferPool) Put(b []byte) { p.pool.Put((*[32 << 10]byte)(b)) }
 
-// A passedBody is the body of a request that is passed on. It keeps its two ends, by
-// which the request can be answered if its replica cannot.
+// A passedBody is the body of a request that is passed on. It keeps the beginning and the end
+// of the body, which have the id needed for an answer if the replica gives none.
 type passedBody struct {
 	io.ReadCloser
-	whole func() // called when all of it was read, unless that is too late
+	whole func() // called when all of it was read, unless the request is over
 	begun atomic.Bool
 
 	mu         sync.Mutex
@@ -310,37 +311,37 @@ func (b *passedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves the body to the one that serves the request: it may be read yet.
+// Close does nothing: the body may still be read here if the request was not passed on.
 func (b *passedBody) Close() error { return nil }
 
-// end says that the request is over: the connection is for the next one.
+// end marks the request as over. From then on its connection serves the next request.
 func (b *passedBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ended = true
 }
 
-// id returns that of the request that the body is, nil otherwise.
+// id returns the id of the request in the body, nil if the body is not a request.
 func (b *passedBody) id() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return askedBy(b.head, b.tail)
 }
 
-// passFor is how long a host may leave unread what was passed on for it: longer than
-// stall, so that the replica which has its session finds it to be slow.
+// passFor is how long a host may leave a passed answer unread. It is longer than stall, so
+// that the replica with the session is the one to detect a slow host.
 const passFor = stall + 15*time.Second
 
 // A passedAnswer is the answer to a request that was passed on.
 type passedAnswer struct {
 	io.ReadCloser
 	control *http.ResponseController
-	over    context.Context        // ends when the answer is to end as it is, for the host to come back
+	over    context.Context        // ends when the answer must end without an error, for the host to resume it
 	host    context.Context        // ends when the host is gone
-	lost    func(err error) []byte // what to say last when the replica is gone; nil is nothing
-	end     [2]byte                // what was read last
-	rest    []byte                 // of what is said last
-	said    bool
+	lost    func(err error) []byte // returns the last event if the replica is gone; nil for none
+	end     [2]byte                // the last bytes that were read
+	rest    []byte                 // unread part of the last event
+	said    bool                   // the last event was begun
 }
 
 func (a *passedAnswer) Read(p []byte) (int, error) {
@@ -360,7 +361,7 @@ func (a *passedAnswer) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if a.over.Err() != nil {
-		return n, io.EOF // properly, so that the host comes back for the rest
+		return n, io.EOF // a regular end, so that the host resumes the stream
 	}
 	if a.end == [2]byte{'\n', '\n'} || a.end == [2]byte{} {
 		if a.rest = a.lost(err); a.rest != nil {

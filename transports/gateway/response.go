@@ -11,13 +11,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/membudget"
 )
 
-// A response is an HTTP response of events (HTML, "Server-sent events").
+// A response is an HTTP response with an event stream (HTML, "Server-sent events").
 type response struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	slow    func()        // called when the host has read nothing for long; may be nil
-	pings   func() string // what shows that we are there, in the place of a comment
-	primed  bool          // the first event only tells its id, and when to come back (MCP 2025-11-25, "Transports")
+	slow    func()        // called when the host has read nothing for too long; may be nil
+	pings   func() string // returns a heartbeat event; nil means that a comment is sent
+	primed  bool          // the first event has an id and a retry time only (MCP 2025-11-25, "Transports")
 }
 
 func eventStream(w http.ResponseWriter) *response {
@@ -28,10 +28,10 @@ func eventStream(w http.ResponseWriter) *response {
 	return &response{w: w, control: http.NewResponseController(w)}
 }
 
-// write writes text, or fails when the host reads nothing for long.
+// write writes text. It fails if the host reads nothing for too long.
 func (e *response) write(text ...[]byte) error {
 	for _, t := range text {
-		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
+		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // without deadlines Write blocks
 		if _, err := e.w.Write(t); err != nil {
 			return e.failed(err)
 		}
@@ -39,7 +39,7 @@ func (e *response) write(text ...[]byte) error {
 	return nil
 }
 
-// writeNow is write that sees to it that the text leaves.
+// writeNow writes text and flushes it.
 func (e *response) writeNow(text string) error {
 	if err := e.write([]byte(text)); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (e *response) writeNow(text string) error {
 	return e.failed(e.control.Flush())
 }
 
-// failed tells those who leave what was written unread from those who are gone.
+// failed calls slow if err shows that the host does not read. It returns err.
 func (e *response) failed(err error) error {
 	if e.slow != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		e.slow()
@@ -55,9 +55,9 @@ func (e *response) failed(err error) error {
 	return err
 }
 
-// serve writes a stream's events until it ends, another response carries it, the
-// host is gone (ctx) or the session is over. carrier and before are from carry. It
-// reports whether all was written.
+// serve writes the events of a stream until the stream ends, another response carries it, ctx
+// ends because the host is gone, or the session is over. carrier and before are from carry.
+// serve reports whether all events were written.
 func (e *response) serve(ctx context.Context, st *stream, carrier int, before int64, over <-chan struct{}) bool {
 	start := ""
 	if e.primed {
@@ -100,7 +100,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 		case <-ctx.Done():
 			return false
 		case <-over:
-			over = nil // what was said last is written first
+			over = nil // the remaining events are written first
 			st.finish()
 		}
 	}

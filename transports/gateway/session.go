@@ -15,41 +15,42 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A session is a host that made the handshake, over many HTTP requests, or one
-// HTTP+SSE stream. It is the edge of its conversation: what belongs to a request
-// goes where that came in, all else to the stream that the host has opened for it.
+// A session is a session of the handshake era, over many HTTP requests or one HTTP+SSE
+// stream. It is the edge of its host.Session: messages about a request go to the stream of
+// that request, all others to the standalone stream.
 type session struct {
 	edge
-	id        string // sealed, see newSessionID
+	id        string // see newSessionID
 	principal string
 	namespace string
 	talk      *host.Session
-	end       func(context.Context) // ends the conversation
-	unread    *unread               // on all its streams
+	end       func(context.Context) // ends talk
+	unread    *unread               // of all its streams
 	memory    *membudget.Budget
-	called    func()        // says that it has sent a request; more than once is nothing
+	called    func()        // records that it has sent a request; only the first call counts
 	slow      func()        // ends it because its host does not read; does not block
-	over      chan struct{} // closed when nothing will be written any more
+	over      chan struct{} // closed when nothing more will be written
 
-	among *list.List    // of sessions.mu, as is at
-	at    *list.Element // nil before it is known and after
+	// Guarded by sessions.mu.
+	among *list.List    // the list that has it
+	at    *list.Element // nil before and after it is in a list
 
-	receiving sync.Mutex // held while talk takes a message
+	receiving sync.Mutex // held while talk receives a message
 
 	mu      sync.Mutex
-	streams map[int64]*stream // of requests, while the host may come back for them
-	last    int64             // number given to a stream
-	users   int               // HTTP requests that are about it
-	reading int               // of them those that read alone, and last
+	streams map[int64]*stream // of requests, by number, while the host may resume them
+	last    int64             // last number of a stream
+	users   int               // its HTTP requests
+	reading int               // of these, those that read the standalone stream
 	used    time.Time         // when the last of them ended
 	ended   bool
 }
 
-// An edge is what sessions and exchanges have of the Edge of a host.
+// An edge has the methods of Edge that sessions and exchanges share.
 type edge struct {
-	alone   *stream       // for what belongs to no request
+	alone   *stream       // for messages about no request
 	account string        // see accountOf
-	gone    chan struct{} // closed when nobody waits for what is in flight
+	gone    chan struct{} // closed when nobody waits for the requests in flight
 }
 
 func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) error {
@@ -74,7 +75,7 @@ func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) 
 	return err
 }
 
-// streamOf returns the stream that is for what belongs to a request, nil if absent.
+// streamOf returns the stream for messages about a request, nil if there is none.
 func streamOf(about *host.Request) *stream {
 	if about == nil {
 		return nil
@@ -89,16 +90,16 @@ func (e *edge) Drop(about *host.Request) {
 	}
 }
 
-// AwaitRoom implements host.Edge: a host that does not read loses what is for it,
-// and in the end its session, and keeps nobody waiting.
+// AwaitRoom implements host.Edge. It does not wait: a host that does not read loses messages,
+// and finally its session.
 func (e *edge) AwaitRoom() {}
 
 func (e *edge) Account() string { return e.account }
 
 func (e *edge) Gone() <-chan struct{} { return e.gone }
 
-// receive hands the session a message of its host. What it answers goes to via, nil
-// for the stream of the session.
+// receive passes a message of the host to the session. The answer goes to via, or to the
+// standalone stream if via is nil.
 func (s *session) receive(m wire.Message, via *stream) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
@@ -109,8 +110,8 @@ func (s *session) receive(m wire.Message, via *stream) {
 	s.talk.Receive(m, via)
 }
 
-// stream returns a new stream for the answer to one POST. A host which loses it may come
-// back.
+// stream returns a new stream for the answer to one POST, which the host may resume. max is
+// the limit of a response in bytes.
 func (s *session) stream(max int) *stream {
 	st := newStream(max)
 	s.mu.Lock()
@@ -138,7 +139,7 @@ func (s *session) deleteLocked(n int64) {
 	delete(s.streams, n)
 }
 
-// endedLocked returns the numbers of the streams to which nothing will be added.
+// endedLocked returns the numbers of the streams that are done, in order.
 func (s *session) endedLocked() (ended []int64) {
 	for n, st := range s.streams {
 		if st.isDone() {
@@ -156,7 +157,7 @@ func (s *session) forget(st *stream) {
 	delete(s.streams, st.number)
 }
 
-// find returns the stream that an event id is of, and the number of the next event.
+// find returns the stream of an event, nil if unknown, and the number of the next event.
 func (s *session) find(lastEventID string) (*stream, int64) {
 	n, event, _ := strings.Cut(lastEventID, "-")
 	number, err := strconv.ParseInt(n, 10, 64)
@@ -172,8 +173,8 @@ func (s *session) find(lastEventID string) (*stream, int64) {
 	return s.streams[number], last + 1
 }
 
-// use says that an HTTP request is about the session; it is idle after done.
-// false is that it has ended.
+// use counts an HTTP request of the session until done is called. It returns false if the
+// session has ended.
 func (s *session) use() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,14 +192,15 @@ func (s *session) done() {
 	s.used = time.Now()
 }
 
+// read adds n to the number of requests that read the standalone stream.
 func (s *session) read(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reading += n
 }
 
-// idleSince reports whether nothing was about the session since then: no HTTP request,
-// and no call whose host has lost the connection, and may come back for the answer.
+// idleSince reports whether the session was idle since then: it had no HTTP request, and has
+// no call in flight whose answer the host may still fetch.
 func (s *session) idleSince(then time.Time) bool {
 	s.mu.Lock()
 	unused := s.unusedLocked(then)
@@ -212,7 +214,7 @@ func (s *session) idleSince(then time.Time) bool {
 	return false
 }
 
-// unused reports whether no HTTP request is about the session.
+// unused reports whether the session has no HTTP request and has not ended.
 func (s *session) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +223,7 @@ func (s *session) unused() bool {
 
 func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
 
-// openSession returns the session of a new host, and nil where there are too many.
-// The caller uses it.
+// openSession returns a new session, nil if there are too many. The caller must call done.
 func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy bool) *session {
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
@@ -241,7 +242,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 	s.called = sync.OnceFunc(func() { g.sessions.hasCalled(s) })
 	s.slow = sync.OnceFunc(func() {
 		g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
-		g.evicted <- s // has room for all
+		g.evicted <- s // has room for all sessions
 	})
 	alone.unread, alone.overflow = s.unread, s.slow
 	alone.reserved = g.memory.Open(s.account, alone.shed)
@@ -254,13 +255,13 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		}
 	}()
 	s.talk, s.end = g.opts.Open(s, who, namespace, true)
-	g.sessions.add(s) // complete: from here on it may be ended
+	g.sessions.add(s) // from here on it may be ended
 	return s
 }
 
-// sessionOf returns the session that a request names, nil where its principal has no
-// such session. What others have is not told apart from what nobody has. The caller
-// says when it is done.
+// sessionOf returns the session with an id, nil if the principal has no such session in the
+// namespace. It treats a session of another principal like an unknown one. The caller must
+// call done.
 func (g *Gateway) sessionOf(id, who, namespace string) *session {
 	s := g.sessions.get(id)
 	if s == nil || s.principal != who || s.namespace != namespace || !s.use() {
@@ -269,8 +270,8 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 	return s
 }
 
-// drain ends a session that is retired. Its streams end when all that is in flight is
-// answered.
+// drain ends a session that is retired. Its streams end after the answers to the requests in
+// flight.
 func (s *session) drain(ctx context.Context) {
 	s.end(ctx)
 	close(s.over)
@@ -282,15 +283,15 @@ func (s *session) drain(ctx context.Context) {
 	}
 }
 
-// An exchange is the edge of a host's session that lasts one HTTP request.
+// An exchange is the edge of a session for one HTTP request.
 type exchange struct {
 	edge
 	talk *host.Session
-	end  func(context.Context) // ends the conversation; later callers wait for that
+	end  func(context.Context) // ends talk, once; later callers wait for that
 }
 
-// openExchange begins the session of a host for one request, with open. only is that the
-// host takes nothing but the answer. done has to be called when there is one.
+// openExchange opens a session for one request with open. only means that the host accepts
+// nothing but the answer. done must be called after the answer.
 func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
 	st := newStream(g.opts.MaxResponseBytes)
 	e = &exchange{edge: edge{st, accountOf(r, who), make(chan struct{})}}
@@ -310,15 +311,15 @@ func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func
 	}
 }
 
-// forms are those in which a host takes answers.
+// forms are the media types in which a host accepts answers.
 type forms struct {
 	text, events bool
-	eventsFirst  bool // events are what it named before text
+	eventsFirst  bool // the host named events before text
 }
 
-// acceptable returns the forms that a request's Accept names (RFC 9110, 12.5.1). MCP has
-// hosts list both, or text/event-stream alone with GET; ranges take them in as well, as the
-// SDK's server has it: hosts ask with what their HTTP library sends, often */*.
+// acceptable returns the forms that the Accept header of a request allows (RFC 9110, 12.5.1).
+// MCP requires both media types, or text/event-stream with GET. Like the SDK's server it
+// accepts ranges too, because many HTTP libraries send */*.
 func acceptable(r *http.Request) (f forms) {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if accept == "" {
@@ -338,11 +339,11 @@ func acceptable(r *http.Request) (f forms) {
 	return f
 }
 
-// parsed is a message of ours.
+// parsed returns a message that the gateway itself sends.
 func parsed(line string) wire.Message {
 	m, err := wire.Parse([]byte(line))
 	if err != nil {
-		panic(err) // not reached
+		panic(err) // unreachable
 	}
 	return m
 }

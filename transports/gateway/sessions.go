@@ -11,29 +11,29 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// maxSessions is how many sessions there may be at once.
+// maxSessions is the limit of sessions at once.
 const maxSessions = 20_000
 
-// sessions are those there are. When there are too many, one of the account with the most
-// ends for a new one.
+// sessions is the table of sessions. At the limit, a session of the account with the most ends
+// for a new one.
 type sessions struct {
 	most int
 
 	mu    sync.Mutex
 	byID  map[string]*session
 	of    map[string]*sessionsOf // by account
-	total int                    // with those that are being opened
+	total int                    // includes sessions that are being opened
 }
 
-// sessionsOf are the sessions of an account, the longest unused first.
+// sessionsOf are the sessions of one account, the longest unused first.
 type sessionsOf struct {
-	count  int       // with those that are being opened
-	fresh  list.List // that never sent a request but initialize
-	called list.List
+	count  int       // includes sessions that are being opened
+	fresh  list.List // sessions (*session) that sent no request but initialize and ping
+	called list.List // the others
 }
 
-// enter takes a place for a new session of an account. Without one it returns a
-// session that should end for it, nil if absent either.
+// enter reserves a place for a new session of an account. If there is no place, it returns
+// false and the session that should end first, nil if there is none.
 func (t *sessions) enter(account string) (spare *session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,8 +48,8 @@ func (t *sessions) enter(account string) (spare *session, ok bool) {
 	return nil, true
 }
 
-// spareLocked returns the longest unused session of the account with the most, of those
-// that never called anything if there are such.
+// spareLocked returns the longest unused session of the account with the most sessions,
+// preferably a fresh one.
 func (t *sessions) spareLocked(account string) *session {
 	fullest := t.of[account]
 	for _, of := range t.of {
@@ -70,7 +70,7 @@ func (t *sessions) spareLocked(account string) *session {
 	return nil
 }
 
-// add makes a session known that has a place.
+// add adds a session that has a place to the table.
 func (t *sessions) add(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *sessions) add(s *session) {
 	s.at = s.among.PushBack(s)
 }
 
-// leave gives a place back.
+// leave removes a session from the table and gives its place back.
 func (t *sessions) leave(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *sessions) leave(s *session) {
 	}
 }
 
-// get returns a session, which counts as used now.
+// get returns a session, nil if unknown, and marks it as the last used.
 func (t *sessions) get(id string) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *sessions) get(id string) *session {
 	return s
 }
 
-// hasCalled says that a session has sent a request.
+// hasCalled records that a session has sent a request.
 func (t *sessions) hasCalled(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,9 +118,9 @@ func (t *sessions) hasCalled(s *session) {
 	}
 }
 
-// makeRoom takes a place for a new session, for which another may end.
+// makeRoom reserves a place for a new session. It may end another one for that.
 func (t *sessions) makeRoom(account string) bool {
-	for range 100 { // the spare one may be used meanwhile
+	for range 100 { // the spare session may come into use meanwhile
 		spare, ok := t.enter(account)
 		switch {
 		case ok:
@@ -128,7 +128,7 @@ func (t *sessions) makeRoom(account string) bool {
 		case spare == nil:
 			return false
 		case spare.talk.Waiting():
-			t.get(spare.id) // its host may come back for the answer
+			t.get(spare.id) // try another one: its host may fetch the answer
 		case t.retire(spare, func() bool { return spare.users == 0 }):
 			close(spare.gone)
 			spare.drain(context.Background())
@@ -137,11 +137,12 @@ func (t *sessions) makeRoom(account string) bool {
 	return false
 }
 
-// endSession ends a session that nobody waits for: what is in flight is cancelled,
-// its streams end. Of several ends the first counts.
+// endSession ends a session without waiting for its requests in flight. Only the first call
+// has an effect.
 func (t *sessions) endSession(s *session) { t.endUnused(context.Background(), s, time.Time{}) }
 
-// endUnused is endSession for one that was not used since a time, if that is not zero.
+// endUnused is endSession for a session that was unused since a time. If since is zero, it
+// ends any session.
 func (t *sessions) endUnused(ctx context.Context, s *session, since time.Time) {
 	if t.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
 		close(s.gone)
@@ -149,8 +150,8 @@ func (t *sessions) endUnused(ctx context.Context, s *session, since time.Time) {
 	}
 }
 
-// retire takes a session out of the table, after which no request is about it. It reports
-// false where somebody has, or where it may not, which is asked with s.mu held.
+// retire marks a session as ended and removes it from the table. It returns false if the
+// session has already ended, or if may, which is called with s.mu held, returns false.
 func (t *sessions) retire(s *session, may func() bool) bool {
 	s.mu.Lock()
 	first := !s.ended && may()
@@ -168,22 +169,21 @@ func (t *sessions) all() []*session {
 	return slices.Collect(maps.Values(t.byID))
 }
 
-// endsAtOnce is how many sessions the reaper ends at once, and endWithin how long it waits
-// for one of them when there are so many.
+// endsAtOnce is how many sessions the reaper ends at once. If there are so many, it waits up to
+// endWithin for one of them.
 const (
 	endsAtOnce = 64
 	endWithin  = time.Second
 )
 
-// A reaper ends sessions, so that one which takes long keeps no other waiting.
+// A reaper ends sessions concurrently, so that a slow one does not delay the others.
 type reaper struct {
 	g    *Gateway
 	busy chan struct{}
 	work sync.WaitGroup
 }
 
-// reap ends the sessions that nobody used for long, and those that are evicted, until
-// ctx ends.
+// reap ends idle and evicted sessions until ctx ends.
 func (g *Gateway) reap(ctx context.Context) {
 	r := &reaper{g: g, busy: make(chan struct{}, endsAtOnce)}
 	defer r.work.Wait()
@@ -199,7 +199,7 @@ func (g *Gateway) reap(ctx context.Context) {
 			return
 		case s := <-g.evicted:
 			if !r.end(s, time.Time{}) {
-				g.evicted <- s // has room for all
+				g.evicted <- s // has room for all sessions
 			}
 		case now := <-tick:
 			r.endIdle(now)
@@ -207,7 +207,7 @@ func (g *Gateway) reap(ctx context.Context) {
 	}
 }
 
-// endIdle ends the sessions that are idle for too long at that time.
+// endIdle ends the sessions that have been idle for too long.
 func (r *reaper) endIdle(now time.Time) {
 	then := now.Add(-r.g.opts.SessionIdle)
 	for _, s := range r.g.sessions.all() {
@@ -217,8 +217,8 @@ func (r *reaper) endIdle(now time.Time) {
 	}
 }
 
-// end ends a session that was not used since a time, if that is not zero. It reports false
-// where too many others have not ended yet.
+// end ends a session with endUnused on a goroutine. It returns false if too many others have
+// not ended yet.
 func (r *reaper) end(s *session, since time.Time) bool {
 	patience := time.NewTimer(endWithin)
 	defer patience.Stop()
@@ -227,7 +227,7 @@ func (r *reaper) end(s *session, since time.Time) bool {
 	case <-patience.C:
 		return false
 	}
-	wire.ExpectQuiet() // many may have been idle for the same time
+	wire.ExpectQuiet() // many sessions may end at the same time
 	r.work.Go(func() {
 		defer func() { <-r.busy }()
 		defer r.g.recovered()

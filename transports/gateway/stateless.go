@@ -15,18 +15,18 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// codeHeaderMismatch is the error for headers that do not say what the body says
-// (MCP 2026-07-28, "Transports").
+// codeHeaderMismatch is the error code for headers that contradict the body (MCP 2026-07-28,
+// "Transports").
 const codeHeaderMismatch = -32020
 
-// postStateless handles a request of the stateless era. Each has a session of its
-// own, which ends with it: what the host does not wait for any more is cancelled.
+// postStateless handles a request of the stateless era. Each request has its own session,
+// which ends with the HTTP request: if the host leaves early, the request is cancelled.
 func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	if m.Raw[0] == '[' {
 		deny(w, denial{status: http.StatusBadRequest, text: "a batch is not part of this protocol version"})
 		return
 	}
-	if !m.IsRequest() { // belongs to no request that there could be
+	if !m.IsRequest() { // without a session it has no request to belong to
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -68,8 +68,8 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	g.respond(w, r, e.alone, reply{forms: accept, stateless: true, over: over})
 }
 
-// headersMatch compares the headers of a request with its body. Proxies decide by
-// the former, and we by the latter.
+// headersMatch compares the headers of a request with its body, because proxies use the
+// headers and the gateway uses the body.
 func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	version := h.Get("MCP-Protocol-Version")
@@ -95,13 +95,13 @@ func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 	return denial{}, true
 }
 
-// argumentsMatch compares the headers that a tool wants of its arguments with those
-// (x-mcp-header in its schema; MCP 2026-07-28, "Transports"). It says what is wrong.
+// argumentsMatch compares arguments with the headers that a tool's schema requires for them
+// (x-mcp-header; MCP 2026-07-28, "Transports"). It returns the problem, "" if there is none.
 func argumentsMatch(h http.Header, schema, arguments json.RawMessage) string {
 	for key, property := range wire.Members(wire.Get(schema, "properties")) {
 		name, _ := wire.Text(wire.Get(property, "x-mcp-header"))
 		if name == "" && wire.Get(property, "properties") == nil {
-			continue // the arguments, which may be large, are not looked at
+			continue // skip the value, which may be large
 		}
 		argument, _ := wire.Text(key)
 		value := wire.Get(arguments, argument)
@@ -138,8 +138,8 @@ func sameNumber(a, b string) bool {
 	return err == nil && err2 == nil && x == y && x == math.Trunc(x) && math.Abs(x) < 1<<53
 }
 
-// headerText returns the value of a header that must come once. What a header
-// cannot hold comes in Base64 (MCP 2026-07-28, "Transports").
+// headerText returns the value of a header that must occur once. A text that a header cannot
+// hold is sent in Base64 (MCP 2026-07-28, "Transports").
 func headerText(h http.Header, name string) (string, bool) {
 	values := h.Values(name)
 	if len(values) != 1 {

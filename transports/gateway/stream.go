@@ -15,57 +15,52 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What waits for a host that does not read, in bytes, before messages that may be
-// lost are.
+// The unsent bytes of a stream above which messages of a class are dropped.
 const (
 	maxExpendable = 1 << 20
 	maxOrdinary   = 4 << 20
 )
 
-// maxUnread is what may wait for one host on all its streams, in bytes, before its
-// session ends.
+// maxUnread is the limit of unsent bytes on all streams of one host. Above it the session ends.
 const maxUnread = 128 << 20
 
-// The window in which a host that lost its connection can go on where it was: what
-// is kept of one stream, and for how long one that has ended is.
 const (
-	maxReplay = 1 << 20 // bytes
-	replayFor = 5 * time.Minute
-	maxEnded  = 32 // streams of one session
-	pingEvery = 15 * time.Second
-	stall     = 60 * time.Second // how long a host may leave what was written unread
+	maxReplay = 1 << 20          // replay buffer of one stream in bytes, for a host that lost its connection
+	replayFor = 5 * time.Minute  // how long a stream that has ended can be resumed
+	maxEnded  = 32               // ended streams that one session keeps
+	pingEvery = 15 * time.Second // interval of heartbeats
+	stall     = 60 * time.Second // how long a host may leave a write unread
 )
 
 var errGone = errors.New("the host is gone")
 
-// A stream is a sequence of messages for a host, which one HTTP response carries,
-// or several one after the other where the host comes back. It never blocks those
-// who write to it.
+// A stream is a sequence of messages for a host. An HTTP response carries it. If the host
+// resumes the stream, another response does. put never blocks.
 type stream struct {
 	number   int64                  // in the ids of its events
 	max      int                    // bytes of one response
-	ids      bool                   // events have ids, and are kept for a host that comes back
-	open     bool                   // it has no end of its own: it is not the response to one POST
-	overflow func()                 // called when a host has far too much unread; must not block
-	unread   *unread                // of all streams of the host, nil where it has but this
-	reserved *membudget.Reservation // accounts for events; may be nil
-	body     *membudget.Reservation // accounts for the request that is answered, until it is; may be nil
+	ids      bool                   // events have ids, and are kept for a host that resumes the stream
+	open     bool                   // it does not end with an answer: it is not the response to a POST
+	overflow func()                 // called when the host has far too much unread; must not block
+	unread   *unread                // shared by all streams of the host; nil if this is the only one
+	reserved *membudget.Reservation // for the events; may be nil
+	body     *membudget.Reservation // for the body of the request, until its answer; may be nil
 
 	mu         sync.Mutex
-	only       bool          // nothing but the answer can be sent: the host takes no event stream
-	events     [][]byte      // those that are kept, and those that are not written
-	first      int64         // the number of events[0]
-	next       int64         // of the one to be written next
-	waiting    int           // bytes not written
-	replayable int           // bytes of those before next
-	done       bool          // nothing more will come
+	only       bool          // only an answer can be sent: the host accepts no event stream
+	events     [][]byte      // those that are not written, and those that are kept
+	first      int64         // number of events[0]
+	next       int64         // number of the event to write next
+	waiting    int           // bytes of the events from next on
+	replayable int           // bytes of the events before next
+	done       bool          // nothing more will be added
 	lost       bool          // nobody will read it
-	orphan     bool          // nobody can come back to it
-	readers    int           // requests that give it to the host
-	on         *conn         // the connection of the last of them, nil where that is not ours
-	carried    bool          // by one at least
-	carriers   int           // the responses that it was on; the last one writes
-	wake       chan struct{} // holds a token when something changed
+	orphan     bool          // nobody can resume it
+	readers    int           // HTTP requests that read it
+	on         *conn         // connection of the last reader; nil if not from our listener
+	carried    bool          // it had a reader
+	carriers   int           // number of responses that it was on; only the last one writes
+	wake       chan struct{} // holds a token when something has changed
 	endedAt    time.Time
 }
 
@@ -74,13 +69,13 @@ func newStream(max int) *stream {
 	return &stream{max: max, first: 1, next: 1, wake: make(chan struct{}, 1)}
 }
 
-// An unread is how much waits for a host, in bytes.
+// An unread counts the unsent bytes of a host.
 type unread struct {
 	most int64
 	now  atomic.Int64
 }
 
-// waitLocked says that so many bytes more wait, or fewer. It reports whether that is too much.
+// waitLocked adds n, which may be negative, to the unsent bytes. It reports whether they are too many.
 func (st *stream) waitLocked(n int) (much bool) {
 	st.waiting += n
 	much = st.open && st.waiting > 4*st.max
@@ -90,8 +85,8 @@ func (st *stream) waitLocked(n int) (much bool) {
 	return much
 }
 
-// uncount is called when nobody can come back to the stream any more: what it still
-// has is not for the host to read.
+// uncount is called when nobody can resume the stream. The rest of its events no longer counts
+// as unread.
 func (st *stream) uncount() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -106,11 +101,11 @@ func (st *stream) uncount() {
 	}
 }
 
-// put adds a message. The answer to a POST is the last one.
+// put adds a message. The answer to a POST is the last message of its stream.
 func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) error {
 	size := sizeOf(parts)
 	var over []*membudget.Reservation
-	defer func() { membudget.Shed(over) }() // without st.mu
+	defer func() { membudget.Shed(over) }() // after st.mu is unlocked
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if class == host.Response && !st.open {
@@ -143,7 +138,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	return nil
 }
 
-// readBy says that a request gives the stream to the host, until leave.
+// readBy counts a reader, on the connection c, until leave is called.
 func (st *stream) readBy(c *conn) (leave func()) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -158,7 +153,8 @@ func (st *stream) readBy(c *conn) (leave func()) {
 	}
 }
 
-// shed gives back what the stream holds: it is read too slowly, or by nobody.
+// shed frees the memory of the stream, because the budget is exceeded. If somebody reads it,
+// too slowly, the connection is closed.
 func (st *stream) shed() {
 	st.mu.Lock()
 	c := st.on
@@ -172,7 +168,7 @@ func (st *stream) shed() {
 	}
 }
 
-// cut ends the connection that the stream is on, and the session.
+// cut closes the connection of a reader, and ends the session.
 func (st *stream) cut(c *conn) {
 	if c != nil {
 		c.Close()
@@ -190,8 +186,7 @@ func (st *stream) dropLocked() {
 	st.reserved.Set(0)
 }
 
-// finish ends a stream to which nothing will be added, such as that of a request
-// which is not answered.
+// finish ends the stream without an answer, such as the stream of a cancelled request.
 func (st *stream) finish() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -200,7 +195,7 @@ func (st *stream) finish() {
 	st.tellLocked()
 }
 
-// forget drops what nobody will read.
+// forget drops the events of a stream that nobody will read.
 func (st *stream) forget() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -219,8 +214,8 @@ func (st *stream) tellLocked() {
 	}
 }
 
-// answer returns the answer if that is all there ever was; ready is false as long
-// as there is nothing to be sent.
+// answer reports whether the stream has ended with at most one event, none of which was sent,
+// and returns that event. ready is false as long as there is nothing to send.
 func (st *stream) answer() (text []byte, alone, ready bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -233,7 +228,7 @@ func (st *stream) answer() (text []byte, alone, ready bool) {
 	return nil, false, len(st.events) > 0 || st.lost
 }
 
-// await returns the answer on a stream that has nothing else; ok is false if ctx ends first.
+// await returns the answer on a stream without other events; ok is false if ctx ends first.
 func (st *stream) await(ctx context.Context) (text []byte, ok bool) {
 	for {
 		if text, alone, _ := st.answer(); alone {
@@ -247,9 +242,9 @@ func (st *stream) await(ctx context.Context) (text []byte, ok bool) {
 	}
 }
 
-// carry makes a response the one that the stream is on, from the event numbered
-// from on, 0 is where it is, and returns the number of the event before it. It
-// reports false where that is no longer kept.
+// carry makes a response the carrier of the stream, from the event with the number from on, or
+// from the next one if from is 0. It returns the number of the carrier and the number of the
+// event before the first; false if the stream no longer has the event.
 func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -272,12 +267,13 @@ func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 	return st.carriers, st.next - 1, true
 }
 
-// take returns what is to be written by a carrier, and whether it goes on.
+// take returns the events that a carrier has to write, the number of the first, and whether
+// the carrier goes on.
 func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.carriers != carrier || st.lost {
-		st.tellLocked() // the token was for the one that is
+		st.tellLocked() // pass the token to the current carrier
 		return nil, 0, false
 	}
 	from = st.next
@@ -295,8 +291,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	return events, from, !st.done
 }
 
-// trim drops the oldest events of a stream that nobody reads, so that it keeps no
-// more than the window.
+// trim limits a stream that nobody reads to the replay buffer. It drops the oldest events.
 func (st *stream) trim() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -312,14 +307,14 @@ func (st *stream) trim() {
 	st.reserved.Set(st.waiting + st.replayable)
 }
 
-// expired reports whether nobody can come back to the stream any more.
+// expired reports whether the stream can no longer be resumed.
 func (st *stream) expired(now time.Time) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.lost || !st.endedAt.IsZero() && now.Sub(st.endedAt) > replayFor
 }
 
-// writing returns a reservation for what is being written to a connection.
+// writing returns a reservation for the events that are being written to a connection.
 func (st *stream) writing(c *conn) *membudget.Reservation {
 	st.mu.Lock()
 	defer st.mu.Unlock()

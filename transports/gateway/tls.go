@@ -14,25 +14,25 @@ import (
 const (
 	// checkEvery is how often the files of a certificate are read.
 	checkEvery = 10 * time.Second
-	// maxCheck is how long the handshake that does it may be held up.
+	// maxCheck limits how long the handshake that reads them is delayed.
 	maxCheck = 2 * time.Second
 )
 
-// A certificate is read from files, and again when they have changed: one is renewed
-// every few weeks, and the gateway runs on.
+// A certificate is read from files, and read again when they have changed, because
+// certificates are renewed every few weeks.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	of      [2][]byte // the texts that it was made of
+	of      [2][]byte // the contents of the files that current is from
 	due     time.Time // when the files are read again
-	failed  string    // why they could not be the last time, which is logged once
+	failed  string    // the last error of reading them, which is logged once
 }
 
-// TLS returns a configuration with the certificate of two PEM files. Files that
-// cannot be read any more change nothing but the log.
+// TLS returns a configuration with the certificate from two PEM files, which are read again
+// every 10 seconds. If they become unreadable, the last certificate stays and the log says so.
 func TLS(ctx context.Context, cert, key string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{cert: cert, key: key, log: log, due: time.Now().Add(checkEvery)}
 	var err error
@@ -44,8 +44,8 @@ func TLS(ctx context.Context, cert, key string, log *slog.Logger) (*tls.Config, 
 	}}, nil
 }
 
-// get returns the certificate. One handshake in each interval reads the files before;
-// the others do not wait for it.
+// get returns the certificate. One handshake in each interval reads the files first; the
+// others do not wait for it.
 func (c *certificate) get(ctx context.Context, now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	current, due := c.current, !now.Before(c.due)
@@ -62,7 +62,7 @@ func (c *certificate) get(ctx context.Context, now time.Time) *tls.Certificate {
 	return c.renew(read, of, err)
 }
 
-// renew takes over what was read, if it was and is another.
+// renew replaces the certificate if the files were read without an error and have changed.
 func (c *certificate) renew(read *tls.Certificate, of [2][]byte, err error) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
