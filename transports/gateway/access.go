@@ -133,10 +133,10 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who strin
 			return who, true
 		}
 		status, challenge = a.issued.challenge(err)
-		a.log.Debug("a token was refused", "err", err)
+		a.log.Debug("a token was rejected", "err", err)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
-	refuse(w, r, a.linger, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
+	refuse(w, r, a.linger, denial{status: status, text: "a bearer token is required: Authorization: Bearer …"})
 	return "", false
 }
 
@@ -170,7 +170,7 @@ func Local(token string, next http.Handler) http.Handler {
 		}
 		if token != "" && !sameToken(given, token) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="dynmcp", charset="UTF-8"`)
-			http.Error(w, "the gateway's token is wanted: as the password, of any user name", http.StatusUnauthorized)
+			http.Error(w, "the gateway's token is required, as the password of any user", http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -73,12 +73,12 @@ func overload(id []byte, text string) denial {
 	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text, id: id}
 }
 
-const noSuchSession = "there is no such session, or no longer: send initialize again"
+const noSuchSession = "no such session: send initialize again"
 
 // noSession denies a request that names no session or an unknown one.
 func noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 	if r.Header.Get("Mcp-Session-Id") == "" {
-		deny(w, denial{status: http.StatusBadRequest, text: "an Mcp-Session-Id is wanted, which the answer to initialize has", id: id})
+		deny(w, denial{status: http.StatusBadRequest, text: "the header Mcp-Session-Id is missing: the answer to initialize has it", id: id})
 		return
 	}
 	deny(w, denial{status: http.StatusNotFound, text: noSuchSession, id: id})

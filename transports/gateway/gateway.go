@@ -183,7 +183,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	case first == "health":
 		g.health(w, r, rest)
 	default:
-		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
+		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "no such route: there are /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health"})
 	}
 }
 
@@ -194,7 +194,7 @@ func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace str
 	}
 	err := g.opts.Enter(namespace, r.Header)
 	if err != nil {
-		g.log.Warn("a request is refused", "err", err)
+		g.log.Warn("a request was denied", "err", err)
 		g.denyUnread(w, r, denial{status: http.StatusLoopDetected, text: err.Error()})
 	}
 	return err != nil

@@ -12,7 +12,7 @@ import (
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: "the method " + r.Method + " is not allowed here"})
 		return
 	}
 	if namespace == "" && !g.redirect.several {

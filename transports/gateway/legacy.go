@@ -75,7 +75,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 		if s != nil {
 			s.done()
 		}
-		deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer", id: m.ID})
+		deny(w, denial{status: http.StatusNotFound, text: "no such session", id: m.ID})
 		return
 	}
 	defer s.done()
@@ -88,7 +88,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':
-		deny(w, denial{status: http.StatusBadRequest, text: "a batch takes a session"})
+		deny(w, denial{status: http.StatusBadRequest, text: "a batch needs a session"})
 		return
 	case !m.IsRequest():
 		w.WriteHeader(http.StatusAccepted)

@@ -66,5 +66,5 @@ func (l *listener) Close() error {
 type PublicError struct{ Address string }
 
 func (e *PublicError) Error() string {
-	return fmt.Sprintf("%s is reached by other machines, not only by this one", e.Address)
+	return fmt.Sprintf("other machines can reach %s", e.Address)
 }

@@ -31,7 +31,7 @@ func (g *Gateway) listens(w http.ResponseWriter, r *http.Request, id []byte, who
 	p := &place{accountOf(r, who), busy, end}
 	if !g.listening.enter(namespace, p, g.opts.MaxConnections) {
 		end()
-		deny(w, overload(id, "too many event streams only listen: gateway.max_connections"))
+		deny(w, overload(id, "too many event streams are open: gateway.max_connections"))
 		return nil, nil, false
 	}
 	return r.WithContext(ctx), func() {

@@ -46,7 +46,7 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: "the method " + r.Method + " is not allowed here"})
 	}
 }
 
@@ -54,7 +54,7 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	accept := acceptable(r)
 	if !accept.text && !accept.events {
-		g.denyUnread(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream, which Accept has to allow"})
+		g.denyUnread(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream: Accept must allow one of them"})
 		return
 	}
 	m, ok := g.read(w, r)
@@ -84,7 +84,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		}
 		defer s.done()
 		if begins {
-			deny(w, denial{status: http.StatusConflict, text: "this session has begun already", id: m.ID})
+			deny(w, denial{status: http.StatusConflict, text: "the session is already initialized", id: m.ID})
 			return
 		}
 	}
@@ -159,19 +159,19 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 // unreadable returns the denial of a request whose body readBody could not read.
 func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) denial {
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit)}
+		return denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request is larger than %d bytes: gateway.max_request_bytes", tooBig.Limit)}
 	}
 	if errors.Is(err, errNoRoom) {
 		hangUp(w, r, g.access.linger)
 		return overload(nil, err.Error())
 	}
-	return denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole"}
+	return denial{status: http.StatusRequestTimeout, text: "the body of the request is incomplete"}
 }
 
 // read reads the message of a request, and denies an invalid request itself.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
+		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "the Content-Type of a message must be application/json"})
 		return m, false
 	}
 	body, err := g.readBody(w, r)
@@ -298,10 +298,10 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		return
 	case version >= transports.StatelessVersion:
 		w.Header().Set("Allow", "POST, OPTIONS")
-		deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on there is only POST"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on only POST is allowed"})
 		return
 	case !acceptable(r).events:
-		deny(w, denial{status: http.StatusNotAcceptable, text: "this is text/event-stream, which Accept has to allow"})
+		deny(w, denial{status: http.StatusNotAcceptable, text: "the response is text/event-stream: Accept must allow it"})
 		return
 	}
 	s := g.sessionOf(id, who, namespace)
@@ -329,7 +329,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		carrier, before, ok = st.carry(from)
 	}
 	if !ok {
-		deny(w, denial{status: http.StatusBadRequest, text: "nothing is kept any more of what came after this Last-Event-ID"})
+		deny(w, denial{status: http.StatusBadRequest, text: "the events after this Last-Event-ID are no longer kept"})
 		return
 	}
 	if st == s.alone {

@@ -27,7 +27,7 @@ func accountOf(r *http.Request, who string) string {
 }
 
 // errNoRoom means that a body would exceed the memory budget.
-var errNoRoom = errors.New("too much is held for this user or address already: gateway.max_held_bytes")
+var errNoRoom = errors.New("this user or address uses too much memory: gateway.max_held_bytes")
 
 // serve serves a request of a principal. The memory of its body is charged until serve
 // returns, or for as long as a stream needs the body.

@@ -21,7 +21,7 @@ func isMeta(path string) bool {
 func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST, OPTIONS")
-		metaRefusal(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, r.Method+" means nothing here")
+		metaRefusal(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "the method "+r.Method+" is not allowed here")
 		return
 	}
 	body, err := g.readBody(w, r)

@@ -31,7 +31,7 @@ var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.E
 const metadataPath = "/.well-known/oauth-protected-resource"
 
 var (
-	errNoToken = errors.New("a bearer token is wanted")
+	errNoToken = errors.New("a bearer token is required")
 	errScope   = errors.New("the token lacks a scope")
 )
 
@@ -62,18 +62,18 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	case err != nil:
 		return "", errNoToken
 	case !slices.Contains(v.Issuers, claims.Issuer): // checked before any request to the issuer
-		return "", errors.New("the token is of another issuer")
+		return "", errors.New("the token names an issuer that is not in the config")
 	}
 	check, err := v.of(ctx, claims.Issuer)
 	if err != nil {
-		return "", fmt.Errorf("the keys of %s cannot be had: %w", claims.Issuer, err)
+		return "", fmt.Errorf("fetch the keys of %s: %w", claims.Issuer, err)
 	}
 	checked, err := check.Verify(oidc.ClientContext(ctx, v.client), token)
 	if err != nil {
 		return "", err
 	}
 	if checked.Subject == "" {
-		return "", errors.New("the token is of nobody")
+		return "", errors.New("the token has no subject")
 	}
 	has := strings.Fields(claims.Scope)
 	for _, scope := range v.Scopes {
@@ -140,7 +140,7 @@ func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
 		case json.Unmarshal(body, &said) != nil || said.Keys == "":
 			last = fmt.Errorf("%s names no keys", at)
 		case said.Issuer != issuer:
-			last = fmt.Errorf("%s is of another issuer", at)
+			last = fmt.Errorf("%s names another issuer", at)
 		default:
 			return said.Keys, nil
 		}

@@ -121,11 +121,11 @@ func argumentsMatch(h http.Header, schema, arguments json.RawMessage) string {
 		switch {
 		case absent && len(h.Values(name)) == 0:
 		case absent:
-			return fmt.Sprintf("the header %s is there, the argument %q is not", name, argument)
+			return fmt.Sprintf("the header %s is present, but the argument %q is not", name, argument)
 		case !given:
-			return fmt.Sprintf("the header %s is missing, there twice or not valid, for the argument %q", name, argument)
+			return fmt.Sprintf("the header %s for the argument %q is missing, repeated or invalid", name, argument)
 		case is != text && (quoted || !sameNumber(is, text)):
-			return fmt.Sprintf("the header %s is %q, the argument %q is not", name, is, argument)
+			return fmt.Sprintf("the header %s is %q, but the argument %q has another value", name, is, argument)
 		}
 	}
 	return ""

@@ -70,7 +70,7 @@ func (c *certificate) renew(read *tls.Certificate, of [2][]byte, err error) *tls
 	switch {
 	case err != nil:
 		if failed = err.Error(); failed != c.failed {
-			c.log.Warn("the certificate is not read again, the last one stays", "err", err)
+			c.log.Warn("the certificate cannot be read again, the last one is kept", "err", err)
 		}
 	case !bytes.Equal(of[0], c.of[0]) || !bytes.Equal(of[1], c.of[1]):
 		c.current, c.of = read, of

@@ -74,7 +74,7 @@ func TestACertificateIsReadAgain(t *testing.T) {
 			t.Errorf("after a bad one: got %d", got)
 		}
 	}
-	if n := strings.Count(logged.String(), "the certificate is not read again"); n != 1 {
+	if n := strings.Count(logged.String(), "the certificate cannot be read again"); n != 1 {
 		t.Errorf("it is logged %d times, want once:\n%s", n, logged.String())
 	}
 	if _, err := TLS(t.Context(), cert, key, c.log); err == nil {
