@@ -54,7 +54,7 @@ var (
 	newestFirst = sabotage.Fault{
 		Name: "of too many connections the newest is closed",
 		Edits: []sabotage.Edit{{File: "transports/gateway/conns.go", Old: "	var gone []*conn\n	t.mu.Lock()\n	for",
-			New: "	var gone []*conn\n	t.mu.Lock()\n	if t.strangers.Len()+t.proven >= t.most {\n		t.mu.Unlock()\n		nc.Close()\n		return c\n	}\n	for"}},
+			New: "	var gone []*conn\n	t.mu.Lock()\n	if t.unauthenticated.Len()+t.authenticated >= t.most {\n		t.mu.Unlock()\n		nc.Close()\n		return c\n	}\n	for"}},
 		Found: "newcomers were turned away",
 	}
 	leastFirst = sabotage.Fault{

@@ -32,7 +32,7 @@ type access struct {
 func newAccess(opts Options) *access {
 	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
 	if opts.OAuth != nil {
-		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
+		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*storedAnswer{}}}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
 	for _, name := range opts.AllowedHosts {
 		a.hosts = append(a.hosts, strings.ToLower(strings.Trim(name, "[]")))
@@ -77,12 +77,12 @@ func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok b
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
 	if !a.hostAllowed(r) {
-		refuse(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
 		return "", false
 	}
 	origin, ok := a.originAllowed(r)
 	if !ok {
-		refuse(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
+		denyAndClose(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
 		return "", false
 	}
 	if origin != "" {
@@ -136,7 +136,7 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who strin
 		a.log.Debug("a token was rejected", "err", err)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
-	refuse(w, r, a.linger, denial{status: status, text: "a bearer token is required: Authorization: Bearer …"})
+	denyAndClose(w, r, a.linger, denial{status: status, text: "a bearer token is required: Authorization: Bearer …"})
 	return "", false
 }
 

@@ -13,18 +13,18 @@ import (
 // those without an authenticated request, then those of the account with the most. Without
 // a token in the config, any request that passes the checks counts as authenticated.
 type conns struct {
-	most  int // limit
-	spare int // reserved for strangers, so that new hosts are heard
+	most     int // limit
+	reserved int // of these, for unauthenticated connections, so that new hosts are heard
 
-	mu        sync.Mutex
-	strangers list.List             // connections (*conn) without an account, the longest unchanged first
-	of        map[string]*list.List // the others, by account, in the same order
-	proven    int                   // number of connections in of
+	mu              sync.Mutex
+	unauthenticated list.List             // connections (*conn) without an account, the longest unchanged first
+	of              map[string]*list.List // the others, by account, in the same order
+	authenticated   int                   // number of connections in of
 }
 
 func newConns(most int) *conns {
 	most = max(most, 2)
-	return &conns{most: most, spare: max(most/8, 1), of: map[string]*list.List{}}
+	return &conns{most: most, reserved: max(most/8, 1), of: map[string]*list.List{}}
 }
 
 // A conn is a connection of a host.
@@ -38,17 +38,17 @@ type conn struct {
 	idle bool          // between two requests
 }
 
-// add adds a connection, and closes strangers to make room for it.
+// add adds a connection, and closes unauthenticated ones to make room for it.
 func (t *conns) add(nc net.Conn) *conn {
 	c := &conn{Conn: nc, in: t}
 	var gone []*conn
 	t.mu.Lock()
-	for t.strangers.Len()+t.proven >= t.most { // there are strangers: prove limits proven
-		old := t.strangers.Front().Value.(*conn)
+	for t.unauthenticated.Len()+t.authenticated >= t.most { // some are unauthenticated: the others are at most most-reserved
+		old := t.unauthenticated.Front().Value.(*conn)
 		t.removeLocked(old)
 		gone = append(gone, old)
 	}
-	c.at = t.strangers.PushBack(c)
+	c.at = t.unauthenticated.PushBack(c)
 	t.mu.Unlock()
 	for _, old := range gone {
 		old.Conn.Close()
@@ -61,10 +61,10 @@ func (t *conns) removeLocked(c *conn) {
 	case c.at == nil:
 		return
 	case of == nil:
-		t.strangers.Remove(c.at)
+		t.unauthenticated.Remove(c.at)
 	default:
 		of.Remove(c.at)
-		t.proven--
+		t.authenticated--
 		if of.Len() == 0 {
 			delete(t.of, c.who)
 		}
@@ -81,12 +81,12 @@ func (t *conns) moveLocked(c *conn, who string) {
 		t.of[who] = of
 	}
 	c.at = of.PushBack(c)
-	t.proven++
+	t.authenticated++
 }
 
-// prove assigns a connection to an account. It returns false if the account has too many
+// authenticate assigns a connection to an account. It returns false if the account has too many
 // connections.
-func (c *conn) prove(who string) bool {
+func (c *conn) authenticate(who string) bool {
 	t := c.in
 	t.mu.Lock()
 	if c.at == nil || c.who == who {
@@ -94,8 +94,8 @@ func (c *conn) prove(who string) bool {
 		return true
 	}
 	var gone *conn
-	if c.who == "" && t.proven >= t.most-t.spare {
-		if gone = t.spareLocked(who); gone == nil {
+	if c.who == "" && t.authenticated >= t.most-t.reserved {
+		if gone = t.connToCloseLocked(who); gone == nil {
 			t.mu.Unlock()
 			return false
 		}
@@ -109,10 +109,10 @@ func (c *conn) prove(who string) bool {
 	return true
 }
 
-// spareLocked returns the connection to close for a new one of an account: of the account
+// connToCloseLocked returns the connection to close for a new one of an account: of the account
 // with the most, the connection that is idle for the longest time. If none is idle it returns
 // the longest busy one of another account, or nil.
-func (t *conns) spareLocked(who string) *conn {
+func (t *conns) connToCloseLocked(who string) *conn {
 	var fullest string
 	for of, l := range t.of {
 		if t.of[fullest] == nil || l.Len() > t.of[fullest].Len() {
@@ -150,7 +150,7 @@ func changed(nc net.Conn, state http.ConnState) {
 	if of := c.in.of[c.who]; of != nil {
 		of.MoveToBack(c.at)
 	} else {
-		c.in.strangers.MoveToBack(c.at)
+		c.in.unauthenticated.MoveToBack(c.at)
 	}
 }
 

@@ -19,17 +19,17 @@ func crowd(t *testing.T, most int) *testGateway {
 	return tg
 }
 
-func (t *conns) limit(most, spare int) {
+func (t *conns) limit(most, reserved int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.most, t.spare = most, spare
+	t.most, t.reserved = most, reserved
 }
 
-// counts returns how many connections are of strangers, and how many of others.
-func (t *conns) counts() (strangers, proven int) {
+// counts returns the numbers of unauthenticated and of authenticated connections.
+func (t *conns) counts() (unauthenticated, authenticated int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.strangers.Len(), t.proven
+	return t.unauthenticated.Len(), t.authenticated
 }
 
 // Connections without a token, idle, with half a header, half a body or a wrong token,
@@ -51,8 +51,8 @@ func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 			}
 		}
 	}
-	if strangers, proven := tg.ln.conns.counts(); strangers+proven > most || proven != 1 {
-		t.Errorf("%d connections are of strangers, %d of others", strangers, proven)
+	if unauthenticated, authenticated := tg.ln.conns.counts(); unauthenticated+authenticated > most || authenticated != 1 {
+		t.Errorf("%d connections are unauthenticated, %d authenticated", unauthenticated, authenticated)
 	}
 }
 
@@ -73,12 +73,12 @@ func TestA401IsKnownBeforeTheBody(t *testing.T) {
 // one where it is for another. A holder that has the most itself is told so.
 func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	t.Parallel()
-	table := newConns(16) // 14 proven
+	table := newConns(16) // 14 authenticated
 	open := func(who string) *conn {
 		near, far := net.Pipe()
 		t.Cleanup(func() { near.Close(); far.Close() })
 		c := table.add(near)
-		if !c.prove(who) {
+		if !c.authenticate(who) {
 			c.Close()
 			return nil
 		}
@@ -109,8 +109,8 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 			t.Errorf("user %d: the longest busy one was not closed", i)
 		}
 	}
-	if _, proven := table.counts(); proven != 14 {
-		t.Errorf("%d connections are open", proven)
+	if _, authenticated := table.counts(); authenticated != 14 {
+		t.Errorf("%d connections are open", authenticated)
 	}
 	for range 3 { // ann has eight, user0 has one
 		if open("user0") == nil {
@@ -125,8 +125,8 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 		t.Cleanup(func() { near.Close(); far.Close() })
 		table.add(near)
 	}
-	if strangers, proven := table.counts(); strangers != 2 || proven != 14 {
-		t.Errorf("%d connections are of strangers, %d of others, want 2 and 14", strangers, proven)
+	if unauthenticated, authenticated := table.counts(); unauthenticated != 2 || authenticated != 14 {
+		t.Errorf("%d connections are unauthenticated, %d authenticated, want 2 and 14", unauthenticated, authenticated)
 	}
 }
 
@@ -143,8 +143,8 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	mcptest.Soon(t, "the rest are closed", func() bool {
-		strangers, proven := tg.ln.conns.counts()
-		return strangers+proven <= 8
+		unauthenticated, authenticated := tg.ln.conns.counts()
+		return unauthenticated+authenticated <= 8
 	})
 }
 

@@ -54,8 +54,8 @@ func (g *Gateway) unknown(namespace string) denial {
 	return denial{status: http.StatusNotFound, text: g.opts.Unknown(namespace)}
 }
 
-// refuse denies a request without reading its body, and has its connection closed.
-func refuse(w http.ResponseWriter, r *http.Request, linger time.Duration, d denial) {
+// denyAndClose denies a request without reading its body, and has its connection closed.
+func denyAndClose(w http.ResponseWriter, r *http.Request, linger time.Duration, d denial) {
 	hangUp(w, r, linger)
 	deny(w, d)
 }

@@ -14,21 +14,21 @@ import (
 // connections, and other replicas take new sessions. Then each session ends as soon as it
 // has nothing in flight, so that its host loses nothing when it opens a new session.
 func (g *Gateway) end(ctx context.Context, ln net.Listener) {
-	if g.redirect.several {
+	if g.forwarder.several {
 		close(g.leaving)
-		g.sleep(g.redirect.DrainDelay)
+		g.sleep(g.forwarder.DrainDelay)
 	}
 	_ = ln.Close()
-	g.redirect.endLasting()
-	draining, cancel := context.WithTimeout(ctx, g.drain)
+	g.forwarder.endLasting()
+	draining, cancel := context.WithTimeout(ctx, g.drainTimeout)
 	defer cancel()
-	if g.redirect.several {
+	if g.forwarder.several {
 		g.endQuiet(draining)
 	}
 	close(g.ending)
 	g.running.wait(draining)
 	cancel() // the rest had its time
-	g.redirect.endFinishing()
+	g.forwarder.endFinishing()
 	var ends sync.WaitGroup
 	for _, s := range g.sessions.all() {
 		if g.sessions.retire(s, func() bool { return true }) {
@@ -50,7 +50,7 @@ func (g *Gateway) endQuiet(ctx context.Context) {
 		left := g.sessions.all()
 		var ends sync.WaitGroup
 		for _, s := range left {
-			if !s.talk.Waiting() && g.sessions.retire(s, func() bool { return s.users == s.reading }) {
+			if !s.host.Waiting() && g.sessions.retire(s, func() bool { return s.users == s.reading }) {
 				ends.Go(func() { s.drain(ctx) })
 			}
 		}

@@ -81,7 +81,7 @@ type Gateway struct {
 	opts      Options
 	log       *slog.Logger
 	access    *access
-	redirect  *forwarder
+	forwarder *forwarder
 	sessions  sessions
 	exchanges sync.Map // the sessions for one request; keys are *exchange
 	listening listening
@@ -90,12 +90,13 @@ type Gateway struct {
 	leaving   chan struct{}       // closed when the shutdown begins and other replicas take new sessions
 	ending    chan struct{}       // closed when no more requests are accepted
 	evicted   chan *session       // sessions of hosts that do not read
-	unread    int64               // bytes that may wait for one host
-	late      time.Duration       // how long an answer may take before an event stream begins
-	header    time.Duration       // timeout for the header of a request
-	body      time.Duration       // timeout for the body of a request
+	maxUnread int64               // bytes that may wait for one host
 	sleep     func(time.Duration) // waits for Replicas.DrainDelay
-	drain     time.Duration       // timeout for the requests in progress at the shutdown
+
+	streamAfter   time.Duration // how long an answer may take before an event stream begins
+	headerTimeout time.Duration // for the header of a request
+	bodyTimeout   time.Duration // for the body of a request
+	drainTimeout  time.Duration // for the requests in progress at the shutdown
 }
 
 // New returns a gateway.
@@ -107,8 +108,12 @@ func New(opts Options) *Gateway {
 	if opts.Unknown == nil {
 		opts.Unknown = func(namespace string) string { return "unknown MCP server: " + namespace }
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, access: newAccess(opts), leaving: make(chan struct{}), ending: make(chan struct{}), evicted: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
-	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
+	g := &Gateway{
+		opts: opts, log: opts.Logger, access: newAccess(opts),
+		leaving: make(chan struct{}), ending: make(chan struct{}), evicted: make(chan *session, maxSessions), maxUnread: maxUnread,
+		sleep: time.Sleep, streamAfter: streamAfter, headerTimeout: headerTimeout, bodyTimeout: bodyTimeout, drainTimeout: drainTimeout,
+	}
+	g.forwarder = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
 	g.memory = cmp.Or(opts.Memory, membudget.New(0, nil))
@@ -126,9 +131,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(accountOf(r, who)) {
+	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.authenticate(accountOf(r, who)) {
 		w.Header().Set("Connection", "close")
-		refuse(w, r, g.access.linger, overload(nil, "this user or address has too many connections open"))
+		denyAndClose(w, r, g.access.linger, overload(nil, "this user or address has too many connections open"))
 		return
 	}
 	g.serve(w, r, who)
@@ -152,7 +157,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if first == "mcp" || isMeta(path) {
-		if to := g.redirect.elsewhere(r, who); to != nil && g.redirect.pass(w, r, to) {
+		if to := g.forwarder.otherReplica(r, who); to != nil && g.forwarder.pass(w, r, to) {
 			return
 		}
 	}
@@ -165,7 +170,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 		namespace, below, _ := strings.Cut(rest, "/")
 		namespace = g.opts.Named(namespace)
 		if _, known := g.opts.Health(namespace); !known {
-			g.denyUnread(w, r, g.unknown(namespace))
+			g.readAndDeny(w, r, g.unknown(namespace))
 			return
 		}
 		if g.circular(w, r, namespace) {
@@ -183,7 +188,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	case first == "health":
 		g.health(w, r, rest)
 	default:
-		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "no such route: there are /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health"})
+		g.readAndDeny(w, r, denial{status: http.StatusNotFound, text: "no such route: there are /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health"})
 	}
 }
 
@@ -195,7 +200,7 @@ func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace str
 	err := g.opts.Enter(namespace, r.Header)
 	if err != nil {
 		g.log.Warn("a request was denied", "err", err)
-		g.denyUnread(w, r, denial{status: http.StatusLoopDetected, text: err.Error()})
+		g.readAndDeny(w, r, denial{status: http.StatusLoopDetected, text: err.Error()})
 	}
 	return err != nil
 }
@@ -207,7 +212,7 @@ const (
 	lingerFor     = time.Second
 	idleTimeout   = 2 * time.Minute // between two requests
 	maxHeader     = 64 << 10
-	drainFor      = 10 * time.Second
+	drainTimeout  = 10 * time.Second
 	closeFor      = 3 * time.Second // for hosts to read the last answers
 )
 
@@ -217,7 +222,7 @@ const (
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler:           g,
-		ReadHeaderTimeout: g.header,
+		ReadHeaderTimeout: g.headerTimeout,
 		IdleTimeout:       idleTimeout,
 		ConnContext:       withConn,
 		ConnState:         changed,
@@ -256,8 +261,8 @@ func (g *Gateway) recovered() {
 	}
 }
 
-// denyUnread reads the body of a request for the id of its message, and denies the request.
-func (g *Gateway) denyUnread(w http.ResponseWriter, r *http.Request, d denial) {
+// readAndDeny reads the body of a request for the id of its message, and denies the request.
+func (g *Gateway) readAndDeny(w http.ResponseWriter, r *http.Request, d denial) {
 	body, _ := g.readBody(w, r)
 	d.id = askedBy(body, body)
 	deny(w, d)

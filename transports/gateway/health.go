@@ -15,7 +15,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 		deny(w, denial{status: http.StatusMethodNotAllowed, text: "the method " + r.Method + " is not allowed here"})
 		return
 	}
-	if namespace == "" && !g.redirect.several {
+	if namespace == "" && !g.forwarder.several {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"healthy"}`+"\n"))
 		return
 	}
@@ -25,11 +25,11 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 		case <-g.leaving:
 			status, state = http.StatusServiceUnavailable, "draining"
 		default:
-			if g.redirect.Degraded() {
+			if g.forwarder.Degraded() {
 				state = "degraded"
 			}
 		}
-		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.redirect.Name)))
+		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.forwarder.Name)))
 		return
 	}
 	h, known := g.opts.Health(g.opts.Named(namespace))

@@ -37,14 +37,14 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	}
 	defer g.sessions.endSession(s)
 	defer s.done()
-	r, leave, ok := g.listens(w, r, nil, who, namespace, s.talk.Waiting)
+	r, leave, ok := g.takePlace(w, r, nil, who, namespace, s.host.Waiting)
 	if !ok {
 		return
 	}
 	defer leave()
 	s.read(1)
 	defer s.read(-1)
-	carrier, before, _ := s.alone.carry(0)
+	carrier, before, _ := s.standalone.carry(0)
 	response := eventStream(w)
 	response.pings = func() string {
 		return "event: ping\ndata: {\"time\":\"" + time.Now().UTC().Format(time.RFC3339) + "\"}\n\n"
@@ -52,7 +52,7 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	if response.writeNow("event: endpoint\ndata: /mcp/"+namespace+"/message?sessionId="+s.id+"\n\n"+response.pings()) != nil {
 		return
 	}
-	response.serve(r.Context(), s.alone, carrier, before, s.over)
+	response.serve(r.Context(), s.standalone, carrier, before, s.over)
 }
 
 // message handles a message of HTTP+SSE, whose answer is sent on its stream, or a message
@@ -63,15 +63,15 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 		return
 	}
 	defer g.answerPanic(w, m.ID)
-	if to := g.redirect.continues(r, who, m); to != nil && g.redirect.passMessage(w, r, to, m) {
+	if to := g.forwarder.callReplica(r, who, m); to != nil && g.forwarder.passMessage(w, r, to, m) {
 		return
 	}
 	if !r.URL.Query().Has("sessionId") {
-		g.once(w, r, who, namespace, m)
+		g.messageWithoutSession(w, r, who, namespace, m)
 		return
 	}
 	s := g.sessionOf(r.URL.Query().Get("sessionId"), who, namespace)
-	if s == nil || s.alone.ids {
+	if s == nil || s.standalone.ids {
 		if s != nil {
 			s.done()
 		}
@@ -83,9 +83,9 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// once answers a request without a session in its response. It opens a session for this
+// messageWithoutSession answers a request without a session in its response. It opens a session for this
 // request only.
-func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
+func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':
 		deny(w, denial{status: http.StatusBadRequest, text: "a batch needs a session"})
@@ -101,13 +101,13 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 	defer g.running.add(-1)
 	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
 	defer done()
-	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	metaVersion, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
-	case said >= transports.StatelessVersion:
+	case metaVersion >= transports.StatelessVersion:
 	case m.Method == "initialize":
 		m.Params = completeHandshake(m.Params)
 	default:
-		hello, ok := g.greet(r, e)
+		hello, ok := g.handshake(r, e)
 		if !ok {
 			return
 		}
@@ -116,18 +116,18 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 			return
 		}
 	}
-	e.talk.Receive(m, e.alone)
-	g.respond(w, r, e.alone, reply{forms: forms{text: true}, status: http.StatusAccepted})
+	e.host.Receive(m, e.standalone)
+	g.respond(w, r, e.standalone, reply{forms: forms{text: true}, status: http.StatusAccepted})
 }
 
-// greet makes the handshake on behalf of the host, and returns the answer; false if the host
+// handshake makes the handshake on behalf of the host, and returns the answer; false if the host
 // is gone.
-func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
+func (g *Gateway) handshake(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	st := newStream(g.opts.MaxResponseBytes)
-	st.only = true
-	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
+	st.answerOnly = true
+	e.host.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
 	if answer, ok = st.await(r.Context()); ok {
-		e.talk.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
+		e.host.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
 	}
 	return answer, ok
 }

@@ -64,7 +64,7 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 // A connection on which a request does not arrive is closed.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.header, g.body = time.Second, time.Second })
+	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.headerTimeout, g.bodyTimeout = time.Second, time.Second })
 	var requests sync.WaitGroup
 	for what, text := range map[string]string{
 		"a header without an end":    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: 1\r\n",
@@ -83,7 +83,7 @@ func TestSlowRequests(t *testing.T) {
 		got := tg.raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 			int64(1)<<50, call(1, strings.Repeat("x", tg.g.opts.MaxRequestBytes))))
 		if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
-			t.Errorf("a length that is not believed: got %q", got)
+			t.Errorf("a length that is not preallocated: got %q", got)
 		}
 	})
 	requests.Wait()
@@ -227,7 +227,7 @@ func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 2)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
-	tg.g.drain = 10 * time.Millisecond
+	tg.g.drainTimeout = 10 * time.Millisecond
 	id := tg.begin("/mcp")
 	got := make(chan answer, 2)
 	go func() { got <- tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id) }()

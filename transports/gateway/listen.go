@@ -58,7 +58,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener. Accept must be called meanwhile.
 func (l *listener) Close() error {
-	refuseNew(l.Listener)
+	refuseConnections(l.Listener)
 	return l.Listener.Close()
 }
 

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// refuseNew does nothing on this system.
-func refuseNew(net.Listener) {}
+// refuseConnections does nothing on this system.
+func refuseConnections(net.Listener) {}
 
 // descriptors returns how many file descriptors the process may have open.
 func descriptors() int { return math.MaxInt32 }

@@ -39,7 +39,7 @@ func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
 		defer accepted.Close()
 		conns := ln.(*listener).conns
 		conns.mu.Lock()
-		open := conns.strangers.Len()
+		open := conns.unauthenticated.Len()
 		conns.mu.Unlock()
 		if open != min(i+1, limit) {
 			t.Errorf("%d connections are open, want at most %d", open, limit)
@@ -56,7 +56,7 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := New(Options{AllowedHosts: []string{"127.0.0.1"}})
-	g.header = 50 * time.Millisecond
+	g.headerTimeout = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Serve(ctx, ln) }()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseNew makes the system refuse new connections once all established ones are accepted,
+// refuseConnections makes the system refuse new connections once all established ones are accepted,
 // or after a second.
-func refuseNew(ln net.Listener) {
+func refuseConnections(ln net.Listener) {
 	conn, ok := ln.(syscall.Conn)
 	if !ok {
 		return

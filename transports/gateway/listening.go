@@ -23,10 +23,10 @@ type place struct {
 	end  context.CancelFunc
 }
 
-// listens takes a place for the stream of a request; id is the id of its message. It returns
+// takePlace takes a place for the stream of a request; id is the id of its message. It returns
 // the request with a context that ends when another stream gets the place, and a function
 // that returns the place. Without a place it denies the request and returns false.
-func (g *Gateway) listens(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
+func (g *Gateway) takePlace(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
 	ctx, end := context.WithCancel(r.Context())
 	p := &place{accountOf(r, who), busy, end}
 	if !g.listening.enter(namespace, p, g.opts.MaxConnections) {
@@ -51,12 +51,12 @@ func (ls *listening) enter(namespace string, p *place, most int) bool {
 		}
 		all = slices.Clone(all)
 		ls.mu.Unlock()
-		spare := spareOf(all, p.who)
-		if spare == nil {
+		old := streamToEnd(all, p.who)
+		if old == nil {
 			return false
 		}
-		ls.leave(namespace, spare)
-		spare.end()
+		ls.leave(namespace, old)
+		old.end()
 	}
 }
 
@@ -69,9 +69,9 @@ func (ls *listening) leave(namespace string, p *place) {
 	}
 }
 
-// spareOf returns the stream to end for a new stream of who: the newest of the account with
+// streamToEnd returns the stream to end for a new stream of who: the newest of the account with
 // the most. It returns nil if that account would then have fewer streams than who.
-func spareOf(all []*place, who string) *place {
+func streamToEnd(all []*place, who string) *place {
 	has, most := map[string]int{}, who
 	for _, p := range all {
 		if has[p.who]++; has[p.who] > has[most] {

@@ -54,7 +54,7 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	accept := acceptable(r)
 	if !accept.text && !accept.events {
-		g.denyUnread(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream: Accept must allow one of them"})
+		g.readAndDeny(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream: Accept must allow one of them"})
 		return
 	}
 	m, ok := g.read(w, r)
@@ -63,10 +63,10 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 	defer g.answerPanic(w, m.ID)
 	version := r.Header.Get("MCP-Protocol-Version")
-	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
+	metaVersion, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
-	case version >= transports.StatelessVersion || said >= transports.StatelessVersion:
-		if to := g.redirect.continues(r, who, m); to == nil || !g.redirect.passMessage(w, r, to, m) {
+	case version >= transports.StatelessVersion || metaVersion >= transports.StatelessVersion:
+		if to := g.forwarder.callReplica(r, who, m); to == nil || !g.forwarder.passMessage(w, r, to, m) {
 			g.postStateless(w, r, who, namespace, m)
 		}
 		return
@@ -109,7 +109,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 	st := s.stream(g.opts.MaxResponseBytes)
 	defer st.readBy(connFrom(r.Context()))()
-	st.only = !accept.events
+	st.answerOnly = !accept.events
 	st.accountForBody(r)
 	s.receive(m, st)
 	answer, ended := g.respond(w, r, st, reply{forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
@@ -136,7 +136,7 @@ func (g *Gateway) begin() bool {
 // readBody reads the body of a request, up to the limit. If the body is complete, readBody
 // also clears the read deadline that serve has set.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	const believed = 64 << 10 // memory allocated for a Content-Length before any byte has come
+	const preallocated = 64 << 10 // memory allocated for a Content-Length before any byte has come
 	most := int64(g.opts.MaxRequestBytes)
 	in := http.MaxBytesReader(w, r.Body, most)
 	var body []byte
@@ -144,10 +144,10 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	if size := r.ContentLength; size < 0 || size > most {
 		body, err = io.ReadAll(in)
 	} else {
-		body = make([]byte, min(size, believed))
-		if _, err = io.ReadFull(in, body); err == nil && size > believed {
+		body = make([]byte, min(size, preallocated))
+		if _, err = io.ReadFull(in, body); err == nil && size > preallocated {
 			body = append(make([]byte, 0, size), body...)[:size]
-			_, err = io.ReadFull(in, body[believed:])
+			_, err = io.ReadFull(in, body[preallocated:])
 		}
 	}
 	if err == nil {
@@ -171,7 +171,7 @@ func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) 
 // read reads the message of a request, and denies an invalid request itself.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "the Content-Type of a message must be application/json"})
+		g.readAndDeny(w, r, denial{status: http.StatusUnsupportedMediaType, text: "the Content-Type of a message must be application/json"})
 		return m, false
 	}
 	body, err := g.readBody(w, r)
@@ -224,20 +224,20 @@ const (
 // other messages come first or the answer takes long. answer is nil unless it was sent as
 // JSON or as the only event. No limit applies here, because the request may have run.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
-	late := time.NewTimer(g.late)
+	late := time.NewTimer(g.streamAfter)
 	defer late.Stop()
 	for waiting := true; waiting; {
-		var alone, ready bool
-		answer, alone, ready = st.answer()
+		var only, ready bool
+		answer, only, ready = st.answer()
 		status := statusOf(answer, how.stateless)
 		if status == http.StatusOK {
 			status = cmp.Or(how.status, status)
 		}
 		switch {
-		case alone && answer == nil:
+		case only && answer == nil:
 			w.WriteHeader(http.StatusAccepted)
 			return nil, asText
-		case alone && (!how.events || how.text && (!how.eventsFirst || status != http.StatusOK)):
+		case only && (!how.events || how.text && (!how.eventsFirst || status != http.StatusOK)):
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
 			w.Header().Set("Cache-Control", "no-cache")
 			if slow := writeJSON(w, status, answer); slow && how.slow != nil {
@@ -310,12 +310,12 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		return
 	}
 	defer s.done()
-	st, from := s.alone, int64(0)
+	st, from := s.standalone, int64(0)
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		st, from = s.find(last)
 	}
-	if st == s.alone { // the stream of a call is not limited: the call may have run
-		listens, leave, ok := g.listens(w, r, nil, who, namespace, nil)
+	if st == s.standalone { // the stream of a call is not limited: the call may have run
+		listens, leave, ok := g.takePlace(w, r, nil, who, namespace, nil)
 		if !ok {
 			return
 		}
@@ -332,7 +332,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		deny(w, denial{status: http.StatusBadRequest, text: "the events after this Last-Event-ID are no longer kept"})
 		return
 	}
-	if st == s.alone {
+	if st == s.standalone {
 		s.read(1)
 		defer s.read(-1)
 	}

@@ -116,7 +116,7 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) {
-		g.late = time.Millisecond
+		g.streamAfter = time.Millisecond
 		open := g.opts.Open
 		g.opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 			s, end := open(edge, principal, namespace, lasts)

@@ -35,12 +35,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 	if r.Body != http.NoBody {
 		// The deadline is also for a body that is not read: net/http waits for the end of it
 		// before the next request. A response that has no deadlines is not sent to a slow host.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTimeout))
 		size := r.ContentLength
 		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, who), nil), counts: size < 0}
 		defer func() { body.reserved.Set(0) }()
 		if !body.counts && !body.reserved.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
-			refuse(w, r, g.access.linger, overload(nil, errNoRoom.Error()))
+			denyAndClose(w, r, g.access.linger, overload(nil, errNoRoom.Error()))
 			return
 		}
 		r.Body = body

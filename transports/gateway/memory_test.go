@@ -37,7 +37,7 @@ func (tg *testGateway) dial(text string) net.Conn {
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.body = 10 * time.Second })
+	tg := newTestGateway(t, Options{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.bodyTimeout = 10 * time.Second })
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))

@@ -21,7 +21,7 @@ func isMeta(path string) bool {
 func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST, OPTIONS")
-		metaRefusal(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "the method "+r.Method+" is not allowed here")
+		denyMeta(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "the method "+r.Method+" is not allowed here")
 		return
 	}
 	body, err := g.readBody(w, r)
@@ -31,7 +31,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	if body = wire.JoinLines(bytes.TrimSpace(body)); !json.Valid(body) || !wire.IsObject(body) {
-		metaRefusal(w, http.StatusBadRequest, wire.CodeParse, `the body must be an object, such as {"path": "/"}`)
+		denyMeta(w, http.StatusBadRequest, wire.CodeParse, `the body must be an object, such as {"path": "/"}`)
 		return
 	}
 	if !g.begin() {
@@ -42,9 +42,9 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	defer g.running.add(-1)
 	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
 	defer done()
-	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
-		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.alone)
-	if answer, ok := e.alone.await(r.Context()); ok {
+	e.host.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
+		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.standalone)
+	if answer, ok := e.standalone.await(r.Context()); ok {
 		g.metaAnswer(w, tool, body, answer)
 	}
 }
@@ -77,9 +77,9 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 	kind := g.opts.TreeKind(path)
 	switch wanted := map[bool]string{true: "tool", false: "node"}[tool == "meta_call"]; {
 	case failed && kind == "":
-		metaRefusal(w, http.StatusNotFound, wire.CodeInvalidParams, text)
+		denyMeta(w, http.StatusNotFound, wire.CodeInvalidParams, text)
 	case failed && (tool != "meta_call" || kind != wanted):
-		metaRefusal(w, http.StatusBadRequest, wire.CodeInvalidParams, text)
+		denyMeta(w, http.StatusBadRequest, wire.CodeInvalidParams, text)
 	case tool == "meta_call":
 		writeJSON(w, http.StatusOK, result)
 	case json.Valid([]byte(text)):
@@ -89,8 +89,8 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 	}
 }
 
-// metaRefusal denies a request of which nothing was sent.
-func metaRefusal(w http.ResponseWriter, status int, code int64, text string) {
+// denyMeta denies a request of which nothing was sent.
+func denyMeta(w http.ResponseWriter, status int, code int64, text string) {
 	metaError(w, status, transports.OutcomeError(code, text, transports.NotSent))
 }
 

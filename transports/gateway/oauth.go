@@ -64,7 +64,7 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	case !slices.Contains(v.Issuers, claims.Issuer): // checked before any request to the issuer
 		return "", errors.New("the token names an issuer that is not in the config")
 	}
-	check, err := v.of(ctx, claims.Issuer)
+	check, err := v.verifierFor(ctx, claims.Issuer)
 	if err != nil {
 		return "", fmt.Errorf("fetch the keys of %s: %w", claims.Issuer, err)
 	}
@@ -84,9 +84,9 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	return checked.Issuer + " " + checked.Subject, nil
 }
 
-// of returns the verifier for the tokens of an issuer. It fetches the keys of the issuer when
+// verifierFor returns the verifier for the tokens of an issuer. It fetches the keys of the issuer when
 // they are needed, and again for a token with an unknown key.
-func (v *verifier) of(ctx context.Context, issuer string) (*oidc.IDTokenVerifier, error) {
+func (v *verifier) verifierFor(ctx context.Context, issuer string) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	check := v.known[issuer]
 	v.mu.Unlock()

@@ -23,11 +23,11 @@ type pacer struct {
 	asking singleflight.Group
 
 	mu    sync.Mutex
-	known map[string]*asked // by address; only issuers in the config choose addresses
+	known map[string]*storedAnswer // by address; only issuers in the config choose addresses
 }
 
-// An asked is the last answer of an address.
-type asked struct {
+// A storedAnswer is the last answer of an address.
+type storedAnswer struct {
 	at     time.Time
 	answer *http.Response // its body is in body
 	body   []byte
@@ -42,42 +42,42 @@ func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	case result := <-done:
-		is := result.Val.(*asked)
-		if is.err != nil {
-			return nil, is.err
+		last := result.Val.(*storedAnswer)
+		if last.err != nil {
+			return nil, last.err
 		}
-		answer := *is.answer
+		answer := *last.answer
 		answer.Header = answer.Header.Clone()
-		answer.Request, answer.Body = r, io.NopCloser(bytes.NewReader(is.body))
+		answer.Request, answer.Body = r, io.NopCloser(bytes.NewReader(last.body))
 		return &answer, nil
 	}
 }
 
 // ask returns the stored answer of an address, or a new one if that is older than the pause.
-func (p *pacer) ask(r *http.Request) (is *asked) {
+func (p *pacer) ask(r *http.Request) (last *storedAnswer) {
 	address := r.URL.String()
 	p.mu.Lock()
-	is = p.known[address]
+	last = p.known[address]
 	p.mu.Unlock()
-	if is != nil && time.Since(is.at) < p.pause {
-		return is
+	if last != nil && time.Since(last.at) < p.pause {
+		return last
 	}
-	is = &asked{}
+	last = &storedAnswer{}
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			is.err = fmt.Errorf("internal error: %v", panicked)
+			last.err = fmt.Errorf("internal error: %v", panicked)
 		}
-		is.at = time.Now()
+		last.at = time.Now()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.known[address] = is
+		p.known[address] = last
 	}()
 	// The first caller may give up before the others have the answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
 	defer cancel()
-	if is.answer, is.err = http.DefaultTransport.RoundTrip(r.Clone(ctx)); is.err == nil {
-		defer is.answer.Body.Close()
-		is.body, is.err = io.ReadAll(io.LimitReader(is.answer.Body, 1<<20))
+	if last.answer, last.err = http.DefaultTransport.RoundTrip(r.Clone(ctx)); last.err == nil {
+		defer last.answer.Body.Close()
+		last.body, last.err = io.ReadAll(io.LimitReader(last.answer.Body, 1<<20))
 	}
-	return is
+	return last
 }

@@ -24,7 +24,7 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		for deadline := time.Now().Add(5 * time.Second); atOnce.Load() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			if strangers, proven := tg.ln.conns.counts(); strangers+proven >= many {
+			if unauthenticated, authenticated := tg.ln.conns.counts(); unauthenticated+authenticated >= many {
 				break // they have all come, and want an answer
 			}
 		}

@@ -100,9 +100,9 @@ func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal 
 	g.serve(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
 }
 
-// elsewhere returns the transport to the replica that a request is for, nil if that is this
+// otherReplica returns the transport to the replica that a request is for, nil if that is this
 // one. It decides by the header, before the body is read.
-func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
+func (f *forwarder) otherReplica(r *http.Request, who string) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
 		id = r.URL.Query().Get("sessionId")
 	}
 	if id != "" {
-		return f.toOwner(f.ownerOf(id), who)
+		return f.transportTo(f.ownerOf(id), who)
 	}
 	select {
 	case <-f.leaving:
@@ -123,8 +123,8 @@ func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
 	return nil
 }
 
-// toOwner returns the transport to a replica, nil if that is this one or gone.
-func (f *forwarder) toOwner(id, who string) http.RoundTripper {
+// transportTo returns the transport to a replica, nil if that is this one or gone.
+func (f *forwarder) transportTo(id, who string) http.RoundTripper {
 	if id == "" || id == f.ID {
 		return nil
 	}
@@ -134,9 +134,9 @@ func (f *forwarder) toOwner(id, who string) http.RoundTripper {
 	return nil
 }
 
-// continues returns the transport to the replica with the call that a request continues, nil
+// callReplica returns the transport to the replica with the call that a request continues, nil
 // if that is this one.
-func (f *forwarder) continues(r *http.Request, who string, m wire.Message) http.RoundTripper {
+func (f *forwarder) callReplica(r *http.Request, who string, m wire.Message) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil || f.OwnerOf == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (f *forwarder) continues(r *http.Request, who string, m wire.Message) http.
 	if !ok {
 		return nil
 	}
-	return f.toOwner(owner, who)
+	return f.transportTo(owner, who)
 }
 
 // pass passes a request on, and copies the response to the host as it comes. It returns false
@@ -341,11 +341,11 @@ type passedAnswer struct {
 	lost    func(err error) []byte // returns the last event if the replica is gone; nil for none
 	end     [2]byte                // the last bytes that were read
 	rest    []byte                 // unread part of the last event
-	said    bool                   // the last event was begun
+	ending  bool                   // the last event was begun
 }
 
 func (a *passedAnswer) Read(p []byte) (int, error) {
-	if a.said {
+	if a.ending {
 		n := copy(p, a.rest)
 		if a.rest = a.rest[n:]; n == 0 {
 			return 0, io.EOF
@@ -365,7 +365,7 @@ func (a *passedAnswer) Read(p []byte) (int, error) {
 	}
 	if a.end == [2]byte{'\n', '\n'} || a.end == [2]byte{} {
 		if a.rest = a.lost(err); a.rest != nil {
-			a.said = true
+			a.ending = true
 			return n, nil
 		}
 	}

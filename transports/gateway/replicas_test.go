@@ -79,7 +79,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 		Degraded: func() bool { return false },
 	}}, handle, func(g *Gateway) {
 		g.sleep = func(d time.Duration) { r.leaves <- d }
-		g.drain = patience // sessions of hosts that call all the time are quiet now and then
+		g.drainTimeout = patience // sessions of hosts that call all the time are quiet now and then
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestDrainBesideOtherReplicas(t *testing.T) {
 		t.Errorf("as a lame duck: %+v", got)
 	}
 	begun := a.do("POST", "/mcp", initialize)
-	if owner := a.g.redirect.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
+	if owner := a.g.forwarder.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
 		t.Errorf("what begins: %+v, of %s", begun, owner)
 	}
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
@@ -426,7 +426,7 @@ func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
 			events, w := io.Pipe()
 			go func() {
 				_, _ = io.WriteString(w, ": \n\n") // the other side reads until it ends
-				p.g.redirect.endFinishing()
+				p.g.forwarder.endFinishing()
 				<-r.Context().Done()
 				w.CloseWithError(r.Context().Err())
 			}()

@@ -23,8 +23,8 @@ type session struct {
 	id        string // see newSessionID
 	principal string
 	namespace string
-	talk      *host.Session
-	end       func(context.Context) // ends talk
+	host      *host.Session
+	end       func(context.Context) // ends host
 	unread    *unread               // of all its streams
 	memory    *membudget.Budget
 	called    func()        // records that it has sent a request; only the first call counts
@@ -35,7 +35,7 @@ type session struct {
 	among *list.List    // the list that has it
 	at    *list.Element // nil before and after it is in a list
 
-	receiving sync.Mutex // held while talk receives a message
+	receiving sync.Mutex // held while host receives a message
 
 	mu      sync.Mutex
 	streams map[int64]*stream // of requests, by number, while the host may resume them
@@ -48,13 +48,13 @@ type session struct {
 
 // An edge has the methods of Edge that sessions and exchanges share.
 type edge struct {
-	alone   *stream       // for messages about no request
-	account string        // see accountOf
-	gone    chan struct{} // closed when nobody waits for the requests in flight
+	standalone *stream       // for messages about no request
+	account    string        // see accountOf
+	gone       chan struct{} // closed when nobody waits for the requests in flight
 }
 
 func (e *edge) Write(about *host.Request, class host.Class, parts ...[]byte) error {
-	st := e.alone
+	st := e.standalone
 	if of := streamOf(about); of != nil {
 		st = of
 	}
@@ -69,8 +69,8 @@ func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) 
 	s.mu.Lock()
 	unread := s.reading == 0
 	s.mu.Unlock()
-	if unread && s.alone.ids {
-		s.alone.trim()
+	if unread && s.standalone.ids {
+		s.standalone.trim()
 	}
 	return err
 }
@@ -106,8 +106,8 @@ func (s *session) receive(m wire.Message, via *stream) {
 	if m.Method != "initialize" && m.Method != "ping" && m.IsRequest() {
 		s.called()
 	}
-	s.talk.AwaitRoom()
-	s.talk.Receive(m, via)
+	s.host.AwaitRoom()
+	s.host.Receive(m, via)
 }
 
 // stream returns a new stream for the answer to one POST, which the host may resume. max is
@@ -135,7 +135,7 @@ func (s *session) stream(max int) *stream {
 }
 
 func (s *session) deleteLocked(n int64) {
-	s.streams[n].uncount()
+	s.streams[n].abandon()
 	delete(s.streams, n)
 }
 
@@ -166,7 +166,7 @@ func (s *session) find(lastEventID string) (*stream, int64) {
 		return nil, 0
 	}
 	if number == 0 {
-		return s.alone, last + 1
+		return s.standalone, last + 1
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *session) idleSince(then time.Time) bool {
 	s.mu.Lock()
 	unused := s.unusedLocked(then)
 	s.mu.Unlock()
-	if !unused || !s.talk.Waiting() {
+	if !unused || !s.host.Waiting() {
 		return unused
 	}
 	s.mu.Lock()
@@ -225,15 +225,15 @@ func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.u
 
 // openSession returns a new session, nil if there are too many. The caller must call done.
 func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy bool) *session {
-	alone := newStream(g.opts.MaxResponseBytes)
-	alone.open, alone.ids = true, !legacy
+	standalone := newStream(g.opts.MaxResponseBytes)
+	standalone.open, standalone.ids = true, !legacy
 	s := &session{
-		edge:      edge{alone, accountOf(r, who), make(chan struct{})},
-		id:        g.redirect.newSessionID(),
+		edge:      edge{standalone, accountOf(r, who), make(chan struct{})},
+		id:        g.forwarder.newSessionID(),
 		principal: who,
 		memory:    g.memory,
 		namespace: namespace,
-		unread:    &unread{most: g.unread},
+		unread:    &unread{most: g.maxUnread},
 		over:      make(chan struct{}),
 		streams:   map[int64]*stream{},
 		users:     1,
@@ -244,17 +244,17 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
 		g.evicted <- s // has room for all sessions
 	})
-	alone.unread, alone.overflow = s.unread, s.slow
-	alone.reserved = g.memory.Open(s.account, alone.shed)
+	standalone.unread, standalone.overflow = s.unread, s.slow
+	standalone.reserved = g.memory.Open(s.account, standalone.shed)
 	if !g.sessions.makeRoom(s.account) {
 		return nil
 	}
 	defer func() {
-		if s.talk == nil {
+		if s.host == nil {
 			g.sessions.leave(s)
 		}
 	}()
-	s.talk, s.end = g.opts.Open(s, who, namespace, true)
+	s.host, s.end = g.opts.Open(s, who, namespace, true)
 	g.sessions.add(s) // from here on it may be ended
 	return s
 }
@@ -275,7 +275,7 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 func (s *session) drain(ctx context.Context) {
 	s.end(ctx)
 	close(s.over)
-	s.alone.uncount()
+	s.standalone.abandon()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := range s.streams {
@@ -286,27 +286,27 @@ func (s *session) drain(ctx context.Context) {
 // An exchange is the edge of a session for one HTTP request.
 type exchange struct {
 	edge
-	talk *host.Session
-	end  func(context.Context) // ends talk, once; later callers wait for that
+	host *host.Session
+	end  func(context.Context) // ends host, once; later callers wait for that
 }
 
-// openExchange opens a session for one request with open. only means that the host accepts
+// openExchange opens a session for one request with open. answerOnly means that the host accepts
 // nothing but the answer. done must be called after the answer.
-func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
+func (g *Gateway) openExchange(r *http.Request, who string, answerOnly bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
 	st := newStream(g.opts.MaxResponseBytes)
 	e = &exchange{edge: edge{st, accountOf(r, who), make(chan struct{})}}
-	st.only = only
+	st.answerOnly = answerOnly
 	st.reserved = g.memory.Open(e.account, st.shed)
 	leave := st.readBy(connFrom(r.Context()))
-	talk, end := open(e)
+	session, end := open(e)
 	var once sync.Once
-	e.talk, e.end = talk, func(ctx context.Context) { once.Do(func() { end(ctx) }) }
+	e.host, e.end = session, func(ctx context.Context) { once.Do(func() { end(ctx) }) }
 	g.exchanges.Store(e, nil)
 	return e, func() {
 		g.exchanges.Delete(e)
 		close(e.gone)
 		e.end(context.Background())
-		st.uncount()
+		st.abandon()
 		leave()
 	}
 }

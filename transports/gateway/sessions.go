@@ -34,11 +34,11 @@ type sessionsOf struct {
 
 // enter reserves a place for a new session of an account. If there is no place, it returns
 // false and the session that should end first, nil if there is none.
-func (t *sessions) enter(account string) (spare *session, ok bool) {
+func (t *sessions) enter(account string) (old *session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.total >= t.most {
-		return t.spareLocked(account), false
+		return t.sessionToEndLocked(account), false
 	}
 	if t.of[account] == nil {
 		t.of[account] = &sessionsOf{}
@@ -48,9 +48,9 @@ func (t *sessions) enter(account string) (spare *session, ok bool) {
 	return nil, true
 }
 
-// spareLocked returns the longest unused session of the account with the most sessions,
+// sessionToEndLocked returns the longest unused session of the account with the most sessions,
 // preferably a fresh one.
-func (t *sessions) spareLocked(account string) *session {
+func (t *sessions) sessionToEndLocked(account string) *session {
 	fullest := t.of[account]
 	for _, of := range t.of {
 		if fullest == nil || of.count > fullest.count+1 {
@@ -120,18 +120,18 @@ func (t *sessions) hasCalled(s *session) {
 
 // makeRoom reserves a place for a new session. It may end another one for that.
 func (t *sessions) makeRoom(account string) bool {
-	for range 100 { // the spare session may come into use meanwhile
-		spare, ok := t.enter(account)
+	for range 100 { // the old session may come into use meanwhile
+		old, ok := t.enter(account)
 		switch {
 		case ok:
 			return true
-		case spare == nil:
+		case old == nil:
 			return false
-		case spare.talk.Waiting():
-			t.get(spare.id) // try another one: its host may fetch the answer
-		case t.retire(spare, func() bool { return spare.users == 0 }):
-			close(spare.gone)
-			spare.drain(context.Background())
+		case old.host.Waiting():
+			t.get(old.id) // try another one: its host may fetch the answer
+		case t.retire(old, func() bool { return old.users == 0 }):
+			close(old.gone)
+			old.drain(context.Background())
 		}
 	}
 	return false

@@ -165,7 +165,7 @@ func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 // An answer may be as large as answers may be, however little may wait for a host.
 func TestALargeAnswerIsNotTooMuch(t *testing.T) {
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
-	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.unread = 1 })
+	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.maxUnread = 1 })
 	id := tg.begin("/mcp")
 	for n := range 2 {
 		if a := tg.do("POST", "/mcp", call(n+1, "x"), "Mcp-Session-Id", id); a.status != 200 || len(a.body) < len(large) {

@@ -95,7 +95,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
-	tg.g.unread = 1 << 20
+	tg.g.maxUnread = 1 << 20
 	tg.begin("/mcp")
 	s := tg.g.sessions.all()[0]
 	answer := [][]byte{bytes.Repeat([]byte("x"), 1000)}
@@ -125,7 +125,7 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 		post()
 	}
 	waits(1000 * (maxEnded + 1)) // those and the newest
-	s.unread.now.Add(tg.g.unread)
+	s.unread.now.Add(tg.g.maxUnread)
 	post()
 	mcptest.Soon(t, "its session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }

@@ -44,7 +44,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	}
 	lasting := m.Method == "subscriptions/listen"
 	if lasting {
-		listens, leave, ok := g.listens(w, r, m.ID, who, namespace, nil)
+		listens, leave, ok := g.takePlace(w, r, m.ID, who, namespace, nil)
 		if !ok {
 			return
 		}
@@ -64,8 +64,8 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	if lasting {
 		over = g.ending
 	}
-	e.talk.Receive(m, e.alone)
-	g.respond(w, r, e.alone, reply{forms: accept, stateless: true, over: over})
+	e.host.Receive(m, e.standalone)
+	g.respond(w, r, e.standalone, reply{forms: accept, stateless: true, over: over})
 }
 
 // headersMatch compares the headers of a request with its body, because proxies use the

@@ -163,7 +163,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"a body without a length": func(p *statusProbe) answer { return p.unlimited("/mcp") },
 	"a new connection": func(p *statusProbe) answer {
 		p.ln.conns.mu.Lock()
-		p.ln.conns.most, p.ln.conns.spare = 2, 1
+		p.ln.conns.most, p.ln.conns.reserved = 2, 1
 		p.ln.conns.mu.Unlock()
 		defer p.open("GET", "/mcp", "", "Authorization", "Bearer secret", "Accept", "text/event-stream", "Mcp-Session-Id", p.session).Body.Close()
 		return p.call("x")
@@ -181,10 +181,10 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"a version of HTTP": func(p *statusProbe) answer { return p.bytes("GET / HTTP/3.0\r\nHost: localhost\r\n\r\n") },
 
 	"the replica that had the session was gone": func(p *statusProbe) answer { p.elsewhere(gone); return p.call("x") },
-	"another replica had the request":           func(p *statusProbe) answer { p.elsewhere(until(p.g.redirect.endFinishing)); return p.call("x") },
+	"another replica had the request":           func(p *statusProbe) answer { p.elsewhere(until(p.g.forwarder.endFinishing)); return p.call("x") },
 	"the replica that had the session is gone":  func(p *statusProbe) answer { p.elsewhere(gone); return p.get("/mcp", "Mcp-Session-Id", p.session) },
 	"a `GET` that another replica had": func(p *statusProbe) answer {
-		p.elsewhere(until(p.g.redirect.endLasting))
+		p.elsewhere(until(p.g.forwarder.endLasting))
 		return p.get("/mcp", "Mcp-Session-Id", p.session)
 	},
 
@@ -197,7 +197,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"the tree: the arguments":     func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/unfit"}`) },
 	"the tree: the server fail":   func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/lost"}`) },
 	"the tree: the replica that":  func(p *statusProbe) answer { return p.leave(gone) },
-	"the tree: another replica":   func(p *statusProbe) answer { return p.leave(until(p.g.redirect.endFinishing)) },
+	"the tree: another replica":   func(p *statusProbe) answer { return p.leave(until(p.g.forwarder.endFinishing)) },
 	"the tree: dynmcp ends":       func(p *statusProbe) answer { return p.ending("/meta_call", `{"path":"/x"}`) },
 	"the tree: the server did no": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/slow"}`) },
 }
@@ -231,7 +231,7 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 					return nil
 				}
 				if strings.Contains(row.when, "did not arrive") {
-					g.body = 50 * time.Millisecond
+					g.bodyTimeout = 50 * time.Millisecond
 				}
 			})
 			got := probe(p)

@@ -84,7 +84,7 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 			Pass:  func(string, string) (http.RoundTripper, bool) { return p.passing, p.passing != nil },
 			Other: func(string) (http.RoundTripper, bool) { return p.passing, p.passing != nil },
 		},
-	}, handle, append(tune, func(g *Gateway) { g.drain = time.Millisecond })...)
+	}, handle, append(tune, func(g *Gateway) { g.drainTimeout = time.Millisecond })...)
 	p.session = p.do("POST", "/mcp", initialize, "Authorization", "Bearer secret").header.Get("Mcp-Session-Id")
 	return p
 }
@@ -160,7 +160,7 @@ func (p *statusProbe) ending(path, body string, headers ...string) answer {
 	if a := p.on(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != 200 {
 		p.t.Fatalf("got %+v", a)
 	}
-	p.g.drain = patience
+	p.g.drainTimeout = patience
 	p.g.running.add(1) // what ends when this has its answer
 	defer p.g.running.add(-1)
 	p.stop()
@@ -197,7 +197,7 @@ func until(end func()) roundTrip {
 // elsewhere has the session of the probe be one of another replica.
 func (p *statusProbe) elsewhere(passing http.RoundTripper) {
 	p.passing = passing
-	p.session = p.g.redirect.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
+	p.session = p.g.forwarder.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
 }
 
 // leave sends a request of the tree when the gateway is about to end, and others begin

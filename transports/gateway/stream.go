@@ -47,7 +47,7 @@ type stream struct {
 	body     *membudget.Reservation // for the body of the request, until its answer; may be nil
 
 	mu         sync.Mutex
-	only       bool          // only an answer can be sent: the host accepts no event stream
+	answerOnly bool          // only an answer can be sent: the host accepts no event stream
 	events     [][]byte      // those that are not written, and those that are kept
 	first      int64         // number of events[0]
 	next       int64         // number of the event to write next
@@ -55,9 +55,9 @@ type stream struct {
 	replayable int           // bytes of the events before next
 	done       bool          // nothing more will be added
 	lost       bool          // nobody will read it
-	orphan     bool          // nobody can resume it
+	abandoned  bool          // nobody can resume it
 	readers    int           // HTTP requests that read it
-	on         *conn         // connection of the last reader; nil if not from our listener
+	conn       *conn         // connection of the last reader; nil if not from our listener
 	carried    bool          // it had a reader
 	carriers   int           // number of responses that it was on; only the last one writes
 	wake       chan struct{} // holds a token when something has changed
@@ -75,22 +75,22 @@ type unread struct {
 	now  atomic.Int64
 }
 
-// waitLocked adds n, which may be negative, to the unsent bytes. It reports whether they are too many.
-func (st *stream) waitLocked(n int) (much bool) {
+// countLocked adds n, which may be negative, to the unsent bytes. It reports whether they are too many.
+func (st *stream) countLocked(n int) (tooMany bool) {
 	st.waiting += n
-	much = st.open && st.waiting > 4*st.max
+	tooMany = st.open && st.waiting > 4*st.max
 	if st.unread != nil {
-		much = st.unread.now.Add(int64(n)) > max(st.unread.most, 4*int64(st.max)) || much
+		tooMany = st.unread.now.Add(int64(n)) > max(st.unread.most, 4*int64(st.max)) || tooMany
 	}
-	return much
+	return tooMany
 }
 
-// uncount is called when nobody can resume the stream. The rest of its events no longer counts
+// abandon is called when nobody can resume the stream. The rest of its events no longer counts
 // as unread.
-func (st *stream) uncount() {
+func (st *stream) abandon() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.orphan = true
+	st.abandoned = true
 	st.body.Set(0)
 	if st.readers == 0 {
 		st.reserved.Set(0)
@@ -114,7 +114,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	switch {
 	case st.lost || st.done:
 		return errGone
-	case st.only && class != host.Response:
+	case st.answerOnly && class != host.Response:
 		return wire.ErrFull
 	case class == host.Latest && st.waiting > host.MaxLatest, class == host.Expendable && st.waiting > maxExpendable, class == host.Ordinary && st.waiting > maxOrdinary:
 		return wire.ErrFull
@@ -127,11 +127,11 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	}
 	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)
-	much := st.waitLocked(len(event))
+	tooMany := st.countLocked(len(event))
 	over = st.reserved.Set(st.waiting + st.replayable)
 	st.done = class == host.Response && !st.open
-	st.tellLocked()
-	if much && st.overflow != nil {
+	st.wakeLocked()
+	if tooMany && st.overflow != nil {
 		st.lost = true
 		st.overflow()
 	}
@@ -143,11 +143,11 @@ func (st *stream) readBy(c *conn) (leave func()) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.readers++
-	st.on, st.carried = c, true
+	st.conn, st.carried = c, true
 	return func() {
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		if st.readers--; st.readers == 0 && st.orphan {
+		if st.readers--; st.readers == 0 && st.abandoned {
 			st.reserved.Set(0)
 		}
 	}
@@ -157,7 +157,7 @@ func (st *stream) readBy(c *conn) (leave func()) {
 // too slowly, the connection is closed.
 func (st *stream) shed() {
 	st.mu.Lock()
-	c := st.on
+	c := st.conn
 	unread := st.readers > 0
 	if !unread && (st.carried || st.open) {
 		st.dropLocked()
@@ -182,7 +182,7 @@ func (st *stream) cut(c *conn) {
 func (st *stream) dropLocked() {
 	st.first += int64(len(st.events))
 	st.next, st.events, st.replayable = st.first, nil, 0
-	st.waitLocked(-st.waiting)
+	st.countLocked(-st.waiting)
 	st.reserved.Set(0)
 }
 
@@ -192,7 +192,7 @@ func (st *stream) finish() {
 	defer st.mu.Unlock()
 	st.done = true
 	st.body.Set(0)
-	st.tellLocked()
+	st.wakeLocked()
 }
 
 // forget drops the events of a stream that nobody will read.
@@ -201,10 +201,10 @@ func (st *stream) forget() {
 	defer st.mu.Unlock()
 	st.lost = true
 	st.dropLocked()
-	st.tellLocked()
+	st.wakeLocked()
 }
 
-func (st *stream) tellLocked() {
+func (st *stream) wakeLocked() {
 	if st.done && st.endedAt.IsZero() {
 		st.endedAt = time.Now()
 	}
@@ -216,7 +216,7 @@ func (st *stream) tellLocked() {
 
 // answer reports whether the stream has ended with at most one event, none of which was sent,
 // and returns that event. ready is false as long as there is nothing to send.
-func (st *stream) answer() (text []byte, alone, ready bool) {
+func (st *stream) answer() (text []byte, only, ready bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	switch {
@@ -231,7 +231,7 @@ func (st *stream) answer() (text []byte, alone, ready bool) {
 // await returns the answer on a stream without other events; ok is false if ctx ends first.
 func (st *stream) await(ctx context.Context) (text []byte, ok bool) {
 	for {
-		if text, alone, _ := st.answer(); alone {
+		if text, only, _ := st.answer(); only {
 			return text, true
 		}
 		select {
@@ -253,17 +253,17 @@ func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 			return 0, 0, false
 		}
 		st.next, st.replayable = from, 0
-		st.waitLocked(-st.waiting)
+		st.countLocked(-st.waiting)
 		for i, e := range st.events {
 			if st.first+int64(i) < from {
 				st.replayable += len(e)
 			} else {
-				st.waitLocked(len(e))
+				st.countLocked(len(e))
 			}
 		}
 	}
 	st.carriers++
-	st.tellLocked()
+	st.wakeLocked()
 	return st.carriers, st.next - 1, true
 }
 
@@ -273,13 +273,13 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.carriers != carrier || st.lost {
-		st.tellLocked() // pass the token to the current carrier
+		st.wakeLocked() // pass the token to the current carrier
 		return nil, 0, false
 	}
 	from = st.next
 	for _, e := range st.events[st.next-st.first:] {
 		events = append(events, e)
-		st.waitLocked(-len(e))
+		st.countLocked(-len(e))
 		st.replayable += len(e)
 	}
 	st.next += int64(len(events))
@@ -299,7 +299,7 @@ func (st *stream) trim() {
 		if st.first < st.next {
 			st.replayable -= len(st.events[0])
 		} else {
-			st.waitLocked(-len(st.events[0]))
+			st.countLocked(-len(st.events[0]))
 			st.next++
 		}
 		st.events, st.first = st.events[1:], st.first+1

@@ -52,7 +52,7 @@ func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	}
 	is("one is written again", 1, 1)
 	first, second := st.readBy(nil), st.readBy(nil)
-	st.uncount()
+	st.abandon()
 	first()
 	if budget.Total() != 2*size {
 		t.Errorf("%d bytes are held while somebody reads", budget.Total())

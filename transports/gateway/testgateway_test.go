@@ -77,7 +77,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 	tg.ln = ln.(*listener)
 	tg.url = "http://" + ln.Addr().String()
 	tg.g = New(opts)
-	tg.g.late = patience // however busy the machine is, an answer alone comes alone
+	tg.g.streamAfter = patience // however busy the machine is, an answer alone comes alone
 	for _, f := range tune {
 		f(tg.g)
 	}
