@@ -19,26 +19,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// keep returns the conversations that the gateway begins.
-func (tg *testGateway) keep() <-chan *host.Session {
-	all := make(chan *host.Session, 100)
-	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace, lasts)
-		all <- s
-		return s, end
-	}
-	return all
-}
-
 // What waited for a host comes in one go under ids that follow each other. An event before it
 // tells hosts of the versions that have it where they are.
 func TestEventsThatWaited(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
-	sessions := tg.keep()
 	for version, primed := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
 		id := tg.begin("/mcp")
-		s := <-sessions
+		s := <-tg.sessions
 		for n := range 3 {
 			s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":%d}`, n)))
 		}
@@ -67,9 +54,8 @@ func TestEventsThatWaited(t *testing.T) {
 func TestTheNewestEventsAreKept(t *testing.T) {
 	const size, count = 64 << 10, 40
 	tg := newTestGateway(t, Options{MaxResponseBytes: 4 << 20}, nil)
-	sessions := tg.keep()
 	id := tg.begin("/mcp")
-	s := <-sessions
+	s := <-tg.sessions
 	for n := range count {
 		s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":%d,"reason":%q}`, n, strings.Repeat("x", size))))
 	}
@@ -91,7 +77,6 @@ func TestStatusesByCode(t *testing.T) {
 	var answer atomic.Int64
 	tg := newTestGateway(t, Options{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: answer.Load(), Message: "no"}) })
 	body, headers := modern(1, "tools/call", `"name":"x",`)
-	headers[5] = "x"
 	for code, status := range codes {
 		answer.Store(code)
 		if a := tg.do("POST", "/mcp", body, headers...); a.status != status || !strings.Contains(a.body, fmt.Sprintf(`"code":%d`, code)) {

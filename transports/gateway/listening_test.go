@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -19,12 +16,9 @@ func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 	calls := make(chan *host.Request, 1)
 	of := newIssuer(t)
 	tg := newTestGateway(t, Options{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, func(r *host.Request) { calls <- r })
-	auth := func(user string) string {
-		return "Bearer " + of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
-	}
 	listen := func(user string, status int) (events *eventReader, address string) {
 		t.Helper()
-		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream", "Authorization", auth(user))
+		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream", "Authorization", of.bearer(user))
 		t.Cleanup(func() { resp.Body.Close() })
 		if resp.StatusCode != status {
 			t.Fatalf("%s: got %d, want %d", user, resp.StatusCode, status)
@@ -42,7 +36,7 @@ func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 	}
 	listen("ann", 503)
 	for _, line := range []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, call(1, "x")} {
-		if a := tg.do("POST", last, line, "Authorization", auth("ann")); a.status != 202 {
+		if a := tg.do("POST", last, line, "Authorization", of.bearer("ann")); a.status != 202 {
 			t.Fatalf("got %+v", a)
 		}
 	}

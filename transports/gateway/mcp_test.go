@@ -115,16 +115,10 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 // time, learns there what became of it.
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) {
-		g.streamAfter = time.Millisecond
-		open := g.opts.Open
-		g.opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-			s, end := open(edge, principal, namespace, lasts)
-			return s, func(ctx context.Context) {
-				time.Sleep(50 * time.Millisecond) // in which a stream would end that does not wait for the answer
-				end(ctx)
-			}
-		}
+	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) { g.streamAfter = time.Millisecond })
+	tg.endFirst(func(end func()) {
+		time.Sleep(50 * time.Millisecond) // a stream that does not wait for the answer would end now
+		end()
 	})
 	id := tg.begin("/mcp")
 	resp := tg.open("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id)
@@ -172,7 +166,6 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 
 	// What has a status of its own keeps it, and a handshake that fails leaves nothing.
 	body, headers := modern(2, "tools/call", `"name":"refuse","arguments":{},`)
-	headers[5] = "refuse"
 	if a := tg.do("POST", "/mcp", body, append(headers, "Accept", "text/event-stream, application/json")...); a.status != 400 || a.header.Get("Content-Type") != text {
 		t.Errorf("an error of the stateless era: got %+v", a)
 	}
@@ -237,16 +230,10 @@ func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
 
 func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 	t.Parallel()
-	var talk *host.Session
 	tg := newTestGateway(t, Options{}, nil)
-	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace, lasts)
-		talk = s
-		return s, end
-	}
 	id := tg.begin("/mcp")
-	talk.Notify("notifications/tools/list_changed", nil) // before the host listens
+	s := <-tg.sessions
+	s.Notify("notifications/tools/list_changed", nil) // before the host listens
 	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
 	defer resp.Body.Close()
 	events := newEventReader(t, resp.Body)
@@ -257,7 +244,7 @@ func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 	if _, more := events.next(); more { // the new one takes its place
 		t.Error("the old stream goes on")
 	}
-	talk.Notify("notifications/prompts/list_changed", nil)
+	s.Notify("notifications/prompts/list_changed", nil)
 	newEventReader(t, again.Body).want("prompts/list_changed")
 }
 
@@ -265,7 +252,7 @@ func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 func modern(id int, method, params string) (string, []string) {
 	name := ""
 	var p struct{ Name string }
-	if json.Unmarshal([]byte("{"+params+"}"), &p) == nil {
+	if json.Unmarshal([]byte("{"+strings.TrimSuffix(params, ",")+"}"), &p) == nil {
 		name = p.Name
 	}
 	return `{"jsonrpc":"2.0","id":` + string(rune('0'+id)) + `,"method":"` + method + `","params":{` + params + `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
@@ -276,9 +263,8 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
-	headers[5] = "x"
 	a := tg.do("POST", "/mcp", body, headers...)
-	if a.status != 200 || a.body != `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}` && !strings.Contains(a.body, `"resultType":"complete"`) || a.header.Get("Mcp-Session-Id") != "" {
+	if a.status != 200 || !strings.Contains(a.body, `"resultType":"complete"`) || a.header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("got %+v", a)
 	}
 	for _, c := range []struct {
@@ -331,7 +317,6 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 		return r
 	}
 	body, headers := modern(7, "tools/call", `"name":"x","arguments":{},`)
-	headers[5] = "x"
 	leave(body, headers...)
 	select {
 	case id := <-cancelled:
@@ -397,7 +382,6 @@ func TestArgumentsInHeaders(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)
 	tg := newTestGateway(t, Options{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{"region":"eu","n":1,"in":{"deep":true}},`)
-	headers[5] = "x"
 	for _, c := range []struct {
 		region, n, deep string
 		status          int

@@ -18,20 +18,6 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// dial sends text over a connection of its own and leaves what comes back unread.
-func (tg *testGateway) dial(text string) net.Conn {
-	tg.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
-	if err != nil {
-		tg.t.Fatal(err)
-	}
-	tg.t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, text); err != nil {
-		tg.t.Fatal(err)
-	}
-	return conn
-}
-
 // Bodies that are begun and not ended have a bound: the next one is refused before it is
 // read, and so is one of unknown length. With the first of them gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {

@@ -52,6 +52,12 @@ func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// bearer returns the Authorization header for a user, with the audience "tests".
+func (i *issuer) bearer(user string) string {
+	i.t.Helper()
+	return "Bearer " + i.sign(jose.ES256, i.key, map[string]any{"iss": i.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
+}
+
 // sign returns a token with these claims, signed with a key of an algorithm.
 func (i *issuer) sign(alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	i.t.Helper()

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -32,10 +30,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	of := newIssuer(t)
 	tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
 	tg.g.sessions.most = most
-	token := func(user string) string {
-		return "Bearer " + of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
-	}
-	greedy, other := token("greedy"), token("other")
+	greedy, other := of.bearer("greedy"), of.bearer("other")
 	begin := func(auth string) string {
 		t.Helper()
 		a := tg.do("POST", "/mcp", initialize, "Authorization", auth)
@@ -94,7 +89,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 		}
 	}
 	// One who has one less than another takes nothing from that.
-	begin(token("third"))
+	begin(of.bearer("third"))
 	want := counts()
 	if sorted := slices.Sorted(maps.Values(want)); !slices.Equal(sorted, []int{1, most/2 - 1, most / 2}) {
 		t.Errorf("the three have %v sessions", want)
@@ -151,9 +146,8 @@ func TestNothingIsLeftOfASession(t *testing.T) {
 func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 	const size = 100 << 10
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
-	sessions := tg.keep()
 	id := tg.begin("/mcp")
-	s := <-sessions
+	s := <-tg.sessions
 	s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", size))))
 	if got := tg.g.memory.Total(); got < size {
 		t.Errorf("%d bytes are held, want %d", got, size)

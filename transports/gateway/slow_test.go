@@ -2,12 +2,9 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -41,30 +38,12 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 	var log lockedBuffer
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
-	var slow *host.Session // the first
-	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace, lasts)
-		if slow == nil {
-			slow = s
-		}
-		return s, end
-	}
 	stalled := tg.begin("/mcp")
-	unread := func(request string) {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
-		}
-	}
-	unread("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: " + stalled + "\r\n\r\n")
+	slow := <-tg.sessions
+	tg.dial("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: " + stalled + "\r\n\r\n")
 	for i := range 8 {
 		line := call(100+i, "x")
-		unread(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", stalled, len(line), line))
+		tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", stalled, len(line), line))
 	}
 	var others sync.WaitGroup
 	for range 4 {

@@ -105,7 +105,6 @@ func (p *statusProbe) call(tool string, headers ...string) answer {
 func (p *statusProbe) modern(method, params string, change ...string) answer {
 	p.t.Helper()
 	body, headers := modern(7, method, params)
-	headers[5], _ = wire.Text(wire.Get([]byte(body), "params", "name"))
 	return p.post("/mcp", body, append(headers, change...)...)
 }
 
@@ -126,14 +125,10 @@ func (p *statusProbe) get(path string, headers ...string) answer {
 // bytes sends what is no request of a client, and reads the response.
 func (p *statusProbe) bytes(text string) answer {
 	p.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer conn.Close()
-	return p.on(conn, text)
+	return p.on(p.dial(""), text)
 }
 
+// on sends a request on a connection, and reads the response.
 func (p *statusProbe) on(conn net.Conn, text string) answer {
 	p.t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(patience))
@@ -152,11 +147,7 @@ func (p *statusProbe) on(conn net.Conn, text string) answer {
 // ending sends a request when the gateway ends, on a connection that there was before.
 func (p *statusProbe) ending(path, body string, headers ...string) answer {
 	p.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := p.dial("")
 	if a := p.on(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != 200 {
 		p.t.Fatalf("got %+v", a)
 	}

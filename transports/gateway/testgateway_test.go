@@ -28,21 +28,22 @@ const patience = 2 * time.Minute
 // A testGateway is a gateway on a port of its own. Functions of the test play the
 // aggregator.
 type testGateway struct {
-	t      *testing.T
-	g      *Gateway
-	url    string
-	ln     *listener
-	client *http.Client
-	stop   func()
-	ended  chan struct{} // closed when Serve has returned
-	opened atomic.Int64  // sessions
-	closed atomic.Int64
+	t        *testing.T
+	g        *Gateway
+	url      string
+	ln       *listener
+	client   *http.Client
+	stop     func()
+	ended    chan struct{}      // closed when Serve has returned
+	sessions chan *host.Session // the first sessions
+	opened   atomic.Int64       // number of sessions
+	closed   atomic.Int64
 }
 
 // newTestGateway serves until the test ends; handle takes the data plane's requests.
 func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune ...func(*Gateway)) *testGateway {
 	t.Helper()
-	tg := &testGateway{t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, ended: make(chan struct{})}
+	tg := &testGateway{t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, ended: make(chan struct{}), sessions: make(chan *host.Session, 16)}
 	control := mcp.NewServer(&mcp.Implementation{Name: "gateway", Version: "1"}, &mcp.ServerOptions{
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
@@ -54,6 +55,10 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 		s := host.NewSession(fmt.Sprint("s", tg.opened.Add(1)), edge, host.Options{
 			Control: control, HandleRequest: handle, HandleNotification: func(string, json.RawMessage) {},
 		})
+		select {
+		case tg.sessions <- s:
+		default:
+		}
 		return s, func(ctx context.Context) {
 			s.End(ctx)
 			tg.closed.Add(1)
@@ -218,18 +223,26 @@ func (e *eventReader) want(text string) event {
 	return ev
 }
 
-// raw sends bytes over a connection and returns all that comes back.
-func (tg *testGateway) raw(text string) string {
+// dial sends text on a new connection, and leaves the response unread.
+func (tg *testGateway) dial(text string) net.Conn {
 	tg.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
 	if err != nil {
 		tg.t.Fatal(err)
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	tg.t.Cleanup(func() { conn.Close() })
 	if _, err := io.WriteString(conn, text); err != nil {
 		tg.t.Fatal(err)
 	}
+	return conn
+}
+
+// raw sends bytes over a connection and returns all that comes back.
+func (tg *testGateway) raw(text string) string {
+	tg.t.Helper()
+	conn := tg.dial(text)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	var got bytes.Buffer
 	// An end that is no clean one shows in what came; none at all is a failure.
 	if _, err := io.Copy(&got, conn); errors.Is(err, os.ErrDeadlineExceeded) {
