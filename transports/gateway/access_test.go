@@ -10,9 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What passes by Host and Origin on every route, of a gateway at 127.0.0.1 with its default
-// names, mcp.example.com and one that has a port, and two origins allowed. The page has
-// the default names only.
+// The checks of Host and Origin apply to every route. The gateway allows its default names,
+// mcp.example.com, a name with a port, and two origins. The page allows the default names only.
 func TestHostAndOrigin(t *testing.T) {
 	t.Parallel()
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -85,7 +84,7 @@ func TestHostAndOrigin(t *testing.T) {
 			"GET /health", "GET /health/git", "GET /metrics", "OPTIONS /mcp", "POST /mcp", "GET /mcp", "DELETE /mcp", "POST /mcp/git", "GET /mcp/git", "DELETE /mcp/git",
 			"POST /mcp/git/message", "POST /mcp/git/message?sessionId=x", "POST /meta_tree", "POST /meta_desc", "POST /meta_call", "GET /nothing",
 		} {
-			// Where it is let through it leads to nothing: it accepts no answer, and has no body.
+			// An allowed request has no effect: it accepts no answer, and has no body.
 			got := tg.raw(route + " HTTP/1.1\r\nAccept: text/plain\r\n" + row.headers + "\r\nConnection: close\r\n\r\n")
 			check(t, route, row.headers, got, row.status)
 		}
@@ -98,7 +97,7 @@ func TestHostAndOrigin(t *testing.T) {
 		check(t, "GET /debug", headers, got, want)
 	}
 	if got := tg.raw("GET http://evil.com/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
-		t.Errorf("a target with another host than Host: got %s", got)
+		t.Errorf("the target contradicts Host: got %s", got)
 	}
 	if got := tg.raw("GET /health HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 403 ") {
 		t.Errorf("HTTP/1.0 without Host: got %s", got)
@@ -111,12 +110,12 @@ func TestHostAndOrigin(t *testing.T) {
 		}
 	}
 	if tg.opened.Load() != 0 {
-		t.Error("a session was begun")
+		t.Error("a session was opened")
 	}
 }
 
-// check fails the test if a response has not this status; 200 is any that a request which
-// was let through leads to.
+// check fails the test if a response does not have the wanted status. 200 stands for any status
+// of an allowed request.
 func check(t *testing.T, route, headers, got string, want int) {
 	t.Helper()
 	ok := strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", want))
@@ -134,7 +133,7 @@ func TestCORS(t *testing.T) {
 	a := tg.do("OPTIONS", "/mcp/git", "", "Origin", "http://localhost:3000", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,mcp-param-region")
 	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), "POST") ||
 		a.header.Get("Access-Control-Allow-Headers") != "content-type,mcp-param-region" {
-		t.Errorf("a preflight carries no token: got %+v", a)
+		t.Errorf("a preflight without a token: got %+v", a)
 	}
 	a = tg.do("GET", "/health", "", "Origin", "http://localhost:3000", "Authorization", "Bearer secret")
 	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id") {
@@ -157,11 +156,11 @@ func TestTokenIsWantedOnEveryRouteButHealth(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	if a := tg.do("GET", "/health", ""); a.status != 200 {
-		t.Errorf("what a balancer asks: got %+v", a)
+		t.Errorf("the health check of a load balancer: got %+v", a)
 	}
 }
 
-// A session is for the principal that began it.
+// A session can be used only by the principal that opened it.
 func TestASessionIsForItsPrincipal(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -170,7 +169,7 @@ func TestASessionIsForItsPrincipal(t *testing.T) {
 		r.Reply([]byte(`{}`), nil)
 	})
 	id := tg.begin("/mcp")
-	tg.g.access.token = "secret" // from here on everybody else is somebody else
+	tg.g.access.token = "secret" // its holder is another principal
 	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}} {
 		if a := tg.do(c[0], c[1], call(1, "x"), "Mcp-Session-Id", id, "Authorization", "Bearer secret", "Accept", "application/json, text/event-stream"); a.status != 404 {
 			t.Errorf("%s: got %+v", c[0], a)
@@ -181,7 +180,7 @@ func TestASessionIsForItsPrincipal(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	if got := <-asked; got != "2" || len(asked) > 0 {
-		t.Errorf("%s was asked", got)
+		t.Errorf("request %s was handled", got)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What waited for a host comes in one go under ids that follow each other. An event before it
-// tells hosts of the versions that have it where they are.
+// Queued events are sent at once, with consecutive ids. In versions with an initial event, that
+// event has the id before them.
 func TestEventsThatWaited(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
 	for version, primed := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
@@ -42,7 +42,7 @@ func TestEventsThatWaited(t *testing.T) {
 				t.Errorf("%s: event %d has the id %s", version, n, ev.id)
 			}
 		}
-		for last := range 2 { // the host comes back
+		for last := range 2 { // the host resumes the stream
 			again := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", fmt.Sprint("0-", last))
 			defer again.Body.Close()
 			newEventReader(t, again.Body).want(fmt.Sprintf(`{"requestId":%d}`, last))
@@ -50,7 +50,7 @@ func TestEventsThatWaited(t *testing.T) {
 	}
 }
 
-// Of what comes while nobody reads the stream of a session the newest is kept.
+// While nobody reads the standalone stream of a session, its newest events are kept.
 func TestTheNewestEventsAreKept(t *testing.T) {
 	const size, count = 64 << 10, 40
 	tg := newTestGateway(t, Options{MaxResponseBytes: 4 << 20}, nil)
@@ -64,11 +64,11 @@ func TestTheNewestEventsAreKept(t *testing.T) {
 	events := newEventReader(t, resp.Body)
 	first, _ := events.next()
 	if n := string(wire.Get([]byte(first.data), "params", "requestId")); n != fmt.Sprint(count-maxReplay/(size+100)) {
-		t.Errorf("the first that is kept is %s of %d", n, count)
+		t.Errorf("the first kept event is %s of %d", n, count)
 	}
 }
 
-// The status of an error of the stateless era follows from its code.
+// In the stateless era, the HTTP status of an error depends on its code.
 func TestStatusesByCode(t *testing.T) {
 	codes := map[int64]int{
 		wire.CodeInvalidParams: 400, wire.CodeInvalidRequest: 400, wire.CodeMethodNotFound: 404, wire.CodeInternal: 200, wire.CodeParse: 200, -32000: 200,
@@ -85,8 +85,8 @@ func TestStatusesByCode(t *testing.T) {
 	}
 }
 
-// A message of the stateless era is told by its body, whatever its headers leave out. On the
-// route for messages it needs neither headers nor a handshake.
+// The body of a message determines its era, even if headers are missing. On the route for
+// messages, a message needs neither headers nor a handshake.
 func TestTheEraOfAMessage(t *testing.T) {
 	eras := make(chan transports.Era, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
@@ -107,7 +107,7 @@ func TestTheEraOfAMessage(t *testing.T) {
 	}
 }
 
-// A handshake that stands for itself may leave things out; what it says counts.
+// An initialize without a session may omit members; the present ones are used.
 func TestAHandshakeIsCompleted(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
 	for params, want := range map[string]string{``: "2025-03-26", `,"params":{}`: "2025-03-26", `,"params":{"protocolVersion":"2024-11-05"}`: "2024-11-05"} {
@@ -118,7 +118,7 @@ func TestAHandshakeIsCompleted(t *testing.T) {
 	}
 }
 
-// A tool of the tree that fails is answered as it is; what is no tool is refused.
+// The result of a failed tool of the tree is returned unchanged. A path that is no tool is denied.
 func TestAToolOfTheTreeFails(t *testing.T) {
 	tg := newTestGateway(t, Options{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
 		r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
@@ -140,7 +140,7 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 	}
 }
 
-// The end of a session that panics is told, and ends no other.
+// A panic in the end of a session is logged, and affects no other session.
 func TestASessionWhoseEndPanics(t *testing.T) {
 	var log lockedBuffer
 	tg := newTestGateway(t, Options{SessionIdle: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
@@ -154,11 +154,10 @@ func TestASessionWhoseEndPanics(t *testing.T) {
 	if tg.closed.Load() != 2 || strings.Count(log.String(), "as asked") != 1 || strings.Count(log.String(), "level=ERROR") != 1 {
 		t.Errorf("%d sessions ended, the log is %s", tg.closed.Load(), log.String())
 	}
-	mcptest.Soon(t, "both are gone", func() bool { return len(tg.g.sessions.all()) == 0 })
+	mcptest.Soon(t, "both sessions are gone", func() bool { return len(tg.g.sessions.all()) == 0 })
 }
 
-// A response is too slow, which ends its session if it is of one, where its host leaves what
-// was written unread, and not where the host is gone.
+// slow is called if the host leaves the response unread, and not if the host is gone.
 func TestASlowResponse(t *testing.T) {
 	for _, err := range []error{nil, io.ErrClosedPipe, fmt.Errorf("write: %w", os.ErrDeadlineExceeded)} {
 		slow := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// crowd is newTestGateway with a token, of which so many connections may be open.
+// crowd returns a test gateway with a token and a limit of connections.
 func crowd(t *testing.T, most int) *testGateway {
 	tg := newTestGateway(t, Options{Token: "good"}, nil)
 	tg.ln.conns.limit(most, max(most/8, 1))
@@ -32,8 +32,8 @@ func (t *conns) counts() (unauthenticated, authenticated int) {
 	return t.unauthenticated.Len(), t.authenticated
 }
 
-// Connections without a token, idle, with half a header, half a body or a wrong token,
-// keep nobody out who has one.
+// Connections without a valid token do not keep out hosts that have one, whether they are idle
+// or send half a header or half a body.
 func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 	t.Parallel()
 	const most = 64
@@ -56,21 +56,22 @@ func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 	}
 }
 
-// Nobody waits for a body whose token is known to be wrong: it is answered, and the
-// connection closed.
+// A request with a wrong token is answered before its body arrives, and its connection is
+// closed.
 func TestA401IsKnownBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	tg := crowd(t, 64)
 	conn := tg.dial("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
-	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout / 2)) // tells it from the time that a body may take
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout / 2)) // shorter than the timeout for the body
 	got, err := io.ReadAll(conn)
 	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 401 ") || !strings.Contains(string(got), "Connection: close") {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-// Of users with a token, the one with the most makes room: an idle connection, or a busy
-// one where it is for another. A holder that has the most itself is told so.
+// The account with the most connections makes room: with an idle connection, or with a busy
+// one for another account. If a new connection is for the account with the most, and none is
+// idle, the new one is denied.
 func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	t.Parallel()
 	table := newConns(16) // 14 authenticated
@@ -88,12 +89,12 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	for i := range 14 {
 		c := open("ann")
 		if c == nil {
-			t.Fatalf("connection %d is refused", i)
+			t.Fatalf("connection %d was denied", i)
 		}
 		anns = append(anns, c)
 	}
 	if open("ann") != nil {
-		t.Error("a busy connection was closed for another of the same holder")
+		t.Error("a busy connection was closed for another one of the same account")
 	}
 	changed(anns[5], http.StateIdle)
 	gone := func(c *conn) bool {
@@ -102,11 +103,11 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 		return c.at == nil
 	}
 	if open("ann") == nil || !gone(anns[5]) {
-		t.Error("the idle one was not closed")
+		t.Error("the idle connection was not closed")
 	}
 	for i := range 6 {
 		if open(fmt.Sprint("user", i)) == nil || !gone(anns[[]int{0, 1, 2, 3, 4, 6}[i]]) {
-			t.Errorf("user %d: the longest busy one was not closed", i)
+			t.Errorf("user %d: the longest busy connection was not closed", i)
 		}
 	}
 	if _, authenticated := table.counts(); authenticated != 14 {
@@ -114,11 +115,11 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	}
 	for range 3 { // ann has eight, user0 has one
 		if open("user0") == nil {
-			t.Error("no connection of the holder with the most was closed")
+			t.Error("no connection of the account with the most was closed")
 		}
 	}
 	if open("user0") != nil {
-		t.Error("a holder was given more than one that has as many")
+		t.Error("an account got a connection of another one with as many")
 	}
 	for range 5 {
 		near, far := net.Pipe()
@@ -130,7 +131,7 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	}
 }
 
-// Sockets that say nothing are closed for others where no token is asked for, too.
+// Without a token in the config, too, connections without a request are closed for others.
 func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
@@ -148,8 +149,8 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 	})
 }
 
-// Of connections without a good token the longest unchanged goes first, and never the one
-// that has just come: an attacker who makes new ones would keep out who makes one.
+// Of the unauthenticated connections, the longest unchanged is closed first. If it were the
+// newest, an attacker could keep out new hosts.
 func TestTheLongestIdleStrangerGoesFirst(t *testing.T) {
 	t.Parallel()
 	table := newConns(4)

@@ -1,12 +1,12 @@
 // Package gateway serves hosts over HTTP. It is an edge of the sessions of package host.
 //
 //	ServeHTTP → allow           checks Host, Origin and token         [access.go]
-//	└ route → elsewhere, pass   to the replica that has the session   [replicas.go]
+//	└ route → otherReplica    passes it to the replica of the session [replicas.go]
 //	  serveMCP → post           streamable HTTP                       [mcp.go]
 //	  ├ sessionOf, openSession  for a host of the handshake era       [session.go]
 //	  │ └ Session.Receive       with the stream of this POST
 //	  ├ postStateless           a session for this request only       [stateless.go]
-//	  ├ listens                 limits the streams that only listen   [listening.go]
+//	  ├ takePlace               limits the streams that only listen   [listening.go]
 //	  └ respond                 with JSON or an event stream
 //	    └ response.serve        writes the events of a stream         [response.go]
 //

@@ -44,23 +44,23 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 		open = append(open, resp)
 	}
 	if a := tg.do("GET", "/mcp/git", "", "Accept", "text/event-stream"); a.status != 503 || a.header.Get("Retry-After") == "" {
-		t.Errorf("one too many: got %+v", a)
+		t.Errorf("above the limit: got %+v", a)
 	}
-	id := tg.begin("/mcp") // others have their own
+	id := tg.begin("/mcp") // another namespace has its own limit
 	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 {
 		t.Errorf("on another path: %s", resp.Status)
 	}
 	open[0].Body.Close()
-	mcptest.Soon(t, "the place of a stream that was closed is free", func() bool {
+	mcptest.Soon(t, "a closed stream frees its place", func() bool {
 		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream")
 		defer resp.Body.Close()
 		return resp.StatusCode == 200
 	})
 }
 
-// A connection on which a request does not arrive is closed.
+// A connection is closed if its request does not arrive in time.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.headerTimeout, g.bodyTimeout = time.Second, time.Second })
@@ -78,15 +78,15 @@ func TestSlowRequests(t *testing.T) {
 			}
 		})
 	}
-	requests.Go(func() { // no memory is taken for the length that it says it has
+	requests.Go(func() { // no memory is allocated for a large Content-Length
 		got := tg.raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 			int64(1)<<50, call(1, strings.Repeat("x", tg.g.opts.MaxRequestBytes))))
 		if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
-			t.Errorf("a length that is not preallocated: got %q", got)
+			t.Errorf("a large Content-Length: got %q", got)
 		}
 	})
 	requests.Wait()
-	mcptest.Soon(t, "others are answered", func() bool { // one that is slow itself asks again
+	mcptest.Soon(t, "others are answered", func() bool { // a request that is slow itself is repeated
 		resp, err := tg.client.Get(tg.url + "/health")
 		if err != nil {
 			return false
@@ -124,13 +124,13 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 	defer resp.Body.Close()
 	tg.endIdle(time.Now().Add(2 * time.Hour)) // what the ticker does
 	if got := len(tg.g.sessions.all()); got != 1 {
-		t.Errorf("%d sessions are left, want the one that is used", got)
+		t.Errorf("%d sessions are left, want the one in use", got)
 	}
 	if open, closed := tg.opened.Load(), tg.closed.Load(); open-closed != 1 {
-		t.Errorf("%d conversations were begun, %d ended", open, closed)
+		t.Errorf("%d sessions were opened, %d ended", open, closed)
 	}
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", kept); a.status != 200 {
-		t.Errorf("the one that is used: %+v", a)
+		t.Errorf("the session in use: %+v", a)
 	}
 }
 
@@ -143,8 +143,8 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 	mcptest.Soon(t, "the session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }
 
-// Nor is one idle whose host has lost the connection in the middle of a call, and may
-// come back for the answer.
+// A session with a call in flight is not idle, even if its host has lost the connection,
+// because the host may still fetch the answer.
 func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
@@ -164,7 +164,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 		t.Fatal("the request was answered")
 	}
 	s := tg.g.sessions.all()[0]
-	mcptest.Soon(t, "no HTTP request is about the session", func() bool {
+	mcptest.Soon(t, "the session has no HTTP request", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.users == 0
@@ -176,7 +176,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	running.Reply(json.RawMessage(`{"content":[]}`), nil)
 	tg.endIdle(time.Now())
 	if got := len(tg.g.sessions.all()); got != 1 {
-		t.Errorf("it ended with the call")
+		t.Errorf("the session ended with the call")
 	}
 	tg.endIdle(time.Now().Add(2 * time.Hour))
 	if got := len(tg.g.sessions.all()); got != 0 {
@@ -184,7 +184,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	}
 }
 
-// At the end what runs is finished, the rest answered, streams are closed.
+// At the shutdown, requests in progress are finished and streams are closed.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 100)
@@ -212,7 +212,7 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
-		t.Errorf("the stream does not end well: %v", err)
+		t.Errorf("the stream does not end regularly: %v", err)
 	}
 	select {
 	case <-tg.ended:
@@ -221,7 +221,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// What does not end within its time is answered with an error, in a session or not.
+// A request that exceeds the drain timeout is answered with an error, with or without a session.
 func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 2)
@@ -241,8 +241,7 @@ func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A host that does not read loses what is for it and keeps nobody waiting: those who
-// write to it return at once, and in the end its session is over.
+// A host that does not read delays nobody: it loses messages, and finally its session.
 func TestAHostThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// connect opens so many connections, which say nothing, until the test ends.
+// connect opens count silent connections until the test ends.
 func connect(t *testing.T, ln net.Listener, count int) {
 	t.Helper()
 	for range count {
@@ -47,8 +47,7 @@ func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
 	}
 }
 
-// Those who connect and say nothing keep nobody out: they are given up, and who waits
-// behind them has his turn.
+// Silent connections keep nobody out: they time out, and waiting hosts are served.
 func TestConnectionsThatSayNothing(t *testing.T) {
 	t.Parallel()
 	ln, err := Listen("127.0.0.1:0", false, false, 8)
@@ -62,10 +61,10 @@ func TestConnectionsThatSayNothing(t *testing.T) {
 	go func() { ended <- g.Serve(ctx, ln) }()
 	connect(t, ln, 40)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	mcptest.Eventually(t, "who asks is answered", func() bool {
+	mcptest.Eventually(t, "a request is answered", func() bool {
 		resp, err := client.Get("http://" + ln.Addr().String() + "/health")
 		if err != nil {
-			return false // it was slow itself
+			return false // the request was slow itself
 		}
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections take half the descriptors at most.
+// Connections use at most half of the file descriptors.
 func TestConnectionsLeaveDescriptors(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -21,11 +21,11 @@ func TestConnectionsLeaveDescriptors(t *testing.T) {
 	}
 	defer ln.Close()
 	if got, want := ln.(*listener).conns.most, int(min(uint64(limit.Cur), math.MaxInt32)/2); got != want {
-		t.Errorf("%d connections may be open of %d descriptors, want %d", got, limit.Cur, want)
+		t.Errorf("the limit is %d connections with %d descriptors, want %d", got, limit.Cur, want)
 	}
 }
 
-// A connection that was made before the end is accepted: its host would find it reset.
+// Connections that are established before Close are accepted, because the system would reset them.
 func TestListenersEndLeavesNobodyBehind(t *testing.T) {
 	const rounds, count = 20, 4
 	for range rounds {

@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// One of several users may have all streams that only listen until others want them: then
-// the newest of who has the most ends, but none on which a call waits for its answer.
+// One user may have all listening streams until other users need some. Then the newest stream
+// of the user with the most ends, but not a stream on which a call waits for its answer.
 func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
@@ -57,8 +57,8 @@ func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 	listen("eve", 503)
 }
 
-// A host that lost the stream of a call comes back for the answer while all streams that
-// there may be listen.
+// A host that lost the stream of a call can fetch the answer while the limit of listening
+// streams is reached.
 func TestTheAnswerToACallIsFetchedWhenAllStreamsListen(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
@@ -82,6 +82,6 @@ func TestTheAnswerToACallIsFetchedWhenAllStreamsListen(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	if a := tg.do("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream"); a.status != 503 || a.header.Get("Retry-After") == "" {
-		t.Errorf("one that only listens: got %+v", a)
+		t.Errorf("a listening stream: got %+v", a)
 	}
 }

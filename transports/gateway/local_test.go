@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A page with a token is for those who show it, by either scheme; one without is for all.
+// A page with a token requires it, by either scheme. A page without a token is open to all.
 func TestThePageAsksForItsToken(t *testing.T) {
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, row := range []struct {
@@ -37,7 +37,7 @@ func TestThePageAsksForItsToken(t *testing.T) {
 	}
 }
 
-// The metrics are on their own path, where there are any.
+// The route of the metrics exists only if there are metrics.
 func TestMetricsHaveARoute(t *testing.T) {
 	for _, metrics := range []http.Handler{nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })} {
 		tg := newTestGateway(t, Options{Metrics: metrics}, nil)
@@ -50,7 +50,7 @@ func TestMetricsHaveARoute(t *testing.T) {
 	}
 }
 
-// A challenge names the scopes that a token has to have, if there are any.
+// A challenge names the required scopes, if there are any.
 func TestAChallengeNamesScopes(t *testing.T) {
 	of := newIssuer(t)
 	for _, scopes := range [][]string{nil, {"tools", "more"}} {

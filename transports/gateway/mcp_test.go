@@ -60,7 +60,7 @@ func TestAHandshakeBeginsASession(t *testing.T) {
 		t.Errorf("after DELETE: got %+v", a)
 	}
 	if open, closed := tg.opened.Load(), tg.closed.Load(); open != 1 || closed != 1 {
-		t.Errorf("%d sessions were begun, %d ended", open, closed)
+		t.Errorf("%d sessions were opened, %d ended", open, closed)
 	}
 }
 
@@ -111,8 +111,8 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-// A host that ends its session while a call has an event stream, because it takes its
-// time, learns there what became of it.
+// A host that ends its session while a call is on an event stream gets the outcome of the call
+// on that stream.
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) { g.streamAfter = time.Millisecond })
@@ -160,11 +160,11 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 			t.Errorf("%s: got %+v", accept, a)
 		}
 		if want == events && !strings.Contains(a.body, "\nretry: 1000\ndata: \n\nid: ") {
-			t.Errorf("%s: no event comes first that says when to come back: %s", accept, a.body)
+			t.Errorf("%s: the first event has no retry time: %s", accept, a.body)
 		}
 	}
 
-	// What has a status of its own keeps it, and a handshake that fails leaves nothing.
+	// An error with its own status is sent as JSON, and a failed handshake leaves no session.
 	body, headers := modern(2, "tools/call", `"name":"refuse","arguments":{},`)
 	if a := tg.do("POST", "/mcp", body, append(headers, "Accept", "text/event-stream, application/json")...); a.status != 400 || a.header.Get("Content-Type") != text {
 		t.Errorf("an error of the stateless era: got %+v", a)
@@ -175,7 +175,7 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 	}
 }
 
-// A host that accepts anything accepts events.
+// Accept: */* includes events.
 func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
@@ -224,7 +224,7 @@ func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("after the answer came %+v", ev)
 	}
 	if a := tg.do("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", "77-1"); a.status != 400 {
-		t.Errorf("of a stream that never was: %+v", a)
+		t.Errorf("an unknown stream: %+v", a)
 	}
 }
 
@@ -241,14 +241,15 @@ func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 
 	again := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", last)
 	defer again.Body.Close()
-	if _, more := events.next(); more { // the new one takes its place
+	if _, more := events.next(); more { // the new one replaces it
 		t.Error("the old stream goes on")
 	}
 	s.Notify("notifications/prompts/list_changed", nil)
 	newEventReader(t, again.Body).want("prompts/list_changed")
 }
 
-// The requests of the stateless era say by themselves all that there is to know.
+// modern returns the body and the headers of a request of the stateless era. params are members
+// that end with a comma, or empty.
 func modern(id int, method, params string) (string, []string) {
 	name := ""
 	var p struct{ Name string }
@@ -292,8 +293,8 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 	}
 }
 
-// A host of the stateless era that closes its request wants it no more; one of the
-// handshake era says so, and may come back.
+// In the stateless era, closing the connection cancels the request. In the handshake era it does
+// not: the host may resume the stream, and cancels with a notification.
 func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
@@ -324,7 +325,7 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 			t.Errorf("%s was cancelled", id)
 		}
 	case <-time.After(patience):
-		t.Fatal("the call goes on")
+		t.Fatal("the call was not cancelled")
 	}
 
 	id := tg.begin("/mcp")
@@ -338,7 +339,7 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, "Mcp-Session-Id", id); a.status != 202 {
 		t.Errorf("got %+v", a)
 	}
-	for id := ""; id != "8"; { // the end of a session says so again of what it cancels
+	for id := ""; id != "8"; { // the end of the first session cancels its request again
 		select {
 		case id = <-cancelled:
 		case <-time.After(patience):
@@ -347,7 +348,7 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 	}
 }
 
-// A request that its host cancels on another connection ends without an answer.
+// The response to a request that is cancelled on another connection ends without an answer.
 func TestACancelledRequestEndsItsResponse(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
@@ -376,7 +377,7 @@ func TestABatchIsAnsweredInOne(t *testing.T) {
 	}
 }
 
-// What a tool wants in headers says the same there as in the body.
+// The headers for arguments must have the same values as the body.
 func TestArgumentsInHeaders(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)

@@ -18,8 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// Bodies that are begun and not ended have a bound: the next one is refused before it is
-// read, and so is one of unknown length. With the first of them gone there is room again.
+// Incomplete bodies count toward the memory budget: the next request is denied before its body
+// is read, also if its length is unknown. Once the first requests are gone there is room again.
 func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
@@ -28,7 +28,7 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
 	}
-	mcptest.Soon(t, "all are read", func() bool { return tg.g.memory.Total() == 8*size })
+	mcptest.Soon(t, "all requests are read", func() bool { return tg.g.memory.Total() == 8*size })
 	for _, length := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", size), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", size, strings.Repeat(" ", size))} {
 		got := tg.raw("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n" + length)
 		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 5") || !strings.Contains(got, `"outcome":"not_sent"`) || !strings.Contains(got, "max_held_bytes") {
@@ -45,11 +45,11 @@ func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	tg.begin("/mcp")
 }
 
-// Answers that nobody reads have a bound, in sessions and without one, as text and as
-// events: connections whose hosts do not read are closed, and those who read get theirs.
+// Unread answers count toward the memory budget, with and without a session, as JSON and as
+// events: connections of hosts that do not read are closed, and the others get their answers.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	t.Parallel()
-	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
+	const size, most = 8 << 20, 32 << 20 // the system buffers up to 4 MB of each
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
 	tg := newTestGateway(t, Options{Memory: membudget.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
@@ -71,7 +71,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		unread = append(unread, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(line), line)))
 	}
 	var peak int64
-	mcptest.Soon(t, "what is too much is closed", func() bool {
+	mcptest.Soon(t, "half of the budget is in use", func() bool {
 		peak = max(peak, tg.g.memory.Total())
 		return answered.Load() == 12 && tg.g.memory.Total()/(size-1000) == most/2/size
 	})
@@ -98,11 +98,11 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", tg.begin("/mcp")); a.status != http.StatusOK || len(a.body) < size-1000 {
-		t.Errorf("one that reads: %d %.100s", a.status, a.body)
+		t.Errorf("a host that reads: %d %.100s", a.status, a.body)
 	}
 }
 
-// A call goes on when its host has lost the connection, and so does what it holds.
+// A call continues after its host has lost the connection, and its memory stays charged.
 func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
@@ -123,15 +123,15 @@ func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 		}
 		if answered {
 			r.Reply(json.RawMessage(`{}`), nil)
-			mcptest.Soon(t, "an answered call holds nothing", func() bool { return tg.g.memory.Total() < size })
+			mcptest.Soon(t, "the memory of an answered call is freed", func() bool { return tg.g.memory.Total() < size })
 		}
 		tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", session)
 		mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 	}
 }
 
-// An address is a holder of its own, a network of IPv6 that one machine may have is one, and so
-// is a user of an identity provider.
+// An account is an IPv4 address, an IPv6 network of one machine, or a user of an identity
+// provider.
 func TestAccountsByAddress(t *testing.T) {
 	for _, row := range []struct{ address, who, want string }{
 		{"192.0.2.1:5000", anybody, "192.0.2.1"},
@@ -141,7 +141,7 @@ func TestAccountsByAddress(t *testing.T) {
 		{"[2001:db8:1:2:ffff::2]:6000", bearer, "2001:db8:1:2::/64"},
 		{"[2001:db8:1:3::1]:5000", anybody, "2001:db8:1:3::/64"},
 		{"[::ffff:192.0.2.1]:5000", anybody, "::ffff:192.0.2.1"},
-		{"@", anybody, ""}, // of a socket that has no address
+		{"@", anybody, ""}, // a socket without an address
 	} {
 		if got := accountOf(&http.Request{RemoteAddr: row.address}, row.who); got != row.want {
 			t.Errorf("%s of %s: got %q, want %q", row.address, row.who, got, row.want)

@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// An issuer gives out tokens.
+// An issuer is an authorization server.
 type issuer struct {
 	t   *testing.T
 	url string
@@ -58,13 +58,13 @@ func (i *issuer) bearer(user string) string {
 	return "Bearer " + i.sign(jose.ES256, i.key, map[string]any{"iss": i.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
 }
 
-// sign returns a token with these claims, signed with a key of an algorithm.
+// sign returns a token with claims, signed with a key for an algorithm.
 func (i *issuer) sign(alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	i.t.Helper()
 	return i.signAs("k", alg, key, claims)
 }
 
-// signAs is sign with the name of a key.
+// signAs is sign with the id of the key.
 func (i *issuer) signAs(name string, alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	i.t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", name))
@@ -107,7 +107,7 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 	for what, c := range map[string]struct {
 		token  string
 		status int
-		says   string // of the challenge
+		says   string // part of the challenge
 	}{
 		"a token for us":                {ours.sign(jose.ES256, ours.key, claims()), 200, ""},
 		"one for us among others":       {ours.sign(jose.ES256, ours.key, claims("aud", []string{"x", audience})), 200, ""},

@@ -11,9 +11,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Forged tokens have an issuer asked once in ten seconds, and not once for each: neither one
-// that fails, nor one that answers and has no such key, by requests that come at once or one
-// after the other.
+// For forged tokens, the gateway sends an issuer one request in ten seconds and not one for each
+// token. That holds for an issuer that is down and for one that lacks the key, and for
+// concurrent and for consecutive tokens.
 func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	t.Parallel()
 	const many = 50
@@ -25,7 +25,7 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 		requests.Add(1)
 		for deadline := time.Now().Add(5 * time.Second); atOnce.Load() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if unauthenticated, authenticated := tg.ln.conns.counts(); unauthenticated+authenticated >= many {
-				break // they have all come, and want an answer
+				break // all requests have come
 			}
 		}
 		if down.Load() {
@@ -41,7 +41,7 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	began := time.Now()
 	asked := func(what string, most int64) {
 		t.Helper()
-		most += most * int64(time.Since(began)/(10*time.Second)) // the machine may be slow
+		most += most * int64(time.Since(began)/(10*time.Second)) // on a slow machine the pause may end
 		if got := requests.Load(); got > most {
 			t.Errorf("%s was asked %d times in %v, want %d", what, got, time.Since(began), most)
 		}
@@ -68,10 +68,10 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	}
 	down.Store(true)
 	flood(forged, 401)
-	asked("an issuer that is down", 2) // the two places where its metadata may be
+	asked("an issuer that is down", 2) // the two addresses of its metadata
 	down.Store(false)
 	pace := tg.g.access.issued.client.Transport.(*pacer)
-	pace.pause = 0 // it is over
+	pace.pause = 0 // as if it were over
 	flood(token, 200)
 	pace.pause = keysPause
 	requests.Store(0)

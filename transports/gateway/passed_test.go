@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// The body of a request that is passed on keeps its two ends, and no more, in whatever pieces
-// it comes. Its end is told while the request goes on.
+// A passedBody keeps the beginning and the end of the body and no more, whatever the sizes of
+// the reads. It calls whole at the end, unless the request is over.
 func TestAPassedBodyKeepsItsEnds(t *testing.T) {
 	var text strings.Builder
 	for n := 0; text.Len() < 10*excerptBytes; n++ {
@@ -31,21 +31,20 @@ func TestAPassedBodyKeepsItsEnds(t *testing.T) {
 					break
 				}
 				if whole > 0 || len(b.head) > excerptBytes || len(b.tail) > excerptBytes {
-					t.Fatalf("in pieces of %d: %d and %d bytes are kept, its end was told %d times", piece, len(b.head), len(b.tail), whole)
+					t.Fatalf("in pieces of %d: %d and %d bytes are kept, whole was called %d times", piece, len(b.head), len(b.tail), whole)
 				}
 			}
 			if string(b.head) != text.String()[:excerptBytes] || string(b.tail) != text.String()[text.Len()-excerptBytes:] {
 				t.Errorf("in pieces of %d: %d and %d bytes are kept", piece, len(b.head), len(b.tail))
 			}
 			if (whole == 1) == over {
-				t.Errorf("the request is over: %t, the end was told %d times", over, whole)
+				t.Errorf("the request is over: %t, whole was called %d times", over, whole)
 			}
 		}
 	}
 }
 
-// A large request that was sent to a replica which does not take it is not served here: it is
-// gone.
+// A large request that a replica does not take cannot be served here, because its body is gone.
 func TestALargeRequestThatWasSentIsNotServed(t *testing.T) {
 	keys := seal.Random()
 	gone := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -65,8 +64,8 @@ func TestALargeRequestThatWasSentIsNotServed(t *testing.T) {
 	}
 }
 
-// A request that continues a call goes to the replica that has it, and no further: also where
-// the two do not agree whose it is.
+// A request that continues a call is passed to the replica that has the call. That replica
+// does not pass it on again, even if it names another replica.
 func TestAContinuedCallGoesToItsReplica(t *testing.T) {
 	tg := newTestGateway(t, Options{Replicas: &Replicas{
 		ID: "a", Keys: seal.Random(), Degraded: func() bool { return false },
@@ -80,7 +79,7 @@ func TestAContinuedCallGoesToItsReplica(t *testing.T) {
 	for state, replica := range map[string]string{"of b": "b", "of others": ""} {
 		body, headers := modern(1, "tools/call", `"name":"x","requestState":"`+state+`",`)
 		if a := tg.do("POST", "/mcp", body, headers...); a.header.Get("Served-By") != replica || (a.body == body) != (replica != "") {
-			t.Errorf("%s: got %+v, want it of replica %q", state, a, replica)
+			t.Errorf("%s: got %+v, want it from replica %q", state, a, replica)
 		}
 		w := httptest.NewRecorder()
 		tg.g.ServePassed(w, tg.request(t.Context(), "POST", "/mcp", body, headers...), anybody)

@@ -19,17 +19,17 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// A testReplica is a gateway that is one of several, with the listener for the others.
+// A testReplica is one of several gateways, with the listener for the others.
 type testReplica struct {
 	*testGateway
 	id      string
 	address string
 	client  *internode.Client
-	leaves  chan time.Duration // what it sleeps as a lame duck, which it is until that was taken
-	gone    func()             // ends the listener, when the gateway has ended
+	leaves  chan time.Duration // receives DrainDelay; the delay ends when it is received
+	gone    func()             // ends the listener, after the gateway has ended
 }
 
-// testReplicas are those that know each other.
+// testReplicas are the replicas of one cluster.
 type testReplicas struct {
 	t    *testing.T
 	keys *seal.Keys
@@ -79,7 +79,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 		Degraded: func() bool { return false },
 	}}, handle, func(g *Gateway) {
 		g.sleep = func(d time.Duration) { r.leaves <- d }
-		g.drainTimeout = patience // sessions of hosts that call all the time are quiet now and then
+		g.drainTimeout = patience // a session of a busy host has nothing in flight only now and then
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,8 +121,8 @@ func newTestReplicas(t *testing.T) *testReplicas {
 	return &testReplicas{t: t, keys: seal.Random(), all: map[string]*testReplica{}}
 }
 
-// At the end of one of several replicas, what runs is answered, what begins begins
-// elsewhere, and sessions end when nothing of them is in flight.
+// When one of several replicas shuts down, it finishes requests in progress, other replicas take
+// new sessions, and each session ends when it has nothing in flight.
 func TestDrainBesideOtherReplicas(t *testing.T) {
 	t.Parallel()
 	rs := newTestReplicas(t)
@@ -145,51 +145,51 @@ func TestDrainBesideOtherReplicas(t *testing.T) {
 	a.stop()
 	<-a.g.leaving
 	if got := a.do("GET", "/health", ""); got.status != 503 || got.body != `{"status":"draining","replica":"replica-a"}`+"\n" {
-		t.Errorf("as a lame duck: %+v", got)
+		t.Errorf("during the delay: %+v", got)
 	}
 	begun := a.do("POST", "/mcp", initialize)
 	if owner := a.g.forwarder.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
-		t.Errorf("what begins: %+v, of %s", begun, owner)
+		t.Errorf("a new session: %+v, of %s", begun, owner)
 	}
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
 	if got := a.do("POST", "/mcp", body, headers...); got.status != 200 || !got.last {
-		t.Errorf("a request that stands for itself: %+v", got)
+		t.Errorf("a stateless request: %+v", got)
 	}
 	if got := a.do("POST", "/mcp/git/message", call(1, "x")); got.status != 202 {
-		t.Errorf("one without a handshake: %+v", got)
+		t.Errorf("a request without a handshake: %+v", got)
 	}
 	if opened := b.opened.Load(); opened != 4 {
-		t.Errorf("b has begun %d conversations, want 4", opened)
+		t.Errorf("b has opened %d sessions, want 4", opened)
 	}
 	if got := a.do("POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", quiet); got.status != 200 {
-		t.Errorf("its own session: %+v", got)
+		t.Errorf("a session of a: %+v", got)
 	}
 
 	if d := <-a.leaves; d != time.Hour {
-		t.Errorf("it is a lame duck for %s", d)
+		t.Errorf("the delay is %s", d)
 	}
 	for what, stream := range map[string]*http.Response{"the session's": listening, "one of b": passed} {
 		if _, err := io.Copy(io.Discard, stream.Body); err != nil {
-			t.Errorf("%s stream does not end well: %v", what, err)
+			t.Errorf("%s stream does not end regularly: %v", what, err)
 		}
 	}
 	mcptest.Eventually(t, "the quiet session ends", func() bool {
 		return b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", quiet).status == 404
 	})
 	if got := b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", busy); got.status != 200 {
-		t.Errorf("the busy one, by another replica: %+v", got)
+		t.Errorf("the busy session, through another replica: %+v", got)
 	}
 	first.Reply([]byte(`{"content":[]}`), nil)
 	if got := <-running; got.status != 200 || !strings.Contains(got.body, `"result"`) {
-		t.Errorf("what ran: %+v", got)
+		t.Errorf("the request in progress: %+v", got)
 	}
 	<-a.ended
 	if got := b.do("POST", "/mcp", call(4, "x"), "Mcp-Session-Id", busy); got.status != 404 {
-		t.Errorf("at the end: %+v", got)
+		t.Errorf("after the end: %+v", got)
 	}
 }
 
-// A replica that is the last serves on as long as it is a lame duck.
+// The last replica accepts new sessions during the delay.
 func TestDrainOfTheLastReplica(t *testing.T) {
 	t.Parallel()
 	a := newTestReplicas(t).add("a", nil)
@@ -201,13 +201,12 @@ func TestDrainOfTheLastReplica(t *testing.T) {
 	}
 }
 
-// Replicas are replaced one after the other behind a balancer which knows nothing of HTTP
-// but /health, while hosts of both eras, which keep their connections, call all the time:
-// no call fails.
+// No call fails while replicas are replaced one after the other behind a TCP load balancer, and
+// hosts of both eras, which keep their connections, call all the time.
 func TestARollingRestartFailsNoCall(t *testing.T) {
 	t.Parallel()
 	rs := newTestReplicas(t)
-	var backends sync.Map // the addresses that the balancer knows, to nothing
+	var backends sync.Map // keys are the addresses of the backends
 	start := func(id string) *testReplica {
 		r := rs.add(id, nil)
 		backends.Store(strings.TrimPrefix(r.url, "http://"), nil)
@@ -226,11 +225,11 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 			defer client.CloseIdleConnections()
 			if err := callAll(client, balancer, i%2 == 0, stop, &calls[i]); err != nil {
 				t.Errorf("host %d: %v", i, err)
-				calls[i].Add(1 << 40) // nobody waits for it
+				calls[i].Add(1 << 40) // so that answered does not wait for it
 			}
 		})
 	}
-	// Each host had an answer since then, and so has no connection from before.
+	// answered waits until each host has had two answers, and so no connection from before.
 	answered := func() {
 		var before [hosts]int64
 		for i := range hosts {
@@ -250,7 +249,7 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 		start(string(rune('a'+i)) + "2")
 		r.stop()
 		<-r.g.leaving
-		answered() // the balancer does not know yet
+		answered() // the load balancer still has the backend
 		backends.Delete(strings.TrimPrefix(r.url, "http://"))
 		answered()
 		<-r.leaves
@@ -262,8 +261,8 @@ func TestARollingRestartFailsNoCall(t *testing.T) {
 	work.Wait()
 }
 
-// callAll calls until stop is closed, in a session that it begins again where that has
-// ended, or without one. The error is that of a call that failed.
+// callAll makes calls until stop is closed, in a session, which it reopens if it has ended, or
+// without one. It returns the error of a failed call.
 func callAll(client *http.Client, url string, sessions bool, stop <-chan struct{}, calls *atomic.Int64) error {
 	id := ""
 	for n := 1; ; n++ {
@@ -283,7 +282,7 @@ func callAll(client *http.Client, url string, sessions bool, stop <-chan struct{
 		if err != nil {
 			return err
 		}
-		r.GetBody = nil // no second try
+		r.GetBody = nil // no retry
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		for i := 0; i < len(headers); i += 2 {
@@ -306,13 +305,13 @@ func callAll(client *http.Client, url string, sessions bool, stop <-chan struct{
 			id = resp.Header.Get("Mcp-Session-Id")
 		default:
 			calls.Add(1)
-			time.Sleep(time.Millisecond) // each connection that ends keeps its port for a minute
+			time.Sleep(time.Millisecond) // a closed connection occupies its port for a minute
 		}
 	}
 }
 
-// newTestBalancer returns the URL of a balancer that gives each connection to the next of
-// its backends which takes it.
+// newTestBalancer returns the URL of a load balancer, which gives each connection to the next
+// backend that accepts it.
 func newTestBalancer(t *testing.T, backends *sync.Map) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -353,18 +352,18 @@ func newTestBalancer(t *testing.T, backends *sync.Map) string {
 					answers.Wait()
 					return
 				}
-				t.Errorf("none of %q takes a connection: %v", all, last)
+				t.Errorf("no backend of %q accepts a connection: %v", all, last)
 			})
 		}
 	})
 	return "http://" + ln.Addr().String()
 }
 
-// A lostConnection is one that ends when a request was sent on it, before the other
-// replica has taken it.
+// A lostConnection is a transport whose connections end after a request was sent and before the
+// other replica has taken it.
 type lostConnection struct {
 	t    *testing.T
-	sent chan string // the body, each time
+	sent chan string // receives the body of each attempt
 }
 
 func (l lostConnection) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -382,8 +381,7 @@ func (l lostConnection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, &transports.Failure{Outcome: transports.NotSent, Cause: io.ErrUnexpectedEOF}
 }
 
-// What was sent to another replica and not taken is sent again, and served here where
-// that fails.
+// A request that another replica did not take is sent again. If that fails, it is served here.
 func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 	t.Parallel()
 	lost := lostConnection{t, make(chan string, 2)}
@@ -396,7 +394,7 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 	}}, nil, func(g *Gateway) { g.sleep = func(time.Duration) { <-leaves } })
 	of := keys.SealText(purposeSession, append(make([]byte, sessionRandom), "gone"...))
 	if got := gw.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", of); got.status != 404 || !strings.Contains(got.body, `"id":1`) {
-		t.Errorf("of a session: %+v", got)
+		t.Errorf("a request of a session: %+v", got)
 	}
 	if first, second := <-lost.sent, <-lost.sent; first != call(1, "x") || second != first {
 		t.Errorf("it was sent as %q and %q", first, second)
@@ -406,15 +404,15 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 	<-gw.g.leaving
 	body, headers := modern(2, "tools/call", `"name":"x","arguments":{},`)
 	if got := gw.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"id":2`) {
-		t.Errorf("a request that stands for itself, of one that ends: %+v", got)
+		t.Errorf("a stateless request during the shutdown: %+v", got)
 	}
 	if first, second := <-lost.sent, <-lost.sent; first != body || second != first {
 		t.Errorf("it was sent as %q and %q", first, second)
 	}
 }
 
-// An event stream that came from another replica ends when we do: of a session as it is, so
-// that its host comes back for the answer, else with an error that says what is known.
+// An event stream from another replica ends with the shutdown. A stream of a session ends
+// without an error, so that its host resumes it. Any other ends with an error.
 func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, session := range []bool{true, false} {
@@ -422,7 +420,7 @@ func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
 		p.passing = roundTrip(func(r *http.Request) (*http.Response, error) {
 			events, w := io.Pipe()
 			go func() {
-				_, _ = io.WriteString(w, ": \n\n") // the other side reads until it ends
+				_, _ = io.WriteString(w, ": \n\n") // the other side reads until the end
 				p.g.forwarder.endFinishing()
 				<-r.Context().Done()
 				w.CloseWithError(r.Context().Err())

@@ -22,8 +22,8 @@ func (tg *testGateway) endIdle(now time.Time) {
 	r.work.Wait()
 }
 
-// One user who opens all sessions that there may be keeps nobody out: those that never
-// called anything go first, and then the longest unused of who has the most.
+// A user who opens sessions up to the limit keeps nobody out. Sessions without a call end
+// first, then the longest unused sessions of the user with the most.
 func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	t.Parallel()
 	const most = 16
@@ -53,7 +53,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	}
 	kept := begin(greedy)
 	if !lives(kept, greedy) {
-		t.Fatal("a session does not call")
+		t.Fatal("a session has ended early")
 	}
 	mine := begin(other)
 	for range 3 * most {
@@ -66,13 +66,13 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 		t.Error("the session of another user ended")
 	}
 	if !lives(kept, greedy) {
-		t.Error("a session that has called ended before those that never did")
+		t.Error("a session with a call ended before those without one")
 	}
 	for range most/2 - 1 { // until both have half
 		mine = begin(other)
 	}
 	if !lives(kept, greedy) || !lives(mine, other) {
-		t.Error("one that has called ended")
+		t.Error("a session with a call ended")
 	}
 	counts := func() map[string]int {
 		tg.g.sessions.mu.Lock()
@@ -88,7 +88,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 			t.Errorf("%s has %d sessions, want %d", who, count, most/2)
 		}
 	}
-	// One who has one less than another takes nothing from that.
+	// A user with one session less than another takes none from the other.
 	begin(of.bearer("third"))
 	want := counts()
 	if sorted := slices.Sorted(maps.Values(want)); !slices.Equal(sorted, []int{1, most/2 - 1, most / 2}) {
@@ -102,7 +102,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	}
 }
 
-// Nothing is left of a session that has ended, nor of one that could not begin.
+// The table keeps nothing of a session that has ended or could not be opened.
 func TestNothingIsLeftOfASession(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
 	left := func(want int) {
@@ -142,7 +142,7 @@ func TestNothingIsLeftOfASession(t *testing.T) {
 	left(1)
 }
 
-// What waits for a host that does not read is held until its session ends.
+// The messages for a host that does not read are charged until its session ends.
 func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 	const size = 100 << 10
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
@@ -156,7 +156,7 @@ func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 	mcptest.Soon(t, "nothing is held", func() bool { return tg.g.memory.Total() == 0 })
 }
 
-// An answer may be as large as answers may be, however little may wait for a host.
+// An answer up to max_response_bytes is sent, even if the limit of unread bytes is lower.
 func TestALargeAnswerIsNotTooMuch(t *testing.T) {
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.maxUnread = 1 })
@@ -168,7 +168,7 @@ func TestALargeAnswerIsNotTooMuch(t *testing.T) {
 	}
 }
 
-// endFirst has the first session that is opened ended by a function, which is given its usual end.
+// endFirst has the first session ended by a function, which gets its usual end function.
 func (tg *testGateway) endFirst(by func(end func())) {
 	first := true
 	inner := tg.g.opts.Open
@@ -182,13 +182,13 @@ func (tg *testGateway) endFirst(by func(end func())) {
 	}
 }
 
-// A session that takes long to end keeps the reaper from no other.
+// A session that takes long to end does not keep the reaper from the others.
 func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
 	ending, release := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(goOn) // the gateway ends after it
+	t.Cleanup(goOn) // runs before the gateway ends
 	tg.endFirst(func(end func()) {
 		close(ending)
 		<-release

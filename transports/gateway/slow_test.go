@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A locked buffer takes a log.
+// A lockedBuffer is a buffer for logs that is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -31,8 +31,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// One host leaves all that it gets unread, the stream of its session and answers: its
-// session ends, which is said, and everybody else is answered.
+// If one host reads nothing, neither answers nor its standalone stream, its session ends and the
+// log says so. All others are answered.
 func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -66,11 +66,11 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 		t.Errorf("the log does not say why: %s", log.String())
 	}
 	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", stalled); a.status != 404 {
-		t.Errorf("the stalled one: %d %.300s", a.status, a.body)
+		t.Errorf("the stalled session: %d %.300s", a.status, a.body)
 	}
 }
 
-// What waits for a host is counted over all its streams, as long as it can be read.
+// The unread bytes of a host are counted over all its streams, as long as it can read them.
 func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
@@ -96,14 +96,14 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	carrier, _, _ := taken.carry(0)
 	taken.take(carrier)
 	waits(1000)
-	taken.carry(1) // the host comes back for it
+	taken.carry(1) // the host resumes the stream
 	waits(2000)
 	s.forget(forgotten)
 	waits(1000)
-	for range 2 * maxEnded { // of which the oldest are let go
+	for range 2 * maxEnded { // the oldest are dropped
 		post()
 	}
-	waits(1000 * (maxEnded + 1)) // those and the newest
+	waits(1000 * (maxEnded + 1)) // the newest is added after the oldest are dropped
 	s.unread.now.Add(tg.g.maxUnread)
 	post()
 	mcptest.Soon(t, "its session ends", func() bool { return len(tg.g.sessions.all()) == 0 })

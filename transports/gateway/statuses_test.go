@@ -33,7 +33,7 @@ func statusRows(t *testing.T) (rows []statusRow) {
 	}
 	_, table, ok := strings.Cut(string(text), "| status | code | id | outcome | when |\n|---|---|---|---|---|\n")
 	if !ok {
-		t.Fatal("docs/gateway.md has no table of what is answered")
+		t.Fatal("docs/gateway.md has no table of statuses")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	for line := range strings.Lines(table) {
@@ -55,7 +55,7 @@ func cut(path string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: 1000\r\n\r\n" + cutBody
 }
 
-// statusProbes bring about each row, by the beginning of its last cell.
+// statusProbes has a function that causes each row, by the beginning of its last cell.
 var statusProbes = map[string]func(p *statusProbe) answer{
 	"the result, alone":         func(p *statusProbe) answer { return p.call("x") },
 	"before 2026-07-28: params": func(p *statusProbe) answer { return p.call("unfit") },
@@ -148,7 +148,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	},
 	"`initialize` when there": func(p *statusProbe) answer {
 		for _, s := range p.g.sessions.all() {
-			s.use() // none can make room
+			s.use() // so that none can make room
 			defer s.done()
 		}
 		p.g.sessions.mu.Lock()
@@ -202,8 +202,8 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"the tree: the server did no": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/slow"}`) },
 }
 
-// Every row of the table in docs/gateway.md is what hosts get, and what is said not to have
-// been sent has reached no server.
+// Hosts get every row of the table in docs/gateway.md. A request with outcome not_sent reaches
+// no server.
 func TestStatusesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -218,7 +218,7 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 			}
 		}
 		if probe == nil {
-			t.Errorf("nothing shows the row %+v", row)
+			t.Errorf("no probe for the row %+v", row)
 			continue
 		}
 		t.Run(row.when, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// said is what a response says, as the table has it.
+// said returns the row of the table for a response.
 func said(a answer) statusRow {
 	row := statusRow{strconv.Itoa(a.status), "–", "–", "–", ""}
 	body := []byte(a.body)
@@ -284,15 +284,15 @@ func said(a answer) statusRow {
 	return row
 }
 
-// The codes of JSON-RPC by their names in the source.
+// codeNames are the JSON-RPC codes by their names in the source.
 var codeNames = map[string]int64{
 	"wire.CodeParse": wire.CodeParse, "wire.CodeInvalidRequest": wire.CodeInvalidRequest, "wire.CodeInvalidParams": wire.CodeInvalidParams,
 	"wire.CodeInternal": wire.CodeInternal, "codeHeaderMismatch": codeHeaderMismatch,
 	"transports.CodeTooLarge": transports.CodeTooLarge, "transports.CodeOverloaded": transports.CodeOverloaded, "transports.CodeShuttingDown": transports.CodeShuttingDown,
 }
 
-// The source of the gateway names no status, and no refusal a code with it, that the table
-// does not have.
+// The table has all statuses in the source of the gateway, and all pairs of status and code in
+// its denials.
 func TestTheTableHasAllStatuses(t *testing.T) {
 	t.Parallel()
 	rows := statusRows(t)
@@ -358,7 +358,7 @@ func TestTheTableHasAllStatuses(t *testing.T) {
 	}
 }
 
-// name is that of an expression: a, a.b or "".
+// name returns the name of an expression of the form a or a.b, otherwise "".
 func name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

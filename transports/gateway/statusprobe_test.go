@@ -24,13 +24,13 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A statusProbe is a gateway that can answer everything, and counts what its servers get.
+// A statusProbe is a gateway whose servers count their requests.
 type statusProbe struct {
 	*testGateway
 	sent    atomic.Int64
-	waiting chan *host.Request // for the probe to answer it
+	waiting chan *host.Request // requests for the probe to answer
 	session string
-	passing http.RoundTripper // brings requests to the other replica
+	passing http.RoundTripper // the transport to the other replica; nil if there is none
 }
 
 func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
@@ -51,7 +51,7 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 		case "refuses":
 			r.Reply(nil, wire.ParseError([]byte(`{"code":-32602,"message":"no"}`)))
 		case "unfit":
-			p.sent.Add(-1) // the aggregator finds that out
+			p.sent.Add(-1) // the aggregator itself answers that
 			r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, "no", transports.NotSent))
 		case "nothing", "node":
 			p.sent.Add(-1)
@@ -89,7 +89,7 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 	return p
 }
 
-// post sends a message with the token and headers.
+// post sends a message with the token and additional headers.
 func (p *statusProbe) post(path, body string, headers ...string) answer {
 	p.t.Helper()
 	return p.do("POST", path, body, append([]string{"Authorization", "Bearer secret"}, headers...)...)
@@ -122,7 +122,7 @@ func (p *statusProbe) get(path string, headers ...string) answer {
 	return answer{resp.StatusCode, resp.Header, string(body), false}
 }
 
-// bytes sends what is no request of a client, and reads the response.
+// bytes sends text that no HTTP client would send, and reads the response.
 func (p *statusProbe) bytes(text string) answer {
 	p.t.Helper()
 	return p.on(p.dial(""), text)
@@ -140,11 +140,11 @@ func (p *statusProbe) on(conn net.Conn, text string) answer {
 		p.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body) // of what is no request not all was read, which resets the connection
+	body, _ := io.ReadAll(resp.Body) // an error is expected: unread text resets the connection
 	return answer{resp.StatusCode, resp.Header, string(body), false}
 }
 
-// ending sends a request when the gateway ends, on a connection that there was before.
+// ending sends a request during the shutdown, on an earlier connection.
 func (p *statusProbe) ending(path, body string, headers ...string) answer {
 	p.t.Helper()
 	conn := p.dial("")
@@ -152,7 +152,7 @@ func (p *statusProbe) ending(path, body string, headers ...string) answer {
 		p.t.Fatalf("got %+v", a)
 	}
 	p.g.drainTimeout = patience
-	p.g.running.add(1) // what ends when this has its answer
+	p.g.running.add(1) // a request that ends after this one
 	defer p.g.running.add(-1)
 	p.stop()
 	<-p.g.ending
@@ -160,12 +160,12 @@ func (p *statusProbe) ending(path, body string, headers ...string) answer {
 		strings.Join(headers, "")+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
 }
 
-// roundTrip is a way to another replica.
+// roundTrip is a transport to another replica.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// gone is one whose replica is gone after it took the request.
+// gone is a transport whose replica takes the request and is gone then.
 var gone = roundTrip(func(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -173,7 +173,7 @@ var gone = roundTrip(func(r *http.Request) (*http.Response, error) {
 	return nil, &transports.Failure{Upstream: "b", Code: transports.CodeUnreachable, Outcome: transports.Unknown, Cause: io.ErrUnexpectedEOF}
 })
 
-// until is one whose replica does not answer before end was called.
+// until returns a transport that calls end before its replica answers.
 func until(end func()) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
@@ -185,14 +185,13 @@ func until(end func()) roundTrip {
 	}
 }
 
-// elsewhere has the session of the probe be one of another replica.
+// elsewhere gives the probe a session of another replica.
 func (p *statusProbe) elsewhere(passing http.RoundTripper) {
 	p.passing = passing
 	p.session = p.g.forwarder.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
 }
 
-// leave sends a request of the tree when the gateway is about to end, and others begin
-// what begins.
+// leave sends a request of the tree during DrainDelay, when other replicas take new requests.
 func (p *statusProbe) leave(passing http.RoundTripper) answer {
 	close(p.g.leaving)
 	defer func() { p.g.leaving = make(chan struct{}) }()
@@ -200,7 +199,7 @@ func (p *statusProbe) leave(passing http.RoundTripper) answer {
 	return p.post("/meta_call", `{"path":"/x"}`)
 }
 
-// unlimited sends a body that does not say its length, and is more than may be held.
+// unlimited sends a body of unknown length that exceeds the memory budget.
 func (p *statusProbe) unlimited(path string) answer {
 	p.g.memory = membudget.New(100, nil)
 	body := call(7, strings.Repeat("x", 200))

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// What a stream has not written is held, and what it has written as long as a host may come
-// back for it: within the window, and until nobody can.
+// A stream is charged for its unsent events, and for sent events in the replay buffer until
+// nobody can resume it.
 func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	const size = 400 << 10
 	budget := membudget.New(64<<20, nil)
@@ -26,7 +26,7 @@ func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	is := func(what string, waiting, kept int) {
 		t.Helper()
 		if st.waiting != waiting*size || st.replayable != kept*size || budget.Total() != int64(waiting+kept)*size {
-			t.Errorf("%s: %d bytes wait, %d are kept, %d held, want %d, %d and their sum", what, st.waiting, st.replayable, budget.Total(), waiting*size, kept*size)
+			t.Errorf("%s: %d bytes wait, %d are kept, %d are charged, want %d, %d and their sum", what, st.waiting, st.replayable, budget.Total(), waiting*size, kept*size)
 		}
 	}
 	take := func() {
@@ -43,27 +43,27 @@ func TestAStreamHoldsWhatItKeeps(t *testing.T) {
 	is("both were written", 0, 2)
 	put()
 	st.trim()
-	is("the window is trimmed", 1, 1)
+	is("the buffer is trimmed", 1, 1)
 	put()
 	take()
 	is("the newest are kept", 0, 2)
 	if _, before, ok := st.carry(4); !ok || before != 3 {
-		t.Errorf("the host comes back after event %d, %t", before, ok)
+		t.Errorf("the host resumes after event %d, %t", before, ok)
 	}
 	is("one is written again", 1, 1)
 	first, second := st.readBy(nil), st.readBy(nil)
 	st.abandon()
 	first()
 	if budget.Total() != 2*size {
-		t.Errorf("%d bytes are held while somebody reads", budget.Total())
+		t.Errorf("%d bytes are charged while somebody reads", budget.Total())
 	}
 	second()
 	if budget.Total() != 0 {
-		t.Errorf("%d bytes are held when nobody reads", budget.Total())
+		t.Errorf("%d bytes are charged when nobody reads", budget.Total())
 	}
 }
 
-// What may be lost gives way to what may not, by its class.
+// Messages are dropped above the limit of their class.
 func TestClassesOfMessages(t *testing.T) {
 	for class, most := range map[host.Class]int{host.Expendable: maxExpendable, host.Ordinary: maxOrdinary, host.Essential: 2 * maxOrdinary} {
 		st := newStream(2 * maxOrdinary)

@@ -22,11 +22,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event that must happen.
 const patience = 2 * time.Minute
 
-// A testGateway is a gateway on a port of its own. Functions of the test play the
-// aggregator.
+// A testGateway is a gateway on its own port. Functions of the test replace the aggregator.
 type testGateway struct {
 	t        *testing.T
 	g        *Gateway
@@ -40,7 +39,7 @@ type testGateway struct {
 	closed   atomic.Int64
 }
 
-// newTestGateway serves until the test ends; handle takes the data plane's requests.
+// newTestGateway serves until the test ends; handle handles the requests of the data plane.
 func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune ...func(*Gateway)) *testGateway {
 	t.Helper()
 	tg := &testGateway{t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, ended: make(chan struct{}), sessions: make(chan *host.Session, 16)}
@@ -82,7 +81,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 	tg.ln = ln.(*listener)
 	tg.url = "http://" + ln.Addr().String()
 	tg.g = New(opts)
-	tg.g.streamAfter = patience // however busy the machine is, an answer alone comes alone
+	tg.g.streamAfter = patience // so that an answer on a slow machine needs no event stream
 	for _, f := range tune {
 		f(tg.g)
 	}
@@ -107,10 +106,10 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
-	last   bool // on its connection
+	last   bool // the connection is closed after it
 }
 
-// do sends a request; headers are name, value, name, value.
+// do sends a request; headers are names, each followed by its value.
 func (tg *testGateway) do(method, path, body string, headers ...string) answer {
 	tg.t.Helper()
 	resp := tg.open(method, path, body, headers...)
@@ -122,7 +121,7 @@ func (tg *testGateway) do(method, path, body string, headers ...string) answer {
 	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}
 }
 
-// open sends a request and leaves its response to be read.
+// open sends a request; the caller reads the response.
 func (tg *testGateway) open(method, path, body string, headers ...string) *http.Response {
 	tg.t.Helper()
 	ctx, cancel := context.WithTimeout(tg.t.Context(), patience)
@@ -155,7 +154,7 @@ func (tg *testGateway) request(ctx context.Context, method, path, body string, h
 	return r
 }
 
-// begin makes the handshake and returns the session's id.
+// begin makes the handshake and returns the id of the session.
 func (tg *testGateway) begin(path string) string {
 	tg.t.Helper()
 	a := tg.do("POST", path, initialize)
@@ -171,12 +170,12 @@ func (tg *testGateway) begin(path string) string {
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// call is the line of a tools/call.
+// call returns the message of a tools/call.
 func call(id int, tool string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, id, tool)
 }
 
-// An event is one of an event stream.
+// An event is an event of an event stream.
 type event struct{ id, name, data string }
 
 // An eventReader reads an event stream.
@@ -189,7 +188,7 @@ func newEventReader(t *testing.T, r io.Reader) *eventReader {
 	return &eventReader{t, bufio.NewReader(r)}
 }
 
-// next returns the next event; false is the end of the stream. Comments are left out.
+// next returns the next event, false at the end of the stream. It skips comments.
 func (e *eventReader) next() (ev event, ok bool) {
 	e.t.Helper()
 	for seen := false; ; {
@@ -213,7 +212,7 @@ func (e *eventReader) next() (ev event, ok bool) {
 	}
 }
 
-// want is next, which must hold text.
+// want returns the next event, whose data must contain text.
 func (e *eventReader) want(text string) event {
 	e.t.Helper()
 	ev, ok := e.next()
@@ -237,14 +236,14 @@ func (tg *testGateway) dial(text string) net.Conn {
 	return conn
 }
 
-// raw sends bytes over a connection and returns all that comes back.
+// raw sends text on a new connection and returns the response.
 func (tg *testGateway) raw(text string) string {
 	tg.t.Helper()
 	conn := tg.dial(text)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	var got bytes.Buffer
-	// An end that is no clean one shows in what came; none at all is a failure.
+	// Other errors show in the response.
 	if _, err := io.Copy(&got, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		tg.t.Errorf("the connection stays open after %.100q and %q", text, got.String())
 	}

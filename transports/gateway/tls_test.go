@@ -38,7 +38,7 @@ func writeCertificate(t *testing.T, cert, key string, serial int64) {
 	}
 }
 
-// servedAt returns the number of the certificate that a host gets at a time.
+// servedAt returns the serial number of the certificate that a host gets at a time.
 func servedAt(t *testing.T, c *certificate, at time.Time) int64 {
 	t.Helper()
 	leaf, err := x509.ParseCertificate(c.get(t.Context(), at).Certificate[0])
@@ -64,20 +64,20 @@ func TestACertificateIsReadAgain(t *testing.T) {
 		t.Errorf("the files are read before they are due: got %d", got)
 	}
 	if got := servedAt(t, c, now.Add(checkEvery)); got != 2 {
-		t.Errorf("the new one is not used: got %d", got)
+		t.Errorf("the new certificate is not used: got %d", got)
 	}
 	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
 		if got := servedAt(t, c, now.Add(time.Duration(2+i)*checkEvery)); got != 2 {
-			t.Errorf("after a bad one: got %d", got)
+			t.Errorf("after an invalid certificate: got %d", got)
 		}
 	}
 	if n := strings.Count(logged.String(), "the certificate cannot be read again"); n != 1 {
 		t.Errorf("it is logged %d times, want once:\n%s", n, logged.String())
 	}
 	if _, err := TLS(t.Context(), cert, key, c.log); err == nil {
-		t.Error("a bad one is taken at the start")
+		t.Error("an invalid certificate is accepted at the start")
 	}
 }

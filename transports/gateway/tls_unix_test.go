@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Hosts connect with the certificate that was read last, whatever stands in the place of
-// its file by now.
+// Hosts get the last certificate that was read, even if a named pipe has replaced its file.
 func TestACertificateThatBecomesAPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +46,7 @@ func TestACertificateThatBecomesAPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := conn.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != 7 {
-			t.Errorf("got certificate %d, want the last that was read", got)
+			t.Errorf("got certificate %d, want the last one that was read", got)
 		}
 		conn.Close()
 		if err := <-accepted; err != nil {
