@@ -315,12 +315,14 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		st, from = s.find(last)
 	}
 	if st == s.standalone { // the stream of a call is not limited: the call may have run
-		listens, leave, ok := g.takePlace(w, r, nil, who, namespace, nil)
+		listening, leave, ok := g.takePlace(w, r, nil, who, namespace, nil)
 		if !ok {
 			return
 		}
 		defer leave()
-		r = listens
+		r = listening
+		s.read(1)
+		defer s.read(-1)
 	}
 	var carrier int
 	var before int64
@@ -331,10 +333,6 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 	if !ok {
 		deny(w, denial{status: http.StatusBadRequest, text: "the events after this Last-Event-ID are no longer kept"})
 		return
-	}
-	if st == s.standalone {
-		s.read(1)
-		defer s.read(-1)
 	}
 	response := eventStream(w)
 	response.primed, response.slow = version >= resumableVersion, s.slow

@@ -44,12 +44,12 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	}
 	lasting := m.Method == "subscriptions/listen"
 	if lasting {
-		listens, leave, ok := g.takePlace(w, r, m.ID, who, namespace, nil)
+		listening, leave, ok := g.takePlace(w, r, m.ID, who, namespace, nil)
 		if !ok {
 			return
 		}
 		defer leave()
-		r = listens
+		r = listening
 	} else {
 		if !g.begin() {
 			shuttingDown(w, m.ID)
