@@ -16,7 +16,7 @@ type reply struct {
 	err    error
 }
 
-// asking puts a question to the host.
+// asking sends the host a request.
 func asking(ctx context.Context, h *Session) chan reply {
 	answered := make(chan reply, 1)
 	go func() {
@@ -47,7 +47,7 @@ func TestAskHost(t *testing.T) {
 				t.Fatalf("got %s", question.Raw)
 			}
 			answer := strings.Replace(test.answer, "ID", string(question.ID), 1)
-			e.say(answer, answer) // the second is nobody's
+			e.say(answer, answer) // the second one answers no request
 			got := <-answered
 			var rpc *wire.Error
 			if errors.As(got.err, &rpc) != (test.err != "") || rpc != nil && string(rpc.JSON()) != test.err || string(got.result) != test.want {
@@ -74,7 +74,7 @@ func TestAskHostCancel(t *testing.T) {
 	})
 }
 
-// A host that said its last word answers nothing more: who waits is told.
+// Requests to a host fail when it has closed its input.
 func TestAskHostThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()

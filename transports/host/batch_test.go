@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// In the one version that has them, the answers to a batch come back in one.
+// In the protocol version with batches, the answers to a batch are sent as one batch.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		working := map[string]*Request{}
@@ -67,7 +67,7 @@ func TestBatchWithoutAnswers(t *testing.T) {
 	})
 }
 
-// A request of a batch that is cancelled does not keep the others' answers.
+// A cancelled request of a batch does not delay the other answers.
 func TestBatchCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newTestHost(t, func(r *Request) {
@@ -105,8 +105,7 @@ func TestBatchAtTheEnd(t *testing.T) {
 	})
 }
 
-// A panic while an element of a batch is handled is that element's error: the
-// others' answers do not wait for it.
+// A panic in the handler of one element is the error of that element only.
 func TestBatchSurvivesPanics(t *testing.T) {
 	e := newTestHost(t, func(r *Request) {
 		if string(r.ID) == "2" {

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// One of many hosts that does not read makes nobody wait who has something for it, and
-// loses its session when far too much waits.
+// If one of many hosts does not read, its senders do not wait, and its session ends when far too
+// much is queued.
 func TestOneOfManyThatDoesNotReadIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -49,8 +49,8 @@ func TestOneOfManyThatDoesNotReadIsGivenUp(t *testing.T) {
 		}
 		result := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
 		for _, r := range asked {
-			edge.AwaitRoom()     // an upstream's reader does that
-			r.Reply(result, nil) // and none of it blocks: in a bubble that would be a deadlock
+			edge.AwaitRoom()     // as the reader of an upstream does
+			r.Reply(result, nil) // if one of the two blocked, the test would deadlock
 		}
 		if err := <-served; !errors.Is(err, wire.ErrStalled) || !strings.Contains(err.Error(), "128 MB wait for it") {
 			t.Errorf("the session ended with %v", err)

@@ -157,7 +157,7 @@ func (c *controlConn) notify(method string, params json.RawMessage) {
 	c.pass(&jsonrpc.Request{Method: method, Params: params})
 }
 
-// pass queues a message for the server. It returns false if the connection is closed.
+// enqueue queues a message for the server. It returns false if the connection is closed.
 func (c *controlConn) pass(m jsonrpc.Message) bool {
 	select {
 	case <-c.closed:

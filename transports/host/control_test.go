@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// An error of the SDK keeps its code; one without is that of an invalid request.
+// An error of the SDK keeps its code. Without a code it becomes an invalid request.
 func TestErrorsOfTheControlPlane(t *testing.T) {
 	method := &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method", Data: []byte(`{"x":1.0}`)}
 	for _, test := range []struct {
@@ -37,7 +37,7 @@ func TestErrorsOfTheControlPlane(t *testing.T) {
 	}
 }
 
-// A session in which nothing went wrong has nothing to log.
+// A session without problems logs nothing.
 func TestQuietSessionLogsNothing(t *testing.T) {
 	near, far := mcptest.Pipe()
 	var log bytes.Buffer
@@ -46,13 +46,13 @@ func TestQuietSessionLogsNothing(t *testing.T) {
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
 	e.wait(3)
 	far.Close()
-	_ = e.end() // the host has left
+	_ = e.end() // the host is gone
 	if log.Len() > 0 {
 		t.Errorf("the log has %s", &log)
 	}
 }
 
-// A roomEdge counts who waits for room.
+// A roomEdge counts the calls of AwaitRoom.
 type roomEdge struct {
 	Edge
 	waits atomic.Int32
@@ -63,8 +63,8 @@ func (e *roomEdge) AwaitRoom() {
 	e.Edge.AwaitRoom()
 }
 
-// What the control plane brings waits until the host has room, what upstreams bring does not:
-// their readers must not stop.
+// Answers of the control plane wait until the host has room. Answers of upstreams do not,
+// because the readers of upstreams must not block.
 func TestControlPlaneWaitsForRoom(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
@@ -76,7 +76,7 @@ func TestControlPlaneWaitsForRoom(t *testing.T) {
 	}{
 		{`"method":"tools/list"`, 1},
 		{`"method":"tools/call"`, 0},
-		{`"method":"resources/subscribe","params":{"uri":"x://a"}`, 0}, // it is refused
+		{`"method":"resources/subscribe","params":{"uri":"x://a"}`, 0}, // it fails
 	} {
 		before := edge.waits.Load()
 		e.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, n, test.request))
@@ -87,12 +87,12 @@ func TestControlPlaneWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Until the answer to initialize is out what may be lost is kept within bounds, and what may
-// not is kept.
+// Until initialize is answered, messages that may be dropped are held up to a limit, all others
+// without one.
 func TestWhatIsHeldIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		class Class
-		most  int // of what waits already; -1 is any
+		most  int // limit of the bytes held already; -1 means no limit
 	}{{Expendable, maxEarly}, {Latest, maxEarly}, {Ordinary, 4 * maxEarly}, {Essential, -1}, {Response, -1}} {
 		for _, waits := range []int{0, maxEarly, maxEarly + 1, 4 * maxEarly, 4*maxEarly + 1} {
 			s := NewSession("h1", nil, Options{})

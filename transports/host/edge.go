@@ -27,5 +27,5 @@ const (
 	Essential               // reports a change, or ends something: never dropped
 	Ordinary                // dropped when far too much is queued
 	Expendable              // progress, log messages and unknown notifications: dropped while much is queued
-	Latest                  // refused while much is queued, and offered again
+	Latest                  // not accepted while much is queued, and offered again later
 )

@@ -18,9 +18,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A listEdge keeps what is written, unless it fails.
+// A listEdge keeps the written messages.
 type listEdge struct {
-	fail  error // of what belongs to a request
+	fail  error // returned for messages about a request
 	mu    sync.Mutex
 	lines []string
 }
@@ -54,8 +54,8 @@ func parsed(t *testing.T, line string) wire.Message {
 	return m
 }
 
-// Another replica gets all that is known of a failure; the control plane of a host is told
-// that the handshake is over.
+// Another replica gets all details of a failure. The control plane of a host gets the initialized
+// notification.
 func TestReplicasAreToldAll(t *testing.T) {
 	failure := &transports.Failure{Upstream: "git", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files")}
 	for _, replica := range []bool{true, false} {
@@ -99,7 +99,7 @@ func TestReplicasAreToldAll(t *testing.T) {
 	}
 }
 
-// A merged notification whose request has been answered belongs to none.
+// A merged notification whose request has been answered is sent about no request.
 func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -122,7 +122,7 @@ func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 	}
 }
 
-// That a host is gone is logged for those who look; that it is slow is not.
+// An unsent message is logged if the host is gone, and not if it is slow.
 func TestWhatIsNotSentIsLogged(t *testing.T) {
 	for err, want := range map[error]bool{nil: false, wire.ErrFull: false, errHostGone: true} {
 		var log bytes.Buffer
@@ -134,12 +134,12 @@ func TestWhatIsNotSentIsLogged(t *testing.T) {
 	}
 }
 
-// The last of a batch is told of, whether there are answers or not.
+// addLocked reports the last of a batch, whether there are answers or not.
 func TestBatchKnowsItsLast(t *testing.T) {
 	answer := [][]byte{[]byte(`{"id":`), []byte(`1}`)}
 	for _, test := range []struct {
 		parts [][][]byte
-		want  string // all of the last
+		want  string // returned with the last
 	}{
 		{[][][]byte{nil, nil}, ""},
 		{[][][]byte{answer, nil}, `[{"id":1}]`},
@@ -160,7 +160,7 @@ func TestBatchKnowsItsLast(t *testing.T) {
 	}
 }
 
-// A message that an edge made by itself has no text.
+// A message may have no raw text, if its edge created it.
 func TestMessageWithoutText(t *testing.T) {
 	told := ""
 	s := NewSession("h1", &listEdge{}, Options{HandleNotification: func(method string, _ json.RawMessage) { told = method }})

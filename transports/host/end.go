@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// The limits of the end.
+// Time limits of the end of a session.
 const (
 	drainTimeout  = 1500 * time.Millisecond // for calls in flight when the host is gone
 	shutdownGrace = 450 * time.Millisecond  // for the answers of calls that took longer

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A counted stream knows how much was read of it.
+// A counted reader counts the bytes that were read.
 type counted struct {
 	io.Reader
 	n atomic.Int64
@@ -26,8 +26,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// earlyHost is a host that answers initialize, which came already, when answer
-// is closed.
+// earlyHost returns a host that has sent initialize, which is answered when answer is closed.
 func earlyHost(t *testing.T, answer <-chan struct{}) (*testHost, *counted) {
 	t.Helper()
 	control := newControl()
@@ -46,8 +45,8 @@ func earlyHost(t *testing.T, answer <-chan struct{}) (*testHost, *counted) {
 	return e, in
 }
 
-// early are messages that a host may send before initialize is answered, all with
-// an answer; # is a number of their own.
+// early are messages that a host may send before initialize is answered. Each has an answer; #
+// is replaced by a number.
 var early = map[string]string{
 	"calls":     `{"jsonrpc":"2.0","id":#,"method":"tools/call"}`,
 	"lists":     `{"jsonrpc":"2.0","id":#,"method":"tools/list"}`,
@@ -55,8 +54,8 @@ var early = map[string]string{
 	"big calls": `{"jsonrpc":"2.0","id":#,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`,
 }
 
-// While initialize waits for an upstream to start, a host is read as far as there
-// is room for what it says. Then all of it is answered.
+// While initialize waits for an upstream to start, messages of the host are read up to a limit.
+// Then all of them are answered.
 func TestHostHasRoomBeforeInitialized(t *testing.T) {
 	for name, line := range early {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +80,8 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 	}
 }
 
-// A host that is read no further until initialize is answered is read again when
-// we end first: its reader ends with its input.
+// At the limit, the reader continues when the session ends before initialize is answered, so
+// that it ends with its input.
 func TestHostEndsBeforeInitialized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})

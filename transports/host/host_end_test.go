@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// The end of the input waits for the answers.
+// The requests before the end of the input are answered.
 func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	for range 50 {
 		near, far := halfClosePipe()
@@ -46,8 +46,8 @@ func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// What takes too long at the end is answered by who works on it: who is told,
-// and who hears of it only when it goes on.
+// A request that takes too long at the end is answered by its handler, which learns of the end
+// through its OnCancel function, or from OnCancel itself.
 func TestHostHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
@@ -88,8 +88,7 @@ func TestHostHurries(t *testing.T) {
 	})
 }
 
-// What nobody answers at the end is withdrawn and answered with that. A
-// subscription does not hold up the end.
+// A request that nobody answers at the end is withdrawn and answered with an error.
 func TestHostAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
@@ -115,8 +114,8 @@ func TestHostAbandons(t *testing.T) {
 	})
 }
 
-// A host that closed its end early waits for an upstream that starts, but not
-// once we are told to end.
+// The answers to a host that closed its input wait for an upstream that starts, but no longer
+// once ctx ends.
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
@@ -136,7 +135,7 @@ func TestHostToldToEndWhileBusy(t *testing.T) {
 	})
 }
 
-// While an upstream starts, a host that closed its end early is not cut off.
+// While an upstream starts, a host that closed its input still gets its answers.
 func TestHostWaitsWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
@@ -159,8 +158,7 @@ func TestHostWaitsWhileBusy(t *testing.T) {
 	})
 }
 
-// When we are told to end, what is in flight is answered, what comes is not
-// taken any more.
+// After ctx ends, requests in flight are answered and new ones are rejected.
 func TestHostEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		working := make(chan *Request, 1)
@@ -184,8 +182,8 @@ func TestHostEndsWithContext(t *testing.T) {
 	})
 }
 
-// A host that does not read is not read either, loses progress but nothing
-// else, and after a minute is gone. Its stdout may know no deadlines.
+// While a host does not read, its input is not read, and only progress is dropped. After a minute
+// it counts as gone, even if its stdout supports no deadlines.
 func TestHostThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -242,7 +240,7 @@ func TestHostThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// SIGTERM with a host that does not read: the end does not wait a minute.
+// The end does not wait a minute for a host that does not read.
 func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, stdin := io.Pipe()
@@ -267,7 +265,7 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	})
 }
 
-// A listen request of a stateless host hangs by design; the end does not.
+// A subscription, which has no answer of its own, does not delay the end.
 func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()

@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// The id of a request comes back as the same bytes, on both planes.
+// The id of a request is returned as the same bytes, on both planes.
 func TestHostKeepsIDs(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
@@ -43,8 +43,8 @@ func TestHostRefusesIDs(t *testing.T) {
 	}
 }
 
-// A second request under an id in flight is refused, under no id: the host would take
-// it for the answer to the first, which is unharmed. Afterwards the id is free.
+// A second request with an id in flight is rejected without an id, because the host would take
+// the error for the answer to the first request. Afterwards the id is free.
 func TestHostRefusesDuplicateIDs(t *testing.T) {
 	release := make(chan struct{})
 	e := newTestHost(t, func(r *Request) {
@@ -67,7 +67,7 @@ func TestHostRefusesDuplicateIDs(t *testing.T) {
 	}
 }
 
-// Lines that are no message are answered, and the session goes on.
+// A line that is not a message is answered, and the session continues.
 func TestHostRefusesJunk(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
@@ -90,7 +90,7 @@ func TestHostRefusesJunk(t *testing.T) {
 	}
 }
 
-// Two messages on a line, CR LF, a byte order mark and empty lines are fine.
+// Two messages on a line, CR LF, a byte order mark and empty lines are accepted.
 func TestHostTolerates(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.say("\ufeff\r")
@@ -101,7 +101,7 @@ func TestHostTolerates(t *testing.T) {
 	}
 }
 
-// Before initialize nothing runs but ping; initialize comes once.
+// Before initialize only ping is accepted, and initialize is accepted once.
 func TestHostHandshake(t *testing.T) {
 	var handled []string
 	e := newTestHost(t, func(r *Request) {
@@ -128,7 +128,7 @@ func TestHostHandshake(t *testing.T) {
 	}
 }
 
-// What is pipelined behind initialize is taken, and answered behind it.
+// Messages pipelined after initialize are accepted, and answered after it.
 func TestHostHoldsUntilInitialized(t *testing.T) {
 	for range 20 {
 		e := newTestHost(t, nil)
@@ -144,7 +144,7 @@ func TestHostHoldsUntilInitialized(t *testing.T) {
 	}
 }
 
-// After a handshake that failed there may be another.
+// After a failed handshake, the host may try again.
 func TestHostHandshakeAgain(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":7}`)
@@ -155,7 +155,8 @@ func TestHostHandshakeAgain(t *testing.T) {
 	e.begin("2025-11-25")
 }
 
-// A request that was cancelled is not answered, and who works on it is told. Cancels of nothing do nothing.
+// A cancelled request is not answered, and its handler is notified. Cancellations of unknown
+// requests have no effect.
 func TestHostCancel(t *testing.T) {
 	working := make(chan *Request, 1)
 	reasons := make(chan string, 1)
@@ -189,7 +190,7 @@ func TestHostCancel(t *testing.T) {
 	}
 }
 
-// The control plane knows the cancelled request by an id of ours.
+// A cancellation reaches the control plane, where the request has another id.
 func TestHostCancelOnControlPlane(t *testing.T) {
 	working, withdrawn := make(chan struct{}), make(chan struct{})
 	control := newControl()
@@ -219,8 +220,7 @@ func TestHostCancelOnControlPlane(t *testing.T) {
 	}
 }
 
-// However answers and cancels race, no request is answered twice, and none is
-// answered behind its cancel.
+// However answers and cancellations race, no request is answered twice.
 func TestHostAnswersOnce(t *testing.T) {
 	const requests = 2000
 	var workers sync.WaitGroup
@@ -256,7 +256,7 @@ func TestHostAnswersOnce(t *testing.T) {
 	}
 }
 
-// A panic of a handler is that request's error; the session goes on.
+// A panic of a handler is an error of its request only.
 func TestHostSurvivesPanics(t *testing.T) {
 	near, far := mcptest.Pipe()
 	e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
@@ -272,7 +272,7 @@ func TestHostSurvivesPanics(t *testing.T) {
 	}
 }
 
-// The requests of the stateless era are checked alike on both planes.
+// Requests of the stateless era are checked in the same way on both planes.
 func TestHostChecksBothPlanes(t *testing.T) {
 	for name, meta := range map[string]string{
 		"no capabilities":   `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`,
@@ -294,7 +294,7 @@ func TestHostChecksBothPlanes(t *testing.T) {
 	}
 }
 
-// What the stateless era requires of a result is added, nothing else changes.
+// The members that the stateless era requires are added to a result, which is unchanged otherwise.
 func TestHostStatelessResults(t *testing.T) {
 	e := newTestHost(t, func(r *Request) { r.Reply(json.RawMessage(`{"n":1.0,"contents":[]}`), nil) })
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`

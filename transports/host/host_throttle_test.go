@@ -11,8 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A host that does not read can make us produce only so much with what one read
-// brought.
+// The answers to the messages of one read are limited if the host does not read.
 func TestHostThatDoesNotReadAsksForMuchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, stdin := io.Pipe()

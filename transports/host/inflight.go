@@ -9,12 +9,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// admit adds a request of the host to the table of requests in flight. The code that
-// removes it from the table either answers it or decides that it gets no answer: answer, a
-// cancellation by the host, or the end of the session.
-
-// admit makes the checks that hold for both planes and adds the request to the table of
-// those in flight.
+// admit makes the checks that hold for both planes and adds a request to the table of requests
+// in flight. Each request leaves the table once: with its answer, a cancellation by the host,
+// or the end of the session.
 func (s *Session) admit(r *Request) *wire.Error {
 	era, refusal := requestEra(r.Meta)
 	if refusal != nil {
@@ -38,7 +35,8 @@ func (s *Session) admit(r *Request) *wire.Error {
 	return nil
 }
 
-// outOfTurnLocked returns why a request must not come now, "" if it may.
+// handshakeProblemLocked returns why a request violates the order of the handshake, "" if it
+// does not.
 func (s *Session) outOfTurnLocked(r *Request) string {
 	if s.opts.Control == nil { // a replica introduces itself in either era, or in both
 		s.begun, s.open = true, true
@@ -73,8 +71,8 @@ func (s *Session) takeOutLocked(r *Request) bool {
 	return true
 }
 
-// Waiting reports whether a request is in flight that will be answered by itself. A
-// subscription ends only with the host.
+// Waiting reports whether a request other than a subscription, which only the host ends, is in
+// flight.
 func (s *Session) Waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,11 +120,11 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	case r.batch != nil:
 		s.writeAnswer(r, r.batch, parts)
 	default:
-		_ = s.write(r, Response, parts) // is never dropped
+		_ = s.write(r, Response, parts) // a Response is never dropped
 	}
 }
 
-// failure returns the pieces of an answer that is an error; another replica is told all of it.
+// failure returns the pieces of an error answer. Another replica gets all details.
 func (s *Session) failure(r *Request, err error) [][]byte {
 	failure, ok := errors.AsType[*transports.Failure](err)
 	if !ok || s.opts.Control != nil {

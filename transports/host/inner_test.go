@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A request inside another ends with it: without an answer where the host cancels,
-// with one where the session ends.
+// An inner request ends with its outer one: without an answer if the host cancels, with an answer
+// if the session ends.
 func TestInnerEndsWithItsRequest(t *testing.T) {
 	for _, test := range []struct {
 		name     string

@@ -105,6 +105,7 @@ func (l *latest) noteLocked(subject string) {
 	l.armLocked(mergeFor)
 }
 
+// armLocked sets the timer of flush, unless it is set.
 func (l *latest) armLocked(pause time.Duration) {
 	if l.timer == nil {
 		l.pause = pause
@@ -126,7 +127,8 @@ func (l *latest) flush() {
 	}
 }
 
-// sendLocked sends the first n in the queue, and reports whether there was room for any.
+// sendLocked sends the first n notifications in the queue, and reports whether there was room
+// for any.
 func (l *latest) sendLocked(n int, class Class) (sent bool) {
 	for _, subject := range l.order[:n] {
 		m := l.waiting[subject]

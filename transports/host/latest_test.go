@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A host that does not read has few updates of a resource waiting, and when it reads again
-// gets the last one. Of resources that a server makes up only so many wait.
+// Few updates of a resource wait for a host that does not read. When it reads again it gets the
+// last one. The number of resources with a waiting update is limited.
 func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, stdin := io.Pipe()
@@ -73,8 +73,8 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	})
 }
 
-// A latestHost keeps what it is sent, while it has room. The lock of latest guards it: take is
-// called under that.
+// A latestHost keeps the messages that it is sent while it has room. The lock of latest, under
+// which take is called, guards it.
 type latestHost struct {
 	latest
 	full  bool
@@ -107,7 +107,7 @@ func (h *latestHost) hasRoom(room bool) {
 	h.full = !room
 }
 
-// tried returns how often something was sent.
+// tried returns how many attempts to send were made.
 func (h *latestHost) tried() int {
 	synctest.Wait()
 	h.mu.Lock()
@@ -115,7 +115,7 @@ func (h *latestHost) tried() int {
 	return h.tries
 }
 
-// heard returns what came since it was called last.
+// heard returns the messages since its last call.
 func (h *latestHost) heard() string {
 	synctest.Wait()
 	h.mu.Lock()
@@ -125,8 +125,8 @@ func (h *latestHost) heard() string {
 	return got
 }
 
-// The first of a subject is sent at once, and the last of those that follow it soon. What is
-// new does not overtake what waits.
+// The first notification of a subject is sent at once. Of those that follow soon, the last one is
+// sent. A new notification does not overtake waiting ones.
 func TestFirstAtOnceThenTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLatestHost(false)
@@ -166,7 +166,7 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 	})
 }
 
-// Of subjects that never came before so many are sent at once, and as many after each pause.
+// Up to maxAtOnce notifications of new subjects are sent at once, and as many after each pause.
 func TestSoManySubjectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLatestHost(false)
@@ -183,8 +183,8 @@ func TestSoManySubjectsAtOnce(t *testing.T) {
 	})
 }
 
-// A host without room is tried again after pauses that grow, and has bounded subjects and
-// bytes waiting: what replaces another counts once, what was sent does not count any more.
+// The waiting subjects and bytes are limited. A notification that replaces another is counted
+// once, and one that was sent is no longer counted.
 func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLatestHost(true)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	mcptest.Main(m)
 }
 
-// patience ends a test that hangs; nothing is measured by it.
+// patience is how long a test waits for an event that must happen.
 const patience = 2 * time.Minute
 
 func waitFor(t *testing.T, what string, done <-chan struct{}) {

@@ -31,7 +31,7 @@ func (s *Session) writeAnswer(r *Request, b *batch, parts [][]byte) {
 		s.edge.Drop(r)
 		return
 	}
-	_ = s.write(r, Response, parts) // is never dropped
+	_ = s.write(r, Response, parts) // a Response is never dropped
 }
 
 // write sends a message, or keeps it until the answer to initialize was sent. Before the
@@ -55,6 +55,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	return nil
 }
 
+// releaseLocked sends the held messages, and lets the others be written from now on.
 func (s *Session) releaseLocked() {
 	s.open = true
 	s.opening.Store(false)
@@ -69,7 +70,7 @@ func (s *Session) releaseLocked() {
 	s.held, s.heldSize = nil, 0
 }
 
-// noteSent logs that a message could not be queued because the host is gone, which the edge
+// logUnsent logs that a message could not be queued because the host is gone, which the edge
 // detects itself.
 func (s *Session) noteSent(err error) {
 	if err != nil && !errors.Is(err, wire.ErrFull) {
@@ -110,7 +111,7 @@ func classOf(method string) Class {
 	return Expendable
 }
 
-// sendMerged sends a merged notification: about its request, or about none once that is
+// sendMerged sends a merged notification: about its request, or about no request once that is
 // answered.
 func (s *Session) sendMerged(m latestMessage, class Class) error {
 	text := wire.Notification(wire.Quote(m.method), m.params)
@@ -141,8 +142,8 @@ type batch struct {
 	answers [][]byte
 }
 
-// addLocked adds one answer, or nil, and reports whether it was the last. Then
-// it returns all of them, nil if the host gets no answer.
+// addLocked adds one answer, or nil, and reports whether it was the last. With the last it
+// returns all answers, or nil if there are none.
 func (b *batch) addLocked(parts [][]byte) (all [][]byte, last bool) {
 	if parts != nil {
 		b.answers = append(b.answers, bytes.Join(parts, nil))

@@ -47,8 +47,8 @@ type Request struct {
 	onCancel func(reason json.RawMessage)
 }
 
-// CopyParams copies the params of the request. It is called before HandleRequest returns if they are
-// needed afterwards.
+// CopyParams copies the params of the request. A handler that needs them after HandleRequest
+// returns must call it before.
 func (r *Request) CopyParams() { r.Params, r.Outline = bytes.Clone(r.Params), nil }
 
 // Notify implements transports.Peer: it sends a notification that belongs to the request,
@@ -67,8 +67,8 @@ func (r *Request) Reply(result json.RawMessage, err error) {
 	}
 }
 
-// Cancel ends the request without an answer and tells the goroutine that works on it.
-// reason, raw JSON, may be nil.
+// Cancel ends the request without an answer and calls the function of OnCancel. reason, raw
+// JSON, may be nil.
 func (r *Request) Cancel(reason json.RawMessage) {
 	if onCancel, first := r.end(); first && onCancel != nil {
 		onCancel(reason)
@@ -107,6 +107,7 @@ func (r *Request) hasEnded() bool {
 	return r.ended
 }
 
+// end marks the request as ended. first is false if it had ended before.
 func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +130,7 @@ func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	return live
 }
 
-// drain tells the goroutine that works on the request that the session ends.
+// drain tells the goroutine that handles the request that the session ends.
 func (r *Request) drain() {
 	r.mu.Lock()
 	onCancel, ended := r.onCancel, r.ended

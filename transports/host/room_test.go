@@ -5,9 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// The reader of a host waits while too much of what came before the answer to initialize is
-// kept, in what was taken and what is held together, or while too much waits for the control
-// plane, and until the end at the latest.
+// AwaitRoom waits while the messages received and held before the answer to initialize exceed the
+// limit, or while too many messages wait for the control plane. It returns when the session ends.
 func TestWhatTheReaderWaitsFor(t *testing.T) {
 	for _, test := range []struct {
 		name  string

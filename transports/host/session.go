@@ -214,7 +214,7 @@ const (
 	maxControl = 256
 )
 
-// noteEarly counts a message of size bytes that came before the answer to initialize.
+// countEarly counts a message of size bytes that came before the answer to initialize.
 func (s *Session) noteEarly(size int) {
 	if s.opening.Load() {
 		s.mu.Lock()
@@ -241,7 +241,7 @@ func (s *Session) AwaitReader() { s.edge.AwaitRoom() }
 // batchVersion is the only protocol version that has JSON-RPC batches.
 const batchVersion = "2025-03-26"
 
-// handleBatch handles the messages of a batch as if each had come by itself.
+// handleBatch handles the messages of a batch like single messages.
 func (s *Session) handleBatch(raw []byte, via any) {
 	s.mu.Lock()
 	version := s.version

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// kept are the streams of Std: when they are collected they close descriptors
-// that may be somebody else's by then.
+// kept keeps the streams of Std from being collected, which would close descriptors that may be
+// in use again.
 var kept []any
 
-// What anything prints while a host is served does not reach the host.
+// A stray print does not reach the host.
 func TestStrayPrintsGoToStderr(t *testing.T) {
 	in, _, err := os.Pipe()
 	if err != nil {

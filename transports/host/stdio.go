@@ -77,7 +77,7 @@ func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 	return err
 }
 
-// Drop implements Edge: on a stream nothing waits for an answer.
+// Drop implements Edge. It does nothing: no response is open.
 func (e *Stdio) Drop(*Request) {}
 
 func (e *Stdio) AwaitRoom() {

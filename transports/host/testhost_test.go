@@ -16,12 +16,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A testHost is the program that starts us, played by a test: a session on a
-// stdio edge, the host's end of its streams, and what came out of it. Functions
-// of the options play the aggregator.
+// A testHost is a session on a stdio edge, with the host's end of its streams and the messages
+// that the host received. Functions of the options replace the aggregator.
 type testHost struct {
 	t      *testing.T
-	host   *Session           // what is tested
+	host   *Session           // the tested session
 	stream io.ReadWriteCloser // the host's end
 	served chan error
 	stop   func() // ends Serve from our side
@@ -33,10 +32,10 @@ type testHost struct {
 	changed chan struct{}
 }
 
-// testMaxMessage is the limit of a message here: stdioMaxMessage takes long to fill.
+// testMaxMessage is the limit of a message in tests, because stdioMaxMessage takes long to fill.
 const testMaxMessage = 2 << 20
 
-// newTestHost serves until the test ends; handle takes the data plane's requests.
+// newTestHost serves until the test ends; handle handles the requests of the data plane.
 func newTestHost(t *testing.T, handle func(*Request)) *testHost {
 	t.Helper()
 	near, far := mcptest.Pipe()
@@ -114,7 +113,7 @@ func (e *testHost) begin(version string) {
 	}
 }
 
-// wait waits for n messages in all.
+// wait waits until n messages have come in all.
 func (e *testHost) wait(n int) []string {
 	e.t.Helper()
 	end := time.After(patience)
@@ -133,7 +132,7 @@ func (e *testHost) wait(n int) []string {
 	}
 }
 
-// settled says ping and returns all that came before its answer.
+// settled sends a ping and returns all messages before its answer.
 func (e *testHost) settled() []string {
 	e.t.Helper()
 	e.pings++
@@ -146,7 +145,7 @@ func (e *testHost) settled() []string {
 	}
 }
 
-// end waits until Serve returns, and for what it wrote.
+// end waits until Serve returns, and returns its error.
 func (e *testHost) end() error {
 	e.t.Helper()
 	select {
@@ -158,8 +157,8 @@ func (e *testHost) end() error {
 	}
 }
 
-// halfClosePipe is a pipe of which one direction can be closed alone, as a process
-// does with its stdin.
+// halfClosePipe returns a pipe whose far end can close one direction only, like a process that
+// closes its stdin.
 func halfClosePipe() (near io.ReadWriter, far *pipeEnd) {
 	toNear, fromFar := mcptest.Pipe()
 	toFar, fromNear := mcptest.Pipe()
