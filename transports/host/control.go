@@ -145,20 +145,20 @@ func (c *controlConn) request(r *Request) {
 		r.Reply(nil, err)
 		return
 	}
-	passed := c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
+	queued := c.enqueue(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
 		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
 	}})
-	if !passed {
+	if !queued {
 		r.Reply(nil, c.session.cutOff(transports.NotSent))
 	}
 }
 
 func (c *controlConn) notify(method string, params json.RawMessage) {
-	c.pass(&jsonrpc.Request{Method: method, Params: params})
+	c.enqueue(&jsonrpc.Request{Method: method, Params: params})
 }
 
 // enqueue queues a message for the server. It returns false if the connection is closed.
-func (c *controlConn) pass(m jsonrpc.Message) bool {
+func (c *controlConn) enqueue(m jsonrpc.Message) bool {
 	select {
 	case <-c.closed:
 		return false

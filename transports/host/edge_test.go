@@ -89,7 +89,7 @@ func TestReplicasAreToldAll(t *testing.T) {
 				t.Errorf("replica %t: notified of %s", replica, got)
 			}
 			if (initialized == 1) == replica || initialized > 1 {
-				t.Errorf("replica %t: its control plane heard %d times that the handshake is over", replica, initialized)
+				t.Errorf("replica %t: the control plane got initialized %d times", replica, initialized)
 			}
 			s.End(t.Context())
 			if log.Len() > 0 {
@@ -111,7 +111,7 @@ func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 		{"the request runs", nil, &Request{}, 1, nil},
 		{"the request was answered", errors.New("answered"), &Request{}, 1, nil},
 		{"there is no room", wire.ErrFull, &Request{}, 0, wire.ErrFull},
-		{"it is nobody's", nil, nil, 1, nil},
+		{"it is about no request", nil, nil, 1, nil},
 	} {
 		edge := &listEdge{fail: test.fail}
 		s := NewSession("h1", edge, Options{})
@@ -127,7 +127,7 @@ func TestWhatIsNotSentIsLogged(t *testing.T) {
 	for err, want := range map[error]bool{nil: false, wire.ErrFull: false, errHostGone: true} {
 		var log bytes.Buffer
 		s := NewSession("h1", &listEdge{}, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-		s.noteSent(err)
+		s.logUnsent(err)
 		if got := strings.Contains(log.String(), "not sent to the host"); got != want {
 			t.Errorf("%v: logged %q", err, &log)
 		}

@@ -79,18 +79,18 @@ func (s *Session) awaitAnswers(timeout time.Duration, busy func() bool) {
 	}
 }
 
-// abandon withdraws the requests in flight for which which reports true, and tells the
-// host, which may still read.
-func (s *Session) abandon(which func(*Request) bool) {
+// abandon withdraws the requests in flight that match, and answers them with an error, because
+// the host may still read.
+func (s *Session) abandon(match func(*Request) bool) {
 	s.mu.Lock()
 	var left []*Request
 	for _, r := range s.requests {
-		if which(r) {
+		if match(r) {
 			left = append(left, r)
 		}
 	}
 	for _, r := range left {
-		s.takeOutLocked(r)
+		s.removeLocked(r)
 	}
 	s.mu.Unlock()
 	for _, r := range left {

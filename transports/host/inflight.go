@@ -13,9 +13,9 @@ import (
 // in flight. Each request leaves the table once: with its answer, a cancellation by the host,
 // or the end of the session.
 func (s *Session) admit(r *Request) *wire.Error {
-	era, refusal := requestEra(r.Meta)
-	if refusal != nil {
-		return refusal
+	era, problem := requestEra(r.Meta)
+	if problem != nil {
+		return problem
 	}
 	r.Era = era
 	s.mu.Lock()
@@ -28,7 +28,7 @@ func (s *Session) admit(r *Request) *wire.Error {
 		r.ID = nil // the host would take this for the answer to its first request
 		return transports.OutcomeError(wire.CodeInvalidRequest, text, transports.NotSent)
 	}
-	if problem := s.outOfTurnLocked(r); problem != "" {
+	if problem := s.handshakeProblemLocked(r); problem != "" {
 		return transports.OutcomeError(wire.CodeInvalidRequest, problem, transports.NotSent)
 	}
 	s.requests[string(r.ID)] = r
@@ -37,7 +37,7 @@ func (s *Session) admit(r *Request) *wire.Error {
 
 // handshakeProblemLocked returns why a request violates the order of the handshake, "" if it
 // does not.
-func (s *Session) outOfTurnLocked(r *Request) string {
+func (s *Session) handshakeProblemLocked(r *Request) string {
 	if s.opts.Control == nil { // a replica introduces itself in either era, or in both
 		s.begun, s.open = true, true
 		return ""
@@ -59,7 +59,8 @@ func (s *Session) outOfTurnLocked(r *Request) string {
 	return ""
 }
 
-func (s *Session) takeOutLocked(r *Request) bool {
+// removeLocked removes a request from the table. It returns false if the request has left it.
+func (s *Session) removeLocked(r *Request) bool {
 	if s.requests[string(r.ID)] != r {
 		return false
 	}
@@ -96,7 +97,7 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 		s.edge.AwaitRoom()
 	}
 	s.mu.Lock()
-	if !s.takeOutLocked(r) {
+	if !s.removeLocked(r) {
 		s.mu.Unlock()
 		return
 	}
@@ -144,7 +145,7 @@ func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error
 	s.begun = err == nil
 	s.mu.Unlock()
 	s.opts.Tap.Show(s.opts.Peer, false, parts...)
-	s.noteSent(s.edge.Write(r, Response, parts...))
+	s.logUnsent(s.edge.Write(r, Response, parts...))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseLocked()
@@ -156,7 +157,7 @@ func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error
 func (s *Session) cancelled(params json.RawMessage) {
 	s.mu.Lock()
 	r := s.requests[string(wire.Get(params, "requestId"))]
-	taken := r != nil && r.Method != "initialize" && s.takeOutLocked(r)
+	taken := r != nil && r.Method != "initialize" && s.removeLocked(r)
 	s.mu.Unlock()
 	if !taken {
 		return

@@ -76,7 +76,7 @@ func (l *latest) put(subject string, m latestMessage) bool {
 	old, waits := l.waiting[subject]
 	if !waits && !l.sent[subject] && len(l.sent) < maxAtOnce && len(l.order) == 0 {
 		if err := l.send(m, Latest); !errors.Is(err, wire.ErrFull) {
-			l.noteLocked(subject)
+			l.markSentLocked(subject)
 			return true
 		}
 	}
@@ -97,7 +97,8 @@ func (l *latest) put(subject string, m latestMessage) bool {
 	return true
 }
 
-func (l *latest) noteLocked(subject string) {
+// markSentLocked records that a notification of a subject was sent.
+func (l *latest) markSentLocked(subject string) {
 	if l.sent == nil {
 		l.sent = map[string]bool{}
 	}
@@ -139,7 +140,7 @@ func (l *latest) sendLocked(n int, class Class) (sent bool) {
 		l.order = l.order[1:]
 		l.size -= len(m.params)
 		delete(l.waiting, subject)
-		l.noteLocked(subject)
+		l.markSentLocked(subject)
 	}
 	return sent
 }

@@ -42,7 +42,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 		s.mu.Unlock()
 		s.opts.Tap.Show(s.opts.Peer, false, parts...)
 		err := s.edge.Write(about, class, parts...)
-		s.noteSent(err)
+		s.logUnsent(err)
 		return err
 	}
 	defer s.mu.Unlock()
@@ -65,14 +65,14 @@ func (s *Session) releaseLocked() {
 		if s.opts.Tap.Watched() {
 			s.opts.Tap.Show(s.opts.Peer, false, m.text)
 		}
-		s.noteSent(s.edge.Write(m.about, m.class, m.text))
+		s.logUnsent(s.edge.Write(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0
 }
 
 // logUnsent logs that a message could not be queued because the host is gone, which the edge
 // detects itself.
-func (s *Session) noteSent(err error) {
+func (s *Session) logUnsent(err error) {
 	if err != nil && !errors.Is(err, wire.ErrFull) {
 		s.log.Debug("not sent to the host", "err", err)
 	}
@@ -91,12 +91,12 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 	}
 	if subject := subjectOf(method, params); subject != "" {
 		if !s.latest.put(subject, latestMessage{about, method, params}) {
-			s.noteDropped(method)
+			s.countDropped(method)
 		}
 		return
 	}
 	if err := s.write(about, classOf(method), wire.Notification(wire.Quote(method), params)); errors.Is(err, wire.ErrFull) {
-		s.noteDropped(method)
+		s.countDropped(method)
 	}
 }
 
@@ -122,7 +122,8 @@ func (s *Session) sendMerged(m latestMessage, class Class) error {
 	return err
 }
 
-func (s *Session) noteDropped(method string) {
+// countDropped counts a dropped notification. The first is logged.
+func (s *Session) countDropped(method string) {
 	s.mu.Lock()
 	s.dropped++
 	first := s.dropped == 1

@@ -14,9 +14,9 @@ import (
 // A Request is an unanswered request of the host. It is answered or cancelled once; later
 // attempts have no effect.
 type Request struct {
-	ID      json.RawMessage // as it was sent; nil if the request is refused because of a duplicate id
+	ID      json.RawMessage // as it was sent; nil if the request is rejected because of a duplicate id
 	Method  string
-	Params  json.RawMessage // of a tools/call: valid until HandleRequest returns, see Own
+	Params  json.RawMessage // of a tools/call: valid until HandleRequest returns, see CopyParams
 	Outline *wire.Outline   // of the original Params, nil for others
 	Meta    json.RawMessage // the _meta of Params, nil if absent
 	Era     transports.Era  // era of the request

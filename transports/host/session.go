@@ -105,7 +105,7 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 // call; those of any other message belong to the session. via is an opaque value of the
 // edge: Request.Via of the requests in the message.
 func (s *Session) Receive(m wire.Message, via any) {
-	s.noteEarly(len(m.Raw))
+	s.countEarly(len(m.Raw))
 	if s.opts.Tap.Watched() {
 		s.opts.Tap.Show(s.opts.Peer, true, m.Raw)
 	}
@@ -131,7 +131,7 @@ func (s *Session) logPanic(p any) *wire.Error {
 // ReceiveFault answers a line that is not a message; the session continues. m holds the
 // members that could be read.
 func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
-	s.noteEarly(len(m.Raw))
+	s.countEarly(len(m.Raw))
 	s.log.Warn("the host sent a line that is no message", "err", fault.Err, "text", transports.Printable(fault.Line, 120))
 	id, code := m.ID, int64(wire.CodeParse)
 	switch {
@@ -173,9 +173,9 @@ func (s *Session) handleRequest(m wire.Message, b *batch, via any) {
 			}
 		}
 	}()
-	refusal := s.admit(r)
-	if admitted = refusal == nil; !admitted {
-		s.writeAnswer(r, b, wire.Failure(r.ID, refusal))
+	problem := s.admit(r)
+	if admitted = problem == nil; !admitted {
+		s.writeAnswer(r, b, wire.Failure(r.ID, problem))
 		return
 	}
 	if s.opts.Control != nil && isControl(r.Method) {
@@ -215,7 +215,7 @@ const (
 )
 
 // countEarly counts a message of size bytes that came before the answer to initialize.
-func (s *Session) noteEarly(size int) {
+func (s *Session) countEarly(size int) {
 	if s.opening.Load() {
 		s.mu.Lock()
 		s.early += size + earlyCost
