@@ -31,7 +31,7 @@ func TestOneOfManyThatDoesNotReadIsGivenUp(t *testing.T) {
 		})
 		served := make(chan error, 1)
 		go func() { served <- edge.Serve(t.Context(), host) }()
-		fmt.Fprintln(theirs, `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		fmt.Fprintln(theirs, initialize("2025-11-25"))
 		if _, err := bufio.NewReader(theirs).ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestOneOfManyThatDoesNotReadIsGivenUp(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(asked) != calls {
-			t.Fatalf("%d calls were taken, want %d", len(asked), calls)
+			t.Fatalf("%d calls were accepted, want %d", len(asked), calls)
 		}
 		result := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
 		for _, r := range asked {

@@ -41,7 +41,7 @@ func earlyHost(t *testing.T, answer <-chan struct{}) (*testHost, *counted) {
 	near, far := mcptest.Pipe()
 	in := &counted{Reader: near}
 	e := testHostOn(t, in, near, far, Options{Control: control})
-	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	e.say(initialize("2025-11-25"))
 	return e, in
 }
 
@@ -69,7 +69,7 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 				}
 				synctest.Wait()
 				if taken := int(in.n.Load()) / len(line) * cost; taken < maxEarly/2 || taken > 2*maxEarly {
-					t.Errorf("what was taken costs %d bytes, want about %d", taken, maxEarly)
+					t.Errorf("the messages that were read count as %d bytes, want about %d", taken, maxEarly)
 				}
 				close(answer)
 				if got := e.wait(messages + 1); !strings.Contains(got[0], `"id":"init"`) {
@@ -94,7 +94,7 @@ func TestHostEndsBeforeInitialized(t *testing.T) {
 		e.stop()
 		synctest.Wait()
 		if in.n.Load() == before {
-			t.Error("it is read no further")
+			t.Error("the reader does not continue")
 		}
 		close(answer)
 		if err := e.end(); err != nil {

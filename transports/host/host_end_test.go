@@ -15,8 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -105,7 +103,7 @@ func TestHostAbandons(t *testing.T) {
 			t.Errorf("it took %v, want %v", took, drainTimeout+shutdownGrace)
 		}
 		if told == 0 {
-			t.Error("who works on it was not told")
+			t.Error("the handler was not called")
 		}
 		got := e.wait(2)[1]
 		if !strings.Contains(got, `"id":1,"error":{"code":5111,`) || !strings.Contains(got, `"outcome":"unknown"`) {
@@ -187,43 +185,36 @@ func TestHostEndsWithContext(t *testing.T) {
 func TestHostThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		in, stdin := io.Pipe()
-		stdout, out := io.Pipe()
 		var taken int
-		stdio := NewStdio(in, out, nil)
-		host := NewSession("h1", stdio, Options{
-			Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil),
+		host := newPipedHost(t.Context(), t, Options{
 			HandleRequest: func(r *Request) {
 				taken++
 				r.Reply(json.RawMessage(`"`+strings.Repeat("x", 1<<20)+`"`), nil)
 			},
-			HandleNotification: func(string, json.RawMessage) {},
-			Logger:             slog.New(slog.NewTextHandler(&log, nil)),
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
-		served := make(chan error, 1)
-		go func() { served <- stdio.Serve(t.Context(), host) }()
 		var stops sync.WaitGroup
 		stops.Go(func() {
-			_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+			_, _ = io.WriteString(host.stdin, initialize("2025-11-25")+"\n")
 			for n := range 100 {
-				if _, err := fmt.Fprintf(stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`+"\n", n); err != nil {
+				if _, err := fmt.Fprintf(host.stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`+"\n", n); err != nil {
 					return
 				}
 			}
 		})
-		if _, err := io.ReadFull(stdout, make([]byte, 10)); err != nil { // it has begun to read
+		if _, err := io.ReadFull(host.stdout, make([]byte, 10)); err != nil { // the host has begun to read
 			t.Fatal(err)
 		}
 		began := time.Now()
 		synctest.Wait()
 		if taken < 16 || taken > 18 {
-			t.Errorf("%d requests were taken while 16 MiB waited", taken)
+			t.Errorf("%d requests were accepted while 16 MiB waited", taken)
 		}
 		for range 1000 {
 			host.Notify("notifications/progress", json.RawMessage(`{}`))
 		}
 		host.Notify("notifications/tools/list_changed", nil)
-		err := <-served
+		err := <-host.served
 		if !errors.Is(err, wire.ErrStalled) {
 			t.Errorf("got %v, want %v", err, wire.ErrStalled)
 		}
@@ -233,9 +224,7 @@ func TestHostThatDoesNotRead(t *testing.T) {
 		if got := log.String(); strings.Count(got, "dropped") != 2 || !strings.Contains(got, "count=1000") {
 			t.Errorf("got %s", got)
 		}
-		in.Close()
-		stdin.Close()
-		stdout.Close()
+		host.stdin.Close()
 		stops.Wait()
 	})
 }
@@ -243,25 +232,18 @@ func TestHostThatDoesNotRead(t *testing.T) {
 // The end does not wait a minute for a host that does not read.
 func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in, stdin := io.Pipe()
-		stdout, out := io.Pipe()
-		stdio := NewStdio(in, out, nil)
-		host := NewSession("h1", stdio, Options{Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil), HandleNotification: func(string, json.RawMessage) {}})
 		ctx, cancel := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		go func() { served <- stdio.Serve(ctx, host) }()
-		_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+		host := newPipedHost(ctx, t, Options{})
+		_, _ = io.WriteString(host.stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 		synctest.Wait()
 		began := time.Now()
 		cancel()
-		if err := <-served; !errors.Is(err, wire.ErrStalled) {
+		if err := <-host.served; !errors.Is(err, wire.ErrStalled) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(began); took > 2*drainTimeout {
 			t.Errorf("it took %v", took)
 		}
-		stdin.Close()
-		stdout.Close()
 	})
 }
 

@@ -26,15 +26,15 @@ func TestInnerEndsWithItsRequest(t *testing.T) {
 					told++
 					inner.Reply(nil, nil)
 				}) {
-					t.Fatal("it is not live")
+					t.Fatal("the inner request is not live")
 				}
 			}
 			test.end(r)
 			if answers != test.answered || told != 2 {
-				t.Errorf("got %d answers, %d told", answers, told)
+				t.Errorf("got %d answers, %d cancellations", answers, told)
 			}
 			if late := r.Inner("c", nil, answer); late.OnCancel(func(json.RawMessage) {}) {
-				t.Error("a request inside one that has ended is live")
+				t.Error("an inner request of an ended one is live")
 			}
 		})
 	}

@@ -17,15 +17,10 @@ import (
 // last one. The number of resources with a waiting update is limited.
 func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in, stdin := io.Pipe()
-		stdout, out := io.Pipe()
 		dropped := 0
-		stdio := NewStdio(in, out, nil)
-		host := NewSession("h1", stdio, Options{Control: newControl(), HandleNotification: func(string, json.RawMessage) {}, Dropped: func() { dropped++ }})
-		served := make(chan error, 1)
-		go func() { served <- stdio.Serve(t.Context(), host) }()
-		lines := bufio.NewReader(stdout)
-		_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+		host := newPipedHost(t.Context(), t, Options{Dropped: func() { dropped++ }})
+		lines := bufio.NewReader(host.stdout)
+		_, _ = io.WriteString(host.stdin, initialize("2025-11-25")+"\n")
 		if _, err := lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +32,7 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 			update("x://a", n)
 			time.Sleep(mergeFor)
 		}
-		if got := stdio.out.Waiting(); got > 2*MaxLatest {
+		if got := host.edge.out.Waiting(); got > 2*MaxLatest {
 			t.Errorf("%d bytes wait", got)
 		}
 		heard, last := 0, ""
@@ -61,15 +56,13 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 		for n := range 20_000 {
 			update(fmt.Sprintf("x://a/%d", n), n)
 		}
-		stdin.Close()
-		<-served
-		stdout.Close()
-		out.Close()
+		host.stdin.Close()
+		<-host.served
+		host.stdout.Close()
 		<-reading
 		if heard == 0 || heard > maxAtOnce+maxMerged || heard+dropped != 20_000 {
 			t.Errorf("%d updates were heard and %d dropped", heard, dropped)
 		}
-		in.Close()
 	})
 }
 
@@ -133,21 +126,21 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 		for n, params := range []string{"a1", "a2", "a3"} {
 			h.say("a", params)
 			if got := h.heard(); (got == "a1") != (n == 0) {
-				t.Errorf("after %s came %q", params, got)
+				t.Errorf("after %s: got %q", params, got)
 			}
 		}
 		h.say("b", "b1")
 		if got := h.heard(); got != "" {
-			t.Errorf("%q came before what waited", got)
+			t.Errorf("%q was sent before the waiting notification", got)
 		}
 		time.Sleep(mergeFor)
 		if got := h.heard(); got != "a3 b1" {
-			t.Errorf("after the pause came %q", got)
+			t.Errorf("after the pause: got %q", got)
 		}
 		time.Sleep(4 * mergeFor)
 		h.say("a", "a4")
 		if got := h.heard(); got != "a4" {
-			t.Errorf("after a pause without any came %q", got)
+			t.Errorf("after a pause without notifications: got %q", got)
 		}
 		h.say("a", "a5")
 		time.Sleep(mergeFor)
@@ -158,10 +151,10 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 		h.say("c", "c1")
 		h.close()
 		if got := h.heard(); got != "a5 c1" {
-			t.Errorf("at the end came %q", got)
+			t.Errorf("at the end: got %q", got)
 		}
 		if !h.say("a", "a6") || h.heard() != "" {
-			t.Error("something comes after the end")
+			t.Error("a notification was sent after the end")
 		}
 	})
 }
@@ -175,7 +168,7 @@ func TestSoManySubjectsAtOnce(t *testing.T) {
 		}
 		for n, want := range []int{maxAtOnce, maxAtOnce, 1, 0} {
 			if got := len(strings.Fields(h.heard())); got != want {
-				t.Errorf("%d came after %d pauses, want %d", got, n, want)
+				t.Errorf("%d were sent after %d pauses, want %d", got, n, want)
 			}
 			time.Sleep(mergeFor)
 		}
@@ -194,7 +187,7 @@ func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 			}
 		}
 		if h.say("one more", "x") || !h.say("7", "y") {
-			t.Error("want no room for one subject more, and room for another word on one that waits")
+			t.Error("want no room for another subject, and room for a replacement")
 		}
 		h.hasRoom(true)
 		h.close()
@@ -203,19 +196,19 @@ func TestWhatWaitsForRoomIsBounded(t *testing.T) {
 		most := strings.Repeat("x", maxMergedBytes)
 		first, again := h.say("large", most), h.say("large", most)
 		if !first || !again || h.say("small", "x") {
-			t.Error("want room for as much as may wait, and for nothing besides")
+			t.Error("want room up to the limit, and not above")
 		}
 		if !h.say("large", most[1:]) || !h.say("small", "x") || h.say("large", most) {
-			t.Error("want room for what was freed, and no more")
+			t.Error("want room for the freed bytes only")
 		}
 		h.hasRoom(true)
 		time.Sleep(mergePause)
 		if got := h.heard(); len(got) != maxMergedBytes+1 {
-			t.Errorf("%d bytes came", len(got))
+			t.Errorf("%d bytes were sent", len(got))
 		}
 		h.hasRoom(false)
 		if !h.say("large", most) {
-			t.Error("what was sent counts still")
+			t.Error("sent bytes are still counted")
 		}
 		h.hasRoom(true)
 		h.close()
@@ -239,7 +232,7 @@ func TestPausesOfAHostWithoutRoomGrow(t *testing.T) {
 		h.hasRoom(true)
 		time.Sleep(mergePause)
 		if got := h.heard(); got != "x" {
-			t.Errorf("%q came", got)
+			t.Errorf("got %q", got)
 		}
 		h.close()
 	})

@@ -31,7 +31,7 @@ func TestWhatTheReaderWaitsFor(t *testing.T) {
 			}()
 			synctest.Wait()
 			if went == test.waits {
-				t.Errorf("%s: it goes on: %t", test.name, went)
+				t.Errorf("%s: AwaitRoom has returned: %t", test.name, went)
 			}
 			s.mu.Lock()
 			s.ending = true
@@ -39,7 +39,7 @@ func TestWhatTheReaderWaitsFor(t *testing.T) {
 			s.mu.Unlock()
 			synctest.Wait()
 			if !went {
-				t.Errorf("%s: the end does not end it", test.name)
+				t.Errorf("%s: AwaitRoom does not return at the end", test.name)
 			}
 		})
 	}

@@ -74,6 +74,31 @@ func testHostOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteClose
 	return e
 }
 
+// A pipedHost is a session on a stdio edge whose output is read by the test itself.
+type pipedHost struct {
+	*Session
+	edge   *Stdio
+	stdin  *io.PipeWriter
+	stdout *io.PipeReader
+	served chan error
+}
+
+// newPipedHost serves until ctx ends or the test has ended.
+func newPipedHost(ctx context.Context, t *testing.T, opts Options) *pipedHost {
+	in, stdin := io.Pipe()
+	stdout, out := io.Pipe()
+	opts.Control, opts.HandleNotification = newControl(), func(string, json.RawMessage) {}
+	edge := NewStdio(in, out, nil)
+	h := &pipedHost{NewSession("h1", edge, opts), edge, stdin, stdout, make(chan error, 1)}
+	go func() { h.served <- edge.Serve(ctx, h.Session) }()
+	t.Cleanup(func() {
+		for _, end := range []io.Closer{in, stdin, stdout, out} {
+			end.Close()
+		}
+	})
+	return h
+}
+
 func newControl() *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "edge", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
@@ -103,11 +128,15 @@ func (e *testHost) say(lines ...string) {
 	}
 }
 
-// begin shakes hands; the answer is the first message.
+// initialize returns an initialize request with the id "init".
+func initialize(version string) string {
+	return `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+}
+
+// begin makes the handshake; the answer is the first message.
 func (e *testHost) begin(version string) {
 	e.t.Helper()
-	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	e.say(initialize(version), `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	if got := e.wait(1); !strings.Contains(got[0], `"id":"init"`) || !strings.Contains(got[0], version) {
 		e.t.Fatalf("got %s", got[0])
 	}
