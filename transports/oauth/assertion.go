@@ -132,7 +132,7 @@ func (a *assertion) addGrant(ctx context.Context, form url.Values, audience stri
 	return nil
 }
 
-// signerOf returns the signer for a key. Variables often have \n for the ends of its lines.
+// signerOf returns the signer for a key in PEM. In variables, \n often stands for a line break.
 func signerOf(key string) (jose.Signer, error) {
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(key, `\n`, "\n")))
 	if block == nil || block.Type != "PRIVATE KEY" {

@@ -25,7 +25,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// tokens answers requests for a token with what answer returns, and counts them.
+// tokens returns an authorization server that answers requests for a token with the result of
+// answer, and the number of these requests.
 func tokens(t *testing.T, answer func(form url.Values) string) (as *mcptest.AuthServer, asked *int) {
 	asked = new(int)
 	return mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -48,7 +49,7 @@ func tokens(t *testing.T, answer func(form url.Values) string) (as *mcptest.Auth
 	}}), asked
 }
 
-// A client proves itself with its key, whatever kind that is of.
+// A client authenticates with a key of any supported kind.
 func TestPrivateKeyOfAMachine(t *testing.T) {
 	t.Parallel()
 	p256, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -102,8 +103,8 @@ func TestPrivateKeyOfAMachine(t *testing.T) {
 	}
 }
 
-// A workload gives the token of its platform, as its file has it at each login. What is
-// refused is not tried again in another way.
+// A workload uses the token that the file of its platform has at each login. A rejected token is
+// not sent again in another form.
 func TestTokenOfAWorkload(t *testing.T) {
 	t.Parallel()
 	as, asked := tokens(t, func(form url.Values) string {

@@ -121,10 +121,10 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errNobodyWaits = errors.New("nobody waits for this callback")
 
-// accept takes the result from the browser, or the user, the first time that it has the state of
-// the login under way. An error of the authorization server has it as well (RFC 6749,
-// 4.1.2.1). Other requests may come from any page or program on this machine, and are
-// ignored.
+// accept takes the result from the browser or the user, the first time that it has the state of
+// the login under way. An error of the authorization server has the state as well (RFC 6749,
+// 4.1.2.1). Results with another state may come from any page or program on this machine, and
+// are ignored.
 func (c *callback) accept(query url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

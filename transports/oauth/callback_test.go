@@ -28,7 +28,7 @@ func TestCallback(t *testing.T) {
 	for name, test := range map[string]struct {
 		query  string
 		status int
-		err    string // empty if unset
+		err    string // empty for no error
 	}{
 		"code and state": {"?code=c0de&state=st4te", 200, ""},
 		"an error":       {"?error=access_denied&error_description=no+%3Cscript%3E&state=st4te", 400, "access_denied: no <script>"},

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Tokens are bound to a key where the server asks for it, by a person's login and a
-// machine's, and every request, refreshes too, has a proof of its own.
+// Tokens are bound to a key if the server asks for it, in logins of persons and machines. Every
+// request, including a refresh, has its own proof.
 func TestTokensThatAreBoundToAKey(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]mcptest.AuthOptions{
@@ -49,8 +49,7 @@ func TestTokensThatAreBoundToAKey(t *testing.T) {
 	}
 }
 
-// A nonce that does not help is not tried for ever, and what is not asked for again is sent
-// once: a body that cannot be had twice.
+// Each token is tried with one new nonce. A request whose body cannot be read twice is sent once.
 func TestNoncesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -88,8 +87,8 @@ func TestNoncesWithoutEnd(t *testing.T) {
 	}
 }
 
-// Where the authorization server gives tokens that are bound to none, the proof was for
-// nothing. A key that is broken ends the login and sends no token.
+// If the authorization server issues unbound tokens, no key is stored. With a broken key, no token
+// is sent.
 func TestKeysThatProveNothing(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Bind: "metadata", Wrap: func(_ http.ResponseWriter, r *http.Request) bool {

@@ -15,7 +15,7 @@ import (
 // authorization server audience (an ID-JAG, MCP "Enterprise-Managed Authorization").
 func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, scope string) (string, error) {
 	a := s.server.Auth
-	// No witness: the provider is not the issuer of the login.
+	// No recorder: the provider is not the issuer of the login.
 	client, err := newClient(s.server, s.Hide, s.slot()+" at its identity provider", nil)
 	if err != nil {
 		return "", err

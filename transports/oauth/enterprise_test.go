@@ -15,7 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// identityProvider exchanges the ID token "id-of-ann" for what answer returns.
+// identityProvider returns the address of a provider that exchanges the ID token "id-of-ann" for
+// the result of answer.
 func identityProvider(t *testing.T, answer func(form url.Values) string) string {
 	mux := http.NewServeMux()
 	provider := httptest.NewServer(mux)
@@ -37,8 +38,8 @@ func identityProvider(t *testing.T, answer func(form url.Values) string) string 
 	return provider.URL
 }
 
-// An ID token is exchanged at the company's provider for a grant at the server's own
-// authorization server, which gets the client's secret with it, and never the ID token.
+// An ID token is exchanged at the company's provider for a grant. The server's own authorization
+// server gets the grant with the client's secret, and never the ID token.
 func TestIdentityProviderOfACompany(t *testing.T) {
 	t.Parallel()
 	kind := "urn:ietf:params:oauth:token-type:id-jag"

@@ -18,8 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// stoppedHolder starts a process that takes the lock and is stopped then. The function
-// lets it go on, to its end.
+// stoppedHolder starts a process that takes the lock, and stops it. goOn continues the process
+// and waits for its end.
 func stoppedHolder(t *testing.T, store *Store) (goOn func()) {
 	t.Helper()
 	holder := exec.CommandContext(deadline(t), os.Args[0])
@@ -44,8 +44,8 @@ func stoppedHolder(t *testing.T, store *Store) (goOn func()) {
 	}
 }
 
-// Who waits for the lock of a process that was stopped holds no thread and leaves no
-// goroutine, and gets it when that process goes on.
+// A caller that waits for the lock of a stopped process blocks no thread and leaks no goroutine.
+// It gets the lock after that process has ended.
 func TestLockOfAStoppedProcess(t *testing.T) {
 	store := NewStore(t.TempDir() + "/logins")
 	goOn := stoppedHolder(t, store)
@@ -76,7 +76,7 @@ func TestLockOfAStoppedProcess(t *testing.T) {
 	unlock()
 }
 
-// A session whose login is locked for too long waits for it once, and not at each request.
+// If a lock is held for too long, only the first request of a session waits for it.
 func TestPauseAfterALockThatIsHeld(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)

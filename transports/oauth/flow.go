@@ -158,9 +158,9 @@ func (f *Flow) scopes(named []string, before *Login) []string {
 	return all
 }
 
-// challenge sends a request without a token, to learn about the server's login. Some let
-// everybody initialize and require a login afterwards; a server that never does so may still
-// have metadata.
+// challenge sends a request without a token, and returns the server's answer. Some servers
+// require a login only after initialize, so it also lists tools. A server that requires no login
+// may still have metadata.
 func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	client := http.Client{
 		Timeout:       requestTime,
@@ -179,7 +179,7 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	return first, nil
 }
 
-// ask sends a message, with the headers of the config, and returns the header of the answer.
+// ask sends a message with the headers of the config. It returns the response without its body.
 func (f *Flow) ask(ctx context.Context, client *http.Client, message, session string) (*http.Response, error) {
 	method, body := http.MethodPost, message
 	if f.Server.Transport == schema.SSE {
@@ -230,7 +230,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 	back.expect(u.Query().Get("state"))
 	f.Show(address)
 
-	// The user may type while the browser returns: the first result counts.
+	// The user may type while the browser comes back: the first result counts.
 	ctx, done := context.WithCancelCause(ctx)
 	var typing sync.WaitGroup
 	defer typing.Wait()
@@ -310,7 +310,7 @@ func (w *witness) issuer() string {
 	return w.servers[len(w.servers)-1].Issuer
 }
 
-// checkPKCE refuses a server that does not support S256: the SDK accepts any method (OAuth
+// checkPKCE rejects a server that does not support S256: the SDK accepts any method (OAuth
 // 2.1, 7.5.2).
 func (w *witness) checkPKCE() error {
 	for _, s := range w.servers {

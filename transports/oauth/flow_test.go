@@ -26,7 +26,7 @@ func TestLogin(t *testing.T) {
 	for name, test := range map[string]struct {
 		server mcptest.AuthOptions
 		auth   *schema.Auth
-		scopes string // that are asked for
+		scopes string // expected in the request
 	}{
 		"as most servers are":                       {},
 		"scopes of the challenge":                   {server: mcptest.AuthOptions{Scopes: []string{"read", "list"}}, scopes: "read list"},
@@ -69,7 +69,7 @@ func TestLogin(t *testing.T) {
 			}
 			client, _ := clientFor(t, store, server)
 			wantStatus(t, client, server, "{}", http.StatusOK)
-			// What was kept is enough for a refresh.
+			// The stored login is enough for a refresh.
 			as.Expire()
 			wantStatus(t, client, server, "{}", http.StatusOK)
 			if got := as.Count("refresh"); got != 1 {
@@ -133,8 +133,7 @@ func TestLoginRefuses(t *testing.T) {
 	}
 }
 
-// An invalid login page, in the metadata of an authorization server, is shown to
-// nobody.
+// An invalid login page in the metadata of an authorization server is not shown.
 func TestPagesOfEvilServersAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
@@ -163,7 +162,7 @@ func TestPagesOfEvilServersAreNotShown(t *testing.T) {
 	}
 }
 
-// An endpoint that never answers fails the login, and holds nothing for ever.
+// An endpoint that never answers fails the login after a timeout.
 func TestEndpointsThatNeverAnswer(t *testing.T) {
 	usual := requestTime
 	t.Cleanup(func() { requestTime = usual })
@@ -189,8 +188,7 @@ func TestEndpointsThatNeverAnswer(t *testing.T) {
 	}
 }
 
-// What comes back with another state, from whatever page or program, is ignored: the
-// login goes on.
+// A callback with another state is ignored: the login continues.
 func TestLoginOfSomebodyElseIsIgnored(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -211,7 +209,7 @@ func TestLoginOfSomebodyElseIsIgnored(t *testing.T) {
 	}
 }
 
-// An address that the user pastes and that is of another login ends this one, and says so.
+// If the user pastes the address of another login, the login fails with an error that says so.
 func TestPastedAddressOfAnotherLogin(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -241,8 +239,7 @@ func TestLoginEndsWithItsDeadline(t *testing.T) {
 	}
 }
 
-// The address that the browser ended at may be typed, where it runs on another
-// machine.
+// The user may paste the callback address if the browser runs on another machine.
 func TestLoginByPastedAddress(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -266,8 +263,8 @@ func TestLoginByPastedAddress(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// What the server wanted since is asked for by the next login, with what was
-// granted before (MCP "Step-Up Authorization Flow").
+// The next login requests the scopes that were missing, with those granted before (MCP "Step-Up
+// Authorization Flow").
 func TestLoginAsksForWhatWasMissing(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Scopes: []string{"read"}, WriteFor: "write:all"})
@@ -288,11 +285,11 @@ func TestLoginAsksForWhatWasMissing(t *testing.T) {
 	if asked := as.Asked(); !strings.Contains(asked[1], "read") || !strings.Contains(asked[1], "write:all") {
 		t.Errorf("asked for %q", asked)
 	}
-	// The process that saw the refusal goes on with the new login.
+	// The process that got the 403 uses the new login.
 	wantStatus(t, client, server, `{"tool":"write"}`, http.StatusOK)
 }
 
-// The secret of a client goes to no other issuer than that of the first login.
+// The secret of a client is sent to the issuer of the first login only.
 func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 	t.Parallel()
 	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known"})
@@ -317,8 +314,8 @@ func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 	}
 }
 
-// A server that names another issuer has another login there: with a client of its
-// own, and nothing that the first issuer gave. The end of it all is told to both.
+// If a server names another issuer, the login there has its own client, and the new issuer gets
+// no secret of the first one. A logout reaches both.
 func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	t.Parallel()
 	var second *mcptest.AuthServer

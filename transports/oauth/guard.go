@@ -102,7 +102,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// check refuses an address for reasons visible in the address alone.
+// check refuses an address for reasons that the address itself shows.
 func (g *guard) check(u *url.URL) error {
 	refuse := func(reason string) error { return &RefusedError{u.Scheme + "://" + u.Host, reason} }
 	host := u.Hostname()

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// remoteGuard is the guard of a login at a server of the internet.
+// remoteGuard returns the guard for a server on the internet.
 func remoteGuard(t *testing.T, allowed ...string) *guard {
 	t.Helper()
 	g, err := newGuard(schema.Server{URL: "https://mcp.example.com", Auth: &schema.Auth{AllowPrivate: allowed}})
@@ -26,7 +26,7 @@ func remoteGuard(t *testing.T, allowed ...string) *guard {
 
 func unseen(*http.Request, int, []byte) {}
 
-// What a server of the internet may name without anybody being connected to.
+// A server on the internet may name these addresses, but no connection is made to them.
 func TestAddressesThatAreNotAsked(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -46,14 +46,14 @@ func TestAddressesThatAreNotAsked(t *testing.T) {
 		"https://[::1%25lo]" + port,
 		// Private networks.
 		"https://10.0.0.1/", "https://10.255.255.255/", "https://172.16.0.1/", "https://172.31.255.255/", "https://192.168.0.1/", "https://[fc00::1]/", "https://[fd12:3456::1]/", "https://[::ffff:10.0.0.1]/", "https://[::ffff:192.168.1.1]/",
-		// Links, with what clouds tell there.
+		// Link-local addresses, with the metadata services of clouds.
 		"https://169.254.169.254/", "https://169.254.0.1/", "https://[fe80::1]/", "https://[fe80::1%25eth0]/", "https://[::ffff:169.254.169.254]/", "https://[fd00:ec2::254]/",
-		// What leads into other networks.
+		// Addresses that are translated into other networks.
 		"https://[64:ff9b::7f00:1]/", "https://[64:ff9b::a00:1]/", "https://[64:ff9b:1::1]/", "https://[2002:7f00:1::1]/", "https://[2002:a00:1::]/", "https://[2001:0:7f00:1::1]/", "https://192.88.99.1/",
-		// No address of the internet.
+		// Addresses that are not on the internet.
 		"https://0.1.2.3/", "https://100.64.0.1/", "https://100.127.255.255/", "https://192.0.0.8/", "https://192.0.2.1/", "https://198.18.0.1/", "https://198.51.100.1/", "https://203.0.113.1/", "https://224.0.0.1/", "https://239.1.1.1/",
 		"https://240.0.0.1/", "https://255.255.255.255/", "https://[ff02::1]/", "https://[100::1]/", "https://[2001:db8::1]/", "https://[fec0::1]/", "https://[3fff::1]/", "https://[5f00::1]/",
-		// Addresses that say one thing and mean another.
+		// Misleading addresses.
 		"https://127.0.0.1.nip.io" + port, "https://mcp.example.com@127.0.0.1" + port, "https://good:word@8.8.8.8/", "https://:443/", "https:///x",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,8 +74,7 @@ func TestAddressesThatAreNotAsked(t *testing.T) {
 	}
 }
 
-// A name that means something private is refused when it is dialled, whatever a
-// look-up said before.
+// The address of a name is checked when it is dialled.
 func TestNamesAreCheckedByWhatIsDialled(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,8 +93,8 @@ func TestNamesAreCheckedByWhatIsDialled(t *testing.T) {
 	}
 }
 
-// A name is refused by what it means when it is dialled, whatever it meant before (DNS
-// rebinding), and so is a redirect to this machine.
+// A name that resolves to a private address when it is dialled is refused (DNS rebinding), and so
+// is a redirect to this machine.
 func TestNamesThatTurnOutPrivate(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -137,7 +136,7 @@ func TestNamesThatTurnOutPrivate(t *testing.T) {
 	}
 }
 
-// redirecting is a server of the internet that redirects everything.
+// redirecting is a transport whose server on the internet redirects every request.
 type redirecting struct {
 	next http.RoundTripper
 	to   string
@@ -255,7 +254,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// What a server names as its login page is opened by a program of the user's.
+// The login page that a server names is passed to a program of the user's, so it is checked and
+// re-encoded.
 func TestPagesThatAreNotOpened(t *testing.T) {
 	t.Parallel()
 	g := remoteGuard(t)

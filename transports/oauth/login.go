@@ -101,8 +101,8 @@ func (l *Login) want(scopes []string) bool {
 	return len(l.Wanted) > before
 }
 
-// bound is the part of a login that a seal binds its secrets to: even with write access to
-// the file, nobody can redirect them.
+// bound returns the part of a login that its seal binds the secrets to, so that write access to
+// the file is not enough to send them elsewhere.
 func (l *Login) bound() []byte {
 	return []byte(strings.Join([]string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}, "\n"))
 }

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 
 const lockerDir = "OAUTH_TEST_LOCKER"
 
-// locker is a process that has the lock of a login until its standard input ends.
+// locker is the main function of a process that holds the lock of a login until its standard
+// input ends.
 func locker(dir string) {
 	_, unlock, err := NewStore(dir).Lock(context.Background(), aKey)
 	if err != nil {
@@ -44,12 +45,12 @@ func locker(dir string) {
 	unlock()
 }
 
-// serverOf is the entry of a config for a protected server.
+// serverOf returns the config entry of a protected server.
 func serverOf(s *mcptest.AuthServer, a *schema.Auth) schema.Server {
 	return schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: s.URL, Auth: a}
 }
 
-// flowFor is a login whose browser asks nobody.
+// flowFor returns a login with a browser that needs no user.
 func flowFor(t *testing.T, store *Store, server schema.Server) *Flow {
 	pages := make(chan string, 1)
 	done := make(chan struct{})
@@ -69,7 +70,7 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-// loggedIn is a store with a login at the server.
+// loggedIn returns a store with a login at the server.
 func loggedIn(t *testing.T, server schema.Server) *Store {
 	t.Helper()
 	store := NewStore(t.TempDir() + "/logins")
@@ -79,7 +80,7 @@ func loggedIn(t *testing.T, server schema.Server) *Store {
 	return store
 }
 
-// client is an HTTP client with the session of a server, as a new process has it.
+// clientFor returns an HTTP client with a new session of a server, as in a new process.
 func clientFor(t *testing.T, store *Store, server schema.Server) (*http.Client, *Session) {
 	session := NewSessions(Options{Store: store}).For(server)
 	base := &http.Transport{}

@@ -27,7 +27,7 @@ type resourceCheck struct {
 	guard *guard
 	named string // the address of metadata in the server's challenge, "" if absent
 
-	err      error  // why the login had to end; after it nothing is requested
+	err      error  // why the login must end; no more requests are sent after it
 	resource string // the metadata's name for the server, "" without metadata
 	proofs   bool   // by its challenge or metadata, the server accepts tokens bound to a key
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Resource metadata that must not be used ends a login, of a person and of a machine, with
-// what is wrong. The server's own origin, whose authorization server would do, is not asked.
+// Resource metadata that must not be used fails the login of a person and of a machine. The
+// authorization server on the server's own origin is not used instead.
 func TestUnusableResourceMetadata(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		named            string // in the challenge, "" is where the server has it
-		resource, issuer string // "" is as it should be
+		named            string // address in the challenge; "" means the correct one
+		resource, issuer string // "" means the correct one
 		want             string
 	}{
 		"the resource of another origin":                     {resource: "https://other.example.test/mcp", want: "is that of another resource, https://other.example.test/mcp"},
@@ -89,8 +89,8 @@ func TestUnusableResourceMetadata(t *testing.T) {
 	}
 }
 
-// A server that writes its own address in another way, and is its own authorization server,
-// is logged in to.
+// A server that spells its own address differently, and is its own authorization server, is
+// accepted.
 func TestResourceOfTheSameOrigin(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -103,7 +103,7 @@ func TestResourceOfTheSameOrigin(t *testing.T) {
 	loggedIn(t, serverOf(as, nil))
 }
 
-// A page in the place of metadata, as servers of single-page applications have it, is ignored.
+// A page in place of metadata, as single-page applications send it, is ignored.
 func TestResourceMetadataThatIsAPage(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Resource: "none", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -116,8 +116,8 @@ func TestResourceMetadataThatIsAPage(t *testing.T) {
 	loggedIn(t, serverOf(as, nil))
 }
 
-// Tokens that no request could carry as a Bearer token are not kept, whatever asked for them,
-// and those of DPoP not where no proof was sent.
+// A token that is not a valid Bearer token is rejected, whatever requested it. A DPoP token is
+// rejected if no proof was sent.
 func TestTokensThatAreNoBearerTokens(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ answer, want string }{
@@ -166,7 +166,7 @@ func TestTokensThatAreNoBearerTokens(t *testing.T) {
 	}
 }
 
-// An issuer that is not used does no harm where it stands after one that is.
+// Only the first authorization server is used: a private address in a later one does no harm.
 func TestFurtherAuthorizationServers(t *testing.T) {
 	t.Parallel()
 	server, _ := url.Parse("https://mcp.example.test/mcp")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// names is a name server that knows one answer to everything.
+// names is a name server with one answer for all names.
 type names struct {
 	conn  net.PacketConn
 	asked atomic.Int32
@@ -32,7 +32,7 @@ func newNames(t *testing.T) *names {
 	return n
 }
 
-// mean has every name mean these addresses from now on.
+// mean sets the addresses of all names.
 func (n *names) mean(addresses ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -128,9 +128,9 @@ func (s *Session) load() (*Login, error) {
 	return l, nil
 }
 
-// loadSoon is load, and retries for up to storeTime while the state of the cluster cannot be
-// reached: an election of NATS fails no request, and a longer outage delays only the first
-// one.
+// loadWithRetry is load, and retries for up to storeTime while the state of the cluster is
+// unreachable. An election of NATS thus fails no request, and a longer outage delays only the
+// first one.
 func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
 	for {
 		l, err := s.load()
@@ -154,7 +154,7 @@ func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
 	}
 }
 
-// unread returns the failure of a request whose login cannot be read. An outage of the cluster's
+// loadFailure returns the failure of a request whose login cannot be read. An outage of the cluster's
 // state is not the server's fault: the retry budget does not count it.
 func (s *Session) unread(err error) error {
 	if errors.Is(err, kv.ErrUnavailable) {
@@ -197,7 +197,7 @@ func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, e
 	return "", f
 }
 
-// pause lets no refresh begin for a while after one that failed.
+// pause prevents refreshes for a while after a failed one.
 func (s *Session) pause(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

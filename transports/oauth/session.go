@@ -95,7 +95,7 @@ type Session struct {
 	unreadSince time.Time // when the state of the cluster was lost, zero if it is reachable
 	login       *Login    // nil if absent; never changed, only replaced
 	renewedAt   time.Time // the last refresh, or login of a machine, by this process
-	issuer      string    // that received the secret of a machine login, "" before; no other gets it
+	issuer      string    // the only issuer that gets the secret of a machine login, "" before the first login
 	retryAt     time.Time // no refresh before this time, because the last one failed
 	failed      error     // the reason for that
 	failures    int

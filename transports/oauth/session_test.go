@@ -46,7 +46,7 @@ func TestHints(t *testing.T) {
 	for _, test := range []struct {
 		status          int
 		challenge, want string
-		login           bool // would mend it
+		login           bool // a login would help
 	}{
 		{401, `Bearer`, `run "dynmcp login web"`, true},
 		{401, ``, `run "dynmcp login web", or give its key in "headers" of the config`, true},
@@ -84,7 +84,7 @@ func TestTokensGoToTheServersOriginOnly(t *testing.T) {
 	}
 }
 
-// Tokens whose end is near are replaced before a request is refused.
+// A token is refreshed shortly before it expires.
 func TestRefreshBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -143,7 +143,7 @@ func dropRefreshTokens() func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// A login that is over is forgotten, says what to run, and works after the next one.
+// The tokens of a revoked login are deleted, its failures have a hint, and a new login works.
 func TestLoginThatIsOver(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -167,8 +167,8 @@ func TestLoginThatIsOver(t *testing.T) {
 	wantStatus(t, client, server, "{}", http.StatusOK)
 }
 
-// Where the lock does not hold, a process whose refresh token was spent by another one
-// goes on with what that got, and does not forget it.
+// If the lock does not work and another process has used the refresh token, the tokens of that
+// process are used and kept.
 func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 	t.Parallel()
 	var store *Store
@@ -206,8 +206,7 @@ func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 	}
 }
 
-// An expired token that cannot be refreshed now is no reason to log in again, and
-// the refresh token is kept.
+// If a refresh fails for now, no new login is required, and the refresh token is kept.
 func TestRefreshThatFails(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
@@ -257,7 +256,7 @@ func TestRefreshThatFails(t *testing.T) {
 	}
 }
 
-// A token that has not expired yet goes on while its refresh fails.
+// A token that has not expired is used while its refresh fails.
 func TestRefreshThatFailsEarly(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -275,7 +274,7 @@ func TestRefreshThatFailsEarly(t *testing.T) {
 	wantStatus(t, client, server, "{}", http.StatusOK)
 }
 
-// A server that refuses every token does not have one refreshed for each request.
+// If a server rejects every token, not every request causes a refresh.
 func TestServerThatRefusesEveryToken(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -348,8 +347,8 @@ func TestRefreshOutlivesItsFirstCaller(t *testing.T) {
 
 const helperDir = "OAUTH_TEST_DIR"
 
-// helper is a process that uses a login of the store in dir: it makes requests all
-// at once when it is told to, and says how they ended.
+// helper is the main function of a process that uses a login of the store in dir. It reads a line,
+// sends 50 requests at once, and prints their statuses.
 func helper(dir string) {
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: os.Getenv("OAUTH_TEST_URL")}
 	client := &http.Client{Transport: NewSessions(Options{Store: NewStore(dir)}).For(server).Transport(http.DefaultTransport)}
@@ -372,8 +371,8 @@ func helper(dir string) {
 	_ = json.NewEncoder(os.Stdout).Encode(statuses)
 }
 
-// Eight processes of fifty requests each, at the end of a token and with refresh
-// tokens that are good once: one refresh, no login lost.
+// Eight processes send fifty requests each with an expired token. They make one refresh, although
+// a refresh token is valid once, and lose no login.
 func TestOneRefreshForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 8
@@ -456,7 +455,7 @@ func TestClientCredentials(t *testing.T) {
 	}
 }
 
-// The secret of a machine goes to one issuer, whatever the server says later.
+// The secret of a machine is sent to one issuer only, even if the server names another one later.
 func TestAnotherAuthorizationServerGetsNoSecretOfAMachine(t *testing.T) {
 	t.Parallel()
 	var moved atomic.Bool
@@ -475,7 +474,7 @@ func TestAnotherAuthorizationServerGetsNoSecretOfAMachine(t *testing.T) {
 	moved.Store(true)
 	as.Expire()
 	session.mu.Lock()
-	session.renewedAt = time.Time{} // it was long ago
+	session.renewedAt = time.Time{} // so that the pause is over
 	session.mu.Unlock()
 	wantStatus(t, client, server, "{}", http.StatusUnauthorized)
 	if as.Count("machine") != 1 || thief.Count("machine") != 0 {

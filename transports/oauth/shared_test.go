@@ -23,7 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A replica is a connection to the state, and the store of logins in it.
+// A replica is a connection to the shared state, with its store of logins.
 type replica struct {
 	*memkv.Connection
 	bucket kv.Bucket
@@ -71,7 +71,7 @@ func TestSharedStore(t *testing.T) {
 	}
 	other := aKey
 	other.Client = "another"
-	// A record that was put in the place of another is not opened.
+	// A record under the name of another is not opened.
 	if _, err := a.bucket.Put(t.Context(), a.store.backend.(*shared).record("login", other), e.Value); err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestSharedStore(t *testing.T) {
 	}
 }
 
-// The lock of a replica that is cut off is free after some seconds, and that replica
-// knows before that it has lost it.
+// The lock of a replica that is cut off expires after some seconds. The context of its holder ends
+// before that.
 func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, keys := memkv.New(), seal.Random()
@@ -105,7 +105,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 			t.Fatal("it has lost its lock")
 		}
 
-		// It expires while nobody can reach it.
+		// It expires while no replica can reach the state.
 		got := make(chan time.Time)
 		go func() {
 			mine, unlock, err := b.store.Lock(t.Context(), aKey)
@@ -127,7 +127,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 			t.Errorf("the lock was free after %s", took)
 		}
 		a.Heal()
-		unlock() // does not touch that of another
+		unlock() // has no effect on the lock of another replica
 		again, unlock, err := a.store.Lock(t.Context(), aKey)
 		if err != nil || again.Err() != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 	})
 }
 
-// A login that is kept while the state cannot be reached is kept when it can be.
+// Save retries while the state is unreachable.
 func TestSaveOutlastsACut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, keys := memkv.New(), seal.Random()
@@ -156,8 +156,8 @@ func TestSaveOutlastsACut(t *testing.T) {
 	})
 }
 
-// While NATS elects a leader a server without a login is used as ever, one with a login
-// waits for it, and neither is said to want a login.
+// While NATS elects a leader, a server without a login works as usual, and requests to a server
+// with a login wait. Neither fails with a required login.
 func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
@@ -189,7 +189,7 @@ func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
 	wantStatus(t, client, locked, "{}", http.StatusOK)
 }
 
-// Replicas that wait for the lock of one that has died get it one after the other.
+// Replicas that wait for the lock of a dead one get it one after the other.
 func TestLockOfADeadReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, keys := memkv.New(), seal.Random()
@@ -225,7 +225,7 @@ func TestLockOfADeadReplica(t *testing.T) {
 	})
 }
 
-// A broken record in the place of a lock prevents no refresh.
+// A broken record in place of a lock does not prevent a refresh.
 func TestLockThatIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t, memkv.New(), seal.Random())
@@ -242,15 +242,15 @@ func TestLockThatIsBroken(t *testing.T) {
 	})
 }
 
-// Two replicas of many requests each, at the end of a token and with refresh tokens
-// that are good once: one refresh.
+// Two replicas send many requests each with an expired token. They make one refresh, although a
+// refresh token is valid once.
 func TestOneRefreshForAllReplicas(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
 	memory, keys := memkv.New(), seal.Random()
 	replicas := []replica{newReplica(t, memory, keys), newReplica(t, memory, keys)}
-	for _, r := range replicas { // a process that stands still for a while loses no lock here
+	for _, r := range replicas { // so that a slow machine loses no lock
 		s := r.store.backend.(*shared)
 		s.valid, s.ttl = 30*time.Minute, time.Hour
 	}
@@ -289,7 +289,7 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 	}
 }
 
-// A writeless bucket can be read while NATS has no leader, and not be written.
+// A writeless bucket can be read but not written, as while NATS has no leader.
 type writeless struct{ kv.Bucket }
 
 func (b writeless) WithTTL(time.Duration) kv.Bucket { return b }
@@ -302,8 +302,8 @@ func (writeless) Update(context.Context, string, []byte, uint64) (uint64, error)
 	return 0, fmt.Errorf("%w: no leader", kv.ErrUnavailable)
 }
 
-// That the state of the cluster cannot be reached is not told as a fault of the server, which
-// would be given up for it, and a token that is still good is used meanwhile.
+// An unreachable state of the cluster is not reported as a fault of the server. A token that is
+// still valid is used meanwhile.
 func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	t.Parallel()
 	memory, keys := memkv.New(), seal.Random()

@@ -88,7 +88,7 @@ func (s *Store) Load(key Key) (*Login, error) {
 	return s.open(all[0])
 }
 
-// LoadAll returns the logins at all issuers, the last one made first.
+// LoadAll returns the logins at all issuers, the most recent first.
 func (s *Store) LoadAll(key Key) ([]*Login, error) {
 	all, err := s.read(key)
 	var logins []*Login

@@ -45,8 +45,8 @@ func written(t *testing.T, dir string) []byte {
 	return all
 }
 
-// withKeyring gives the test a keyring, the library's own mock, which is one for
-// the process: such tests are not parallel.
+// withKeyring gives the test the mock keyring of the library. The process has one, so tests with it
+// must not be parallel.
 func withKeyring(t *testing.T) {
 	t.Setenv("DYNMCP_KEYRING", "on")
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
@@ -170,8 +170,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// A server may name another issuer: each login has a file, and what one issuer gave is
-// not lost or mixed with what another did.
+// Logins at several issuers of one server have separate files, and do not affect each other.
 func TestLoginsAtSeveralIssuers(t *testing.T) {
 	t.Parallel()
 	s := NewStore(t.TempDir() + "/logins")
@@ -198,7 +197,7 @@ func TestLoginsAtSeveralIssuers(t *testing.T) {
 	}
 }
 
-// Files of before issuers had their own are logins, until the next change moves them.
+// A file from before issuers had separate files is read as a login, and moved by the next Save.
 func TestFilesOfOneIssuerOnly(t *testing.T) {
 	t.Parallel()
 	for name, issuer := range map[string]string{"the same": "https://auth.example.test", "another": "https://other.example.test"} {
@@ -232,7 +231,7 @@ func TestFilesOfOneIssuerOnly(t *testing.T) {
 	}
 }
 
-// Who can write the file cannot have the secrets in it sent elsewhere.
+// Write access to a file is not enough to have its secrets sent elsewhere.
 func TestSealBindsTheEndpoints(t *testing.T) {
 	withKeyring(t)
 	s := NewStore(t.TempDir() + "/logins")
@@ -267,7 +266,7 @@ func TestKeyringThatWasEmptied(t *testing.T) {
 	if _, err := NewStore(dirOf(s)).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
 		t.Errorf("a keyring that fails: %v", err)
 	}
-	// What was sealed stays so while the process knows the key.
+	// A process that knows the key continues to seal.
 	if err := s.Save(aKey, aLogin()); err != nil || bytes.Contains(written(t, dirOf(s)), []byte("s3cret")) {
 		t.Errorf("saved in the open: %v", err)
 	}
