@@ -136,7 +136,7 @@ func (a *assertion) addGrant(ctx context.Context, form url.Values, audience stri
 func signerOf(key string) (jose.Signer, error) {
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(key, `\n`, "\n")))
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errors.New("this is no private key as PEM, PKCS #8: openssl pkcs8 -topk8 -nocrypt writes one")
+		return nil, errors.New("not a private key in PEM, PKCS #8: openssl pkcs8 -topk8 -nocrypt writes one")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {

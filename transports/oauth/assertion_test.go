@@ -36,7 +36,7 @@ func tokens(t *testing.T, answer func(form url.Values) string) (as *mcptest.Auth
 		*asked++
 		_ = r.ParseForm()
 		if _, _, basic := r.BasicAuth(); basic || r.Form.Has("client_secret") || r.Form.Get("client_id") != "machine" {
-			t.Errorf("a secret was sent, or no client: %v", r.Form)
+			t.Errorf("a secret was sent, or the client is missing: %v", r.Form)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if text := answer(r.Form); text != "" {

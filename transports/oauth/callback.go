@@ -110,16 +110,16 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := c.accept(r.URL.Query()); {
-	case errors.Is(err, errNobodyWaits):
-		answer(http.StatusBadRequest, "Nobody waits for this", "This login is over, or it began elsewhere.")
+	case errors.Is(err, errNoSuchLogin):
+		answer(http.StatusBadRequest, "No such login", "This login is over, or it was started elsewhere.")
 	case err != nil:
-		answer(http.StatusBadRequest, "Authorization failed", "Where you asked for this login, dynmcp says why. You can close this window.")
+		answer(http.StatusBadRequest, "Authorization failed", "dynmcp shows the reason where this login was started. You can close this window.")
 	default:
 		answer(http.StatusOK, "Authorization complete", "You can close this window and go back to where you came from.")
 	}
 }
 
-var errNobodyWaits = errors.New("nobody waits for this callback")
+var errNoSuchLogin = errors.New("no login with this state is under way")
 
 // accept takes the result from the browser or the user, the first time that it has the state of
 // the login under way. An error of the authorization server has the state as well (RFC 6749,
@@ -129,7 +129,7 @@ func (c *callback) accept(query url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state == "" || query.Get("state") != c.state {
-		return errNobodyWaits
+		return errNoSuchLogin
 	}
 	c.state = ""
 	r := result{AuthorizationResult: &auth.AuthorizationResult{Code: query.Get("code"), State: query.Get("state"), Iss: query.Get("iss")}}

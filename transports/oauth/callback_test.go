@@ -45,7 +45,7 @@ func TestCallback(t *testing.T) {
 				t.Errorf("redirect to %s", c.RedirectURL)
 			}
 			if status, _, _ := get(t, http.MethodGet, c.RedirectURL+test.query); status != 400 {
-				t.Errorf("nobody waits: status %d", status)
+				t.Errorf("before a login: status %d", status)
 			}
 			c.expect("st4te")
 			if status, _, _ := get(t, http.MethodGet, strings.TrimSuffix(c.RedirectURL, "callback")); status != 404 {
@@ -64,7 +64,7 @@ func TestCallback(t *testing.T) {
 				t.Errorf("status %d, want %d", status, test.status)
 			}
 			if strings.Contains(page, "<script") || strings.Contains(page, "c0de") || strings.Contains(page, "st4te") {
-				t.Errorf("the page has what was sent: %s", page)
+				t.Errorf("the page contains parts of the query: %s", page)
 			}
 			if (test.err == "") != strings.Contains(page, "Authorization complete") {
 				t.Errorf("page: %s", page)
@@ -77,7 +77,7 @@ func TestCallback(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.err)
 			}
 			if status, _, _ := get(t, http.MethodGet, c.RedirectURL+"?code=x&state=st4te"); status != 400 {
-				t.Errorf("the second: status %d", status)
+				t.Errorf("the second callback: status %d", status)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func TestTokensThatAreBoundToAKey(t *testing.T) {
 			store := loggedIn(t, server)
 			before, err := store.Load(KeyOf(server))
 			if err != nil || before.DPoPKey == "" {
-				t.Fatalf("kept without its key, %v", err)
+				t.Fatalf("the login was stored without its key, %v", err)
 			}
 			client, _ := clientFor(t, store, server)
 			wantStatus(t, client, server, "{}", http.StatusOK)
@@ -98,7 +98,7 @@ func TestKeysThatProveNothing(t *testing.T) {
 	server := serverOf(as, nil)
 	store := loggedIn(t, server)
 	if l, err := store.Load(KeyOf(server)); err != nil || l.DPoPKey != "" {
-		t.Errorf("a key was kept, %v", err)
+		t.Errorf("a key was stored, %v", err)
 	}
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)

@@ -22,7 +22,7 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 	}
 	endpoint, err := exchangeEndpoint(ctx, client, a.IDP)
 	if err != nil {
-		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), withoutURL(err))
+		return "", fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), withoutURL(err))
 	}
 	token, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG,
@@ -33,10 +33,10 @@ func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, sc
 		SubjectTokenType:   oauthex.TokenTypeIDToken,
 	}, credentialsOf(a.IDPClientID, a.IDPClientSecret), client)
 	if err != nil {
-		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), tokenError(err))
+		return "", fmt.Errorf("idp %s: %w", withoutQuery(a.IDP), tokenError(err))
 	}
 	if kind := token.Extra("issued_token_type"); kind != oauthex.TokenTypeIDJAG {
-		return "", fmt.Errorf("idp %s: it gave another token than was asked for", shown(a.IDP))
+		return "", fmt.Errorf("idp %s: it issued another token type than requested", withoutQuery(a.IDP))
 	}
 	return token.AccessToken, nil
 }
@@ -69,7 +69,7 @@ func exchangeEndpoint(ctx context.Context, client *http.Client, issuer string) (
 	case err != nil || found.Token == "":
 		return "", errors.New("its metadata names no token endpoint")
 	case found.Issuer != issuer:
-		return "", fmt.Errorf("its metadata is that of another issuer, %s", shown(found.Issuer))
+		return "", fmt.Errorf("its metadata is that of another issuer, %s", withoutQuery(found.Issuer))
 	}
 	return found.Token, nil
 }

@@ -90,7 +90,7 @@ func (f *files) read(key Key) ([]*record, error) {
 			all = append(all, r)
 		}
 	}
-	slices.SortStableFunc(all, lastFirst)
+	slices.SortStableFunc(all, newestFirst)
 	return all, err
 }
 

@@ -55,8 +55,8 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 
-	seen := &witness{}
-	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name, seen.note)
+	seen := &recorder{}
+	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name, seen.observe)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	}
 	first, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`, "")
 	if err != nil {
-		return nil, fmt.Errorf("ask the server what login it wants: %w", withoutURL(err))
+		return nil, fmt.Errorf("ask the server for its login: %w", withoutURL(err))
 	}
 	if first.StatusCode == http.StatusOK && f.Server.Transport != schema.SSE {
 		then, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, first.Header.Get("Mcp-Session-Id"))
@@ -214,7 +214,7 @@ func (f *Flow) ask(ctx context.Context, client *http.Client, message, session st
 
 // fetchCode sends the user to the login page and waits for the callback, or for its address
 // to be typed.
-func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *witness, made *Login) (*auth.AuthorizationResult, error) {
+func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *recorder, made *Login) (*auth.AuthorizationResult, error) {
 	address, err := checkPage(g, address)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 				if err != nil || u.RawQuery == "" {
 					u = &url.URL{} // an invalid address has no state, and fails the login
 				}
-				if errors.Is(back.accept(u.Query()), errNobodyWaits) {
+				if errors.Is(back.accept(u.Query()), errNoSuchLogin) {
 					done(errors.New("the pasted address is of another login: state mismatch"))
 				}
 			case <-ctx.Done():
@@ -257,7 +257,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 }
 
 // explain adds the reason of a failed login to the SDK's error.
-func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *witness) error {
+func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *recorder) error {
 	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -269,14 +269,14 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 	}
 	err = tokenError(err)
 	if len(seen.servers) == 0 && challenge.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and says nothing of one: %w", challenge.Status, err)
+		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and has no metadata of one: %w", challenge.Status, err)
 	}
 	return err
 }
 
-// A witness records metadata that the SDK's flow read and does not return: the issuer, and
-// where tokens are revoked. It is used by one login, one request at a time.
-type witness struct {
+// A recorder records metadata that the SDK's flow reads and does not return, such as the issuer
+// and the revocation endpoint. It is used by one login, one request at a time.
+type recorder struct {
 	servers      []authorizationServer
 	registration struct {
 		ClientID string `json:"client_id"`
@@ -292,28 +292,28 @@ type authorizationServer struct {
 	Challenges []string `json:"code_challenge_methods_supported"`
 }
 
-func (w *witness) note(req *http.Request, body []byte) {
+func (r *recorder) observe(req *http.Request, body []byte) {
 	var s authorizationServer
 	switch {
 	case req.Method == http.MethodGet && json.Unmarshal(body, &s) == nil && s.Token != "":
-		w.servers = append(w.servers, s)
+		r.servers = append(r.servers, s)
 	case req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json"):
-		_ = json.Unmarshal(body, &w.registration) // if invalid, logout leaves the client registered
+		_ = json.Unmarshal(body, &r.registration) // if invalid, logout leaves the client registered
 	}
 }
 
 // issuer returns the last issuer whose metadata was read, or "".
-func (w *witness) issuer() string {
-	if len(w.servers) == 0 {
+func (r *recorder) issuer() string {
+	if len(r.servers) == 0 {
 		return ""
 	}
-	return w.servers[len(w.servers)-1].Issuer
+	return r.servers[len(r.servers)-1].Issuer
 }
 
 // checkPKCE rejects a server that does not support S256: the SDK accepts any method (OAuth
 // 2.1, 7.5.2).
-func (w *witness) checkPKCE() error {
-	for _, s := range w.servers {
+func (r *recorder) checkPKCE() error {
+	for _, s := range r.servers {
 		if !slices.Contains(s.Challenges, "S256") {
 			return fmt.Errorf("the authorization server does not offer PKCE with S256, but %s", transports.Printable([]byte(strings.Join(s.Challenges, ", ")), 60))
 		}
@@ -321,10 +321,10 @@ func (w *witness) checkPKCE() error {
 	return nil
 }
 
-// complete adds the details of its authorization server to a login. Without metadata that is
-// the origin of the server (MCP 2025-03-26).
-func (w *witness) complete(l *Login, server string) {
-	for _, s := range w.servers {
+// complete adds the details of the authorization server to a login. Without metadata the issuer
+// is the origin of the server (MCP 2025-03-26).
+func (r *recorder) complete(l *Login, server string) {
+	for _, s := range r.servers {
 		if s.Token == l.TokenURL {
 			l.Issuer, l.RevokeURL = s.Issuer, s.Revocation
 		}
@@ -332,7 +332,7 @@ func (w *witness) complete(l *Login, server string) {
 	if u, err := url.Parse(server); l.Issuer == "" && err == nil {
 		l.Issuer = u.Scheme + "://" + u.Host
 	}
-	if w.registration.ClientID == l.ClientID {
-		l.RegisterURL, l.RegistrationToken = w.registration.URL, w.registration.Token
+	if r.registration.ClientID == l.ClientID {
+		l.RegisterURL, l.RegistrationToken = r.registration.URL, r.registration.Token
 	}
 }

@@ -62,7 +62,7 @@ func TestLogin(t *testing.T) {
 			}
 			l, err := store.Load(KeyOf(server))
 			if err != nil || l == nil {
-				t.Fatalf("nothing kept: %v", err)
+				t.Fatalf("nothing was stored: %v", err)
 			}
 			if issuer := as.Base + test.server.Issuer; l.Issuer != issuer {
 				t.Errorf("issuer %q, want %q", l.Issuer, issuer)
@@ -127,7 +127,7 @@ func TestLoginRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 			if l, _ := store.Load(KeyOf(server)); l != nil {
-				t.Error("something was kept")
+				t.Error("a login was stored")
 			}
 		})
 	}
@@ -310,7 +310,7 @@ func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if thief.Count("token")+thief.Count("authorize") != 0 {
-		t.Error("the other server was asked")
+		t.Error("the other server got a request")
 	}
 }
 
@@ -350,14 +350,14 @@ func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	for _, request := range sent {
 		for _, secret := range given {
 			if strings.Contains(request, secret) || strings.Contains(request, url.QueryEscape(secret)) {
-				t.Errorf("the second issuer got what the first gave: %s", request)
+				t.Errorf("the second issuer got a secret of the first: %s", request)
 			}
 		}
 	}
 	mu.Unlock()
 	all, err := store.LoadAll(KeyOf(server))
 	if err != nil || len(all) != 2 || all[0].Issuer != second.Base || all[1].Issuer != first.Base {
-		t.Errorf("got %+v, %v: want both logins, the last one made first", all, err)
+		t.Errorf("got %+v, %v: want both logins, the most recent first", all, err)
 	}
 	if was, err := (Options{Store: store}).Logout(deadline(t), server); !was || err != nil {
 		t.Errorf("logout: %t, %v", was, err)

@@ -95,7 +95,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) > maxRedirects:
 		return &RefusedError{req.URL.Host, "too many redirects"}
 	case first.Method != http.MethodGet && (req.URL.Host != first.URL.Host || req.Method != first.Method):
-		return &RefusedError{req.URL.Host, "a redirect of what carries secrets"}
+		return &RefusedError{req.URL.Host, "a redirect of a request with secrets"}
 	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
 		return &RefusedError{req.URL.Host, "a redirect from https to http"}
 	}
@@ -110,13 +110,13 @@ func (g *guard) check(u *url.URL) error {
 	case host == "":
 		return refuse("it names no host")
 	case u.User != nil:
-		return refuse("there is a user in the address")
+		return refuse("the address contains a user")
 	case u.Scheme == "http" && !(g.local && isLoopback(host)):
 		return refuse("it is not https")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return refuse("it is not https")
 	case isLoopback(host) && !g.local:
-		return refuse("it is this machine, and the server is not")
+		return refuse("it is on this machine, and the server is not")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && !g.permits(ip) {
 		return refuse("it is not a public address")

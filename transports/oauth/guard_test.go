@@ -66,7 +66,7 @@ func TestAddressesThatAreNotAsked(t *testing.T) {
 		}
 		cancel()
 		if err == nil {
-			t.Errorf("%s was asked", address)
+			t.Errorf("%s was requested", address)
 		}
 	}
 	if n := connections.Load(); n > 0 {
@@ -119,7 +119,7 @@ func TestNamesThatTurnOutPrivate(t *testing.T) {
 		}
 	}
 	if names.asked.Load() == 0 {
-		t.Error("nobody looked the name up")
+		t.Error("the name was not looked up")
 	}
 
 	client := g.client(unseen)
@@ -168,7 +168,7 @@ func TestAddressesThatMayBeAsked(t *testing.T) {
 		{"the internet", remoteGuard(t), "8.8.8.8", true},
 		{"the internet, new", remoteGuard(t), "2606:4700::1111", true},
 		{"a network of the user's", remoteGuard(t, "10.1.2.0/24"), "10.1.2.200", true},
-		{"beside it", remoteGuard(t, "10.1.2.0/24"), "10.1.3.1", false},
+		{"next to that network", remoteGuard(t, "10.1.2.0/24"), "10.1.3.1", false},
 		{"this machine, of a server there", local, "127.0.0.1", true},
 		{"a network, of a server on this machine", local, "10.1.2.3", false},
 		{"the server's own", private, "10.1.2.3", true},
@@ -180,7 +180,7 @@ func TestAddressesThatMayBeAsked(t *testing.T) {
 		}
 	}
 	if _, err := newGuard(schema.Server{URL: "https://x", Auth: &schema.Auth{AllowPrivate: []string{"10.0.0.1"}}}); err == nil {
-		t.Error("an address passed for a network")
+		t.Error("an address was accepted as a network")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestPagesThatAreNotOpened(t *testing.T) {
 		"https://$(calc)/", "https://`calc`/", "https://x;calc/", "https://x|calc/", "https://user@x/", "vscode://x", "ms-msdt:/id", "data:text/html,x", "", "https://", "https://127.0.0.1/", "search-ms:query=x", "https://x\n/", "mailto:x@y.z",
 	} {
 		if page, err := checkPage(g, address); err == nil {
-			t.Errorf("%q passed as %q", address, page)
+			t.Errorf("%q was accepted as %q", address, page)
 		}
 	}
 	page, err := checkPage(g, `https://auth.example.com/a(b)'$x/authorize?b=1&a=$(calc)&c="x"%26y&d=a b#frag`)

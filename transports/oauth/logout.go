@@ -40,13 +40,13 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 		return true, err
 	}
 	for _, l := range all {
-		err = errors.Join(err, end(ctx, client, server, l))
+		err = errors.Join(err, endLogin(ctx, client, server, l))
 	}
 	return true, err
 }
 
-// end ends a login at its issuer.
-func end(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
+// endLogin revokes the tokens of a login at its issuer, and deletes the registered client.
+func endLogin(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
 	var failed []error
 	secret := l.clientSecret(server)
 	// The refresh token first: some servers revoke the whole grant with it.

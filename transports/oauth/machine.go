@@ -59,8 +59,8 @@ func (s *Session) machineLoginOnce(ctx context.Context, refused string, challeng
 }
 
 func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*Login, error) {
-	seen := &witness{}
-	client, err := newClient(s.server, s.Hide, s.slot(), seen.note)
+	seen := &recorder{}
+	client, err := newClient(s.server, s.Hide, s.slot(), seen.observe)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (c *resourceCheck) checkAddress(what, address string) error {
 		err = c.guard.check(u)
 	}
 	if err != nil {
-		return fmt.Errorf("the server names %s at %s: %w", what, shown(address), err)
+		return fmt.Errorf("the server names %s at %s: %w", what, withoutQuery(address), err)
 	}
 	return nil
 }
@@ -143,11 +143,11 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("its resource metadata is that of another resource, %s (RFC 9728, 3.3)", shown(found.Resource))
+	return fmt.Errorf("its resource metadata is that of another resource, %s (RFC 9728, 3.3)", withoutQuery(found.Resource))
 }
 
-// shown returns an address for messages: without parameters, which may be secret.
-func shown(address string) string {
+// withoutQuery returns an address for messages, without its parameters, which may be secret.
+func withoutQuery(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	return transports.Printable([]byte(address), 200)
 }

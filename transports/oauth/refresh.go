@@ -59,7 +59,7 @@ func (s *Session) shared(ctx context.Context, refused string, get func(context.C
 }
 
 func (s *Session) renewOnce(ctx context.Context, refused string) (string, error) {
-	l, err := s.loadSoon(ctx)
+	l, err := s.loadWithRetry(ctx)
 	if err != nil {
 		s.mu.Lock()
 		l = s.login // as it was read before
@@ -67,7 +67,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 		if l != nil && errors.Is(err, kv.ErrUnavailable) {
 			return s.withoutRefresh(l, refused, err)
 		}
-		return "", s.unread(err)
+		return "", s.loadFailure(err)
 	}
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
@@ -88,7 +88,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	}
 	defer unlock()
 	if l, err = s.load(); err != nil {
-		return "", s.unread(err)
+		return "", s.loadFailure(err)
 	}
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
@@ -123,7 +123,7 @@ func (s *Session) load() (*Login, error) {
 		s.Hide(s.slot(), l.Secrets.all()...)
 	}
 	s.mu.Lock()
-	s.read, s.login, s.unreadSince = true, l, time.Time{}
+	s.read, s.login, s.unreachableSince = true, l, time.Time{}
 	s.mu.Unlock()
 	return l, nil
 }
@@ -131,17 +131,17 @@ func (s *Session) load() (*Login, error) {
 // loadWithRetry is load, and retries for up to storeTime while the state of the cluster is
 // unreachable. An election of NATS thus fails no request, and a longer outage delays only the
 // first one.
-func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
+func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 	for {
 		l, err := s.load()
 		if !errors.Is(err, kv.ErrUnavailable) {
 			return l, err
 		}
 		s.mu.Lock()
-		if s.unreadSince.IsZero() {
-			s.unreadSince = time.Now()
+		if s.unreachableSince.IsZero() {
+			s.unreachableSince = time.Now()
 		}
-		lasted := time.Since(s.unreadSince)
+		lasted := time.Since(s.unreachableSince)
 		s.mu.Unlock()
 		if lasted >= storeTime {
 			return nil, err
@@ -156,7 +156,7 @@ func (s *Session) loadSoon(ctx context.Context) (*Login, error) {
 
 // loadFailure returns the failure of a request whose login cannot be read. An outage of the cluster's
 // state is not the server's fault: the retry budget does not count it.
-func (s *Session) unread(err error) error {
+func (s *Session) loadFailure(err error) error {
 	if errors.Is(err, kv.ErrUnavailable) {
 		return s.failure(transports.CodeNotPlaced, "call again: the state of the cluster, which has its login, cannot be reached now", err)
 	}
@@ -190,7 +190,7 @@ func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, e
 	case l.AccessToken != refused && l.valid(time.Now()):
 		return l.AccessToken, nil
 	case errors.Is(err, kv.ErrUnavailable):
-		return "", s.unread(err)
+		return "", s.loadFailure(err)
 	}
 	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now; the next call tries again", err)
 	f.RetryAfter = refreshPause

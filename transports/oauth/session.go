@@ -90,15 +90,15 @@ type Session struct {
 	group  singleflight.Group // for changes of login
 	proofs proofs             // if its tokens are bound to a key
 
-	mu          sync.Mutex
-	read        bool      // whether the store was read
-	unreadSince time.Time // when the state of the cluster was lost, zero if it is reachable
-	login       *Login    // nil if absent; never changed, only replaced
-	renewedAt   time.Time // the last refresh, or login of a machine, by this process
-	issuer      string    // the only issuer that gets the secret of a machine login, "" before the first login
-	retryAt     time.Time // no refresh before this time, because the last one failed
-	failed      error     // the reason for that
-	failures    int
+	mu               sync.Mutex
+	read             bool      // whether the store was read
+	unreachableSince time.Time // when the state of the cluster became unreachable, zero if it is reachable
+	login            *Login    // nil if absent; never changed, only replaced
+	renewedAt        time.Time // the last refresh, or login of a machine, by this process
+	issuer           string    // the only issuer that gets the secret of a machine login, "" before the first login
+	retryAt          time.Time // no refresh before this time, because the last one failed
+	failed           error     // the reason for that
+	failures         int
 }
 
 // machine reports whether the login needs no person.
@@ -247,7 +247,7 @@ func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (
 	}
 	l, err := s.load()
 	if errors.Is(err, kv.ErrUnavailable) {
-		return "", s.unread(err)
+		return "", s.loadFailure(err)
 	}
 	if err != nil || l == nil {
 		return "", err
@@ -291,7 +291,7 @@ func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 	case resp.StatusCode == http.StatusForbidden && scopes != "":
 		return run + ": this needs the scopes " + scopes, true
 	case resp.StatusCode == http.StatusForbidden && loggedIn:
-		return fmt.Sprintf("who is logged in at %q may not do this; %s as somebody else", s.key.Server, run), false
+		return fmt.Sprintf("the user who is logged in at %q may not do this; %s as another user", s.key.Server, run), false
 	case resp.StatusCode == http.StatusForbidden:
 		return "", false
 	case !asksForToken(resp):

@@ -31,7 +31,7 @@ func TestWithoutLoginTheServerSaysSo(t *testing.T) {
 		t.Errorf("hint %q", hint)
 	}
 	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a request made the directory of logins: %v", err)
+		t.Errorf("a request created the directory of logins: %v", err)
 	}
 	// The same process finds the login that another one makes.
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
@@ -159,7 +159,7 @@ func TestLoginThatIsOver(t *testing.T) {
 		}
 	}
 	if l, _ := store.Peek(KeyOf(server)); l == nil || l.HasToken || l.Renews {
-		t.Errorf("kept: %+v", l)
+		t.Errorf("stored: %+v", l)
 	}
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
 		t.Fatal(err)
@@ -437,7 +437,7 @@ func TestClientCredentials(t *testing.T) {
 		t.Errorf("asked for %q", asked)
 	}
 	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
-		t.Error("something was kept")
+		t.Error("a login was stored")
 	}
 
 	server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "not its key", Scope: "read write"}

@@ -72,7 +72,7 @@ func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint
 		return nil, 0, fmt.Errorf("the login of %s: %w", key.Server, err)
 	}
 	if all, err = openRecords(s.keys, e); err != nil {
-		s.log.Warn("the record of a login is broken: it has to be made again", "upstream", key.Server, "key", name, "err", err)
+		s.log.Warn("the record of a login is broken: log in again", "upstream", key.Server, "key", name, "err", err)
 		return nil, e.Revision, nil
 	}
 	return all, e.Revision, nil
@@ -96,7 +96,7 @@ func (s *shared) Save(key Key, l *Login) error {
 		if err == nil {
 			all = slices.DeleteFunc(all, func(r *record) bool { return r.Login.Issuer == l.Issuer })
 			all = append(all, recordOf(l))
-			slices.SortStableFunc(all, lastFirst)
+			slices.SortStableFunc(all, newestFirst)
 			var text []byte
 			if text, err = json.Marshal(all); err != nil {
 				return err
@@ -186,7 +186,7 @@ func (s *shared) removeBroken(ctx context.Context, name string) {
 // checkLock returns why a value is not a lock.
 func checkLock(value []byte) error {
 	if len(value) != len(rand.Text()) || strings.Trim(string(value), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-		return errors.New("no replica wrote it")
+		return errors.New("not written by a replica")
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestSharedStore(t *testing.T) {
 	}
 	e, err := a.bucket.Get(t.Context(), a.store.backend.(*shared).record("login", aKey))
 	if err != nil || bytes.Contains(e.Value, []byte("s3cret")) || bytes.Contains(e.Value, []byte("example")) {
-		t.Errorf("what is kept can be read: %q, %v", e.Value, err)
+		t.Errorf("the record is readable: %q, %v", e.Value, err)
 	}
 	if l, err := newReplica(t, memory, seal.Random()).store.Load(aKey); l != nil || err != nil {
 		t.Errorf("with another key it is %+v, %v", l, err)
@@ -102,7 +102,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 			t.Fatalf("two have the lock: %v", err)
 		}
 		if held.Err() != nil {
-			t.Fatal("it has lost its lock")
+			t.Fatal("the replica has lost its lock")
 		}
 
 		// It expires while no replica can reach the state.
@@ -119,7 +119,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 		b.Cut()
 		time.Sleep(time.Minute)
 		if held.Err() == nil {
-			t.Error("cut off for a minute, it still has its lock")
+			t.Error("after a minute without the state, the replica still has its lock")
 		}
 		b.Heal()
 		begin := time.Now()
@@ -135,7 +135,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 		unlock()
 		synctest.Wait()
 		if again.Err() == nil {
-			t.Error("what was unlocked is still held")
+			t.Error("the lock is held after unlock")
 		}
 	})
 }
@@ -173,11 +173,11 @@ func TestRequestsWhileTheStateIsCutOff(t *testing.T) {
 
 	b.Cut()
 	client, session := clientFor(t, b.store, open)
-	session.unreadSince = time.Now().Add(-storeTime) // as after so long
+	session.unreachableSince = time.Now().Add(-storeTime) // as if it had been unreachable for so long
 	wantStatus(t, client, open, "{}", http.StatusOK)
 
 	client, session = clientFor(t, b.store, locked)
-	session.unreadSince = time.Now().Add(-storeTime)
+	session.unreachableSince = time.Now().Add(-storeTime)
 	_, err := client.Post(locked.URL, "application/json", strings.NewReader("{}"))
 	failure, ok := errors.AsType[*transports.Failure](err)
 	if !ok || failure.Code != transports.CodeNotPlaced || failure.Outcome != transports.NotSent || failure.Login {
@@ -215,7 +215,7 @@ func TestLockOfADeadReplica(t *testing.T) {
 				}
 				time.Sleep(lockValid - time.Second)
 				if held.Err() != nil {
-					t.Error("it has lost its lock")
+					t.Error("the replica has lost its lock")
 				}
 				holders.Add(-1)
 				unlock()
@@ -340,7 +340,7 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Cut()
-	session.unreadSince = time.Now().Add(-storeTime) // as after so long
+	session.unreachableSince = time.Now().Add(-storeTime) // as if it had been unreachable for so long
 	if token, err := session.token(t.Context()); err != nil || token != soon.AccessToken {
 		t.Errorf("a token that is still good: %q, %v", token, err)
 	}

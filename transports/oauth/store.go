@@ -67,8 +67,8 @@ func recordOf(l *Login) *record {
 	return r
 }
 
-// lastFirst orders records: the most recent first.
-func lastFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) }
+// newestFirst orders records: the most recent first.
+func newestFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) }
 
 // Peek returns a login without its secrets and without the keyring, or nil.
 func (s *Store) Peek(key Key) (*Login, error) {

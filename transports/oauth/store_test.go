@@ -110,7 +110,7 @@ func TestLoginsAreKeptApart(t *testing.T) {
 		"another client": {Name: "web", URL: entry.URL, Auth: &schema.Auth{ClientID: "mine"}},
 	} {
 		if l, err := s.Load(KeyOf(other)); l != nil || err != nil {
-			t.Errorf("%s has the login: %v", name, err)
+			t.Errorf("%s has the same login: %v", name, err)
 		}
 	}
 	entry.Auth = &schema.Auth{Scope: "more"}
@@ -139,7 +139,7 @@ func TestFilesThatAreNoLogins(t *testing.T) {
 func TestFilesOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no modes")
+		t.Skip("files have no modes")
 	}
 	s := NewStore(t.TempDir() + "/logins")
 	if err := s.Save(aKey, aLogin()); err != nil {
@@ -183,7 +183,7 @@ func TestLoginsAtSeveralIssuers(t *testing.T) {
 		}
 	}
 	if l, err := s.Load(aKey); err != nil || l.Issuer != second.Issuer || l.AccessToken != "other-s3cret" {
-		t.Errorf("got %+v, %v: want the last one made", l, err)
+		t.Errorf("got %+v, %v: want the most recent one", l, err)
 	}
 	all, err := s.LoadAll(aKey)
 	if err != nil || len(all) != 2 || all[1].Issuer != first.Issuer || all[1].AccessToken != "access-s3cret" {
