@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,8 +21,7 @@ func identityProvider(t *testing.T, answer func(form url.Values) string) string 
 	provider := httptest.NewServer(mux)
 	t.Cleanup(provider.Close)
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": provider.URL, "token_endpoint": provider.URL + "/token"})
+		writeJSON(w, `{"issuer":%q,"token_endpoint":%q}`, provider.URL, provider.URL+"/token")
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
@@ -56,8 +54,7 @@ func TestIdentityProviderOfACompany(t *testing.T) {
 		if r.Form.Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.Form.Get("assertion") != "grant-of-ann" || id != "machine" || secret != "key" {
 			t.Errorf("asked with %v by %s", r.Form, id)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"access_token":"for-ann","token_type":"Bearer"}`)
+		writeJSON(w, `{"access_token":"for-ann","token_type":"Bearer"}`)
 		return true
 	}})
 	idp := identityProvider(t, func(form url.Values) string {

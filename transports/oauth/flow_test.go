@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -293,18 +294,11 @@ func TestLoginAsksForWhatWasMissing(t *testing.T) {
 func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 	t.Parallel()
 	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known"})
-	moved := false
-	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/resource" || !moved {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, thief.Base)
-		return true
-	}})
+	var moved atomic.Bool
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known", Wrap: namesIssuer(&moved, func() string { return thief.Base })})
 	server := serverOf(as, &schema.Auth{ClientID: "known", ClientSecret: "s3cret-of-known"})
 	store := loggedIn(t, server)
-	moved = true
+	moved.Store(true)
 	_, err := flowFor(t, store, server).Run(deadline(t))
 	if err == nil || !strings.Contains(err.Error(), "does not match") {
 		t.Errorf("got %v", err)
@@ -319,15 +313,8 @@ func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	t.Parallel()
 	var second *mcptest.AuthServer
-	moved := false
-	first := mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true, Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/resource" || !moved {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, second.Base)
-		return true
-	}})
+	var moved atomic.Bool
+	first := mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true, Wrap: namesIssuer(&moved, func() string { return second.Base })})
 	var mu sync.Mutex
 	var sent []string
 	second = mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true, Elsewhere: first.URL, Wrap: func(w http.ResponseWriter, r *http.Request) bool {
@@ -341,7 +328,7 @@ func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	server := serverOf(first, nil)
 	store := loggedIn(t, server)
 	given := first.Secrets()
-	moved = true
+	moved.Store(true)
 	made, err := flowFor(t, store, server).Run(deadline(t))
 	if err != nil || made.Issuer != second.Base || second.Count("register") != 1 {
 		t.Fatalf("got %+v, %v, %d clients registered", made, err, second.Count("register"))

@@ -24,18 +24,24 @@ func remoteGuard(t *testing.T, allowed ...string) *guard {
 	return g
 }
 
+// victim starts a server on this machine, and counts the changes of its connections.
+func victim(t *testing.T) (port string, connections *atomic.Int32) {
+	connections = new(atomic.Int32)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
+	server.Start()
+	t.Cleanup(server.Close)
+	_, port, _ = net.SplitHostPort(server.Listener.Addr().String())
+	return port, connections
+}
+
 func unseen(*http.Request, int, []byte) {}
 
 // A server on the internet may name these addresses, but no connection is made to them.
 func TestAddressesThatAreNotAsked(t *testing.T) {
 	t.Parallel()
-	var connections atomic.Int32
-	victim := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	victim.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
-	victim.Start()
-	defer victim.Close()
-	port := victim.URL[strings.LastIndex(victim.URL, ":"):]
-
+	port, connections := victim(t)
+	port = ":" + port
 	client := remoteGuard(t).client(unseen)
 	for _, address := range []string{
 		// Not https.
@@ -97,13 +103,7 @@ func TestNamesAreCheckedByWhatIsDialled(t *testing.T) {
 // is a redirect to this machine.
 func TestNamesThatTurnOutPrivate(t *testing.T) {
 	t.Parallel()
-	var connections atomic.Int32
-	victim := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	victim.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
-	victim.Start()
-	defer victim.Close()
-	_, port, _ := net.SplitHostPort(victim.Listener.Addr().String())
-
+	port, connections := victim(t)
 	names := newNames(t)
 	g := remoteGuard(t)
 	g.resolver = names.resolver()

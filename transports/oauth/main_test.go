@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,8 +95,7 @@ func post(t *testing.T, client *http.Client, server schema.Server, body string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
+	_, _ = discard(resp)
 	return resp
 }
 
@@ -106,6 +106,28 @@ func wantStatus(t *testing.T, client *http.Client, server schema.Server, body st
 		t.Fatalf("status %d, want %d", resp.StatusCode, want)
 	}
 	return resp
+}
+
+// writeJSON answers a request with JSON.
+func writeJSON(w http.ResponseWriter, format string, args ...any) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, format, args...)
+}
+
+// isRefresh reports whether a request refreshes a token.
+func isRefresh(r *http.Request) bool {
+	return r.URL.Path == "/token" && r.ParseForm() == nil && r.Form.Get("grant_type") == "refresh_token"
+}
+
+// namesIssuer returns a Wrap that, once moved is true, names another authorization server.
+func namesIssuer(moved *atomic.Bool, other func() string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/resource" || !moved.Load() {
+			return false
+		}
+		writeJSON(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, other())
+		return true
+	}
 }
 
 func discard(resp *http.Response) (int64, error) {

@@ -135,8 +135,7 @@ func TestTokensThatAreNoBearerTokens(t *testing.T) {
 				if r.URL.Path != "/token" {
 					return false
 				}
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprint(w, test.answer)
+				writeJSON(w, "%s", test.answer)
 				return true
 			}})
 			server := serverOf(as, nil)

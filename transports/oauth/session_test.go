@@ -114,7 +114,7 @@ func age(t *testing.T, store *Store, server schema.Server, left time.Duration) {
 
 func TestRefreshTokenThatStays(t *testing.T) {
 	t.Parallel()
-	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: dropRefreshTokens()})
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: dropRefreshTokens})
 	server := serverOf(as, nil)
 	store := loggedIn(t, server)
 	before, _ := store.Load(KeyOf(server))
@@ -128,19 +128,16 @@ func TestRefreshTokenThatStays(t *testing.T) {
 
 // dropRefreshTokens answers refreshes without a new refresh token, with a token
 // that the server does not check.
-func dropRefreshTokens() func(http.ResponseWriter, *http.Request) bool {
-	return func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer renewed-token" {
-			fmt.Fprint(w, "{}")
-			return true
-		}
-		if r.URL.Path != "/token" || r.ParseForm() != nil || r.Form.Get("grant_type") != "refresh_token" {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"access_token":"renewed-token","token_type":"Bearer","expires_in":3600}`)
+func dropRefreshTokens(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer renewed-token" {
+		fmt.Fprint(w, "{}")
 		return true
 	}
+	if !isRefresh(r) {
+		return false
+	}
+	writeJSON(w, `{"access_token":"renewed-token","token_type":"Bearer","expires_in":3600}`)
+	return true
 }
 
 // The tokens of a revoked login are deleted, its failures have a hint, and a new login works.
@@ -178,7 +175,7 @@ func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 			fmt.Fprint(w, "{}")
 			return true
 		}
-		if r.URL.Path != "/token" || r.ParseForm() != nil || r.Form.Get("grant_type") != "refresh_token" {
+		if !isRefresh(r) {
 			return false
 		}
 		theirs, err := store.Load(KeyOf(server))
@@ -260,7 +257,7 @@ func TestRefreshThatFails(t *testing.T) {
 func TestRefreshThatFailsEarly(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/token" && r.ParseForm() == nil && r.Form.Get("grant_type") == "refresh_token" {
+		if isRefresh(r) {
 			http.Error(w, "oops", http.StatusBadGateway)
 			return true
 		}
@@ -323,7 +320,7 @@ func TestRefreshOutlivesItsFirstCaller(t *testing.T) {
 	t.Parallel()
 	began, goOn := make(chan struct{}), make(chan struct{})
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/token" && r.ParseForm() == nil && r.Form.Get("grant_type") == "refresh_token" {
+		if isRefresh(r) {
 			close(began)
 			<-goOn
 		}
@@ -460,14 +457,7 @@ func TestAnotherAuthorizationServerGetsNoSecretOfAMachine(t *testing.T) {
 	t.Parallel()
 	var moved atomic.Bool
 	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine"})
-	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/resource" || !moved.Load() {
-			return false
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, thief.Base)
-		return true
-	}})
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: namesIssuer(&moved, func() string { return thief.Base })})
 	server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"})
 	client, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
