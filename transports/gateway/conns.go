@@ -34,7 +34,7 @@ type conn struct {
 
 	// Guarded by in.mu.
 	at   *list.Element // nil after Close
-	who  string        // its account; "" for a stranger
+	who  string        // its account; "" if unauthenticated
 	idle bool          // between two requests
 }
 

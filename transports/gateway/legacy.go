@@ -83,8 +83,8 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// messageWithoutSession answers a request without a session in its response. It opens a session for this
-// request only.
+// messageWithoutSession answers a request without a session in its response. It opens a session
+// for this request only.
 func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':

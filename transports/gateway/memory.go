@@ -34,7 +34,7 @@ var errNoRoom = errors.New("this user or address uses too much memory: gateway.m
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 	if r.Body != http.NoBody {
 		// The deadline is also for a body that is not read: net/http waits for the end of it
-		// before the next request. A response that has no deadlines is not sent to a slow host.
+		// before the next request. Not every ResponseWriter supports deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTimeout))
 		size := r.ContentLength
 		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, who), nil), counts: size < 0}

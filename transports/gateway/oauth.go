@@ -84,8 +84,8 @@ func (v *verifier) principal(ctx context.Context, token string) (string, error) 
 	return checked.Issuer + " " + checked.Subject, nil
 }
 
-// verifierFor returns the verifier for the tokens of an issuer. It fetches the keys of the issuer when
-// they are needed, and again for a token with an unknown key.
+// verifierFor returns the verifier for the tokens of an issuer. The verifier fetches the keys of
+// the issuer when they are needed, and again for a token with an unknown key.
 func (v *verifier) verifierFor(ctx context.Context, issuer string) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	check := v.known[issuer]
