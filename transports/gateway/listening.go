@@ -41,23 +41,19 @@ func (g *Gateway) takePlace(w http.ResponseWriter, r *http.Request, id []byte, w
 }
 
 func (ls *listening) enter(namespace string, p *place, most int) bool {
-	for {
-		ls.mu.Lock()
-		all := ls.of[namespace]
-		if len(all) < most {
-			ls.of[namespace] = append(all, p)
-			ls.mu.Unlock()
-			return true
-		}
-		all = slices.Clone(all)
-		ls.mu.Unlock()
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	all := ls.of[namespace]
+	if len(all) >= most {
 		old := streamToEnd(all, p.who)
 		if old == nil {
 			return false
 		}
-		ls.leave(namespace, old)
 		old.end()
+		all = slices.DeleteFunc(all, func(other *place) bool { return other == old })
 	}
+	ls.of[namespace] = append(all, p)
+	return true
 }
 
 func (ls *listening) leave(namespace string, p *place) {
