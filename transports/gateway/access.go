@@ -73,7 +73,7 @@ func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 
 // allow checks a request before it is routed. It answers denied requests, preflights and
 // requests for metadata itself, and then returns false.
-func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+func (a *access) allow(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
 	if !a.hostAllowed(r) {
@@ -118,7 +118,7 @@ func asksHealth(r *http.Request) bool {
 }
 
 // authenticate returns the principal of a request, or denies the request.
-func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	if a.token == "" && a.issued == nil {
 		return anybody, true
 	}
@@ -128,9 +128,9 @@ func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who strin
 	}
 	status, challenge := http.StatusUnauthorized, `Bearer realm="dynmcp"`
 	if a.issued != nil {
-		who, err := a.issued.principal(r.Context(), given)
+		principal, err := a.issued.principal(r.Context(), given)
 		if err == nil {
-			return who, true
+			return principal, true
 		}
 		status, challenge = a.issued.challenge(err)
 		a.log.Debug("a token was rejected", "err", err)

@@ -123,8 +123,8 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 	tg := newTestGateway(t, Options{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
 		r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
 	})
-	tg.g.opts.OpenTree = func(edge Edge, who string) (*host.Session, func(context.Context)) {
-		return tg.g.opts.Open(edge, who, "", false)
+	tg.g.opts.OpenTree = func(edge Edge, principal string) (*host.Session, func(context.Context)) {
+		return tg.g.opts.Open(edge, principal, "", false)
 	}
 	for _, row := range []struct {
 		tool, path string

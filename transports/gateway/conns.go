@@ -33,9 +33,9 @@ type conn struct {
 	in *conns
 
 	// Guarded by in.mu.
-	at   *list.Element // nil after Close
-	who  string        // its account; "" if unauthenticated
-	idle bool          // between two requests
+	at      *list.Element // nil after Close
+	account string        // its account; "" if unauthenticated
+	idle    bool          // between two requests
 }
 
 // add adds a connection, and closes unauthenticated ones to make room for it.
@@ -57,7 +57,7 @@ func (t *conns) add(nc net.Conn) *conn {
 }
 
 func (t *conns) removeLocked(c *conn) {
-	switch of := t.of[c.who]; {
+	switch of := t.of[c.account]; {
 	case c.at == nil:
 		return
 	case of == nil:
@@ -66,19 +66,19 @@ func (t *conns) removeLocked(c *conn) {
 		of.Remove(c.at)
 		t.authenticated--
 		if of.Len() == 0 {
-			delete(t.of, c.who)
+			delete(t.of, c.account)
 		}
 	}
 	c.at = nil
 }
 
-func (t *conns) moveLocked(c *conn, who string) {
+func (t *conns) moveLocked(c *conn, account string) {
 	t.removeLocked(c)
-	c.who = who
-	of := t.of[who]
+	c.account = account
+	of := t.of[account]
 	if of == nil {
 		of = list.New()
-		t.of[who] = of
+		t.of[account] = of
 	}
 	c.at = of.PushBack(c)
 	t.authenticated++
@@ -86,22 +86,22 @@ func (t *conns) moveLocked(c *conn, who string) {
 
 // authenticate assigns a connection to an account. It returns false if the account has too many
 // connections.
-func (c *conn) authenticate(who string) bool {
+func (c *conn) authenticate(account string) bool {
 	t := c.in
 	t.mu.Lock()
-	if c.at == nil || c.who == who {
+	if c.at == nil || c.account == account {
 		t.mu.Unlock()
 		return true
 	}
 	var gone *conn
-	if c.who == "" && t.authenticated >= t.most-t.reserved {
-		if gone = t.connToCloseLocked(who); gone == nil {
+	if c.account == "" && t.authenticated >= t.most-t.reserved {
+		if gone = t.connToCloseLocked(account); gone == nil {
 			t.mu.Unlock()
 			return false
 		}
 		t.removeLocked(gone)
 	}
-	t.moveLocked(c, who)
+	t.moveLocked(c, account)
 	t.mu.Unlock()
 	if gone != nil {
 		gone.Conn.Close()
@@ -112,16 +112,16 @@ func (c *conn) authenticate(who string) bool {
 // connToCloseLocked returns the connection to close for a new one of an account: of the account
 // with the most, the connection that is idle for the longest time. If none is idle it returns
 // the longest busy one of another account, or nil.
-func (t *conns) connToCloseLocked(who string) *conn {
+func (t *conns) connToCloseLocked(account string) *conn {
 	var fullest string
 	for of, l := range t.of {
 		if t.of[fullest] == nil || l.Len() > t.of[fullest].Len() {
 			fullest = of
 		}
 	}
-	own := t.of[who]
+	own := t.of[account]
 	if own != nil && own.Len()+1 >= t.of[fullest].Len() {
-		fullest = who
+		fullest = account
 	}
 	of := t.of[fullest]
 	for e := of.Front(); e != nil; e = e.Next() {
@@ -129,7 +129,7 @@ func (t *conns) connToCloseLocked(who string) *conn {
 			return c
 		}
 	}
-	if fullest == who {
+	if fullest == account {
 		return nil
 	}
 	return of.Front().Value.(*conn)
@@ -147,7 +147,7 @@ func changed(nc net.Conn, state http.ConnState) {
 		return
 	}
 	c.idle = state == http.StateIdle
-	if of := c.in.of[c.who]; of != nil {
+	if of := c.in.of[c.account]; of != nil {
 		of.MoveToBack(c.at)
 	} else {
 		c.in.unauthenticated.MoveToBack(c.at)

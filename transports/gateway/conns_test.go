@@ -75,11 +75,11 @@ func TestA401IsKnownBeforeTheBody(t *testing.T) {
 func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 	t.Parallel()
 	table := newConns(16) // 14 authenticated
-	open := func(who string) *conn {
+	open := func(account string) *conn {
 		near, far := net.Pipe()
 		t.Cleanup(func() { near.Close(); far.Close() })
 		c := table.add(near)
-		if !c.authenticate(who) {
+		if !c.authenticate(account) {
 			c.Close()
 			return nil
 		}

@@ -127,16 +127,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // the host's next request goes to another replica
 	default:
 	}
-	who, ok := g.access.allow(w, r)
+	principal, ok := g.access.allow(w, r)
 	if !ok {
 		return
 	}
-	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.authenticate(accountOf(r, who)) {
+	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.authenticate(accountOf(r, principal)) {
 		w.Header().Set("Connection", "close")
 		denyAndClose(w, r, g.access.linger, overload(nil, "this user or address has too many connections open"))
 		return
 	}
-	g.serve(w, r, who)
+	g.serve(w, r, principal)
 }
 
 // answerPanic answers a request whose handler panicked. It is deferred; id is the id of the
@@ -153,18 +153,18 @@ func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 }
 
 // route serves a request of a principal.
-func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
+func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if first == "mcp" || isMeta(path) {
-		if to := g.forwarder.otherReplica(r, who); to != nil && g.forwarder.pass(w, r, to) {
+		if to := g.forwarder.otherReplica(r, principal); to != nil && g.forwarder.pass(w, r, to) {
 			return
 		}
 	}
 	switch {
 	case path == "/mcp":
 		if !g.circular(w, r, "") {
-			g.serveMCP(w, r, who, "")
+			g.serveMCP(w, r, principal, "")
 		}
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
@@ -177,12 +177,12 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 			return
 		}
 		if below == "message" && r.Method == http.MethodPost {
-			g.message(w, r, who, namespace)
+			g.message(w, r, principal, namespace)
 			return
 		}
-		g.serveMCP(w, r, who, namespace) // the rest of the path is ignored
+		g.serveMCP(w, r, principal, namespace) // the rest of the path is ignored
 	case isMeta(path):
-		g.meta(w, r, who, first)
+		g.meta(w, r, principal, first)
 	case path == "/metrics" && g.opts.Metrics != nil:
 		g.opts.Metrics.ServeHTTP(w, r)
 	case first == "health":

@@ -29,15 +29,15 @@ func wantsLegacy(r *http.Request) bool {
 
 // legacy serves the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with a heartbeat
 // event.
-func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
-	s := g.openSession(r, who, namespace, true)
+func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, principal, namespace string) {
+	s := g.openSession(r, principal, namespace, true)
 	if s == nil {
 		deny(w, overload(nil, "there are too many sessions"))
 		return
 	}
 	defer g.sessions.endSession(s)
 	defer s.done()
-	r, leave, ok := g.takePlace(w, r, nil, who, namespace, s.host.Waiting)
+	r, leave, ok := g.takePlace(w, r, nil, principal, namespace, s.host.Waiting)
 	if !ok {
 		return
 	}
@@ -57,20 +57,20 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 
 // message handles a message of HTTP+SSE, whose answer is sent on its stream, or a message
 // without a session.
-func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace string) {
+func (g *Gateway) message(w http.ResponseWriter, r *http.Request, principal, namespace string) {
 	m, ok := g.read(w, r)
 	if !ok {
 		return
 	}
 	defer g.answerPanic(w, m.ID)
-	if to := g.forwarder.callReplica(r, who, m); to != nil && g.forwarder.passMessage(w, r, to, m) {
+	if to := g.forwarder.callReplica(r, principal, m); to != nil && g.forwarder.passMessage(w, r, to, m) {
 		return
 	}
 	if !r.URL.Query().Has("sessionId") {
-		g.messageWithoutSession(w, r, who, namespace, m)
+		g.messageWithoutSession(w, r, principal, namespace, m)
 		return
 	}
-	s := g.sessionOf(r.URL.Query().Get("sessionId"), who, namespace)
+	s := g.sessionOf(r.URL.Query().Get("sessionId"), principal, namespace)
 	if s == nil || s.standalone.ids {
 		if s != nil {
 			s.done()
@@ -85,7 +85,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 
 // messageWithoutSession answers a request without a session in its response. It opens a session
 // for this request only.
-func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
+func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, principal, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':
 		deny(w, denial{status: http.StatusBadRequest, text: "a batch needs a session"})
@@ -99,7 +99,9 @@ func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	e, done := g.openExchange(r, principal, true, func(e Edge) (*host.Session, func(context.Context)) {
+		return g.opts.Open(e, principal, namespace, false)
+	})
 	defer done()
 	metaVersion, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {

@@ -18,17 +18,17 @@ type listening struct {
 
 // A place is the place of one stream.
 type place struct {
-	who  string      // see accountOf
-	busy func() bool // reports whether a call waits for its answer on the stream; nil means never
-	end  context.CancelFunc
+	account string      // see accountOf
+	busy    func() bool // reports whether a call waits for its answer on the stream; nil means never
+	end     context.CancelFunc
 }
 
 // takePlace takes a place for the stream of a request; id is the id of its message. It returns
 // the request with a context that ends when another stream gets the place, and a function
 // that returns the place. Without a place it denies the request and returns false.
-func (g *Gateway) takePlace(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
+func (g *Gateway) takePlace(w http.ResponseWriter, r *http.Request, id []byte, principal, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
 	ctx, end := context.WithCancel(r.Context())
-	p := &place{accountOf(r, who), busy, end}
+	p := &place{accountOf(r, principal), busy, end}
 	if !g.listening.enter(namespace, p, g.opts.MaxConnections) {
 		end()
 		deny(w, overload(id, "too many event streams are open: gateway.max_connections"))
@@ -45,7 +45,7 @@ func (ls *listening) enter(namespace string, p *place, most int) bool {
 	defer ls.mu.Unlock()
 	all := ls.of[namespace]
 	if len(all) >= most {
-		old := streamToEnd(all, p.who)
+		old := streamToEnd(all, p.account)
 		if old == nil {
 			return false
 		}
@@ -65,20 +65,20 @@ func (ls *listening) leave(namespace string, p *place) {
 	}
 }
 
-// streamToEnd returns the stream to end for a new stream of who: the newest of the account with
-// the most. It returns nil if that account would then have fewer streams than who.
-func streamToEnd(all []*place, who string) *place {
-	has, most := map[string]int{}, who
+// streamToEnd returns the stream to end for a new stream of account: the newest stream of the
+// account with the most. It returns nil if that account would then have fewer than account.
+func streamToEnd(all []*place, account string) *place {
+	has, most := map[string]int{}, account
 	for _, p := range all {
-		if has[p.who]++; has[p.who] > has[most] {
-			most = p.who
+		if has[p.account]++; has[p.account] > has[most] {
+			most = p.account
 		}
 	}
-	if has[most]-1 < has[who]+1 {
+	if has[most]-1 < has[account]+1 {
 		return nil
 	}
 	for _, p := range slices.Backward(all) {
-		if p.who == most && (p.busy == nil || !p.busy()) {
+		if p.account == most && (p.busy == nil || !p.busy()) {
 			return p
 		}
 	}

@@ -27,14 +27,14 @@ const streamAfter = time.Second
 const resumableVersion = "2025-11-25"
 
 // serveMCP handles streamable HTTP (MCP, "Transports").
-func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespace string) {
+func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, principal, namespace string) {
 	switch r.Method {
 	case http.MethodPost:
-		g.post(w, r, who, namespace)
+		g.post(w, r, principal, namespace)
 	case http.MethodGet:
-		g.get(w, r, who, namespace)
+		g.get(w, r, principal, namespace)
 	case http.MethodDelete:
-		s := g.sessionOf(r.Header.Get("Mcp-Session-Id"), who, namespace)
+		s := g.sessionOf(r.Header.Get("Mcp-Session-Id"), principal, namespace)
 		if s == nil {
 			noSession(w, r, nil)
 			return
@@ -51,7 +51,7 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 }
 
 // post handles a message of a host.
-func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
+func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal, namespace string) {
 	accept := acceptable(r)
 	if !accept.text && !accept.events {
 		g.readAndDeny(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream: Accept must allow one of them"})
@@ -66,8 +66,8 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	metaVersion, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
 	case version >= transports.StatelessVersion || metaVersion >= transports.StatelessVersion:
-		if to := g.forwarder.callReplica(r, who, m); to == nil || !g.forwarder.passMessage(w, r, to, m) {
-			g.postStateless(w, r, who, namespace, m)
+		if to := g.forwarder.callReplica(r, principal, m); to == nil || !g.forwarder.passMessage(w, r, to, m) {
+			g.postStateless(w, r, principal, namespace, m)
 		}
 		return
 	case version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version):
@@ -78,7 +78,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	begins := m.Method == "initialize" && m.ID != nil
 	var s *session
 	if id := r.Header.Get("Mcp-Session-Id"); !begins || id != "" {
-		if s = g.sessionOf(id, who, namespace); s == nil {
+		if s = g.sessionOf(id, principal, namespace); s == nil {
 			noSession(w, r, m.ID)
 			return
 		}
@@ -99,7 +99,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 	defer g.running.add(-1)
 	if begins {
-		if s = g.openSession(r, who, namespace, false); s == nil {
+		if s = g.openSession(r, principal, namespace, false); s == nil {
 			deny(w, overload(m.ID, "there are too many sessions"))
 			return
 		}
@@ -290,11 +290,11 @@ func statusOf(answer []byte, stateless bool) int {
 }
 
 // get opens the standalone stream of a session, or resumes a stream that the host has lost.
-func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace string) {
+func (g *Gateway) get(w http.ResponseWriter, r *http.Request, principal, namespace string) {
 	id, version := r.Header.Get("Mcp-Session-Id"), r.Header.Get("MCP-Protocol-Version")
 	switch {
 	case id == "" && version == "" && namespace != "" && wantsLegacy(r):
-		g.legacy(w, r, who, namespace)
+		g.legacy(w, r, principal, namespace)
 		return
 	case version >= transports.StatelessVersion:
 		w.Header().Set("Allow", "POST, OPTIONS")
@@ -304,7 +304,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		deny(w, denial{status: http.StatusNotAcceptable, text: "the response is text/event-stream: Accept must allow it"})
 		return
 	}
-	s := g.sessionOf(id, who, namespace)
+	s := g.sessionOf(id, principal, namespace)
 	if s == nil {
 		noSession(w, r, nil)
 		return
@@ -315,7 +315,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		st, from = s.find(last)
 	}
 	if st == s.standalone { // the stream of a call is not limited: the call may have run
-		listening, leave, ok := g.takePlace(w, r, nil, who, namespace, nil)
+		listening, leave, ok := g.takePlace(w, r, nil, principal, namespace, nil)
 		if !ok {
 			return
 		}

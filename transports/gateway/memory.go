@@ -13,9 +13,9 @@ import (
 
 // accountOf returns the account that the resources of a request are charged to: its user, or
 // its address if no identity provider identifies users.
-func accountOf(r *http.Request, who string) string {
-	if who != anybody && who != bearer {
-		return who
+func accountOf(r *http.Request, principal string) string {
+	if principal != anybody && principal != bearer {
+		return principal
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	ip, err := netip.ParseAddr(host)
@@ -31,13 +31,13 @@ var errNoRoom = errors.New("this user or address uses too much memory: gateway.m
 
 // serve serves a request of a principal. The memory of its body is charged until serve
 // returns, or for as long as a stream needs the body.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string) {
 	if r.Body != http.NoBody {
 		// The deadline is also for a body that is not read: net/http waits for the end of it
 		// before the next request. Not every ResponseWriter supports deadlines.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTimeout))
 		size := r.ContentLength
-		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, who), nil), counts: size < 0}
+		body := &countedBody{ReadCloser: r.Body, reserved: g.memory.Open(accountOf(r, principal), nil), counts: size < 0}
 		defer func() { body.reserved.Set(0) }()
 		if !body.counts && !body.reserved.Reserve(min(size, int64(g.opts.MaxRequestBytes))) {
 			denyAndClose(w, r, g.access.linger, overload(nil, errNoRoom.Error()))
@@ -45,7 +45,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 		}
 		r.Body = body
 	}
-	g.route(w, r, who)
+	g.route(w, r, principal)
 }
 
 // A countedBody is the body of a request with a memory reservation.

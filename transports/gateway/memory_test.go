@@ -133,7 +133,7 @@ func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
 // An account is an IPv4 address, an IPv6 network of one machine, or a user of an identity
 // provider.
 func TestAccountsByAddress(t *testing.T) {
-	for _, row := range []struct{ address, who, want string }{
+	for _, row := range []struct{ address, principal, want string }{
 		{"192.0.2.1:5000", anybody, "192.0.2.1"},
 		{"192.0.2.2:5000", bearer, "192.0.2.2"},
 		{"192.0.2.1:5000", "ann", "ann"},
@@ -143,8 +143,8 @@ func TestAccountsByAddress(t *testing.T) {
 		{"[::ffff:192.0.2.1]:5000", anybody, "::ffff:192.0.2.1"},
 		{"@", anybody, ""}, // a socket without an address
 	} {
-		if got := accountOf(&http.Request{RemoteAddr: row.address}, row.who); got != row.want {
-			t.Errorf("%s of %s: got %q, want %q", row.address, row.who, got, row.want)
+		if got := accountOf(&http.Request{RemoteAddr: row.address}, row.principal); got != row.want {
+			t.Errorf("%s of %s: got %q, want %q", row.address, row.principal, got, row.want)
 		}
 	}
 }

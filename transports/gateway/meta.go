@@ -18,7 +18,7 @@ func isMeta(path string) bool {
 }
 
 // meta calls a tool of the tree. The body of the request is the arguments of the tool, as JSON.
-func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
+func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, principal, tool string) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST, OPTIONS")
 		denyMeta(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, "the method "+r.Method+" is not allowed here")
@@ -40,7 +40,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(r, who, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
+	e, done := g.openExchange(r, principal, true, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, principal) })
 	defer done()
 	e.host.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.standalone)

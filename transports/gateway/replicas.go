@@ -103,7 +103,7 @@ func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal 
 
 // otherReplica returns the transport to the replica that a request is for, nil if that is this
 // one. It decides by the header, before the body is read.
-func (f *forwarder) otherReplica(r *http.Request, who string) http.RoundTripper {
+func (f *forwarder) otherReplica(r *http.Request, principal string) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil {
 		return nil
 	}
@@ -112,11 +112,11 @@ func (f *forwarder) otherReplica(r *http.Request, who string) http.RoundTripper 
 		id = r.URL.Query().Get("sessionId")
 	}
 	if id != "" {
-		return f.transportTo(f.ownerOf(id), who)
+		return f.transportTo(f.ownerOf(id), principal)
 	}
 	select {
 	case <-f.leaving:
-		if to, ok := f.Other(who); ok {
+		if to, ok := f.Other(principal); ok {
 			return to
 		}
 	default:
@@ -125,11 +125,11 @@ func (f *forwarder) otherReplica(r *http.Request, who string) http.RoundTripper 
 }
 
 // transportTo returns the transport to a replica, nil if that is this one or gone.
-func (f *forwarder) transportTo(id, who string) http.RoundTripper {
+func (f *forwarder) transportTo(id, principal string) http.RoundTripper {
 	if id == "" || id == f.ID {
 		return nil
 	}
-	if to, ok := f.Pass(id, who); ok {
+	if to, ok := f.Pass(id, principal); ok {
 		return to
 	}
 	return nil
@@ -137,7 +137,7 @@ func (f *forwarder) transportTo(id, who string) http.RoundTripper {
 
 // callReplica returns the transport to the replica with the call that a request continues, nil
 // if that is this one.
-func (f *forwarder) callReplica(r *http.Request, who string, m wire.Message) http.RoundTripper {
+func (f *forwarder) callReplica(r *http.Request, principal string, m wire.Message) http.RoundTripper {
 	if !f.several || r.Context().Value(passedKey{}) != nil || f.OwnerOf == nil {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (f *forwarder) callReplica(r *http.Request, who string, m wire.Message) htt
 	if !ok {
 		return nil
 	}
-	return f.transportTo(owner, who)
+	return f.transportTo(owner, principal)
 }
 
 // pass passes a request on, and copies the response to the host as it comes. It returns false

@@ -55,18 +55,18 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 		rs.t.Fatal(err)
 	}
 	r := &testReplica{id: id, client: internode.NewClient(identity, id), leaves: make(chan time.Duration)}
-	to := func(other *testReplica, who string) (http.RoundTripper, bool) {
+	to := func(other *testReplica, principal string) (http.RoundTripper, bool) {
 		if other == nil {
 			return nil, false
 		}
-		return r.client.Request(other.address, who), true
+		return r.client.Request(other.address, principal), true
 	}
 	r.testGateway = newTestGateway(rs.t, Options{Replicas: &Replicas{
 		ID: id, Name: "replica-" + id, Keys: rs.keys, DrainDelay: time.Hour,
-		Pass: func(owner, who string) (http.RoundTripper, bool) {
-			return to(rs.get(func(other *testReplica) bool { return other.id == owner }), who)
+		Pass: func(owner, principal string) (http.RoundTripper, bool) {
+			return to(rs.get(func(other *testReplica) bool { return other.id == owner }), principal)
 		},
-		Other: func(who string) (http.RoundTripper, bool) {
+		Other: func(principal string) (http.RoundTripper, bool) {
 			return to(rs.get(func(other *testReplica) bool {
 				select {
 				case <-other.g.leaving:
@@ -74,7 +74,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 				default:
 					return other.id != id
 				}
-			}), who)
+			}), principal)
 		},
 		Degraded: func() bool { return false },
 	}}, handle, func(g *Gateway) {
@@ -390,7 +390,7 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 	leaves := make(chan struct{})
 	gw := newTestGateway(t, Options{Replicas: &Replicas{
 		ID: "a", Keys: keys, DrainDelay: time.Hour, Other: begins, Degraded: func() bool { return false },
-		Pass: func(_, who string) (http.RoundTripper, bool) { return lost, true },
+		Pass: func(_, principal string) (http.RoundTripper, bool) { return lost, true },
 	}}, nil, func(g *Gateway) { g.sleep = func(time.Duration) { <-leaves } })
 	of := keys.SealText(purposeSession, append(make([]byte, sessionRandom), "gone"...))
 	if got := gw.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", of); got.status != 404 || !strings.Contains(got.body, `"id":1`) {

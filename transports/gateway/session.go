@@ -224,13 +224,13 @@ func (s *session) unused() bool {
 func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
 
 // openSession returns a new session, nil if there are too many. The caller must call done.
-func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy bool) *session {
+func (g *Gateway) openSession(r *http.Request, principal, namespace string, legacy bool) *session {
 	standalone := newStream(g.opts.MaxResponseBytes)
 	standalone.open, standalone.ids = true, !legacy
 	s := &session{
-		edge:      edge{standalone, accountOf(r, who), make(chan struct{})},
+		edge:      edge{standalone, accountOf(r, principal), make(chan struct{})},
 		id:        g.forwarder.newSessionID(),
-		principal: who,
+		principal: principal,
 		memory:    g.memory,
 		namespace: namespace,
 		unread:    &unread{most: g.maxUnread},
@@ -254,7 +254,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 			g.sessions.leave(s)
 		}
 	}()
-	s.host, s.end = g.opts.Open(s, who, namespace, true)
+	s.host, s.end = g.opts.Open(s, principal, namespace, true)
 	g.sessions.add(s) // from here on it may be ended
 	return s
 }
@@ -262,9 +262,9 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 // sessionOf returns the session with an id, nil if the principal has no such session in the
 // namespace. It treats a session of another principal like an unknown one. The caller must
 // call done.
-func (g *Gateway) sessionOf(id, who, namespace string) *session {
+func (g *Gateway) sessionOf(id, principal, namespace string) *session {
 	s := g.sessions.get(id)
-	if s == nil || s.principal != who || s.namespace != namespace || !s.use() {
+	if s == nil || s.principal != principal || s.namespace != namespace || !s.use() {
 		return nil
 	}
 	return s
@@ -292,9 +292,9 @@ type exchange struct {
 
 // openExchange opens a session for one request with open. answerOnly means that the host accepts
 // nothing but the answer. done must be called after the answer.
-func (g *Gateway) openExchange(r *http.Request, who string, answerOnly bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
+func (g *Gateway) openExchange(r *http.Request, principal string, answerOnly bool, open func(Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
 	st := newStream(g.opts.MaxResponseBytes)
-	e = &exchange{edge: edge{st, accountOf(r, who), make(chan struct{})}}
+	e = &exchange{edge: edge{st, accountOf(r, principal), make(chan struct{})}}
 	st.answerOnly = answerOnly
 	st.reserved = g.memory.Open(e.account, st.shed)
 	leave := st.readBy(connFrom(r.Context()))

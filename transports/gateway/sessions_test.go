@@ -78,14 +78,14 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 		tg.g.sessions.mu.Lock()
 		defer tg.g.sessions.mu.Unlock()
 		all := map[string]int{}
-		for who, of := range tg.g.sessions.of {
-			all[who] = of.count
+		for account, of := range tg.g.sessions.of {
+			all[account] = of.count
 		}
 		return all
 	}
-	for who, count := range counts() {
+	for account, count := range counts() {
 		if count != most/2 {
-			t.Errorf("%s has %d sessions, want %d", who, count, most/2)
+			t.Errorf("%s has %d sessions, want %d", account, count, most/2)
 		}
 	}
 	// A user with one session less than another takes none from the other.
@@ -172,8 +172,8 @@ func TestALargeAnswerIsNotTooMuch(t *testing.T) {
 func (tg *testGateway) endFirst(by func(end func())) {
 	first := true
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace, lasts)
+	tg.g.opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, principal, namespace, lasts)
 		if !first {
 			return s, end
 		}

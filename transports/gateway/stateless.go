@@ -21,7 +21,7 @@ const codeHeaderMismatch = -32020
 
 // postStateless handles a request of the stateless era. Each request has its own session,
 // which ends with the HTTP request: if the host leaves early, the request is cancelled.
-func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
+func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, principal, namespace string, m wire.Message) {
 	if m.Raw[0] == '[' {
 		deny(w, denial{status: http.StatusBadRequest, text: "a batch is not part of this protocol version"})
 		return
@@ -44,7 +44,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	}
 	lasting := m.Method == "subscriptions/listen"
 	if lasting {
-		listening, leave, ok := g.takePlace(w, r, m.ID, who, namespace, nil)
+		listening, leave, ok := g.takePlace(w, r, m.ID, principal, namespace, nil)
 		if !ok {
 			return
 		}
@@ -58,7 +58,9 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		defer g.running.add(-1)
 	}
 	accept := acceptable(r)
-	e, done := g.openExchange(r, who, !accept.events, func(e Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	e, done := g.openExchange(r, principal, !accept.events, func(e Edge) (*host.Session, func(context.Context)) {
+		return g.opts.Open(e, principal, namespace, false)
+	})
 	defer done()
 	var over <-chan struct{}
 	if lasting {
