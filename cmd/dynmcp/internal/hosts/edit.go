@@ -29,7 +29,7 @@ func (h Host) Set(path string, text []byte, name, command string, args []string)
 	return syntax.SetJSON(path, text, keys, value)
 }
 
-// entry returns a program as the host writes it.
+// entry returns the value of a server that runs command, in the host's form.
 func (h Host) entry(command string, args []string) any {
 	entry := struct {
 		Type    string   `json:"type,omitempty"`
@@ -48,8 +48,8 @@ func (h Host) entry(command string, args []string) any {
 	return entry
 }
 
-// path returns the keys under which a host's file has its servers. opencode's second
-// version has them in mcp.servers.
+// path returns the keys of the object that holds the servers in a host's file. Version 2
+// of opencode uses mcp.servers.
 func (h Host) path(path string, text []byte) []string {
 	if h.form == opencode {
 		root, _ := syntax.ParseJSON(path, text) // nil with an error, which is reported later
@@ -66,7 +66,7 @@ func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
 	return h.remove(path, text, append(h.path(path, text), name))
 }
 
-// remove is Remove for the server at a place.
+// remove is Remove for the server at the keys place.
 func (h Host) remove(path string, text []byte, place []string) ([]byte, error) {
 	switch {
 	case h.isTOML():
@@ -90,8 +90,8 @@ func (h Host) editTOML(path string, text []byte, name string, body []string) ([]
 	return edited, nil
 }
 
-// Mask returns the text of a host's file at path for people to look at: what may
-// be a secret in it is written as ***.
+// Mask returns the text of a host's file at path for display. Values that may be secrets
+// are replaced by ***.
 func (h Host) Mask(path string, text []byte) []byte {
 	if h.isTOML() {
 		return maskTOML(text)
@@ -99,8 +99,8 @@ func (h Host) Mask(path string, text []byte) []byte {
 	return mask.File(path, text)
 }
 
-// AddToProfile returns the text of a config, the file of this name, with a server in a profile.
-// A profile that is more than a list of servers stays as it is.
+// AddToProfile returns data, the config file called name, with server added to profile.
+// A profile that is not a plain list of servers stays as it is.
 func AddToProfile(name string, data []byte, profile, server string) ([]byte, error) {
 	root, err := (&syntax.Source{Name: name, Data: data}).Parse()
 	if err != nil {

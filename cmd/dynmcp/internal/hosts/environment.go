@@ -10,20 +10,21 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// DesktopPath is the PATH of programs that macOS starts from the Dock or the
-// Finder, and roughly that of a desktop that reads no shell's files.
+// DesktopPath is the PATH of programs that macOS starts from the Dock or the Finder.
+// Desktops that do not read the shell's files use a similar one.
 const DesktopPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// A host starts dynmcp in a directory of its own and, from a desktop, with few
-// variables. missingVariables are those that the servers of a config would lack there,
-// by server.
+// MissingVariables are the variables, by server, that the servers of a config would lack
+// under a host. A host starts dynmcp in another directory and, from a desktop, with few
+// variables.
 type MissingVariables struct {
-	Directory   map[string][]string // set by the .env of the working directory alone
-	Environment map[string][]string // set by the environment of the shell alone
+	Directory   map[string][]string // set only in the .env of the working directory
+	Environment map[string][]string // set only in the environment of the shell
 }
 
-// MissingUnder loads a config as a host would, and compares what is missing then
-// with what is missing now. envFile, "" for none, is the file that a host is told to read.
+// MissingUnder loads the config files paths as a host would, and returns the variables that
+// are missing then and are not missing in cfg. envFile, if not empty, is the file given to
+// the host's dynmcp with --env.
 func MissingUnder(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (MissingVariables, error) {
 	root, err := filepath.Abs(string(filepath.Separator)) // where nobody has a .env
 	options := schema.LoadOptions{Dir: root}
@@ -50,7 +51,7 @@ func MissingUnder(ctx context.Context, cfg *schema.Config, paths []string, envFi
 	return MissingVariables{without(directory, now), without(without(missingOf(found), directory), now)}, nil
 }
 
-// missingOf returns the variables that the servers of a config lack, by server.
+// missingOf returns the missing variables of a config, by server.
 func missingOf(cfg *schema.Config) map[string][]string {
 	missing := map[string][]string{}
 	for _, s := range cfg.Servers {
@@ -61,7 +62,7 @@ func missingOf(cfg *schema.Config) map[string][]string {
 	return missing
 }
 
-// without returns what is in a and not in b.
+// without returns the entries of a that are not in b.
 func without(a, b map[string][]string) map[string][]string {
 	left := map[string][]string{}
 	for server, names := range a {
@@ -74,7 +75,7 @@ func without(a, b map[string][]string) map[string][]string {
 	return left
 }
 
-// desktopEnviron are the variables that programs have which a desktop starts.
+// desktopEnviron returns the environment of a program started from a desktop.
 func desktopEnviron() []string {
 	keep := []string{"HOME", "USER", "LOGNAME", "LANG", "SHELL", "TMPDIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SYSTEMROOT"}
 	environ := []string{"PATH=" + DesktopPath}
@@ -86,7 +87,7 @@ func desktopEnviron() []string {
 	return environ
 }
 
-// VariablesOf are the variables of all servers, each once.
+// VariablesOf returns the variables of all servers, sorted and without duplicates.
 func VariablesOf(lack map[string][]string) []string {
 	var all []string
 	for _, names := range lack {
@@ -96,7 +97,7 @@ func VariablesOf(lack map[string][]string) []string {
 	return slices.Compact(all)
 }
 
-// Are says of variables that they are set.
+// Are returns "A is set" for one variable, and "A, B are set" for several.
 func Are(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " is set"

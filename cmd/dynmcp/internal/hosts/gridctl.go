@@ -35,7 +35,7 @@ func gridctl(r *rewriting) {
 	r.drop("name", "image", "ssh", "source", "openapi", "port", "pin_schemas", "ready_timeout", "ping_timeout", "network", "build_args")
 }
 
-// authorize takes over how an entry of gridctl logs in.
+// authorize translates the auth object of gridctl.
 func (r *rewriting) authorize(auth map[string]any) {
 	switch auth["type"] {
 	case "bearer":
@@ -47,7 +47,8 @@ func (r *rewriting) authorize(auth map[string]any) {
 	}
 }
 
-// pypi makes the command of a package of PyPI, which is built into a container there.
+// pypi translates a source of type pypi into a uvx command, and reports whether it was one.
+// gridctl builds a container from the package.
 func (r *rewriting) pypi() bool {
 	source, _ := r.members["source"].(map[string]any)
 	name, _ := source["package"].(string)
@@ -64,7 +65,7 @@ func (r *rewriting) pypi() bool {
 	return true
 }
 
-// local has the command of a program be found from elsewhere: there it is relative to the file.
+// local makes the path of the program absolute. In gridctl it is relative to the file.
 func (r *rewriting) local() {
 	command, _ := r.members["command"].([]any)
 	if len(command) == 0 {
@@ -79,7 +80,7 @@ func (r *rewriting) local() {
 	}
 }
 
-// container makes the command of a container. Its variables are passed by name, so that no
+// container sets the command that runs the image. Variables are passed by name, so that no
 // secret is on a command line.
 func (r *rewriting) container() {
 	args := []any{"run", "-i", "--rm"}
@@ -95,7 +96,7 @@ func (r *rewriting) container() {
 	r.members["command"] = "docker"
 }
 
-// ssh makes the command that runs the entry's on another machine.
+// ssh sets the command that runs the entry's command on another machine.
 func (r *rewriting) ssh() {
 	to := r.object("ssh")
 	args := []any{"-T", "-o", "StrictHostKeyChecking=accept-new"}

@@ -1,9 +1,9 @@
-// Package hosts reads and edits the configs in which MCP hosts (Claude Code,
-// Cursor, Codex and others) keep their servers.
+// Package hosts reads and edits the config files of MCP hosts (Claude Code, Cursor, Codex
+// and others).
 //
-// Reading gives servers as a config of dynmcp would have them, with notes on what
-// could not be taken over. Editing sets or removes one server and leaves every
-// other byte of the file alone; it works on text, and writing is up to the caller.
+// Reading translates the servers into entries of dynmcp's config, with notes on what could
+// not be taken over. Editing sets or removes one server and keeps every other byte of the
+// file; it works on text, and the caller writes the file.
 package hosts
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A Host is a program that has MCP servers in a config of its own.
+// A Host is a program with MCP servers in its own config.
 type Host struct {
-	// Name is what users call the host on the command line; Title is its own.
+	// Name is the host's name on the command line; Title is its full name.
 	Name, Title string
 	// Project is the host's file in a project's directory, empty if it has none.
 	Project string
 
-	key  string   // what the config keeps servers under
-	more []string // further files of a project, which are read
+	key  string   // the member of the config that holds the servers
+	more []string // further files of a project, which are only read
 	form form     // how an entry is written
 
-	rewrite func(*rewriting) // of an aggregator: makes of its entry what hosts have
+	rewrite func(*rewriting) // translates an entry of an aggregator into one of a host
 
-	// user returns the files of the user. The first that exists is the one that is
-	// written, or else the first.
+	// user returns the user's files. The first that exists is edited; if none exists, the
+	// first is created.
 	user func(home, config string) []string
 }
 
@@ -43,12 +43,12 @@ type form int
 
 const (
 	plain    form = iota // command and args
-	typed                // and a type, stdio
-	copilot              // and a type, local, and the tools that are shown
-	opencode             // a type, local, and a command that is a list
+	typed                // and the type stdio
+	copilot              // and the type local, and the tools that are shown
+	opencode             // the type local, and a command that is a list
 	inTOML               // a table of TOML
-	ours                 // as a config of dynmcp, or as those that it reads; is only read
-	foreign              // as another aggregator does; is only read
+	ours                 // the form of dynmcp's config, or one that dynmcp reads; read-only
+	foreign              // the form of another aggregator; read-only
 )
 
 // isTOML reports whether the host's config is TOML.
@@ -120,16 +120,17 @@ var all = []Host{
 		user: func(home, _ string) []string { return []string{in(home, ".mcp-browser", "config.yaml")} }},
 }
 
-// ownConfig is a config of dynmcp, which is read like that of a host.
+// ownConfig is the host of a config of dynmcp.
 var ownConfig = Host{Title: "dynmcp", form: ours}
 
-// IsHost reports whether h is a host, and not another program whose servers are read.
+// IsHost reports whether dynmcp can be put into h. The servers of other programs are only
+// read.
 func (h Host) IsHost() bool { return h.form != ours && h.form != foreign }
 
-// All returns the hosts that are known.
+// All returns the known hosts.
 func All() []Host { return all }
 
-// Names returns the names of the hosts that are known.
+// Names returns the names of the known hosts.
 func Names() []string { return namesOf(all) }
 
 // Programs returns the names of the aggregators whose files are read.
@@ -147,7 +148,7 @@ func Installable() []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(all), func(h Host) bool { return !h.IsHost() }))
 }
 
-// Named returns the host of a name.
+// Named returns the host called name.
 func Named(name string) (Host, bool) {
 	for _, h := range slices.Concat(all, programs) {
 		if h.Name == name {
@@ -163,7 +164,7 @@ func TwoLines(names []string) string {
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
 
-// Among returns the host that a user named, one of those.
+// Among returns the host called name, which must be one of among.
 func Among(name string, among []string) (Host, error) {
 	h, _ := Named(name)
 	if !slices.Contains(among, name) {
@@ -172,8 +173,7 @@ func Among(name string, among []string) (Host, error) {
 	return h, nil
 }
 
-// UserFile returns where the host keeps the servers of a user: the first of its
-// files that exists, or else the first.
+// UserFile returns the path of the user's file: the first that exists, or else the first.
 func (h Host) UserFile() (string, error) {
 	files, err := h.userFiles()
 	if err != nil {
@@ -200,8 +200,8 @@ func (h Host) OtherVersions(path string) []string {
 	})
 }
 
-// userFiles returns where the host may keep the servers of a user. Desktop programs
-// have their configs where the system wants them, unlike those made for a shell.
+// userFiles returns the paths of the user's files. Desktop programs use the system's
+// directory for configs; programs made for a shell do not.
 func (h Host) userFiles() ([]string, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -221,7 +221,8 @@ func (h Host) userFiles() ([]string, error) {
 	return h.user(home, config), nil
 }
 
-// Files returns where the host may have servers, the project's files first.
+// Files returns the paths of all files in which the host may have servers, the project's
+// first.
 func (h Host) Files() ([]string, error) {
 	user, err := h.userFiles()
 	if err != nil {
@@ -236,8 +237,8 @@ func (h Host) Files() ([]string, error) {
 	return append(files, user...), nil
 }
 
-// Owner returns the host that reads the file at path, of this user or of the project
-// in the working directory.
+// Owner returns the host that reads the file at path, as a file of this user or of the
+// project in the working directory.
 func Owner(path string) (Host, bool) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -264,13 +265,13 @@ func SameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// isOpencode reports whether what a file has under mcp is written as opencode does.
+// isOpencode reports whether the mcp member of a file has the form of opencode.
 func isOpencode(path string, data []byte) bool {
 	raw, _ := syntax.GetJSON(path, data, []string{"mcp"}) // compact
 	return slices.ContainsFunc([]string{`"type":"local"`, `"type":"remote"`, `"servers":{`}, func(part string) bool { return bytes.Contains(raw, []byte(part)) })
 }
 
-// WhoseFile returns the host that a file looks like one of.
+// WhoseFile guesses from its name and content which host a file belongs to.
 func WhoseFile(path string, data []byte) Host {
 	name := "claude-desktop"
 	has := func(keys ...string) bool {

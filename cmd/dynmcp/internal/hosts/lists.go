@@ -12,14 +12,14 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A serverList is an object of a file with the servers in it.
+// A serverList is an object of a file that holds servers.
 type serverList struct {
-	keys    []string // under which it is
+	keys    []string // where it is in the file
 	entries []syntax.Member
 }
 
-// lists returns the lists of a file. Claude Code keeps some in its user's file under
-// the directories of projects.
+// lists returns the lists of a file. The user's file of Claude Code has one for each
+// project, under the project's directory.
 func (h Host) lists(path string, data []byte) ([]serverList, error) {
 	keys := h.path(path, data)
 	if h.isTOML() {

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/moving.md")
 
-// moves are what entries of aggregators have, as their documentation shows it. A case without
-// a command, an address or a container has the command x.
+// moves are members of entries of aggregators, as their documentation shows them. A case
+// without a command, an address or a container gets the command x.
 var moves = []struct{ program, there string }{
 	{"mcpproxy", `"name": "git-hub"`},
 	{"mcpproxy", `"protocol": "http", "url": "https://h/mcp"`},
@@ -87,7 +87,7 @@ func TestTableOfMoving(t *testing.T) {
 	}
 }
 
-// moved returns what import makes of an entry, without the part that each has.
+// moved returns the translation of an entry, without the members that every case has.
 func moved(t *testing.T, program, there string) string {
 	t.Helper()
 	based := !strings.Contains(there, "command") && !strings.Contains(there, "url") && !strings.Contains(there, "image") && !strings.Contains(there, "source") && !strings.Contains(there, "openapi")
@@ -154,7 +154,7 @@ func moved(t *testing.T, program, there string) string {
 	return cell
 }
 
-// A program of gridctl is found beside its file, wherever the config is.
+// The path of a gridctl program is relative to its file, wherever the config is.
 func TestProgramBesideItsFile(t *testing.T) {
 	dir := t.TempDir()
 	h, _ := Named("gridctl")

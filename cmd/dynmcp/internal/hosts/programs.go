@@ -13,8 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// programs are aggregators whose files import reads when it is told their names. rewrite
-// makes of their entries what hosts would have.
+// programs are the aggregators whose files import reads when they are named.
 var programs = []Host{
 	{Name: "mcpproxy", Title: "mcpproxy", key: "mcpServers", form: foreign, rewrite: mcpproxy,
 		user: func(home, _ string) []string { return []string{in(home, ".mcpproxy", "mcp_config.json")} }},
@@ -33,7 +32,8 @@ var programs = []Host{
 
 func nowhere(_, _ string) []string { return nil }
 
-// counterparts say what is here in the place of a key of an aggregator's file.
+// counterparts maps top-level keys of aggregators' files to dynmcp's counterpart. Keys with
+// an empty text are ignored.
 var counterparts = map[string]string{
 	"listen":               "dynmcp serve --http ADDRESS serves hosts over HTTP",
 	"api_key":              "dynmcp serve --token lets hosts in that know a token",
@@ -63,13 +63,13 @@ var counterparts = map[string]string{
 	"health_check_enabled": "",
 }
 
-// A rewriting makes of an entry of an aggregator one that hosts could have.
+// A rewriting is an entry while it is translated into one of dynmcp's config.
 type rewriting struct {
 	members map[string]any
 	dir     string // of the file
 	notes   []string
-	problem string   // why there can be no such server here
-	sets    []string // what it is tagged with
+	problem string   // why dynmcp cannot have such a server
+	sets    []string // its tags
 }
 
 func (r *rewriting) note(format string, args ...any) {
@@ -82,14 +82,14 @@ func (r *rewriting) drop(keys ...string) {
 	}
 }
 
-// text takes a text out of the entry, or "".
+// text removes a member and returns it if it is a text, "" otherwise.
 func (r *rewriting) text(key string) string {
 	value, _ := r.members[key].(string)
 	delete(r.members, key)
 	return value
 }
 
-// object takes an object out of the entry, or nil.
+// object removes a member and returns it if it is an object, nil otherwise.
 func (r *rewriting) object(key string) map[string]any {
 	value, _ := r.members[key].(map[string]any)
 	delete(r.members, key)
@@ -115,7 +115,7 @@ func (r *rewriting) header(name, value string) {
 	r.members["headers"] = headers
 }
 
-// milliseconds has a key of hosts for seconds take the place of one in milliseconds.
+// milliseconds replaces the member from, in milliseconds, by the member to, in seconds.
 func (r *rewriting) milliseconds(from, to string) {
 	if n, ok := r.members[from].(float64); ok {
 		r.members[to] = n / 1000
@@ -123,7 +123,7 @@ func (r *rewriting) milliseconds(from, to string) {
 	delete(r.members, from)
 }
 
-// login takes over the OAuth client of an entry.
+// login translates the OAuth client in from, whose keys are id, secret and scope.
 func (r *rewriting) login(from map[string]any, id, secret, scope string) {
 	client := map[string]any{"CLIENT_ID": from[id]}
 	if value := from[secret]; value != nil {
@@ -192,7 +192,7 @@ func oneMCP(r *rewriting) {
 		r.sets = append(r.sets, fmt.Sprint(tag))
 	}
 	r.login(r.object("oauth"), "clientId", "clientSecret", "scopes")
-	r.drop("tags", "inheritParentEnv", "restartOnExit", "maxRestarts", "restartDelay") // dynmcp passes its environment, and starts what has ended when it is used
+	r.drop("tags", "inheritParentEnv", "restartOnExit", "maxRestarts", "restartDelay") // dynmcp passes its environment, and restarts a server when it is used
 }
 
 func metaMCP(r *rewriting) {
@@ -208,7 +208,7 @@ func mcpProxy(r *rewriting) {
 		r.members["transportType"] = "sse"
 	}
 	if n, ok := r.members["timeout"].(float64); ok {
-		r.members["timeout"] = n / 1e6 // nanoseconds, as Go counts
+		r.members["timeout"] = n / 1e6 // from nanoseconds (a time.Duration) to milliseconds
 	}
 	for key, value := range r.object("options") {
 		switch strings.ToLower(key) {
@@ -269,7 +269,7 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-// translate returns the server of an entry of a file in dir.
+// translate returns the server of the entry raw in a file in dir.
 func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
 	r, err := rewritingOf(raw)
 	if err != nil {
@@ -300,7 +300,7 @@ func scalar(n *syntax.Node) string {
 	return n.Scalar
 }
 
-// setsOf returns the names of an aggregator's profiles, by the servers that are in them.
+// setsOf maps each server of an aggregator's profiles to the names of its profiles.
 func setsOf(root *syntax.Node) map[string][]string {
 	sets := map[string][]string{}
 	for _, p := range root.ItemsOf("profiles") {
@@ -311,7 +311,8 @@ func setsOf(root *syntax.Node) map[string][]string {
 	return sets
 }
 
-// beside says what else is in the file of an aggregator, and what there is here in its place.
+// beside returns notes on the other members of an aggregator's file: their counterparts in
+// dynmcp, or that they have none.
 func (h Host) beside(path string, data []byte) (notes []string) {
 	root, err := (&syntax.Source{Name: path, Data: data}).Parse()
 	if h.form != foreign || err != nil {

@@ -19,9 +19,9 @@ func (s *Server) IsDynmcp() bool {
 	return ok
 }
 
-// DynmcpArgs returns the arguments with which a command line runs dynmcp on a
-// config, behind whatever launcher, in a shell or wrapped by another dynmcp; false if
-// it runs another program.
+// DynmcpArgs returns the arguments with which a command line runs dynmcp on a config,
+// directly, through a launcher or a shell, or wrapped by another dynmcp. It returns false
+// if the command line runs another program.
 func DynmcpArgs(command string, args []string) ([]string, bool) {
 	words := append([]string{command}, args...)
 	if len(words) == 3 && words[1] == "-c" && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, programName(words[0])) {
@@ -38,8 +38,7 @@ func DynmcpArgs(command string, args []string) ([]string, bool) {
 	return own, true
 }
 
-// unwrap takes dynmcp out of "dynmcp -- command": the command is a server like any
-// other.
+// unwrap removes "dynmcp --" from the front of the command line.
 func (s *Server) unwrap() {
 	words := s.commandLine()
 	for {
@@ -51,7 +50,7 @@ func (s *Server) unwrap() {
 		if dash < at || dash+1 == len(words) {
 			return
 		}
-		var env []string // and its variables, which the command still needs
+		var env []string // with the variables that the command still needs
 		if programName(words[0]) == "env" {
 			env = words[:at]
 		}
@@ -70,11 +69,10 @@ func (s *Server) commandLine() []string {
 	return append([]string{s.Command}, s.Args...)
 }
 
-// launchers are programs that run the one named in their arguments.
+// launchers are programs that run the program named in their arguments.
 var launchers = []string{"env", "exec", "nohup", "npx", "bunx", "pnpx", "cmd", "go"}
 
-// dynmcpAt returns the index of the word of a command line that runs dynmcp, -1 if
-// none does.
+// dynmcpAt returns the index of the word that runs dynmcp in a command line, or -1.
 func dynmcpAt(words []string) int {
 	if len(words) == 0 {
 		return -1
@@ -106,8 +104,7 @@ func programName(word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
 }
 
-// isThisProgram reports whether a command is the program that runs, whatever it is
-// called.
+// isThisProgram reports whether a command runs this executable, under any name.
 func isThisProgram(command string) bool {
 	path, err := exec.LookPath(command)
 	if err != nil {
@@ -118,11 +115,11 @@ func isThisProgram(command string) bool {
 	return err == nil && own != nil && os.SameFile(file, own)
 }
 
-// thisProgram is the file of the program that runs, nil where that is not known.
+// thisProgram returns the file of this executable, nil where that is not known.
 var thisProgram = sync.OnceValue(process.ProgramFile)
 
-// withoutRelay makes the address of what it is that mcp-remote, a program that logs
-// in, leads to: dynmcp logs in itself. An entry that says more than the address
+// withoutRelay replaces the command "mcp-remote ADDRESS", which logs in and relays messages,
+// by the address: dynmcp logs in by itself. A command with more arguments or with variables
 // stays as it is.
 func (s *Server) withoutRelay() {
 	words := s.commandLine()
@@ -139,7 +136,7 @@ func (s *Server) withoutRelay() {
 	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.Host == "" {
 		return
 	}
-	s.Transport, s.URL = "", words[1] // dynmcp finds out how it is spoken to
+	s.Transport, s.URL = "", words[1] // dynmcp detects the transport
 	s.Command, s.Args, s.Cwd = "", nil, ""
 	s.note("mcp-remote is left out; log in once with: dynmcp login")
 }

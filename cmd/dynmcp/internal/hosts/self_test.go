@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Taken over, dynmcp would start itself: it is known however it is started. In
-// front of a single command it is left out.
+// An entry that runs dynmcp is recognized however it is written, because dynmcp would start
+// itself otherwise. In front of a single command it is left out.
 func TestDynmcpAmongServers(t *testing.T) {
 	own, err := os.Executable()
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDynmcpAmongServers(t *testing.T) {
 	}
 }
 
-// What mcp-remote only logs in to becomes the address itself, for dynmcp logs in.
+// A command that runs mcp-remote with nothing but an address becomes the address.
 func TestRelaysBecomeAddresses(t *testing.T) {
 	for line, want := range map[string]string{
 		"npx -y mcp-remote https://mcp.example.test/sse":                       "https://mcp.example.test/sse",

@@ -15,14 +15,14 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// A Server is one that a host has, as a config of dynmcp would have it.
+// A Server is a server of a host, translated into an entry of dynmcp's config.
 type Server struct {
 	schema.Server
-	Host  Host     // whose it is
-	File  string   // where it was read
-	Key   string   // what it is called there
-	Notes []string // what the user should know about it
-	Sets  []string // those that it is in, where an aggregator has such
+	Host  Host
+	File  string   // the file that it was read from
+	Key   string   // its name in the file
+	Notes []string // for the user
+	Sets  []string // the aggregator's profiles or tags that it belongs to
 
 	list    []string // the keys of the object that it is in
 	problem string   // why it cannot be in a config
@@ -31,8 +31,8 @@ type Server struct {
 // place returns the keys under which the server is in its file.
 func (s *Server) place() []string { return append(slices.Clone(s.list), s.Key) }
 
-// project returns the directory for which Claude Code keeps the server, empty if it
-// is one of all projects.
+// project returns the directory of the project that Claude Code uses the server for, empty
+// for all projects.
 func (s *Server) project() string {
 	if len(s.list) == 3 && s.list[0] == "projects" {
 		return s.list[1]
@@ -40,9 +40,9 @@ func (s *Server) project() string {
 	return ""
 }
 
-// Read reads the servers of a host's file, in its order. Those that Claude Code keeps
-// for the project in the working directory come first, and win. What else an aggregator has in
-// its file is in beside.
+// Read reads the servers of a host's file, in its order. Servers that Claude Code has for
+// the project in the working directory come first and hide others of the same name. beside
+// holds notes on other members of an aggregator's file.
 func (h Host) Read(ctx context.Context, path string) (servers []Server, beside []string, err error) {
 	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
@@ -84,12 +84,12 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 			r, err := rewritingOf(m.Value.Compact())
 			if err != nil {
 				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
-					continue // of a project that nobody asked for
+					continue // of another project
 				}
 				return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 			}
 			if !r.isReached() && (h.Name == "zed" || h.Name == "opencode" && m.Value.Has("enabled")) {
-				continue // an extension's, or it only switches another off
+				continue // settings of an extension, or an entry that only disables another
 			}
 			s := h.server(name, r)
 			if chosen.leavesOut(name) {
@@ -103,10 +103,10 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	return servers, nil
 }
 
-// A choice is Gemini CLI's mcp: which of the servers it uses.
+// A choice is the mcp member of Gemini CLI's file, which selects the servers to use.
 type choice struct{ Allowed, Excluded []string }
 
-// choice returns what a file says in mcp, nothing for other hosts.
+// choice returns the mcp member of Gemini CLI's file, and the zero value for other hosts.
 func (h Host) choice(path string, data []byte) (c choice) {
 	if h.Name != "gemini" {
 		return choice{}
@@ -153,7 +153,7 @@ func (h Host) server(name string, r *rewriting) Server {
 	return s
 }
 
-// respell gives what only some hosts have the keys that the entries of others have.
+// respell renames members that only some hosts have to their common names.
 func (r *rewriting) respell(h Host) {
 	members := r.members
 	for key, value := range members {
@@ -182,12 +182,13 @@ func (r *rewriting) respell(h Host) {
 	r.duration("timeout", "timeout", unit)
 	r.duration("startup_timeout_sec", "load_timeout", time.Second)
 	r.duration("tool_timeout_sec", "timeout", time.Second)
-	if h.form == copilot && members["type"] == "local" { // which is opencode's word too
+	if h.form == copilot && members["type"] == "local" { // opencode uses the same word
 		r.drop("type")
 	}
 }
 
-// variables adds those that an entry names to its env, and has numbers be texts.
+// variables adds the variables named in env_vars to env, and turns values that are not texts
+// into texts.
 func (r *rewriting) variables() {
 	names, _ := r.members["env_vars"].([]any)
 	env, _ := r.members["env"].(map[string]any)
@@ -212,7 +213,7 @@ func (r *rewriting) variables() {
 	}
 }
 
-// duration has a text take the place of a number of units.
+// duration replaces the member from, a number of units, by the member to, a duration as text.
 func (r *rewriting) duration(from, to string, unit time.Duration) {
 	if n, ok := r.members[from].(float64); ok {
 		delete(r.members, from)
@@ -231,8 +232,8 @@ func (s *Server) NoteSecrets() {
 	}
 }
 
-// MoveSecrets puts references in place of what may be secrets in the server. put takes a secret
-// of a server under a name, and returns its reference.
+// MoveSecrets replaces values that may be secrets by references. put stores a secret of a
+// server under a name, and returns its reference.
 func (s *Server) MoveSecrets(put func(server, name, value string) (reference string)) {
 	s.Server = s.ReplaceSecrets(func(found schema.SecretUse) string {
 		reference := put(s.Name, found.Name, found.Value)
@@ -245,7 +246,7 @@ func (s *Server) note(format string, args ...any) {
 	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }
 
-// Problem says why the server cannot be in a config of dynmcp, empty if it can.
+// Problem returns the reason why the server cannot be in a config of dynmcp, or "".
 func (s *Server) Problem() string {
 	if s.problem != "" {
 		return s.problem

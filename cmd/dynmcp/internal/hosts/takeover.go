@@ -10,10 +10,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// TakeOver returns the text of a host's file at path without the servers that a
-// config of dynmcp has too, but for the one called name, and which they are by their
-// names in the file. Those that the config lacks, or has otherwise, are left. What
-// Claude Code keeps for a project is named with its directory.
+// TakeOver removes the servers that are also in config from the text of the host's file at
+// path. It returns the new text, the titles of the removed servers, and those of the servers
+// that config lacks or has otherwise. The server called name and other entries of dynmcp
+// stay, and are in neither list.
 func (h Host) TakeOver(path string, text []byte, name string, config []schema.Server) (out []byte, taken, left []string, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return text, nil, nil, nil
@@ -39,7 +39,8 @@ func (h Host) TakeOver(path string, text []byte, name string, config []schema.Se
 	return out, taken, left, nil
 }
 
-// title returns what the server is called in its file, and for which project.
+// title returns the name of the server in its file, with the directory of its project in
+// parentheses.
 func (s *Server) title() string {
 	if dir := s.project(); dir != "" {
 		return s.Key + " (" + dir + ")"
@@ -47,15 +48,15 @@ func (s *Server) title() string {
 	return s.Key
 }
 
-// in reports whether one of the servers is at the place of s.
+// in reports whether one of servers has the same place as s.
 func (s *Server) in(servers []Server) bool {
 	return slices.ContainsFunc(servers, func(t Server) bool { return slices.Equal(t.place(), s.place()) })
 }
 
 var anyReference = lazyregexp.New(`\$\{[^}]*\}`)
 
-// isTheSame reports whether a server of a config starts or reaches the same as s:
-// what is a secret in one may be a reference to a variable in the other.
+// isTheSame reports whether other starts the same program as s, or connects to the same
+// address. A secret in one may be a reference to a variable in the other.
 func (s Server) isTheSame(other schema.Server) bool {
 	hidden := func(t schema.Server) schema.Server {
 		t = t.ReplaceSecrets(func(schema.SecretUse) string { return "***" })
@@ -76,10 +77,10 @@ func (s Server) isTheSame(other schema.Server) bool {
 		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
-// GiveBack returns the text of a host's file as it was before dynmcp was put into it
-// as name: one of the backups, newest last, if nothing but that was changed since.
-// Otherwise dynmcp is taken out and the servers of the newest backup without it, which
-// wanted names, are put back; given are their names.
+// GiveBack returns the text of a host's file as it was before dynmcp was added as name. That
+// is the newest backup from which text differs only by the installation; backups are sorted
+// from old to new. If there is none, dynmcp is removed, and the servers of the newest backup
+// without dynmcp for which wanted returns true are put back; given are their titles.
 func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, given []string, err error) {
 	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
 		servers, err := h.parse(path, backup)
@@ -115,8 +116,8 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 	return out, given, nil
 }
 
-// unchangedSince returns the newest of the backups that differs from text by dynmcp alone, nil
-// if each differs by more.
+// unchangedSince returns the newest of the backups from which text differs only by the
+// installation of dynmcp, or nil.
 func (h Host) unchangedSince(path string, text []byte, name string, backups [][]byte) []byte {
 	for _, backup := range slices.Backward(backups) {
 		if again, err := h.again(path, backup, text, name); err == nil && bytes.Equal(again, text) {
@@ -126,8 +127,8 @@ func (h Host) unchangedSince(path string, text []byte, name string, backups [][]
 	return nil
 }
 
-// again does to a backup what was done to make text of it: the servers that text
-// lacks are removed, and dynmcp is put in as it is there.
+// again repeats the installation on a backup: it removes the servers that text lacks, and
+// adds dynmcp as it is in text.
 func (h Host) again(path string, backup, text []byte, name string) ([]byte, error) {
 	old, err := h.parse(path, backup)
 	if err != nil {
@@ -155,7 +156,7 @@ func (h Host) again(path string, backup, text []byte, name string) ([]byte, erro
 	return h.Set(path, out, name, now[i].Command, now[i].Args)
 }
 
-// putBack returns text with the server at a place as it is in another text of the file.
+// putBack copies the server at place from another version of the file into text.
 func (h Host) putBack(path string, text, from []byte, place []string) ([]byte, error) {
 	if h.isTOML() {
 		return appendTable(text, from, place)

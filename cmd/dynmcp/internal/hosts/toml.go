@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// Only Codex has TOML. Libraries that keep comments rewrite the whole file; here all
-// else keeps its bytes. So a table is set or removed by lines, and the result is parsed to
-// check that nothing else has changed.
+// Only Codex uses TOML. TOML libraries rewrite the whole file. To keep all other bytes, a
+// table is set or removed by lines, and the result is parsed to check that nothing else has
+// changed.
 
 // A tomlStatement is a table's header, or a key with its value.
 type tomlStatement struct {
@@ -47,8 +47,8 @@ func tomlStatements(data []byte) ([]tomlStatement, error) {
 	return all, p.Error()
 }
 
-// setTOML returns data with these lines as the table at path, or without the table
-// if there are none.
+// setTOML returns data with the lines body as the table at path, or without the table if
+// body is empty.
 func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 	statements, err := tomlStatements(data)
 	if err != nil {
@@ -80,8 +80,8 @@ func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 	return out, checkOnlyChanged(data, out, path)
 }
 
-// appendTable returns data with the table at path of another file, and the tables in
-// it, at its end.
+// appendTable appends the table at path, with the tables inside it, from another file to
+// data.
 func appendTable(data, from []byte, path []string) ([]byte, error) {
 	statements, err := tomlStatements(from)
 	if err != nil {
@@ -100,8 +100,8 @@ func appendTable(data, from []byte, path []string) ([]byte, error) {
 	return []byte(out + table), checkOnlyChanged(data, []byte(out+table), path)
 }
 
-// tomlTable returns the lines of a table and of the tables in it, from its header to
-// its last value; from is -1 if absent.
+// tomlTable returns the range of lines of a table and the tables inside it, from its header
+// to its last value. from is -1 if there is no such table.
 func tomlTable(statements []tomlStatement, lines []string, path []string) (from, to int) {
 	from = -1
 	for i, s := range statements {
@@ -118,8 +118,8 @@ func tomlTable(statements []tomlStatement, lines []string, path []string) (from,
 	return from, to
 }
 
-// tomlEnd returns the line after the statement i. Comments and blank lines before
-// the next statement belong to that.
+// tomlEnd returns the index of the line after statement i. Comments and blank lines before
+// the next statement belong to the next statement.
 func tomlEnd(statements []tomlStatement, i int, lines []string) int {
 	end := len(lines)
 	if i+1 < len(statements) {
@@ -153,7 +153,7 @@ func checkOnlyChanged(before, after []byte, path []string) error {
 	return nil
 }
 
-// tomlString returns a string as TOML: as JSON has it, which leaves one control character as it is.
+// tomlString returns a TOML string: a JSON string with the DEL character escaped too.
 func tomlString(s string) string {
 	return strings.ReplaceAll(syntax.Quote(s), "\x7f", `\u007F`)
 }
@@ -167,7 +167,8 @@ func tomlStrings(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// maskTOML writes *** for what may be a secret, like mask.File.
+// maskTOML replaces values that may be secrets by ***, like mask.File. It returns nil if data
+// is not TOML.
 func maskTOML(data []byte) []byte {
 	var m tomlMask
 	m.parser.Reset(data)
@@ -200,7 +201,7 @@ func maskTOML(data []byte) []byte {
 	return out.Bytes()
 }
 
-// A tomlMask finds what may be secrets.
+// A tomlMask collects the positions of values that may be secrets.
 type tomlMask struct {
 	parser  unstable.Parser
 	secrets []unstable.Range
@@ -214,11 +215,11 @@ func tomlKeys(n *unstable.Node) []string {
 	return keys
 }
 
-// secretTables are tables whose values are all taken for secrets.
+// secretTables are tables whose values are all treated as secrets.
 var secretTables = []string{"env", "http_headers", "headers"}
 
-// value looks at the value of a key in a table. In a list, the table is the list's
-// key, and the key is the string before the value: a flag, perhaps.
+// value checks the value of a key in a table. For an item of a list, table is the key of the
+// list, and key is the item before, which may be a flag.
 func (m *tomlMask) value(table, key string, n *unstable.Node) {
 	switch n.Kind {
 	case unstable.InlineTable:

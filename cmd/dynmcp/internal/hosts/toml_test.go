@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A table is set and removed by its lines; all else keeps its bytes, and what
-// cannot be done so is refused.
+// A table is replaced by lines, and all other bytes stay. Notations that lines cannot
+// replace are refused.
 func TestSetTOML(t *testing.T) {
 	path := []string{"mcp_servers", "dynmcp"}
 	body := []string{`command = "new"`}
@@ -35,7 +35,7 @@ func TestSetTOML(t *testing.T) {
 	}
 }
 
-// Nothing secret of Codex's config is shown.
+// Secrets in Codex's config are masked.
 func TestMaskTOML(t *testing.T) {
 	const text = `
 [mcp_servers.a]
