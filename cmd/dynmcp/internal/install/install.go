@@ -159,7 +159,7 @@ func (i *installer) hostFile() (string, error) {
 	return i.host.UserFile()
 }
 
-// report prints the written file, and the remaining steps.
+// report prints the written files and the remaining steps.
 func (i *installer) report() {
 	i.out.Printf("Wrote %s\n", i.file.Name())
 	if i.path == "" && !i.project {
@@ -247,7 +247,7 @@ func ownCommand() (string, []string, error) {
 	return command, nil, nil
 }
 
-// takeServers returns the host's text without the servers that are in the config.
+// takeServers returns the host's text without the servers that are also in the config.
 func (i *installer) takeServers(config string) ([]byte, error) {
 	servers, err := conf.Written(config)
 	if err != nil {
@@ -290,8 +290,8 @@ func (i *installer) giveBack() ([]byte, error) {
 	return text, err
 }
 
-// variablesFile returns the file from which the host's dynmcp reads variables, "" if it needs
-// none beyond the .env beside the config. It warns about variables that the host would lack.
+// variablesFile returns the file that the host's dynmcp must read variables from, or "" if
+// the .env beside the config is enough. It warns about variables that the host would lack.
 func (i *installer) variablesFile(configs []string) (path string, err error) {
 	if i.envFile != "" {
 		if _, err := os.Stat(i.envFile); err != nil {
