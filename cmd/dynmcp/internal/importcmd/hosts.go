@@ -17,9 +17,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// readServers reads the servers of the hosts that are named, or of all hosts that
-// have any, and reports on each file. That there are none is an error if a host or a file
-// is named, or one could not be read.
+// readServers reads the servers of the named hosts, or of all hosts if none is named, and
+// reports on each file. Finding no server is an error if a host or a file was named, or if a
+// file could not be read.
 func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Server, error) {
 	chosen, err := chooseHosts(ctx, names, m.from)
 	if err != nil {
@@ -65,8 +65,8 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 	return selectServers(all, m.servers)
 }
 
-// chooseHosts returns the hosts to read. A file is read as that of the host that is
-// named, or of the one that it looks like.
+// chooseHosts returns the hosts to read. If no host is named for the file from, its content
+// decides.
 func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host, error) {
 	if from != "" && len(names) > 1 {
 		return nil, hint.With(errors.New("--from names one file, of one host"), "name one host")
@@ -92,7 +92,7 @@ func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host
 	return chosen, nil
 }
 
-// selectServers returns the servers of these names, all if there are none.
+// selectServers returns the servers called names, or all servers if names is empty.
 func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -109,8 +109,8 @@ func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 	return slices.DeleteFunc(all, func(s hosts.Server) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
-// printNextSteps says what is left to do after servers were imported into a file:
-// describe them, let a host start dynmcp, and take the originals out of the hosts.
+// printNextSteps prints the steps that remain after an import: describe the servers, put
+// dynmcp into the hosts, and take the originals out.
 func (m *importer) printNextSteps(servers []hosts.Server) {
 	var eager, commands []string
 	for _, s := range servers {
@@ -134,8 +134,7 @@ func (m *importer) printNextSteps(servers []hosts.Server) {
 	}
 }
 
-// installLine is the command that puts dynmcp with a config into the host that a server
-// was read from, in place of the server.
+// installLine returns the command that replaces s in its host by dynmcp with config.
 func installLine(s hosts.Server, config string) string {
 	config = shellescape.Quote(config)
 	if !s.Host.IsHost() {
