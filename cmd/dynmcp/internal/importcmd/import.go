@@ -95,7 +95,7 @@ type importer struct {
 	write   bool
 	force   bool
 	vars    bool
-	secrets string // where they go: keyring, env, or "" for nowhere
+	secrets string // where secrets are moved: keyring, env, or "" to keep them
 	lazy    bool
 	sandbox bool
 	warm    bool
@@ -107,8 +107,8 @@ type importer struct {
 	to   *secret.Destination // of the secrets, nil if they stay
 }
 
-// run imports from the hosts of these names, and returns the config that it wrote and the
-// names of what it added.
+// run imports from the hosts called names, and returns the path of the written config and
+// the names of the added servers.
 func (m *importer) run(ctx context.Context, names []string) (config string, added []string, err error) {
 	servers, err := m.readServers(ctx, names)
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 	return cmp.Or(m.file.Link, m.file.Path), added, m.out.Err
 }
 
-// show shows what the config would become, and returns the names of what is added.
+// show prints the change of the config with notes, and returns the names of the servers.
 func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 	editfile.ShowDiff(m.out, m.file.Path, m.file.Old, text, mask.File)
 	for _, s := range imported {
@@ -161,7 +161,7 @@ func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 	return added
 }
 
-// open opens the config to add to, and the variables beside it.
+// open opens the config, and the destination of its secrets.
 func (m *importer) open(servers []hosts.Server) error {
 	path, err := m.target()
 	if err != nil {
@@ -178,7 +178,7 @@ func (m *importer) open(servers []hosts.Server) error {
 	}
 	var texts []string
 	for _, s := range servers {
-		if text, err := schema.SetServer("x.json", []byte("{}"), s.Server); err == nil { // or it is told when it is added
+		if text, err := schema.SetServer("x.json", []byte("{}"), s.Server); err == nil { // addServers reports an error
 			texts = append(texts, string(text))
 		}
 	}
@@ -186,7 +186,7 @@ func (m *importer) open(servers []hosts.Server) error {
 	return err
 }
 
-// replace writes the config and its variables, these first: the config needs them.
+// replace writes the secrets, and then the config that refers to them.
 func (m *importer) replace(text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(m.file.Path), 0o777); err != nil {
 		return err
@@ -199,9 +199,8 @@ func (m *importer) replace(text []byte) error {
 	return m.file.Write(text)
 }
 
-// target returns the config to add to. One that is a host's own is not written
-// unless the user names it: teams share such files, and the host would have every
-// server twice.
+// target returns the path of the config to add to. A host's own file is used only if the
+// user names it, because teams share such files, and the host would have every server twice.
 func (m *importer) target() (string, error) {
 	if m.config != "" {
 		return m.config, nil
@@ -222,8 +221,8 @@ func (m *importer) target() (string, error) {
 	return fresh, nil
 }
 
-// addServers returns the text of the config with the servers added, and those that
-// were. It reports why others were not.
+// addServers returns the text of the config with the servers, and the servers that were
+// added. It reports why others were not added.
 func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]byte, []hosts.Server, error) {
 	text := m.file.Old
 	if !m.file.Exists() {
@@ -264,8 +263,8 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 	return text, added, nil
 }
 
-// choose returns the servers that are added to a config with servers of these names, and says why
-// others are not.
+// choose returns the servers to add to a config that has the names have, and reports why
+// others are left out.
 func (m *importer) choose(servers []hosts.Server, have []string) (added []hosts.Server) {
 	for _, s := range servers {
 		if why := m.whyNot(s, added, have); why != "" {
@@ -277,8 +276,8 @@ func (m *importer) choose(servers []hosts.Server, have []string) (added []hosts.
 	return added
 }
 
-// whyNot says why a server is not added after others, to a config that has servers of
-// these names; "" is that it is.
+// whyNot returns the reason why s cannot be added, or "". added are the servers chosen
+// before, have the names in the config.
 func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) string {
 	i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
 	switch {
@@ -294,8 +293,8 @@ func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) s
 	return s.Problem()
 }
 
-// describeServers starts the servers that have no description once, and proposes one for each.
-// One that does not start stays without.
+// describeServers starts each server without a description once, and proposes one. A server
+// that does not start gets no description.
 func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
 	var bare []schema.Server
 	for _, s := range servers {
