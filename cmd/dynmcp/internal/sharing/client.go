@@ -11,13 +11,13 @@ import (
 // A Client connects one host to a shared run.
 type Client struct {
 	Socket string        // "" derives it from the config and the environment
-	Idle   time.Duration // idle time of a run that it starts
+	Idle   time.Duration // idle timeout of a run that the client starts
 	Level  string        // log level of such a run
 
-	Profile string                                            // "" is left to the config
+	Profile string                                            // "" leaves it to the config
 	EnvFile string                                            // "" if unset
-	Files   func() ([]string, error)                          // the config files that are read
-	Load    func(ctx context.Context) (*schema.Config, error) // loads them
+	Files   func() ([]string, error)                          // returns the paths of the config files
+	Load    func(ctx context.Context) (*schema.Config, error) // loads the config files
 
 	Version string // of this program
 	Log     *slog.Logger

@@ -11,9 +11,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// lost returns the lines for the host after its run has ended: answers to the requests that the
-// run may have begun, and cancellations of the run's own. Unsent requests, and those that may be
-// repeated, go to the next run.
+// lost returns the lines for the host after its run has ended: errors for the requests that the
+// run may have begun, and cancellations of the run's own requests. Unsent and repeatable requests
+// go to the next run.
 func (s *session) lost(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func requestsOf(lines []byte) map[string]bool {
 	return ids
 }
 
-// fail returns the answers to all pending requests, because no run will answer.
+// fail returns errors for all pending and unsent requests, because no run will answer them.
 func (s *session) fail(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	s.mu.Lock()
@@ -111,7 +111,8 @@ func (s *session) replay(unsent []byte) (lines []byte) {
 	return lines
 }
 
-// relistenLocked returns the pending requests, except those that are sent later, in order of arrival.
+// relistenLocked returns the repeatable pending requests in order of arrival, without initialize
+// and the unsent requests later.
 func (s *session) relistenLocked(later map[string]bool) (again []request) {
 	for id, r := range s.pending {
 		if r.message.Method != "" && id != string(s.initialize.ID) && !later[id] {
@@ -153,8 +154,8 @@ func (s *session) restoredLocked(m wire.Message, lines []byte) ([]byte, error) {
 // listKinds are the lists with change notifications.
 var listKinds = []string{"tools", "prompts", "resources"}
 
-// appendChanges appends the notifications that a host wants, as if all had changed, on the
-// stream of a subscription unless id is nil.
+// appendChanges appends a notification for everything that the host subscribes to in wants. If
+// id is not nil, it is the id of the subscription that the notifications belong to.
 func appendChanges(lines, wants, id []byte) []byte {
 	for _, kind := range listKinds {
 		if string(wire.Get(wants, kind+"ListChanged")) != "true" {
@@ -172,8 +173,7 @@ func appendChanges(lines, wants, id []byte) []byte {
 	return lines
 }
 
-// appendUpdate appends the notification that a resource has changed, on the stream of a
-// subscription unless id is nil.
+// appendUpdate appends the notification that a resource has changed. id is as in appendChanges.
 func appendUpdate(lines, uri, id []byte) []byte {
 	params := fmt.Appendf(nil, `{"uri":%s}`, uri)
 	if id != nil {

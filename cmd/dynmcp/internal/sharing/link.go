@@ -20,10 +20,10 @@ type link struct {
 	since   time.Time
 }
 
-// maxFromRun is the longest message of a run that is forwarded. The run's own limits are lower.
+// maxFromRun limits the length of a run's messages. The run's own limits are lower.
 const maxFromRun = 1 << 30
 
-// errAbsent means that no run serves a socket any more.
+// errAbsent means that the run of a socket is ending.
 var errAbsent = errors.New("no dynmcp serves there")
 
 // Connect connects to a socket of a run of the same user.

@@ -20,10 +20,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Hosts share a run if its servers would be the same as those of a run of their own. So the name
-// of its socket is derived from everything that affects a server: the config, its programs, and
-// the variables that it, dynmcp and requests depend on. PATH itself is excluded: hosts prepend
-// directories of their own, one of a random name for each session.
+// Hosts share a run if separate runs would have the same servers. So the name of the socket is
+// derived from everything that affects a server: the config, its programs, and the variables
+// that the config, dynmcp and HTTP requests depend on. PATH itself is excluded, because hosts
+// prepend directories, some with a random name for each session.
 
 // proxies are the proxy variables for servers over HTTP.
 var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
@@ -33,8 +33,8 @@ var userDirs = map[string]string{
 	"XDG_CACHE_HOME": ".cache", "XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state",
 }
 
-// sharedSocket returns the path of the shared socket for an equal run: that of a live run, in
-// any directory, or of one to start.
+// sharedSocket returns the path of the shared socket: that of a live run, in any of the runtime
+// directories, or else that of the run to start.
 func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 	name, err := c.sharedName(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func environmentOf(text []byte, path string) (variables []string) {
 	return variables
 }
 
-// wordsOf returns the words of a text, of which a reference to a variable is one.
+// wordsOf returns the words of a text, among them all names of referenced variables.
 func wordsOf(text []byte) map[string]bool {
 	words := map[string]bool{}
 	for word := range bytes.FieldsFuncSeq(text, func(r rune) bool {
@@ -136,8 +136,8 @@ func wordsOf(text []byte) map[string]bool {
 	return words
 }
 
-// programs returns the program files of a config's servers, sorted. A missing one is included by
-// name: it may be installed later.
+// programs returns the program files of a config's servers, sorted. A missing program is included
+// by name, because it may be installed later.
 func programs(cfg *schema.Config) (found []string) {
 	for _, s := range cfg.Servers {
 		if s.Disabled || s.Transport != schema.Stdio {
@@ -160,8 +160,8 @@ func programs(cfg *schema.Config) (found []string) {
 	return slices.Compact(found)
 }
 
-// interpreter returns the interpreter that a script finds through env, as npx does, "" if a file
-// is not such a script.
+// interpreter returns the interpreter of a script that starts with "#!/usr/bin/env", as npx does,
+// and "" for other files.
 func interpreter(path string) string {
 	head, err := regular.Head(context.Background(), path, 256)
 	if err != nil {
@@ -179,8 +179,8 @@ func interpreter(path string) string {
 	return words[1]
 }
 
-// sharedPath returns PATH without the directories of a single host: temporary ones, unless one
-// of the programs is there.
+// sharedPath returns PATH without temporary directories, which differ between hosts, unless one
+// of programs is in them.
 func sharedPath(programs []string) string {
 	var kept []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -191,8 +191,7 @@ func sharedPath(programs []string) string {
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
-// isTemporary reports whether a directory is below one for temporary files, of the system or of
-// a program.
+// isTemporary reports whether a directory is inside a directory for temporary files.
 func isTemporary(dir string) bool {
 	if below, err := filepath.Rel(os.TempDir(), dir); err == nil && filepath.IsLocal(below) {
 		return true

@@ -14,8 +14,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A run that ends is replaced at once, or after a pause if the previous one was short-lived:
-// each pause is twice as long as the last. After maxLosses in a row the relay ends.
+// The first loss of a run is followed by a reconnection at once, each further one by a backoff
+// that starts at lossPause and doubles. A connection of steadyTime resets the count; after
+// maxLosses the relay ends.
 const (
 	maxLosses  = 6
 	lossPause  = 100 * time.Millisecond
@@ -26,8 +27,8 @@ const (
 // before the host does, the relay connects to another one, restores the state of the host, and
 // continues with the unsent messages.
 //
-// It uses three goroutines. One reads the host, as long as the process lives. Per run, one sends
-// and one receives; the latter is the goroutine of run.
+// It uses three goroutines. One reads from the host until the process ends. For each connection,
+// one sends, and the goroutine of run receives.
 type relay struct {
 	dial func(ctx context.Context) (*link, error)
 	log  *slog.Logger
@@ -35,13 +36,14 @@ type relay struct {
 	session *session
 	lines   chan []byte // whole lines of the host, closed at its end
 
-	// Of the sending goroutine, and between two runs of the goroutine of run.
+	// Owned by the sending goroutine, and by the goroutine of run between two connections.
 	unsent []byte // lines of the host
 	ended  bool   // the host sends nothing more
 }
 
-// run forwards messages until a live run has no more, because the host has closed its end and
-// has its answers, or ctx has ended. Then err is nil, as it is when the host no longer reads.
+// run forwards messages until the host has closed its stream and has its answers, the host no
+// longer reads, or ctx ends; then it returns nil. It returns an error if no run can serve the
+// host.
 func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	r.lines, r.session = make(chan []byte), newSession()
 	done := make(chan struct{})
@@ -81,7 +83,7 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// isOver reports whether nothing of the host is left to send.
+// isOver reports whether the host has ended and everything from it was sent.
 func (r *relay) isOver() bool {
 	if len(r.unsent) == 0 && !r.ended {
 		select {
@@ -93,8 +95,8 @@ func (r *relay) isOver() bool {
 	return len(r.unsent) == 0 && r.ended
 }
 
-// serve forwards messages over a link, after the replayed ones. lost is the reason for its end;
-// failed is the error of the host's stream.
+// serve sends replay and then forwards messages until the link ends. lost is the reason for its
+// end; failed is the error of the host's stream.
 func (r *relay) serve(ctx context.Context, l *link, replay []byte, out io.Writer) (lost, failed error) {
 	gone, sent := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -114,12 +116,12 @@ func (r *relay) serve(ctx context.Context, l *link, replay []byte, out io.Writer
 	return r.receive(l.in, out)
 }
 
-// maxLine is the longest line of the host that is kept whole. The run refuses longer ones, for
-// which the beginning is sufficient.
+// maxLine limits how much of a line of the host is kept. The run refuses longer lines, for which
+// it needs only the beginning.
 const maxLine = 64 << 20
 
-// read passes on the lines of the host, all of one read at once. It ends with the host's stream
-// or with the process: it cannot be interrupted.
+// read sends the host's lines to r.lines, all lines of one read at once. It ends with the host's
+// stream or with the process, because a read cannot be interrupted.
 func (r *relay) read(in io.Reader, done <-chan struct{}) {
 	defer close(r.lines)
 	var begun []byte // an incomplete line
@@ -148,7 +150,8 @@ func (r *relay) read(in io.Reader, done <-chan struct{}) {
 	}
 }
 
-// send sends the host's lines to a run, and reports whether that was all. Unsent ones are kept.
+// send sends the host's lines to a run, and reports whether all were sent. Unsent lines stay in
+// r.unsent.
 func (r *relay) send(conn *net.UnixConn, replay []byte, gone <-chan struct{}) (all bool) {
 	if len(replay) > 0 {
 		if _, err := conn.Write(replay); err != nil {
@@ -173,11 +176,11 @@ func (r *relay) send(conn *net.UnixConn, replay []byte, gone <-chan struct{}) (a
 	}
 }
 
-// maxCollected is how much of a run's messages is collected before it is written.
+// maxCollected limits the bytes that are collected for one write to the host.
 const maxCollected = 64 << 10
 
-// receive forwards the run's messages: whole lines, with one write per read. lost is the reason
-// for its end; failed is the error of the host's stream.
+// receive forwards the run's messages, with one write for each read. The results are those of
+// serve.
 func (r *relay) receive(in *wire.Reader, out io.Writer) (lost, failed error) {
 	var lines []byte
 	flush := func() {

@@ -10,38 +10,37 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A session is the state of a host's MCP session, which outlives its runs: the pending requests,
-// the ids that a next run may reuse, and the state that handover.go restores. One goroutine
-// sends and one receives.
+// A session is the state of a host's MCP session, which outlives its runs: the pending requests
+// of both sides, and the state that handover.go restores. One goroutine sends and one receives.
 type session struct {
 	mu      sync.Mutex
 	pending map[string]request // requests of the host, by their ids
-	last    int                // number of the last of them
-	asked   map[string][]byte  // requests of the run: its ids, by the host's ids
+	last    int                // number of the last request of the host
+	asked   map[string][]byte  // requests of the run: the ids in the run, by the ids for the host
 	runs    int                // ended runs
 
 	// The state of the host in a run.
 	initialize  wire.Message            // the request
-	result      []byte                  // its result, nil before it has one
-	initialized bool                    // the notification
+	result      []byte                  // the result of initialize, nil before it arrives
+	initialized bool                    // the notification was sent
 	level       wire.Message            // the last logging/setLevel request
 	subscribed  map[string]wire.Message // resources/subscribe requests, by their URIs
 
-	// The requests that restore that state in a run, until it has answered.
-	replayed    map[string][]byte // their ids, with the URI that each subscribes to, nil for none
+	// The pending requests that restore that state in a run.
+	replayed    map[string][]byte // by id, the URI that a resources/subscribe is for, or nil
 	greeting    string            // the id of the initialize request
 	relistening map[string]bool   // ids of repeated subscriptions/listen requests
 }
 
 // A request is a pending request of the host.
 type request struct {
-	number  int          // requests are repeated in order of arrival
-	message wire.Message // if it may be repeated, otherwise empty
-	acked   bool         // a subscription that has begun
+	number  int          // the order of arrival
+	message wire.Message // empty if the request must not be repeated
+	acked   bool         // the subscription was acknowledged
 }
 
-// repeatable are the requests that may be repeated although a run may have seen them: they run
-// nothing, and change only that run.
+// repeatable are the requests that may be sent again although a run may have seen them. They
+// start nothing and change only the state of that run.
 var repeatable = map[string]bool{
 	"initialize": true, "server/discover": true, "ping": true, "logging/setLevel": true,
 	"tools/list": true, "prompts/list": true, "resources/list": true, "resources/templates/list": true,
@@ -55,7 +54,7 @@ func newSession() *session {
 	}
 }
 
-// send sends lines of the host, and returns those that the run does not have completely.
+// send sends lines of the host, and returns the lines that were not sent completely.
 func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	type piece struct {
 		message wire.Message
@@ -82,7 +81,7 @@ func (s *session) send(to *net.UnixConn, lines []byte) (unsent []byte) {
 	return nil
 }
 
-// sending records a line before it is sent, and returns it in the form for the run.
+// sending records a line before it is sent, and returns the line for the run, nil for none.
 func (s *session) sending(line []byte, m wire.Message) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +114,8 @@ func (s *session) sending(line []byte, m wire.Message) []byte {
 
 func isBatch(line []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(line), []byte{'['}) }
 
-// addLocked adds a request of the host to the pending ones. An unsent request is added again.
+// addLocked adds a request of the host to the pending ones. An unsent request keeps its number
+// when it is added again. again tells whether it is repeatable.
 func (s *session) addLocked(m wire.Message, again bool) {
 	r, known := s.pending[string(m.ID)]
 	if !known {
@@ -128,7 +128,7 @@ func (s *session) addLocked(m wire.Message, again bool) {
 	s.pending[string(m.ID)] = r
 }
 
-// sent records the state that a run now has.
+// sent records the change of state in a message that was sent.
 func (s *session) sent(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *session) sent(m wire.Message) {
 	}
 }
 
-// received appends the host's form of a message of the run to lines.
+// received appends a message of the run, in the form for the host, to lines.
 func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,8 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 	return append(append(lines, raw...), '\n'), nil
 }
 
-// hostIDLocked returns the host's id for a request of the run, because different runs use the same ids.
+// hostIDLocked returns the id for the host of a request of the run. From the second run on it is
+// another one, because runs use the same ids.
 func (s *session) hostIDLocked(id []byte) []byte {
 	if s.runs == 0 {
 		return id

@@ -22,12 +22,12 @@ import (
 
 // Time limits for connecting.
 const (
-	maxConnect   = 60 * time.Second      // until there is a run and it has accepted the client
-	maxReturn    = 5 * time.Second       // until another client restarts its run on a named socket
-	connectPause = 10 * time.Millisecond // while another client starts it
+	maxConnect   = 60 * time.Second      // for starting a run and being accepted by it
+	maxReturn    = 5 * time.Second       // for waiting until somebody else restarts the run of a named socket
+	connectPause = 10 * time.Millisecond // between two attempts while another client starts the run
 )
 
-// Run relays a host's streams until the host ends, or ctx, or no run can serve it.
+// Run relays a host's streams until the host or ctx ends, or no run can serve the host.
 func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	path, err := c.path(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Client) path(ctx context.Context) (path string, err error) {
 	return path, CheckSocketPath(path)
 }
 
-// connect returns a connection to the run, which it starts if needed, for as long
-// as patience.
+// connect returns a connection to the run on a socket. If there is no run, it waits for patience
+// and then starts one.
 func (c *Client) connect(ctx context.Context, path string, patience time.Duration) (*link, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
@@ -71,7 +71,7 @@ func (c *Client) connect(ctx context.Context, path string, patience time.Duratio
 			}
 			return l, nil
 		}
-		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} // a run must be started, or waited for
+		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN}
 		if !slices.ContainsFunc(absent, func(one error) bool { return errors.Is(err, one) }) {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (c *Client) connect(ctx context.Context, path string, patience time.Duratio
 				return nil, err
 			}
 		}
-		select { // another client starts it, or it is ending
+		select { // another client starts the run, or the run is ending
 		case <-time.After(connectPause):
 		case <-ctx.Done():
 			return nil, hint.With(fmt.Errorf("%s is held by a dynmcp that admits nobody", path), "see %s.log; fuser %s.lock names its process", path, path)

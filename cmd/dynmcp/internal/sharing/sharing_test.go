@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A host that has said all it had to is served to the end: that the run then closes the
-// connection is no loss of it, however fast it does.
+// After the host has closed its stream, the end of the connection is not a lost run, however
+// fast the run closes it.
 func TestRelayEndsWithItsHost(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -53,8 +53,8 @@ func TestRelayEndsWithItsHost(t *testing.T) {
 	}
 }
 
-// A run may answer the handshake before the write of it has returned. The next run is told of
-// the host all the same, and once.
+// A run may answer initialize before the write of the request has returned. The next run is
+// still sent initialize, once.
 func TestHandshakeAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	message := func(text string) wire.Message {
@@ -80,7 +80,7 @@ func TestHandshakeAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A run that one host alone has used ends soon, one that hosts come back to does not.
+// A run that served only one host has a shorter idle timeout.
 func TestRunOfOneHostEndsSoon(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")

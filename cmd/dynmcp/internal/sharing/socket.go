@@ -18,21 +18,21 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Socket is the unix socket for hosts of one user. Its run holds a lock on a file beside it.
-// Without a holder, the socket is left over from a killed run.
+// A Socket is the unix socket for the hosts of one user. Its run holds a lock on a file beside
+// it. If nobody holds the lock, the socket is left over from a killed run.
 type Socket struct {
 	Options
 	path    string
 	lock    *os.File
 	program fs.FileInfo // of this process, nil if unknown
-	ready   *os.File    // notified when hosts are accepted, may be nil
+	ready   *os.File    // receives the process id when hosts are accepted, may be nil
 
 	mu       sync.Mutex
 	listener *net.UnixListener
 	file     fs.FileInfo // of the socket
 	hosts    int
-	served   int       // total
-	since    time.Time // when the last one left
+	served   int       // hosts in total
+	since    time.Time // when the last host left
 	closing  bool      // hosts are refused
 
 	once sync.Once // of Close
@@ -41,6 +41,7 @@ type Socket struct {
 // maxSocketPath is the limit on all systems: 104 bytes on macOS, including a final zero.
 const maxSocketPath = 103
 
+// CheckSocketPath returns an error if path is too long for a socket.
 func CheckSocketPath(path string) error {
 	if len(path) > maxSocketPath {
 		return hint.With(fmt.Errorf("%s: the path of a socket may have %d bytes", path, maxSocketPath), "choose a shorter one with --socket")
@@ -50,7 +51,7 @@ func CheckSocketPath(path string) error {
 
 // Options configure a Socket.
 type Options struct {
-	Idle    time.Duration // end when no host was connected for this long; 0 is never
+	Idle    time.Duration // end the run after this time without a host; 0 means never
 	Inherit bool          // a [Client] started this process and passes it the lock
 	Version string        // of this program
 	Log     *slog.Logger
@@ -137,8 +138,8 @@ func (s *Socket) isOurs() bool {
 	return err == nil && os.SameFile(file, there)
 }
 
-// Serve serves the hosts that connect until ctx ends or the socket was idle for long enough. The
-// failure of a server that the run needs ends it as well.
+// Serve serves hosts until ctx ends, the idle timeout passes, or a server that the run needs
+// fails. Only the failure is returned as an error.
 func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -186,7 +187,7 @@ func (s *Socket) serveAccepted(ctx context.Context, agg *aggregator.Aggregator, 
 	return nil
 }
 
-// accept returns the next connection, and an error when there will be none. It retries after
+// accept returns the next connection, or an error after the socket was closed. It retries after
 // temporary errors, such as too many open files.
 func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -211,11 +212,11 @@ func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 	}
 }
 
-// watchSocket is the interval of checks of a socket.
+// watchSocket is the longest interval between checks of a socket.
 const watchSocket = 5 * time.Second
 
-// watch closes the socket when ctx ends or it is idle, so that another run can use its path
-// while our servers end. If its file was removed, it is created again.
+// watch closes the socket when ctx ends or the socket is idle, so that another run can use its
+// path while our servers end. It creates the socket again if its file was removed.
 func (s *Socket) watch(ctx context.Context) {
 	interval := watchSocket
 	if s.Idle > 0 {
@@ -246,11 +247,11 @@ func (s *Socket) watch(ctx context.Context) {
 	}
 }
 
-// idleOfOne limits the idle time of a run that has served only one host.
+// idleOfOne limits the idle timeout of a run that has served only one host.
 const idleOfOne = time.Minute
 
-// unused reports whether the run should end, and then refuses hosts: none has been connected for
-// long, or none is and the program was replaced.
+// unused reports whether the run should end, because no host is connected and the idle timeout
+// has passed or the program was replaced. Then it also stops accepting hosts.
 func (s *Socket) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,8 +285,8 @@ func (s *Socket) isReplaced() bool {
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
 
-// ready is the method of the first line on an accepted connection: a notification, which a
-// client that speaks MCP directly may ignore.
+// ready is the method of the first message on an accepted connection. It is a notification, so
+// that a client that speaks MCP directly may ignore it.
 const ready = "notifications/dynmcp/ready"
 
 func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
@@ -303,7 +304,7 @@ func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn
 	return agg.ServeConn(ctx, conn)
 }
 
-// enter counts a host, unless the socket is being closed.
+// enter counts a host, and returns false if the socket is being closed.
 func (s *Socket) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // startShared starts a run on a socket and returns when it accepts hosts. The error is errLocked
-// if another one exists, or is being started.
+// if another run exists or is being started.
 func (c *Client) startShared(ctx context.Context, path string) error {
 	lock, err := lockSocket(path)
 	if err != nil {
@@ -63,8 +63,9 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	return fmt.Errorf("the run that hosts share did not start: %s", strings.TrimPrefix(strings.TrimSpace(string(said)), "dynmcp: "))
 }
 
-// Orphan starts this program again, without --orphan, and leaves it to init. Some hosts kill all
-// descendants of their servers: a shared run must not be one.
+// Orphan starts this program again, without --orphan, and returns. When the caller exits, init
+// becomes the parent. Some hosts kill all descendants of their servers, which a shared run must
+// not be.
 func Orphan() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -77,7 +78,7 @@ func Orphan() error {
 	return cmd.Start()
 }
 
-// command returns the command that starts the run of a config on a socket, and then ends.
+// command returns a command that starts the run of a config on a socket and then exits.
 func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
 	args := []string{"serve", "--socket", path, "--inherit", "--orphan", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
 	if c.EnvFile != "" {
@@ -101,8 +102,8 @@ func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// workingDir returns the working directory of a shared run, the same for all hosts: that of its
-// config, or of the project that the config is for.
+// workingDir returns the working directory of a shared run, which is the same for all hosts: the
+// directory of its config, or of the project that the config is for.
 func workingDir(config string) string {
 	dir := filepath.Dir(config)
 	if filepath.Base(dir) == ".dynmcp" {
@@ -111,10 +112,10 @@ func workingDir(config string) string {
 	return dir
 }
 
-// maxLog is the largest log of a run that was started for a host.
+// maxLog is the size at which the log of a shared run is truncated.
 const maxLog = 1 << 20
 
-// A BoundedLog is a file that is truncated when it has become too long.
+// A BoundedLog is a log file that is truncated when it is larger than maxLog.
 type BoundedLog struct{ *os.File }
 
 // Write implements io.Writer.

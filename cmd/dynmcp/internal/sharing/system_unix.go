@@ -16,14 +16,14 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// Unsupported is why sockets are not supported; it is nil here.
+// Unsupported is the error of systems without shared runs; here it is nil.
 var Unsupported error
 
 // errLocked means that another process serves a socket, or is about to.
 var errLocked = errors.New("locked by another process")
 
-// lockSocket takes the lock of a socket's path, which is released when the process ends, however
-// it ends. The file is not removed: otherwise old and new holders would lock different files.
+// lockSocket locks the lock file of a socket. The system releases the lock when the process ends.
+// The file is never removed, because old and new holders would lock different files.
 func lockSocket(path string) (*os.File, error) {
 	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -39,8 +39,8 @@ func lockSocket(path string) (*os.File, error) {
 	return file, nil
 }
 
-// ListenPrivately creates a socket that only its owner may connect to, from the beginning: the
-// umask applies to the whole process, but only for that moment.
+// ListenPrivately creates a socket that only its owner may connect to. It sets the umask of the
+// process for a moment, so that the socket never has other permissions.
 func ListenPrivately(path string) (*net.UnixListener, error) {
 	defer syscall.Umask(syscall.Umask(0o177))
 	return net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -91,11 +91,12 @@ func openPrivate(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 }
 
-// detach lets a command outlive this process, and signals to its group: it has a session of its own.
+// detach starts a command in a new session, so that it outlives this process and gets no signals
+// to its group.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// inherited returns the files that startShared passes to a run: the lock of its socket, and one
-// to report that it accepts hosts.
+// inherited returns the files that startShared passes to a run: the lock of its socket, and the
+// pipe on which the run reports that it accepts hosts.
 func inherited(path string) (lock, ready *os.File, err error) {
 	lock, ready = os.NewFile(3, path+".lock"), os.NewFile(4, "ready")
 	if lock == nil || ready == nil {
@@ -111,5 +112,5 @@ func inherited(path string) (lock, ready *os.File, err error) {
 	return lock, ready, nil
 }
 
-// inheritedFiles returns the files for inherited, for a process that passes them on.
+// inheritedFiles returns the files of inherited, to pass them on to another process.
 func inheritedFiles() []*os.File { return []*os.File{os.NewFile(3, "lock"), os.NewFile(4, "ready")} }

@@ -9,8 +9,8 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-// Unsupported is why sockets are not supported: Windows does not tell the user of the other end,
-// and a server's abilities are not for every user of the machine.
+// Unsupported is the error of shared runs. Windows does not tell the user of the other end of a
+// socket, and other users of the machine must not use the servers.
 var Unsupported = errors.New("hosts cannot share a run on Windows: it does not say whose the other end of a socket is")
 
 func lockSocket(string) (*os.File, error) { return nil, Unsupported }
