@@ -11,24 +11,24 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A difference is a place at which two JSON texts differ.
+// A difference is one place where two JSON texts differ.
 type difference struct {
 	Path   string `json:"path"` // a JSON pointer
 	What   string `json:"what"`
-	Direct string `json:"direct"` // what is there, without the contents of strings
-	Behind string `json:"behind"`
-	value  []byte // what is missing, or else what is there behind dynmcp
+	Direct string `json:"direct"` // the outline of the server's value
+	Behind string `json:"behind"` // the outline of the value behind dynmcp
+	value  []byte // the missing value, or else the value behind dynmcp
 }
 
 const (
 	added   = "added"
 	missing = "missing"
 	changed = "value"
-	ended   = "the server ended" // when it was asked directly
+	ended   = "the server ended" // only without dynmcp
 )
 
-// differences compares two JSON texts byte for byte. Order of members, forms of numbers,
-// escapes and space count.
+// differences compares two JSON texts byte for byte. The order of members, the notation of
+// numbers, escapes and white space all matter.
 func differences(a, b []byte) (all []difference) {
 	if string(a) == gone && string(b) != gone {
 		return []difference{{Path: "/failed", What: ended, Direct: outline(a), Behind: outline(b)}}
@@ -77,7 +77,7 @@ func compareMembers(path string, a, b []byte, note func(string), all *[]differen
 	for _, name := range others {
 		if _, ok := one[name]; !ok {
 			*all = append(*all, difference{Path: below(name), What: added, Behind: outline(two[name]), value: two[name]})
-			same = true // the order is not to blame
+			same = true // the difference is not in the order
 		}
 	}
 	if !same && len(one) == len(two) && len(names) == len(others) {
@@ -87,8 +87,8 @@ func compareMembers(path string, a, b []byte, note func(string), all *[]differen
 	}
 }
 
-// members returns the names of an object in order, in quotes, and the values by name. Those of
-// an array are numbers.
+// members returns the quoted names of an object in order, and the values by name. The names of
+// the elements of an array are their indexes.
 func members(value []byte) (names []string, values map[string][]byte) {
 	values = map[string][]byte{}
 	add := func(name string, value []byte) {
@@ -108,7 +108,8 @@ func members(value []byte) (names []string, values map[string][]byte) {
 
 func isArray(value []byte) bool { return len(value) > 0 && value[0] == '[' }
 
-// outline tells values apart without showing the contents of strings, which may be secret.
+// outline describes a value so that different values can be told apart, without the contents of
+// strings, which may be secret.
 func outline(value []byte) string {
 	const most = 40
 	if len(value) == 0 {
@@ -123,7 +124,7 @@ func outline(value []byte) string {
 	return string(value)
 }
 
-// without returns the differences that are not at or below a place that varies by itself.
+// without returns the differences that are not at or below one of varying.
 func without(all, varying []difference) []difference {
 	return slices.DeleteFunc(all, func(d difference) bool {
 		return slices.ContainsFunc(varying, func(v difference) bool { return strings.HasPrefix(d.Path+"/", v.Path+"/") })

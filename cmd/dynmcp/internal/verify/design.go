@@ -8,12 +8,12 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A design is a difference that is wanted.
+// A design matches differences that are intended.
 type design struct {
-	surface, what, name string // "" is any
+	surface, what, name string // "" matches any
 	path                func() *regexp.Regexp
-	how                 string                // "" is any
-	value               func() *regexp.Regexp // of difference.value; nil is any
+	how                 string                // difference.What; "" matches any
+	value               func() *regexp.Regexp // difference.value; nil matches any
 	reason              string
 }
 
@@ -49,7 +49,7 @@ var designs = []design{
 		reason: "the annotations of the proxy surface say where content is from"},
 }
 
-// divide keeps the differences that are not wanted, and says why the others are.
+// divide returns the differences that are not intended, and the reasons of the others.
 func divide(surface, what, name string, all []difference) (left []difference, reasons []string) {
 	for _, d := range all {
 		i := slices.IndexFunc(designs, func(w design) bool { return w.fits(surface, what, name, d) })

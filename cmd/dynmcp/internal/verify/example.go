@@ -7,11 +7,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// maxNested bounds the examples that are made of a schema.
+// maxNested limits the depth of examples.
 const maxNested = 8
 
-// example returns a value that fits a schema as far as its plain keywords say: its example,
-// default or constant if it has one, the members that it requires, and else what is smallest.
+// example returns a value that fits the simple keywords of a schema: its example, enum value,
+// constant or default if it has one, otherwise a small value with the required members.
 func example(schema []byte, depth int) []byte {
 	for _, key := range []string{"examples", "enum"} {
 		for value := range wire.Elements(wire.Get(schema, key)) {
@@ -50,7 +50,7 @@ func example(schema []byte, depth int) []byte {
 	return wire.Quote(exampleText(schema))
 }
 
-// exampleObject has the members that are required, and those with an example of their own.
+// exampleObject returns an object with the required members and those that have examples.
 func exampleObject(schema []byte, depth int) []byte {
 	required := map[string]bool{}
 	for name := range wire.Elements(wire.Get(schema, "required")) {
@@ -92,13 +92,13 @@ func exampleText(schema []byte) string {
 	return "example"
 }
 
-// bigNumbers returns arguments in which the first number that a schema wants without bounds is one that a
-// float cannot hold, nil if it wants none.
+// bigNumbers returns arguments in which the first unbounded number of the schema is one that a
+// float64 cannot hold, or nil if the schema has no such number.
 func bigNumbers(schema, arguments []byte) []byte {
 	for name, property := range wire.Members(wire.Get(schema, "properties")) {
 		kind := typeOf(property)
 		if bounded := wire.Get(property, "default") != nil || wire.Get(property, "minimum") != nil || wire.Get(property, "maximum") != nil; bounded || kind != "integer" && kind != "number" {
-			continue // a number of things to do
+			continue // probably a count, with which the call would take long
 		}
 		if text := textOf(name); text != "" && !bytes.ContainsAny(name, `\`) {
 			return wire.Set(arguments, text, []byte(`9007199254740993`))

@@ -40,7 +40,7 @@ func TestEachFaultIsFound(t *testing.T) {
 			w := *v
 			w.between = through(f.name)
 			if strings.Contains(f.name, "lost") || strings.Contains(f.name, "not announced") {
-				w.wait = 2 * time.Second // what is found is that nothing comes
+				w.wait = 2 * time.Second // the fault is found by the timeout
 			}
 			before, p := before, p
 			if strings.Contains(f.name, "cancel") {

@@ -12,22 +12,22 @@ import (
 	"sync"
 )
 
-// A fault is what the proxy between dynmcp and a server does to the lines of one direction.
-// It returns the lines that go on in the place of one.
+// A fault is a change that the proxy between dynmcp and a server makes to the lines of one
+// direction.
 type fault struct {
 	name    string
-	found   string // where the report has it: what was compared, the answer, a JSON pointer, how it differs
-	request bool   // to the server, else from it
-	apply   func() func(line string) []string
+	found   string                            // where verify must find it: what was compared, the answer, a JSON pointer, how it differs
+	request bool                              // changes lines to the server, otherwise lines from it
+	apply   func() func(line string) []string // the inner function returns the lines to send in place of line
 }
 
-// change replaces what a pattern matches.
+// change replaces the matches of a pattern.
 func change(name, found, pattern, with string) fault {
 	re := regexp.MustCompile(pattern)
 	return fault{name: name, found: found, apply: each(func(line string) []string { return []string{re.ReplaceAllString(line, with)} })}
 }
 
-// asked is a fault of requests.
+// asked applies a fault to requests.
 func asked(f fault) fault {
 	f.request = true
 	return f
@@ -37,7 +37,7 @@ func each(apply func(string) []string) func() func(string) []string {
 	return func() func(string) []string { return apply }
 }
 
-// repeat sends lines that contain a text so many times.
+// repeat sends each line that contains text the given number of times.
 func repeat(name, found, text string, times int) fault {
 	return fault{name: name, found: found, apply: each(func(line string) []string {
 		if !strings.Contains(line, text) {
@@ -47,7 +47,7 @@ func repeat(name, found, text string, times int) fault {
 	})}
 }
 
-// late sends the first line that contains a text behind the next one.
+// late sends the first line that contains text after the next line.
 func late(name, found, text string) fault {
 	return fault{name: name, found: found, apply: func() func(string) []string {
 		held, done := "", false
@@ -131,7 +131,7 @@ var faults = []fault{
 	asked(repeat("a cancel that is lost", "cancellation the same call again /content/0/text value", `"notifications/cancelled"`, 0)),
 }
 
-// proxy runs a command, and does what a fault says to what passes.
+// proxy runs a command with the fault called name applied to its streams.
 func proxy(name string, args []string) int {
 	var in, out = each(func(line string) []string { return []string{line} })(), each(func(line string) []string { return []string{line} })()
 	for _, f := range faults {

@@ -13,22 +13,22 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A report is what was found about a server.
+// A report is the result for one server.
 type report struct {
 	Name    string   `json:"name"`
 	Error   string   `json:"error,omitempty"`    // why it could not be compared
-	LeftOut []string `json:"left_out,omitempty"` // keys of its entry that change what hosts see
+	LeftOut []string `json:"left_out,omitempty"` // ignored keys of its entry, which change what hosts see
 	Eras    []string `json:"eras"`
 	Rows    []row    `json:"compared"`
 }
 
-// A row says how answers of one kind compare.
+// A row counts the results for the answers of one kind.
 type row struct {
 	Era       string    `json:"era"`
 	Surface   string    `json:"surface"`
 	What      string    `json:"what"`
 	Equal     int       `json:"equal"`
-	Varies    int       `json:"varies"` // equal but for what varies by itself
+	Varies    int       `json:"varies"` // differ only where the server's own answers vary
 	ByDesign  int       `json:"by_design"`
 	Different int       `json:"different"`
 	Bytes     int       `json:"largest"` // bytes of the largest answer
@@ -38,7 +38,7 @@ type row struct {
 // A finding is an answer that differs.
 type finding struct {
 	Name        string       `json:"name"`
-	Reason      string       `json:"reason,omitempty"` // why that is so by design
+	Reason      string       `json:"reason,omitempty"` // why the difference is intended
 	Differences []difference `json:"differences,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func (r *report) failed() bool {
 	return r.Error != "" || slices.ContainsFunc(r.Rows, func(r row) bool { return r.Different > 0 })
 }
 
-// variations are the places at which answers of the server itself differ.
+// variations are the differences between repeated answers of the server itself.
 type variations map[place][]difference
 
 func (v variations) add(a, b *run) {
@@ -55,7 +55,7 @@ func (v variations) add(a, b *run) {
 	}
 }
 
-// placesOf returns the places of two runs, those of the second alone behind the others.
+// placesOf returns the places of a, followed by those that only b has.
 func placesOf(a, b *run) []place {
 	all := slices.Clone(a.places)
 	for _, at := range b.places {
@@ -66,7 +66,7 @@ func placesOf(a, b *run) []place {
 	return all
 }
 
-// rowsOf compares what a side behind dynmcp answered with what the server did.
+// rowsOf compares the answers of a run behind dynmcp with those of a direct run.
 func rowsOf(direct, behind *run, varying variations) (rows []row) {
 	for _, at := range placesOf(direct, behind) {
 		if behind.surface != schema.ExposeDirect && at.what != tools && at.what != bigNumber && at.what != progress {
@@ -81,7 +81,7 @@ func rowsOf(direct, behind *run, varying variations) (rows []row) {
 	return rows
 }
 
-// judge adds an answer to a row.
+// judge compares two answers and counts the result in the row.
 func (r *row) judge(name string, a, b []byte, varying []difference) {
 	r.Bytes = max(r.Bytes, len(a))
 	found := without(differences(a, b), varying)
@@ -102,7 +102,7 @@ func (r *row) judge(name string, a, b []byte, varying []difference) {
 	}
 }
 
-// write prints a report as tables, and what differs.
+// write prints the report as a table, followed by the differences.
 func (r *report) write(out *terminal.Writer) {
 	out.Heading(r.Name)
 	if r.Error != "" {
@@ -139,7 +139,7 @@ func (r *report) write(out *terminal.Writer) {
 	}
 }
 
-// maxShown bounds the places that are shown of one answer.
+// maxShown limits the differences that are printed for one answer.
 const maxShown = 5
 
 func (f *finding) write(out *terminal.Writer, of row) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// What is compared, as the report names it.
+// The kinds of compared answers, as the report names them.
 const (
 	handshake     = "handshake"
 	lists         = "lists"
@@ -28,7 +28,7 @@ const (
 	notifications = "notifications"
 )
 
-// What a server may list, with the capability that says so.
+// kinds are the lists that a server may have, with the capability that declares each.
 var kinds = []struct{ method, member, capability string }{
 	{"tools/list", "tools", "tools"},
 	{"resources/list", "resources", "resources"},
@@ -36,29 +36,30 @@ var kinds = []struct{ method, member, capability string }{
 	{"prompts/list", "prompts", "prompts"},
 }
 
-// A request is one that a plan has each side make.
+// A request is a request of a plan.
 type request struct {
 	what, name, method string
 	params             []byte
 	tool, arguments    []byte // of a call, as JSON
 }
 
-// A plan is what all sides are asked, made of what the server lists when it is reached
-// directly.
+// A plan holds the requests that are sent both directly and through dynmcp. It is made from
+// the lists of the server itself.
 type plan struct {
 	requests []request
-	big      int      // calls with big numbers
-	changes  []string // lists that the server says have changed, nil if that is not known
-	cancel   request  // a call to withdraw; none has no method
+	big      int      // number of calls with big numbers
+	changes  []string // announced changes of lists, nil if not known yet
+	cancel   request  // a call to cancel; without a method there is none
 }
 
-// A place names an answer: what was asked, and how often it was before.
+// A place identifies an answer of a run. before counts earlier answers with the same what and
+// name.
 type place struct {
 	what, name string
 	before     int
 }
 
-// A run asks a side what a plan says.
+// A run sends the requests of a plan over a side, and records the answers.
 type run struct {
 	*side
 	server  string
@@ -67,7 +68,7 @@ type run struct {
 	places  []place          // in order
 	seen    map[place][]byte // the answers
 
-	listed map[string][]json.RawMessage // the entries at first, by method
+	listed map[string][]json.RawMessage // the entries of the first lists, by method
 }
 
 func (r *run) see(what, name string, value []byte) {
@@ -81,8 +82,7 @@ func (r *run) see(what, name string, value []byte) {
 	r.places, r.seen[at] = append(r.places, at), value
 }
 
-// introduce records what the server says of itself and lists, for which it is asked again
-// on each side.
+// introduce records the handshake and the lists of the server.
 func (r *run) introduce(ctx context.Context) {
 	r.listed = map[string][]json.RawMessage{}
 	info := r.conn.ServerInfo()
@@ -105,7 +105,7 @@ func (r *run) introduce(ctx context.Context) {
 	}
 }
 
-// follow makes the requests of a plan, one at a time, and withdraws the last.
+// follow sends the requests of a plan one after another, and cancels a call at the end.
 func (r *run) follow(ctx context.Context, p *plan) {
 	for _, q := range p.requests {
 		if ctx.Err() != nil {
@@ -123,7 +123,7 @@ func (r *run) follow(ctx context.Context, p *plan) {
 	if r.surface != schema.ExposeDirect {
 		return
 	}
-	// An answer follows all that was sent before it.
+	// Once this request is answered, everything that was sent before has arrived.
 	fence := request{method: "tools/call", tool: []byte(`"verify_no_such_tool"`), arguments: []byte(`{}`)}
 	r.see(failures, "unknown tool", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.see(notifications, "in order", r.notes.take())
@@ -133,7 +133,7 @@ func (r *run) follow(ctx context.Context, p *plan) {
 	}
 }
 
-// withdraw cancels a call and makes others after it.
+// withdraw cancels a call, and checks that later calls are answered.
 func (r *run) withdraw(ctx context.Context, p *plan, fence request) {
 	withdrawn, cancel := context.WithCancel(ctx)
 	cancel()
@@ -142,8 +142,8 @@ func (r *run) withdraw(ctx context.Context, p *plan, fence request) {
 	r.see(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
 }
 
-// relist lists again what has changed since the first time, when that was announced. A
-// change that was undone need not be.
+// relist fetches the lists whose change was announced again. If the direct run finds no change,
+// the announcement is not required behind dynmcp.
 func (r *run) relist(ctx context.Context, p *plan) {
 	wait, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
@@ -169,7 +169,7 @@ func (r *run) relist(ctx context.Context, p *plan) {
 	}
 }
 
-// list returns the entries of a list as an object, by what names them, or an error.
+// list fetches a list. value is an object of the entries by name or URI, or the error.
 func (r *run) list(ctx context.Context, method, member string) (entries []json.RawMessage, value []byte) {
 	ctx, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
@@ -180,7 +180,7 @@ func (r *run) list(ctx context.Context, method, member string) (entries []json.R
 	var members [][]byte
 	for _, entry := range entries {
 		name := []byte(`""`)
-		for _, key := range []string{"name", "uriTemplate", "uri"} { // the last that it has
+		for _, key := range []string{"name", "uriTemplate", "uri"} { // the last one present
 			if text := wire.Get(entry, key); wire.TypeName(text) == "a string" {
 				name = text
 			}
@@ -190,12 +190,12 @@ func (r *run) list(ctx context.Context, method, member string) (entries []json.R
 	return entries, joined('{', members, '}')
 }
 
-// joined makes a JSON array or object of its parts.
+// joined joins the parts of a JSON array or object.
 func joined(begin byte, parts [][]byte, end byte) []byte {
 	return append(append([]byte{begin}, bytes.Join(parts, []byte{','})...), end)
 }
 
-// params are those of a request as the surface wants them.
+// params returns the params of a request for the surface of the run.
 func (r *run) params(q request) []byte {
 	if q.method != "tools/call" {
 		return q.params
@@ -221,11 +221,11 @@ func (r *run) params(q request) []byte {
 }
 
 const (
-	maxOfAKind = 25 // resources that are read, and prompts that are got
-	maxBig     = 3  // tools that are called with a big number
+	maxOfAKind = 25 // resources to read, and prompts to get
+	maxBig     = 3  // tools to call with a big number
 )
 
-// planOf makes a plan of what a server lists. may says which tools are called.
+// planOf makes a plan from the lists of a server. may tells which tools may be called.
 func planOf(r *run, may mayCall) *plan {
 	p := &plan{}
 	add := func(what, name, method string, params []byte) {
@@ -254,7 +254,8 @@ func planOf(r *run, may mayCall) *plan {
 	return p
 }
 
-// addCalls adds the calls of a tool: as its schema wants it, with a big number, and wrong.
+// addCalls adds the calls of a tool: with valid arguments, with a big number, and with invalid
+// arguments.
 func (p *plan) addCalls(entry []byte, may mayCall) {
 	name, schema := wire.Get(entry, "name"), wire.Get(entry, "inputSchema")
 	arguments := example(schema, 0)
@@ -270,7 +271,7 @@ func (p *plan) addCalls(entry []byte, may mayCall) {
 	if n := len(p.requests); p.cancel.method == "" && n > 0 && bytes.Equal(p.requests[n-1].tool, name) {
 		p.cancel = p.requests[n-1]
 	}
-	// A number may say how much is done, so few are tried, where nothing is changed.
+	// A number may be a count, so only few read-only tools are called with a big one.
 	if big := bigNumbers(schema, arguments); big != nil && p.big < maxBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
 		p.big++
 		add(bigNumber, "", big)

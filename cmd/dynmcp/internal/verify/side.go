@@ -24,26 +24,27 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A side is a server as a host sees it: directly, or behind dynmcp.
+// A side is a connection of a host to a server, directly or through dynmcp.
 type side struct {
 	conn  *upstream.Conn
 	close func()
 	notes *notes
 	wait  time.Duration // for each answer
-	pipe  bool          // the server sends all in one order
+	pipe  bool          // the server sends everything on one ordered stream
 
 	version string // that the server speaks
 }
 
-// errEra says that a server does not speak an era.
+// errEra means that a server does not speak an era.
 var errEra = errors.New("it does not speak that era")
 
-// directly starts a server, as its host.
+// directly connects to a server as its host.
 func (v *verifier) directly(ctx context.Context, s schema.Server, era transports.Era) (*side, error) {
 	n := newNotes()
 	options := v.asHost(n, era)
 	options.Redact, options.Logger = &cli.Secrets, v.Log
-	// dynmcp sets it for its servers, so what shows it differs, as what varies by itself does.
+	// dynmcp sets this variable for its servers. With a random value, answers that show it are
+	// known to vary.
 	options.Env = []string{selfloop.Variable + "=" + rand.Text()}
 	if s.Transport != schema.Stdio {
 		options.Login = login.Of(login.Store, v.Log)(s)
@@ -61,7 +62,7 @@ func (v *verifier) directly(ctx context.Context, s schema.Server, era transports
 	return v.inEra(&side{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio, conn.ServerInfo().ProtocolVersion}, era)
 }
 
-// behind starts a server behind dynmcp, of which only a surface is shown.
+// behind connects to a server through dynmcp with one surface.
 func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, era transports.Era) (*side, error) {
 	cfg := *v.Cfg
 	cfg.Expose, cfg.Servers, cfg.Activity, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil, nil
@@ -78,7 +79,7 @@ func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, 
 	return v.inEra(&side{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio, h.Status().Upstreams()[0].Protocol}, era)
 }
 
-// asHost has both sides meet the same host.
+// asHost returns the options of the host, which are the same for both connections.
 func (v *verifier) asHost(n *notes, era transports.Era) upstream.Options {
 	return upstream.Options{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
 }
@@ -91,16 +92,16 @@ func (v *verifier) inEra(s *side, era transports.Era) (*side, error) {
 	return s, nil
 }
 
-// notes keep what a server sends without being asked, in order.
+// notes record the notifications and requests of a server, in order.
 type notes struct {
 	mu      sync.Mutex
 	all     [][]byte
-	size    int
-	changed map[string]bool // lists that were said to have changed
-	more    chan struct{}   // has room for one; nil unless changes are waited for
+	size    int             // of all, in bytes
+	changed map[string]bool // announced changes of lists, by method
+	more    chan struct{}   // signals a new entry of changed; has a buffer of one
 }
 
-// maxNotes bounds what is kept, in bytes.
+// maxNotes limits the recorded bytes.
 const maxNotes = 4 << 20
 
 func newNotes() *notes { return &notes{changed: map[string]bool{}, more: make(chan struct{}, 1)} }
@@ -125,15 +126,15 @@ func (n *notes) Notify(method string, params json.RawMessage) {
 	}
 }
 
-// markAnswered notes that a request was answered.
+// markAnswered records that a request was answered.
 func (n *notes) markAnswered(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = append(n.all, fmt.Appendf(nil, `{"answered":%s}`, wire.Quote(name)))
 }
 
-// changes waits until the lists that are expected to have changed are said to have, and
-// returns those that were. dynmcp says so when it has fetched them, once for many changes.
+// changes waits until all expected changes of lists were announced, or ctx ends, and returns
+// the announced ones. dynmcp announces many changes at once, after it has fetched the lists.
 func (n *notes) changes(ctx context.Context, expected []string) []string {
 	for {
 		n.mu.Lock()
@@ -156,7 +157,7 @@ func (n *notes) Request(ctx context.Context, method string, params json.RawMessa
 	return selfhost.NotifyFunc(nil).Request(ctx, method, params)
 }
 
-// take returns what came so far as a JSON array, and forgets it.
+// take returns the recorded messages as a JSON array, and clears them.
 func (n *notes) take() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,15 +166,15 @@ func (n *notes) take() []byte {
 	return joined('[', all, ']')
 }
 
-// ask sends a request and returns its answer: the result as it came, or an object with
-// the error. What comes of a call's progress goes to peer.
+// ask sends a request and returns its answer: the result as received, or an object with the
+// error. Notifications of the request go to peer.
 func (s *side) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	answered := make(chan []byte, 1)
 	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(result json.RawMessage, err error) {
 		if n, ok := peer.(*callNotes); ok && n.answered != "" {
-			n.all.markAnswered(n.answered) // here, on the goroutine that reads what follows
+			n.all.markAnswered(n.answered) // on the reading goroutine, before it reads on
 		}
 		answered <- answer(bytes.Clone(result), err)
 	}}
@@ -189,11 +190,11 @@ func (s *side) ask(ctx context.Context, method string, params []byte, peer trans
 	}
 }
 
-// gone stands for the answer of a server that was not reached, or ended.
+// gone replaces the answer of a server that was not reached or ended.
 const gone = `{"failed":"the server was not reached or ended"}`
 
-// answer returns an answer as an object. Whose failure it was to reach the server does not
-// count: dynmcp says more of it than a connection does.
+// answer returns an answer as an object. All failures to reach the server become gone, because
+// dynmcp describes them in more detail than a direct connection.
 func answer(result []byte, err error) []byte {
 	var rpc *wire.Error
 	switch {
@@ -205,11 +206,11 @@ func answer(result []byte, err error) []byte {
 	return fmt.Appendf(nil, `{"error":%s}`, rpc.JSON())
 }
 
-// callNotes keep the progress of a call, and leave the rest to the side.
+// callNotes record the progress of a call, and pass other messages to all.
 type callNotes struct {
 	notes
 	all      *notes
-	answered string // what the answer is noted as among all; "" is not at all
+	answered string // the name under which all records the answer; "" records none
 }
 
 // Notify implements transports.Peer.

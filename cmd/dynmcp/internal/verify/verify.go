@@ -1,4 +1,4 @@
-// Package verify compares servers as they are with what hosts see of them behind dynmcp.
+// Package verify compares the answers of servers with those that hosts get behind dynmcp.
 package verify
 
 import (
@@ -66,13 +66,14 @@ type verifier struct {
 	surfaces []string
 	rules    *policy.Rules
 	wait     time.Duration                     // for an answer
-	between  func(schema.Server) schema.Server // what dynmcp starts in the place of a server; nil is the server
+	between  func(schema.Server) schema.Server // replaces the server behind dynmcp, for tests; may be nil
 }
 
-// compared are the surfaces that can be compared: those with a tool for each tool, or one that calls any.
+// compared are the surfaces that can be compared: they show the tools themselves, or a tool that
+// calls any of them.
 var compared = schema.Surfaces[:5]
 
-// run compares the servers of these names, or all.
+// run compares the servers called names, or all servers.
 func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 	for _, surface := range v.surfaces {
 		if !slices.Contains(compared, surface) {
@@ -115,7 +116,7 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 	return v.Out.Err
 }
 
-// eras are those that a server may speak.
+// eras are the eras that a server may speak.
 var eras = []struct {
 	era  transports.Era
 	name string
@@ -124,7 +125,7 @@ var eras = []struct {
 // server compares a server in each era that it speaks.
 func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	out := report{Name: s.Name}
-	// What the entry changes about tools is wanted; the server is compared without it.
+	// Keys of the entry that change the tools are ignored: their effect is intended.
 	for key, changed := range map[string]bool{
 		"tool_filter": len(s.ToolFilter) > 0, "path_aliases": len(s.PathAliases) > 0, "tool_overrides": len(s.ToolOverrides) > 0,
 		"max_output_chars": s.MaxOutputChars > 0, "pins": s.Pins != "" && s.Pins != schema.PinsOff,
@@ -159,11 +160,11 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	return out
 }
 
-// A behindError is a server that starts directly, but not behind dynmcp.
+// A behindError is the error of a server that starts directly, but not behind dynmcp.
 type behindError struct{ error }
 
-// inOneEra compares a server on each surface. It is asked directly before and after, so
-// that what changes with the time is known; and once more where something seems to differ.
+// inOneEra compares a server on each surface. The direct requests are repeated afterwards, and
+// once more if something differs, to find the values that vary by themselves.
 func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
 	before, p, err := v.direct(ctx, s, era, nil, may)
 	if err != nil {
@@ -194,7 +195,7 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 	return rows, nil
 }
 
-// direct asks a server itself. A nil plan is made of what it lists.
+// direct runs a plan on the server itself. If p is nil, the plan is made from its lists.
 func (v *verifier) direct(ctx context.Context, s schema.Server, era transports.Era, p *plan, may mayCall) (*run, *plan, error) {
 	side, err := v.directly(ctx, s, era)
 	if err != nil {
@@ -204,7 +205,7 @@ func (v *verifier) direct(ctx context.Context, s schema.Server, era transports.E
 	return r, p, nil
 }
 
-// shown asks a server behind dynmcp.
+// shown runs a plan on the server behind dynmcp.
 func (v *verifier) shown(ctx context.Context, s schema.Server, surface string, era transports.Era, p *plan) (*run, error) {
 	if v.between != nil {
 		s = v.between(s)
@@ -217,7 +218,7 @@ func (v *verifier) shown(ctx context.Context, s schema.Server, surface string, e
 	return r, nil
 }
 
-// ask asks a side, and closes it.
+// ask runs a plan over a side, and closes the side.
 func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface string, era transports.Era, p *plan, may mayCall) (*run, *plan) {
 	defer of.close()
 	r := &run{side: of, server: s.Name, era: era, surface: surface, seen: map[place][]byte{}}
@@ -233,10 +234,11 @@ func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface s
 	return r, p
 }
 
-// A mayCall says whether a tool, as it is listed, is called with these arguments.
+// A mayCall reports whether the tool with this definition may be called with arguments.
 type mayCall func(tool, arguments []byte) bool
 
-// mayCall lets no tool be called that the config hides or refuses, on either side.
+// mayCall returns a function that permits read-only tools, or all with --call, except those
+// that the config hides or refuses.
 func (v *verifier) mayCall(s schema.Server) mayCall {
 	filter := catalog.NewFilter(s.ToolFilter)
 	return func(tool, arguments []byte) bool {

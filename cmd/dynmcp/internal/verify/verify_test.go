@@ -22,12 +22,12 @@ func TestMain(m *testing.M) {
 	mcptest.Main(m)
 }
 
-// tool is the definition of a tool that only reads.
+// tool returns the definition of a read-only tool.
 func tool(name, properties string) string {
 	return fmt.Sprintf(`{"name":%q,"annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{%s}}}`, name, properties)
 }
 
-// subject is a server that has something for each fault to strike.
+// subject returns a server with answers that every fault changes.
 func subject(t *testing.T) (*verifier, schema.Server) {
 	fake := mcptest.Fake(t) // with Go's own cache
 	for _, variable := range []string{"XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME", "LOCALAPPDATA", "APPDATA"} {
@@ -51,7 +51,7 @@ func subject(t *testing.T) (*verifier, schema.Server) {
 	return &verifier{surfaces: schema.Surfaces[:5], wait: 20 * time.Second, Target: targetOf(cfg)}, cfg.Servers[0]
 }
 
-// through has a server started behind the proxy with a fault, "" for none.
+// through starts a server behind the proxy with the fault called name, "" for none.
 func through(name string) func(schema.Server) schema.Server {
 	return func(s schema.Server) schema.Server {
 		s.Args = append([]string{s.Command}, s.Args...)
