@@ -33,20 +33,20 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Adding are the flags of add that are for servers of a registry.
+// Adding holds the flags of add for servers of a registry.
 type Adding struct {
 	Registry, Via, As string
-	Set               []string
-	Answers           string // a file of more of them, "-" is stdin
+	Set               []string // answers, NAME=VALUE
+	Answers           string   // a file of further answers, "-" for stdin
 	Secrets           string
 	Yes               bool
 
-	Config      string            // the config that is edited, "" for the one in the working directory
-	Description string            // "" is that of the registry
-	Env         map[string]string // answers as well, or further variables
-	Headers     map[string]string // likewise
+	Config      string            // the config to edit, "" for the one in the working directory
+	Description string            // "" takes that of the registry
+	Env         map[string]string // answers or further variables
+	Headers     map[string]string // answers or further headers
 	Sandbox     bool
-	Force       bool // an entry of the name is replaced
+	Force       bool // replace an existing entry
 }
 
 // AddFlags adds the flags to a command.
@@ -62,8 +62,8 @@ func (a *Adding) AddFlags(cmd *cobra.Command) {
 	cli.CompleteValues(cmd, map[string][]string{"via": registry.Ways, "secrets": {secret.InKeyring, secret.InEnv}})
 }
 
-// Entry makes an entry of a server of a registry, NAME or NAME@VERSION, and shows what will run.
-// keep puts its secrets where they belong, and is called before the entry is written.
+// Entry makes an entry for the server which of a registry, NAME or NAME@VERSION, and prints what
+// it runs. The caller must call keep, which stores the secrets, before it writes the entry.
 func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep func() error, err error) {
 	name, version, err := registry.CutVersion(which)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	}, nil
 }
 
-// build asks for what is not known yet, and makes the entry.
+// build collects the answers and makes the entry. to is the destination of its secrets, or nil.
 func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server, o *registry.Option) (s schema.Server, to *secret.Destination, err error) {
 	answers, err := a.answers(w, o)
 	if err != nil {
@@ -134,13 +134,13 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server,
 	return a.complete(s, found), to, nil
 }
 
-// asks reports whether a person is asked.
+// asks reports whether questions are asked on a terminal.
 func (a *Adding) asks(cmd *cobra.Command) bool {
 	in, ok := cmd.InOrStdin().(*os.File)
 	return !a.Yes && ok && term.IsTerminal(int(in.Fd())) && cli.Stderr(cmd).Interactive
 }
 
-// check checks the flags, and that the name of the entry is free, before anybody is asked.
+// check checks the flags and that the name of the entry is free, before any question is asked.
 func (a *Adding) check() (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
@@ -163,7 +163,7 @@ func (a *Adding) check() (*editfile.File, error) {
 
 var validName = lazyregexp.New(schema.NamePattern)
 
-// find asks the registries one after the other for a server.
+// find asks the registries one after another for a server.
 func find(ctx context.Context, errOut *terminal.Writer, address, name, version string) (*registry.Server, error) {
 	all, err := clients(address)
 	if err != nil {
@@ -199,7 +199,7 @@ func unpack(ctx context.Context, errOut *terminal.Writer, o *registry.Option) er
 	return o.Unpack(ctx, filepath.Join(dir, "bundles"), installed)
 }
 
-// answers returns the answers of the flags, and those that a person gives.
+// answers returns the answers given with flags, and asks for the others on a terminal.
 func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error) {
 	questions, err := o.Questions()
 	if err != nil {
@@ -235,7 +235,7 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 	return answers, nil
 }
 
-// read reads the answers of the file that --answers names.
+// read reads the file of --answers.
 func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Answers, error) {
 	answers := registry.Answers{}
 	if a.Answers == "" {
@@ -269,7 +269,7 @@ func notAsked(name string, questions []registry.Question) error {
 	return hint.With(fmt.Errorf("it does not ask for %q", name), "it asks for: %s", cmp.Or(registry.Names(questions), "nothing"))
 }
 
-// named returns the question of that name, or nil.
+// named returns the question called name, or nil.
 func named(questions []registry.Question, name string) *registry.Question {
 	for i, q := range questions {
 		if strings.EqualFold(q.Name, strings.TrimLeft(name, "-")) || strings.EqualFold(q.Name, name) {
@@ -279,7 +279,7 @@ func named(questions []registry.Question, name string) *registry.Question {
 	return nil
 }
 
-// missing says how to answer what was not.
+// missing adds to an error of missing answers how to give them.
 func missing(err error) error {
 	lacks, ok := errors.AsType[*registry.MissingError](err)
 	if !ok {
@@ -292,7 +292,7 @@ func missing(err error) error {
 	return hint.With(err, "%s", strings.Join(how, "\n      "))
 }
 
-// about says what a question wants.
+// about returns the description of a question, with the values that it accepts.
 func about(q registry.Question) string {
 	var more []string
 	if q.Secret {
@@ -313,7 +313,7 @@ func about(q registry.Question) string {
 	return text
 }
 
-// complete adds what the flags say beyond answers.
+// complete adds the values of flags that are not answers to an entry.
 func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server {
 	s.Description = cmp.Or(a.Description, registry.Literal(describe.Text(describe.Subject{Name: a.As, Says: []string{found.Description, found.Title}})),
 		registry.Literal(found.Description), registry.Literal(found.Title), "The server "+found.Name+".")
@@ -329,7 +329,7 @@ func (a *Adding) complete(s schema.Server, found *registry.Server) schema.Server
 	return s
 }
 
-// show shows what will run, whole: nothing else does.
+// show prints the complete command or address of an entry.
 func show(out *terminal.Writer, found *registry.Server, o *registry.Option, s schema.Server) {
 	out.Printf("%s %s of %s\n", found.Name, found.Version, found.From)
 	if s.Transport == schema.Stdio {
@@ -351,7 +351,7 @@ func show(out *terminal.Writer, found *registry.Server, o *registry.Option, s sc
 	}
 }
 
-// exact shows every character of a text on one line: what runs is what is seen.
+// exact returns text on one line with invisible characters escaped.
 func exact(text string) string {
 	return display.Visible(text, func(r rune) bool { return !unicode.IsGraphic(r) || display.Invisible(r) })
 }

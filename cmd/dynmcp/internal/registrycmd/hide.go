@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/registry"
 )
 
-// hide puts references in the place of the secrets in answers. Those that are references
-// already stay. to is where the secrets go, nil if there are none.
+// hide replaces the secrets in answers by references. Answers that are references already stay.
+// to is the destination of the secrets, nil if there are none.
 func (a *Adding) hide(config *editfile.File, o *registry.Option, answers registry.Answers) (to *secret.Destination, err error) {
 	questions, err := o.Questions()
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *Adding) hide(config *editfile.File, o *registry.Option, answers registr
 	return to, nil
 }
 
-// destination finds out where the secrets go.
+// destination opens the destination of the secrets.
 func (a *Adding) destination(config *editfile.File) (*secret.Destination, error) {
 	offered := keyring.Offered()
 	if a.Secrets == secret.InKeyring && offered != nil {

@@ -65,9 +65,9 @@ type Upgrade struct {
 	Newest string `json:"newest"`
 
 	Before   []string `json:"-"` // the arguments of the entry
-	Args     []string `json:"-"` // with the newest version
-	Registry string   `json:"-"` // likewise
-	Err      error    `json:"-"` // why it is not done by replacing the version
+	Args     []string `json:"-"` // the arguments with the newest version
+	Registry string   `json:"-"` // NAME@VERSION in the registry, with the newest version
+	Err      error    `json:"-"` // why replacing the version is not enough
 }
 
 func writeOutdated(out *terminal.Writer, all []Upgrade) {
@@ -82,7 +82,7 @@ func writeOutdated(out *terminal.Writer, all []Upgrade) {
 	t.Write(out)
 }
 
-// Newer returns the newer versions of servers. What cannot be found out is said on stderr.
+// Newer returns the upgrades of servers. Errors are printed to errOut.
 func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers []schema.Server) []Upgrade {
 	all := []Upgrade{}
 	for _, s := range servers {
@@ -99,7 +99,7 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 	return all
 }
 
-// newest returns the newest version of a server, nil where none is pinned.
+// newest returns the newest version of a server, or nil if its version is not pinned.
 func newest(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
 	if s.Registry != "" {
 		return ofRegistry(ctx, errOut, address, s)
@@ -118,8 +118,8 @@ func newest(ctx context.Context, errOut *terminal.Writer, address string, s sche
 	return &Upgrade{Server: s.Name, What: p.Kind + ":" + name, Pinned: version, Newest: found, Before: s.Args, Args: args}, nil
 }
 
-// released returns a package's name and version, and its newest release; "" is that the version
-// is not pinned.
+// released returns a package's name and version, and its newest release. newest is "" if the
+// version is not pinned.
 func released(ctx context.Context, p packages.Package) (name, version, newest string, err error) {
 	if p.Kind == registry.OCI {
 		version, newest, err = registry.NewestTag(ctx, p.Spec)
@@ -135,7 +135,7 @@ func released(ctx context.Context, p packages.Package) (name, version, newest st
 	return name, version, newest, err
 }
 
-// ofRegistry asks the registries for the newest version of an entry that was made of one.
+// ofRegistry asks the registries for the newest version of an entry that was added from one.
 func ofRegistry(ctx context.Context, errOut *terminal.Writer, address string, s schema.Server) (*Upgrade, error) {
 	name, version, err := registry.CutVersion(s.Registry)
 	if err != nil {
@@ -146,7 +146,7 @@ func ofRegistry(ctx context.Context, errOut *terminal.Writer, address string, s 
 		return nil, err
 	}
 	u := &Upgrade{Server: s.Name, What: name, Pinned: version, Newest: latest.Version, Before: s.Args, Registry: name + "@" + latest.Version}
-	old, err := find(ctx, terminal.New(io.Discard), address, name, version) // its age was said
+	old, err := find(ctx, terminal.New(io.Discard), address, name, version) // the age was printed already
 	if err == nil {
 		u.Args, err = old.Upgrade(latest, s.Args)
 	}
@@ -161,7 +161,7 @@ var release = lazyregexp.New(`^\d+(\.\d+)+([-+.]?[0-9A-Za-z]+)*$`)
 
 var printed = lazyregexp.New(`^\S+ \(([^()\s]+)\)`)
 
-// published asks npm or pip for the newest release of a package, as they are set up here.
+// published asks the installed npm or pip for the newest release of a package.
 func published(ctx context.Context, kind, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package registrycmd has the verbs that ask registries and the registries of packages: search,
-// outdated, update, and what add does with the name of a server in a registry.
+// Package registrycmd has the verbs search and outdated, and the part of add that makes entries
+// for servers of a registry.
 package registrycmd
 
 import (
@@ -66,7 +66,8 @@ func AddRegistryFlag(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVar(address, "registry", "", "ask the registry at this `address` alone")
 }
 
-// clients returns those of the registries that are asked.
+// clients returns clients of the registries: the one at address, or those of the user's config,
+// or the official one.
 func clients(address string) ([]*registry.Client, error) {
 	addresses := []string{address}
 	if path := schema.FindUser(); address == "" && path != "" {
@@ -109,7 +110,7 @@ func listed(path string, text []byte) (all []string, err error) {
 	return all, nil
 }
 
-// sayAge says on stderr that what is shown is not of today.
+// sayAge prints a warning if the client answered from its cache.
 func sayAge(errOut *terminal.Writer, c *registry.Client) {
 	if c.Why != nil {
 		errOut.Say("%s cannot be asked (%v); what it said %s ago is shown", c.Address, c.Why, age(c.Stale))
@@ -134,7 +135,7 @@ func installed(program string) bool {
 	return err == nil
 }
 
-// A foundServer is a server as search prints it.
+// A foundServer is a server in the output of search.
 type foundServer struct {
 	Name        string     `json:"name"`
 	Version     string     `json:"version"`
@@ -146,7 +147,7 @@ type foundServer struct {
 	Ways        []foundWay `json:"ways"`
 }
 
-// A foundWay is a way to run it.
+// A foundWay is a way to run a foundServer.
 type foundWay struct {
 	Via     string `json:"via"`
 	What    string `json:"what"`
@@ -193,7 +194,8 @@ func search(ctx context.Context, out, errOut *terminal.Writer, address string, w
 	return out.Err
 }
 
-// searchAll searches several registries. That one cannot be asked is said on stderr.
+// searchAll searches several registries. It fails only if all of them fail; otherwise errors are
+// printed to errOut.
 func searchAll(ctx context.Context, errOut *terminal.Writer, all []*registry.Client, words []string) ([]foundServer, error) {
 	found := []foundServer{}
 	var errs []error
@@ -238,7 +240,7 @@ func shown(s registry.Server) foundServer {
 	return f
 }
 
-// write prints a server for people. What a pipe gets is as harmless as what a terminal shows.
+// write prints a server as text, with control characters escaped even if the output is a pipe.
 func (f foundServer) write(out *terminal.Writer) {
 	out.Paint(terminal.Bold, f.Name)
 	out.Printf(" %s", f.Version)

@@ -19,15 +19,15 @@ import (
 	"github.com/dynmcp/dynmcp/internal/registry"
 )
 
-// A wizard asks a person on a terminal.
+// A wizard asks questions on a terminal.
 type wizard struct {
 	cmd         *cobra.Command
 	out, errOut *terminal.Writer
-	ask         bool // there is a person to ask
+	ask         bool // false takes defaults
 }
 
-// choose returns the option to add: the only one, the one of that way, the one that a person
-// takes, or else the first that can be run here.
+// choose returns the option to add, from those of via if it is not empty: the only one that can be
+// run here, the one that is picked on the terminal, or else the first.
 func (w *wizard) choose(options []*registry.Option, via string) (*registry.Option, error) {
 	if via != "" {
 		options = slices.DeleteFunc(slices.Clone(options), func(o *registry.Option) bool { return o.Via != via })
@@ -52,7 +52,7 @@ func (w *wizard) choose(options []*registry.Option, via string) (*registry.Optio
 	return w.pick(can)
 }
 
-// pick asks which option it is to be. Nothing typed is the first.
+// pick asks which option to take. An empty line takes the first.
 func (w *wizard) pick(can []*registry.Option) (*registry.Option, error) {
 	for i, o := range can {
 		w.errOut.Printf("%d  %s  %s\n", i+1, o.Via, o.What)
@@ -81,7 +81,7 @@ func (w *wizard) line(prompt string) (string, error) {
 	return strings.TrimSpace(answer), nil
 }
 
-// askAll asks what is not answered yet. Nothing typed takes the default, or leaves it out.
+// askAll asks the unanswered questions. An empty line takes the default, or skips the question.
 func (w *wizard) askAll(questions []registry.Question, answers registry.Answers) error {
 	for _, q := range questions {
 		for len(answers[q.Name]) == 0 || q.Repeated {
@@ -98,7 +98,8 @@ func (w *wizard) askAll(questions []registry.Question, answers registry.Answers)
 	return nil
 }
 
-// question asks until the answer fits. again is that there is one already.
+// question asks until the answer is valid. again means that a repeated question has an answer
+// already.
 func (w *wizard) question(q registry.Question, again bool) (string, error) {
 	prompt := q.Name
 	if q.Default != "" {
@@ -128,7 +129,7 @@ func (w *wizard) question(q registry.Question, again bool) (string, error) {
 	}
 }
 
-// read reads an answer, a secret without echo.
+// read reads an answer. Secrets are read without echo.
 func (w *wizard) read(q registry.Question, prompt string) (string, error) {
 	in, ok := w.cmd.InOrStdin().(*os.File)
 	if !q.Secret || !ok {
