@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// codeLife is how long the code in the address is valid.
+// codeLife is the lifetime of the code in the address.
 const codeLife = 5 * time.Minute
 
-// An access decides which requests are answered. A browser exchanges the code for a token, once,
-// and sends the token with each request. The token is not a cookie: browsers send cookies to
-// every port of this machine, including programs of other users.
+// An access authenticates requests. A browser exchanges the one-time code for a token, and sends
+// the token with each request. The token is not a cookie, because browsers send cookies to every
+// port of this machine, including programs of other users.
 type access struct {
 	address string // of the page, host:port
 	code    string
@@ -27,7 +27,7 @@ type access struct {
 	used bool
 }
 
-// redeem returns the token for the code.
+// redeem exchanges the code for the token.
 func (a *access) redeem(code string) (token string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,8 +48,8 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// refuse returns why a request is refused, "" if it is not. Requests must be for this address by
-// name or number: other names that resolve to it belong to other pages (DNS rebinding).
+// refuse returns the reason to refuse a request, or "". The Host header must be this address or
+// localhost. Another name that resolves to this machine belongs to another page (DNS rebinding).
 func (a *access) refuse(r *http.Request) string {
 	_, port, _ := net.SplitHostPort(a.address)
 	if r.Host != a.address && r.Host != "localhost:"+port {
@@ -58,8 +58,8 @@ func (a *access) refuse(r *http.Request) string {
 	return ""
 }
 
-// foreign returns why a request of the API is not from our page, "" if it may be: browsers
-// report the page of a request, and do not send JSON to another origin without asking it.
+// foreign returns the reason why a request to the API cannot be from our page, or "". Browsers
+// report the origin of a request, and need a CORS preflight to send JSON to another origin.
 func foreign(r *http.Request) string {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return ""

@@ -12,27 +12,27 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// maxCalls is how many of the last calls a page shows.
+// maxCalls limits the calls that a page shows, to the last ones.
 const maxCalls = 10_000
 
 // A journal follows the record of calls of a config.
 type journal struct {
 	mu    sync.Mutex
 	read  activity.Reader
-	lines []activity.Line // the last ones, without arguments and results
-	first int             // the number of the first of them
+	lines []activity.Line // the last maxCalls lines
+	first int             // the number of the first line
 }
 
-// A kept is a line for the page.
+// A kept is a line for the page, without its arguments, result and query.
 type kept struct {
 	activity.Line
 
-	Kept bool `json:"kept"` // its arguments, result or query are recorded
+	Kept bool `json:"kept"` // arguments, result or query are in the record
 }
 
 type callsQuery struct {
 	Place string
-	After int // the number of the last line of the page
+	After int // the number of the last line that the page has
 }
 
 type callsAnswer struct {
@@ -78,9 +78,9 @@ func (j *journal) followLocked(ctx context.Context) error {
 type stats struct {
 	Calls   int     `json:"calls"`
 	Errors  int     `json:"errors"`
-	P50     float64 `json:"p50"` // with the start of the server
+	P50     float64 `json:"p50"` // including the start of the server
 	P99     float64 `json:"p99"`
-	P50Sent float64 `json:"p50_sent"` // without
+	P50Sent float64 `json:"p50_sent"` // without the start of the server
 	P99Sent float64 `json:"p99_sent"`
 
 	times, sent []float64
@@ -96,7 +96,7 @@ func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*st
 	j := s.journalIn(dir)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.followLocked(ctx) // after an error, earlier lines are shown
+	_ = j.followLocked(ctx) // after an error, earlier lines are used
 	for i := range j.lines {
 		l := &j.lines[i]
 		if l.Server == "" {

@@ -18,19 +18,19 @@ import (
 // maxOutput limits the displayed output of a command.
 const maxOutput = 8 << 20
 
-// An order is an action that the page requests at a place.
+// An order is a request of the page to run an act at a place.
 type order struct {
 	Place, Act, Server, Tool, Text, Arguments string
 
-	Show bool // show what a change of the config would change, and write nothing
+	Show bool // show the change of the config without writing it
 
-	// For adding a registry's server, whose name is Server.
+	// For adding the server of a registry that is called Server.
 	Version, Via, As, Secrets string
 	Sandbox                   bool
 	Answers                   map[string]string
 }
 
-// A done is the result of a command.
+// A done is the result of an order.
 type done struct {
 	Command string `json:"command"`
 	Output  string `json:"output"`
@@ -38,13 +38,13 @@ type done struct {
 	OK      bool   `json:"ok"`
 }
 
-// An act is a command that the page runs. Texts of the page follow an equals sign, or are names,
-// which do not begin with a hyphen.
+// An act is a command that the page can run. So that texts of the page cannot be options, they
+// follow an equals sign or "--", or are names without a leading hyphen.
 type act struct {
 	args func(o order) []string
 	in   func(o order) any // JSON for stdin; nil if none
-	on   string            // "run", "config", "file" without variables, or "" for neither
-	asks bool              // a query, which changes nothing
+	on   string            // "run", "config", "file" (a config without its variables), or ""
+	asks bool              // changes nothing
 }
 
 var acts = map[string]act{
@@ -69,8 +69,8 @@ var acts = map[string]act{
 	"doctor": {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
 }
 
-// add adds a registry's server. Answers, some of which are secrets, are not passed as arguments,
-// which every user of the machine can read.
+// add returns the arguments of dynmcp add. The answers, which may be secrets, are passed on stdin,
+// because every user of the machine can read arguments.
 func (o order) add() []string {
 	args := []string{"add", strings.TrimSuffix(o.Server+"@"+o.Version, "@"), "--via=" + o.Via, "--as=" + o.As, "--answers=-", "--yes"}
 	if o.Secrets != "" {
@@ -136,7 +136,7 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, args...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }
 
-// A bounded keeps the beginning of an output.
+// A bounded keeps the first maxOutput bytes that are written to it.
 type bounded struct{ bytes.Buffer }
 
 // Write implements io.Writer.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// The parts of the page. It is one document: the policy names its script and its style by
-// their hashes, and nothing else is loaded.
+// The parts of the page. They are sent as one document, whose content security policy allows only
+// this script and style, by their hashes.
 var (
 	//go:embed page/page.html
 	markup string
@@ -24,7 +24,7 @@ var (
 // A document is the page sent to browsers.
 type document struct {
 	text   []byte
-	policy string
+	policy string // Content-Security-Policy
 }
 
 var page = sync.OnceValue(func() document {

@@ -17,9 +17,9 @@ import (
 // A place is a run, or the config of this command if no run has it.
 type place struct {
 	ID      string    `json:"id"`
-	Config  string    `json:"config,omitempty"` // "" if it cannot be changed
+	Config  string    `json:"config,omitempty"` // path of the config, "" if the run has none
 	Run     *runs.Run `json:"run,omitempty"`
-	Error   string    `json:"error,omitempty"` // of reading the config
+	Error   string    `json:"error,omitempty"` // why the config cannot be read
 	Calls   bool      `json:"calls"`           // calls are recorded
 	Fixed   bool      `json:"fixed"`           // the page cannot change it
 	Servers []entry   `json:"servers"`
@@ -39,7 +39,7 @@ type entry struct {
 	Calls       *stats `json:"calls,omitempty"`
 }
 
-// places returns the runs of the user, and the config of this command.
+// places returns the runs of the user, and the config of this command if no run has it.
 func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
 	all := []place{}
 	own := s.ownConfig()
@@ -75,7 +75,7 @@ func (s *server) ownConfig() string {
 	return own
 }
 
-// read reads the config of a place, without values of secrets.
+// read reads the config of a place, without the values of secrets.
 func (s *server) read(ctx context.Context, p *place, envFile string) {
 	p.Servers = []entry{}
 	if p.Config == "" {
@@ -104,7 +104,7 @@ func (s *server) read(ctx context.Context, p *place, envFile string) {
 	}
 }
 
-// at returns the place of an id, and the flags to load its config.
+// at returns the place with an id, and the flags that load its config.
 func (s *server) at(ctx context.Context, id string) (place, *conf.Flags, error) {
 	all, err := s.places(ctx, struct{}{})
 	if err != nil {

@@ -20,18 +20,18 @@ import (
 
 type readsQuery struct {
 	Place, Server string
-	Description   *string // of Server, replacing that of the config
+	Description   *string // replaces the description of Server
 	Profile       string  // "" for that of the config
-	Host          string  // a value of the config's key host, "" for an unknown host
+	Host          string  // replaces the config's key host, unless empty
 }
 
-// A reading is the text that a model reads at the beginning of a session.
+// A reading is the text that a model reads at the start of a session.
 type reading struct {
 	Instructions string            `json:"instructions"`
 	Tools        []definition      `json:"tools"`
 	Tokens       *tokenscmd.Counts `json:"tokens"`
 	Profiles     []string          `json:"profiles"` // of the config
-	Hosts        []string          `json:"hosts"`    // with known differences
+	Hosts        []string          `json:"hosts"`    // valid values of Host
 }
 
 // knownHosts are the values of the config's key host.
@@ -46,8 +46,8 @@ type definition struct {
 	Raw         json.RawMessage `json:"definition"`
 }
 
-// host runs dynmcp on the config of a place without starting its servers: it uses stored
-// listings. change may change the config before. from is the source of the config.
+// host runs dynmcp on the config of a place with stored listings, without starting its servers.
+// change, if not nil, is applied to the config first. from is the source of the config.
 func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (h *selfhost.Host, from *conf.Flags, err error) {
 	p, from, err := s.at(ctx, id)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 	return h, from, err
 }
 
-// reads returns the text that a model reads of a place.
+// reads returns the text that a model reads at a place.
 func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 	h, from, err := s.host(ctx, q.Place, q.Profile, func(cfg *schema.Config) {
 		cfg.Host = cmp.Or(q.Host, cfg.Host)
@@ -103,7 +103,7 @@ func (s *server) reads(ctx context.Context, q readsQuery) (*reading, error) {
 
 type searchQuery struct{ Place, Query string }
 
-// A searched is a model's answer to a search, and the tools that were found.
+// A searched is the answer of discover_tool to a query, and the tools that were found.
 type searched struct {
 	Answer string   `json:"answer"`
 	Tokens int      `json:"tokens"`
@@ -118,10 +118,10 @@ type found struct {
 	Summary string `json:"summary"`
 }
 
-// maxFound is how many tools a search lists.
+// maxFound limits the tools that a search lists.
 const maxFound = 20
 
-// search answers a search like the tool discover_tool.
+// search answers a query like the tool discover_tool. An empty query lists all tools.
 func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 	h, _, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// maxRequest limits the requests of the page.
+// maxRequest limits the size of a request, in bytes.
 const maxRequest = 4 << 20
 
 // A server serves the page.
 type server struct {
-	from    *conf.Flags // the config that is shown where no run has it; nil if unset
-	access  *access     // nil where something in front admits requests
-	run     int         // the process id of the only run that is shown; 0 is all
-	fixed   bool        // nothing is changed
+	from    *conf.Flags // a config to show even if no run has it; may be nil
+	access  *access     // nil if requests are authenticated before they arrive here
+	run     int         // the process id of the only run to show; 0 shows all
+	fixed   bool        // the page cannot change anything
 	program string      // dynmcp itself
 
 	mu    sync.Mutex
 	calls map[string]*journal // by the directory of the record
 }
 
-// handler serves the page, and its API at /api.
+// handler returns the handler of the page, and of its API below /api.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -73,7 +73,7 @@ func (s *server) handler() http.Handler {
 	})
 }
 
-// answer makes a handler of a function from the JSON of a request to that of its answer.
+// answer returns a handler that decodes a request from JSON, calls f, and encodes its answer.
 func answer[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q

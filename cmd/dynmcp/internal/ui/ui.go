@@ -1,9 +1,9 @@
-// Package ui has the verb ui: a page on loopback that shows the runs of a user, and can change
-// everything that verbs can change.
+// Package ui has the verb ui, which serves a page on loopback that shows the runs of a user and
+// can change them.
 //
-// Each change is made by a child process, dynmcp with the arguments of a verb: the page shows
-// that command, and does the same. Data to display comes from the sockets of the runs, from
-// configs, stored listings and the record of calls.
+// Each change is made by a child process, which runs a verb of dynmcp; the page shows its command
+// line. The displayed data come from the sockets of the runs, configs, stored listings and the
+// record of calls.
 package ui
 
 import (
@@ -87,8 +87,8 @@ func serve(ctx context.Context, cmd *cobra.Command, ln net.Listener, from *conf.
 	return nil
 }
 
-// Operator serves the page of only this process, below a path: for serve, which handles
-// authorization. Unless changes is set, the page changes nothing.
+// Operator returns the page of this process alone, for the verb serve, which authenticates the
+// requests. Unless changes is set, the page cannot change anything.
 func Operator(changes bool) http.Handler {
 	s := newServer()
 	s.run, s.fixed = os.Getpid(), !changes
@@ -103,8 +103,8 @@ func newServer() *server {
 	return s
 }
 
-// openBrowser opens an address through a file that only this user can read: every user of the
-// machine can read the arguments of a browser.
+// openBrowser opens an address through a file that only this user can read, because every user of
+// the machine can read the arguments of the browser. remove deletes the file.
 func openBrowser(address string) (remove func(), err error) {
 	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return nil, errors.New("there is no display")

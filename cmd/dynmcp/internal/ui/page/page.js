@@ -4,10 +4,10 @@ const $ = id => document.getElementById(id);
 const store = "dynmcp-ui-token";
 let places = [], open = new Set(), shown = "", serial = 0;
 
-// Whatever comes from servers and hosts becomes text, never markup.
+// Texts from servers and hosts become text nodes, never markup.
 function el(tag, attributes = {}, ...children) {
   const e = document.createElement(tag);
-  if (tag === "pre") e.tabIndex = 0; // what scrolls is reached with the keyboard
+  if (tag === "pre") e.tabIndex = 0; // so that it can be scrolled with the keyboard
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue;
     if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
@@ -17,13 +17,13 @@ function el(tag, attributes = {}, ...children) {
   return e;
 }
 
-// Characters that show nothing, or reorder what is seen, are written out.
+// Characters that are invisible or change the direction of text are escaped.
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}]/gu;
 const visible = text => text.replace(hidden, c => "\\u{" + c.codePointAt(0).toString(16) + "}");
 
 async function api(name, query = {}) {
   const token = localStorage.getItem(store), headers = {"Content-Type": "application/json"};
-  if (token) headers.Authorization = "Bearer " + token; // else the browser sends what serve asked for
+  if (token) headers.Authorization = "Bearer " + token; // otherwise the browser sends the credentials that serve asked for
   const resp = await fetch("api/" + name, {method: "POST", body: JSON.stringify(query), cache: "no-store", credentials: "same-origin", headers});
   if (resp.ok) return resp.json();
   const why = (await resp.text()).trim();
@@ -31,7 +31,7 @@ async function api(name, query = {}) {
   throw Object.assign(new Error(why), {status: resp.status});
 }
 
-// The fragment of the address is the view and what it shows: a link keeps it.
+// The fragment of the address holds the view and its query, so that links lead to them.
 function where() {
   const [view, query] = location.hash.slice(1).split("?");
   return {view: views[view] ? view : "servers", query: new URLSearchParams(query)};
@@ -52,7 +52,7 @@ function duration(at) {
 const ms = n => n === undefined ? "" : n >= 10 ? n.toFixed(0) + " ms" : n.toFixed(1) + " ms";
 const bytes = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + " KB" : (n / 1048576).toFixed(1) + " MB";
 
-// folded is a row that opens, and is as it was when the view is drawn again.
+// folded returns a row that can be opened. It stays open when the view is drawn again.
 function folded(key, className, cells, content) {
   const d = el("details", {className, "data-key": key, open: open.has(key)}, el("summary", {"data-focus": key}, cells));
   const fill = () => { if (d.open && d.children.length === 1) d.append(el("div", {className: "inside"}, content())); };
@@ -73,22 +73,22 @@ function diffOf(text) {
   }).flat());
 }
 
-// ask shows a dialog. Its buttons close it, and Escape does.
+// ask shows a dialog with a button that closes it.
 function ask(title, ...content) {
   const close = button("Close", () => $("dialog").close());
   $("dialog").replaceChildren(el("h2", {id: "dialog-title"}, title), ...content.flat(Infinity).filter(Boolean), el("div", {className: "bar"}, close));
   if (!$("dialog").open) $("dialog").showModal();
 }
 
-// result shows what a command did.
+// result returns the elements that show the result of a command.
 const result = d => [
   el("p", {className: d.ok ? "ok" : "fault", role: "status"}, d.ok ? "Done" : "It failed"),
   el("h3", {}, "The command"), el("pre", {className: "command"}, d.command),
   d.output && diffOf(d.output.trimEnd()), d.errors && el("pre", {className: "fault"}, d.errors.trimEnd()),
 ].filter(Boolean);
 
-// act does something at a place. A change of the config is shown before it is made. then is
-// what can be done when it was made.
+// act runs an order at a place. A change of the config is shown before it is written. then holds
+// elements to show after that.
 async function act(place, order, changesConfig, then) {
   const title = order.act + " " + order.server;
   ask(title, el("p", {role: "status"}, "Working…"));
@@ -124,7 +124,7 @@ function chrome() {
   if (placeNow()) $("place").value = placeNow().id;
 }
 
-// draw replaces what a view shows, with the focus and what is open as they were.
+// draw replaces the content of the view and restores the focus.
 function draw(...content) {
   const focus = document.activeElement?.dataset?.focus;
   $("main").replaceChildren(...content.flat(Infinity).filter(Boolean));

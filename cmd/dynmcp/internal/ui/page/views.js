@@ -1,5 +1,5 @@
 
-const costs = new Map(); // what a model reads of each place, asked once a minute
+const costs = new Map(); // the readings of places, fetched again after a minute
 async function costOf(place) {
   const known = costs.get(place.id);
   if (known && Date.now() - known.at < 60000) return known.reading;
@@ -8,7 +8,7 @@ async function costOf(place) {
   return reading;
 }
 
-// serversOf joins what a config says of servers with what its run does.
+// serversOf joins the servers of the config with their state in the run.
 function serversOf(place) {
   const running = new Map((place.run?.servers || []).map(s => [s.name, s]));
   const all = place.servers.map(e => ({...e, now: running.get(e.name)}));
@@ -49,13 +49,13 @@ function serverInside(place, s, now, calls, cost) {
   ].flat().filter(Boolean);
 }
 
-// questionsOf shows the calls of a run that the policy has persons asked about.
+// questionsOf shows the calls of a run that wait for an answer of a person, because of the policy.
 const questionsOf = place => (place.run?.questions || []).map(q => el("section", {className: "question", "aria-label": "Question about " + q.tool},
   el("p", {}, el("strong", {}, q.tool), " waits since " + duration(q.since) + ": may it be called with these arguments?"), el("pre", {}, q.arguments),
   !place.fixed && el("div", {className: "bar"}, [["once", "Allow it once"], q.lasts && ["session", "Allow for this session"], ["no", "Refuse it"]].filter(Boolean)
     .map(([text, label]) => button(label, () => act(place, {act: "answer", server: q.id, text}), {"data-focus": text + q.id, "aria-label": label + ": " + q.tool})))));
 
-// editDescription shows what the model will read while the text is typed.
+// editDescription edits a description, and shows what the model will read of it.
 function editDescription(place, s) {
   const text = el("textarea", {id: "description", rows: 4}), preview = el("pre", {"aria-live": "polite"}, "…"), count = el("p", {className: "soft"});
   text.value = s.description;
@@ -117,7 +117,7 @@ function callRow(place, l) {
   });
 }
 
-// waterfall draws the calls of one session on its time.
+// waterfall draws the calls of one session on a time axis.
 function waterfall(list) {
   const all = list.toSorted((a, b) => new Date(a.time) - new Date(b.time)).slice(-200);
   if (!all.length) return [];
@@ -133,7 +133,7 @@ function waterfall(list) {
   }));
 }
 
-// inputOf is a field for a member of a schema, and how its value is read.
+// inputOf returns a field for a property of a schema, with functions that read and set its value.
 function inputOf(name, schema, required, wholes) {
   const id = "arg-" + name, type = Array.isArray(schema.type) ? schema.type.find(t => t !== "null") : schema.type;
   const example = schema.default ?? schema.examples?.[0];
@@ -162,7 +162,7 @@ function inputOf(name, schema, required, wholes) {
   return {name, read, set, node: el("div", {className: "field"}, el("label", {for: id}, name + (required ? " (required)" : "") + (type ? ", " + type : "")), input, file, schema.description && el("div", {className: "soft"}, schema.description)), input};
 }
 
-// tryForm is a form made of the schema of a tool.
+// tryForm returns a form for a call, made from the input schema of a tool.
 function tryForm(place, t) {
   const schema = t.input || {}, required = schema.required || [], json = el("textarea", {id: "json", rows: 5, className: "mono"}), out = el("div", {id: "result"});
   const fields = Object.entries(schema.properties || {}).map(([name, s]) => inputOf(name, s && typeof s === "object" ? s : {}, required.includes(name), () => write()));
@@ -189,7 +189,7 @@ function tryForm(place, t) {
   return form;
 }
 
-// contentOf shows a result: text, images and resources.
+// contentOf returns the elements that show a result: text, images and resources.
 const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool reports an error."), ...(r.content || []).map(c => {
   if (c.type === "text") return el("pre", {tabindex: 0}, c.text);
   if (c.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(c.mimeType) && /^[A-Za-z0-9+/=]*$/.test(c.data)) return el("img", {src: "data:" + c.mimeType + ";base64," + c.data, alt: "The image that the tool returned"});
@@ -197,7 +197,7 @@ const contentOf = r => [r.isError && el("p", {className: "fault"}, "The tool rep
   return el("pre", {}, JSON.stringify(c, null, 2));
 }).flat(), r.structuredContent && el("pre", {}, JSON.stringify(r.structuredContent, null, 2))].filter(Boolean);
 
-// addForm asks for what a server of a registry needs.
+// addForm shows a form for adding a server of a registry.
 function addForm(place, f, way) {
   const field = (id, label, input, about) => el("div", {className: "field"}, el("label", {for: id}, label), Object.assign(input, {id}), about && el("div", {className: "soft"}, about));
   const name = el("input", {required: true, pattern: "[a-z0-9][a-z0-9\\-]*"}), sandbox = el("input", {type: "checkbox"});
