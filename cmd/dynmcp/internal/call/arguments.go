@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// checkWords finds errors in key=value arguments that do not depend on the tool's schema. how is
-// the hint for a word of another form.
+// checkWords checks key=value arguments as far as that needs no schema. how is the hint for a
+// word of another form.
 func checkWords(words []string, how string) error {
 	seen := map[string]bool{}
 	for _, word := range words {
@@ -53,9 +53,9 @@ func argumentObject(words []string, schema json.RawMessage) json.RawMessage {
 	return append(object, '}')
 }
 
-// An inputSchema is the part of a JSON Schema that is used here.
+// An inputSchema holds the keywords of a JSON Schema that are used here.
 type inputSchema struct {
-	Type        json.RawMessage        `json:"type"` // a string or several
+	Type        json.RawMessage        `json:"type"` // a string or a list of strings
 	Ref         string                 `json:"$ref"`
 	AnyOf       []inputSchema          `json:"anyOf"`
 	OneOf       []inputSchema          `json:"oneOf"`
@@ -75,7 +75,8 @@ func (s *inputSchema) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// value returns a word as JSON of the type in the schema for a name, or as a string.
+// value returns word as JSON: of the type that the schema has for the property name, or else as a
+// string.
 func (s *inputSchema) value(name, word string) json.RawMessage {
 	raw := bytes.TrimSpace([]byte(word))
 	if property, ok := s.Properties[name]; ok && json.Valid(raw) {
@@ -90,8 +91,8 @@ func (s *inputSchema) value(name, word string) json.RawMessage {
 	return wire.Quote(word)
 }
 
-// collectTypes finds the types that a schema allows; none means any. Schemas may refer to
-// themselves, hence the depth.
+// collectTypes adds the types that a schema allows to types; none means any. depth ends the
+// recursion of schemas that refer to themselves.
 func (s *inputSchema) collectTypes(of inputSchema, types map[string]bool, depth int) {
 	if depth > 8 {
 		return
@@ -122,7 +123,7 @@ func (s *inputSchema) collectTypes(of inputSchema, types map[string]bool, depth 
 	}
 }
 
-// typeOf names the type of a JSON value as JSON Schema does.
+// typeOf returns the JSON Schema type of a JSON value.
 func typeOf(raw []byte) string {
 	switch raw[0] {
 	case '{':

@@ -86,8 +86,7 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	return flags.print(t.Out, tool, result)
 }
 
-// callTool calls a tool. On a terminal it asks for progress and shows it. When
-// ctx ends first, the call is cancelled.
+// callTool calls a tool, and shows its progress on a terminal. When ctx ends, it cancels the call.
 func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal.Writer, name string, input json.RawMessage) (result json.RawMessage, err error) {
 	waiting := terminal.ShowProgress(errOut, "calling "+name)
 	defer waiting.End()
@@ -115,19 +114,19 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal.Writer,
 	case <-done:
 	case <-ctx.Done():
 		if conn.Cancel(call, nil) {
-			// dynmcp must not end before this has reached the server: it was forwarded when the
-			// next request is answered.
+			// dynmcp must not end before it has forwarded the cancellation. It has when it answers
+			// the next request.
 			fence, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer stop()
 			_, _ = conn.Call(fence, "ping", nil)
 			return nil, cli.ErrInterrupted
 		}
-		<-done // it was already answered
+		<-done // the answer has arrived already
 	}
 	return result, err
 }
 
-// fraction describes the progress of a call, whose total may be unknown.
+// fraction formats the progress of a call. A total of 0 is unknown.
 func fraction(progress, total float64) string {
 	if total > 0 {
 		return fmt.Sprintf("%.0f%%", 100*progress/total)
@@ -135,8 +134,8 @@ func fraction(progress, total float64) string {
 	return fmt.Sprintf("%g", progress)
 }
 
-// readObject returns arguments that are given as one object, by a flag or on stdin, nil if they
-// are given as words.
+// readObject returns the arguments that are given as one object, with a flag or on stdin, or nil
+// if they are given as words.
 func readObject(cmd *cobra.Command, flag string, words []string) (json.RawMessage, error) {
 	given := cmd.Flags().Lookup(flag)
 	text, from := given.Value.String(), "--"+flag
@@ -167,7 +166,7 @@ func readObject(cmd *cobra.Command, flag string, words []string) (json.RawMessag
 	return value, nil
 }
 
-// toolError prefixes an error with the tool. It adds code and data of a JSON-RPC error.
+// toolError adds the tool to an error, and the code and data of a JSON-RPC error.
 func toolError(tool string, err error) error {
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {

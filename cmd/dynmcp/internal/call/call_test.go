@@ -19,14 +19,14 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// fakeTerminal is stdout or stderr as a terminal has it.
+// fakeTerminal returns a writer to a terminal, and its output.
 func fakeTerminal(width int) (*terminal.Writer, *bytes.Buffer) {
 	var b bytes.Buffer
 	return &terminal.Writer{W: &b, Interactive: true, Colour: true, Width: width}, &b
 }
 
-// callOver calls a tool with a terminal on stderr, and an upstream that answers as
-// the function does: it gets the lines that are sent and what is sent back.
+// callOver calls a tool with a terminal on stderr. answer plays the upstream: next returns the
+// next received message, and send sends one.
 func callOver(t *testing.T, ctx context.Context, answer func(next func() rpcLine, send func(format string, args ...any))) (json.RawMessage, string, error) {
 	near, far := net.Pipe()
 	conn := upstream.OpenStream(schema.Server{Name: "dynmcp"}, near, upstream.Options{})

@@ -18,7 +18,7 @@ type content struct {
 	Resource *resource `json:"resource"`
 }
 
-// A resource is a content of a resource.
+// A resource is the content of a resource.
 type resource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType"`
@@ -26,7 +26,7 @@ type resource struct {
 	Blob     string  `json:"blob"`
 }
 
-// describe returns the text of a part, or a description of other content and the flag that prints it.
+// describe returns the text of a part, or a description of other content with the flag that prints it.
 func (c content) describe(flag string) string {
 	switch {
 	case c.Type == "text":
@@ -39,7 +39,7 @@ func (c content) describe(flag string) string {
 	return describeData(c.Type, c.MIMEType, c.Data, flag)
 }
 
-// describe does the same for a resource.
+// describe is content.describe for a resource.
 func (r *resource) describe(flag string) string {
 	if r.Text != nil {
 		return *r.Text
@@ -47,8 +47,8 @@ func (r *resource) describe(flag string) string {
 	return describeData(r.URI, r.MIMEType, r.Blob, flag)
 }
 
-// describeData describes content that is not printed, and the flag that prints it. mimeType and
-// encoded, in base64, may be empty.
+// describeData describes data that are not printed. mimeType and the base64 text encoded may be
+// empty. flag is the flag that prints the data.
 func describeData(name, mimeType, encoded, flag string) string {
 	var about []string
 	if mimeType != "" {
@@ -66,7 +66,7 @@ func describeData(name, mimeType, encoded, flag string) string {
 // trimEnd removes a final line break.
 func trimEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
-// indentedJSON indents JSON; its values stay the same bytes.
+// indentedJSON indents JSON without changing the bytes of its values.
 func indentedJSON(raw json.RawMessage) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {

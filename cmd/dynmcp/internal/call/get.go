@@ -15,18 +15,18 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A getter gets the item named by its first argument from the servers, or from one of them. Without
-// arguments it lists the items.
+// A getter is a verb that gets the prompt or resource named by its first argument, or lists them
+// without arguments.
 type getter struct {
 	list   func(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error
 	check  func(args []string) error // may be nil
 	method string
 	params func(args []string) []byte
 	print  func(out *terminal.Writer, result json.RawMessage) error
-	lists  string // the command that lists names
+	lists  string // a hint with the command that lists the names
 }
 
-// verb is the New of a cli.Verb.
+// verb implements cli.Verb.New.
 func (g *getter) verb(cmd *cobra.Command) cli.Run {
 	var on selfhost.Target
 	var only string
@@ -83,7 +83,7 @@ All servers are started for it, or the one that --server names.`,
 	}).verb,
 }
 
-// checkTexts finds errors in the arguments of a prompt, which are always strings.
+// checkTexts checks the arguments of a prompt, which are always strings.
 func checkTexts(words []string) error {
 	const how = "the arguments of prompts are texts: write key=value"
 	for _, word := range words {

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// listPrompts prints the prompts.
+// listPrompts prints the prompts of the servers.
 func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	entries, err := listEntries(ctx, h, "prompts/list", "prompts")
 	if err != nil {
@@ -42,7 +42,7 @@ func promptArguments(prompt json.RawMessage) string {
 			Required bool   `json:"required"`
 		} `json:"arguments"`
 	}
-	_ = json.Unmarshal(prompt, &p) // an unreadable one has none
+	_ = json.Unmarshal(prompt, &p) // an invalid entry has no arguments
 	var names []string
 	for _, a := range p.Arguments {
 		if a.Required {
@@ -53,7 +53,7 @@ func promptArguments(prompt json.RawMessage) string {
 	return strings.Join(names, ", ")
 }
 
-// listResources prints the resources.
+// listResources prints the resources and resource templates of the servers.
 func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	t := terminal.Table{Header: []string{"URI", "NAME", "DESCRIPTION"}, Shrink: 2}
 	all := map[string][]json.RawMessage{}
@@ -80,7 +80,7 @@ func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, 
 	return out.Err
 }
 
-// listEntries returns all entries of a list, none if no server offers it.
+// listEntries returns all entries of a list, which is empty if no server has it.
 func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]json.RawMessage, error) {
 	entries, err := h.Conn.List(ctx, method, key)
 	var rpc *wire.Error

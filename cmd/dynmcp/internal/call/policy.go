@@ -69,7 +69,7 @@ Arguments are written as those of dynmcp call.`,
 	},
 }
 
-// judgedTool sets the tool of a call, by the stored listing, and returns it.
+// judgedTool returns the tool called name from the stored listing, and sets it in call.
 func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *policy.Call) (*catalog.Tool, error) {
 	server, err := selfhost.ServerOfTool(t.Cfg, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *poli
 	return tool, nil
 }
 
-// A shownRule is a rule in the form of the config.
+// A shownRule is a policy rule in the form of the config.
 type shownRule struct {
 	Match     string          `json:"match,omitempty"`
 	Principal string          `json:"principal,omitempty"`
@@ -100,7 +100,7 @@ type shownRule struct {
 	Do        string          `json:"do"`
 }
 
-// writeVerdict shows the effect of the policy on a call, and the deciding rule.
+// writeVerdict prints the effect of the policy on a call, and the deciding rule.
 func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
 	rules, err := policy.New(from)
 	if err != nil {
