@@ -22,26 +22,26 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// How long to try NATS: for a replica, which may start before NATS, and for a verb.
+// Timeouts for reaching NATS.
 const (
-	startTimeout = 30 * time.Second
+	startTimeout = 30 * time.Second // of a replica, which may start before NATS
 	verbTimeout  = 10 * time.Second
 )
 
-// The buckets of the shared state, beside that of package cluster.
+// The buckets of the shared state. Package cluster has another one.
 const (
 	ConfigBucket   = "config"  // the config document
-	LoginBucket    = "logins"  // logins at remote servers, sealed
+	LoginBucket    = "logins"  // logins at remote servers, encrypted
 	TasksBucket    = "tasks"   // the owners of servers' tasks
 	ListingsBucket = "catalog" // listings of servers
 )
 
-// ClusterFlags name a cluster.
+// ClusterFlags are the flags that select a cluster.
 type ClusterFlags struct {
-	servers string // of NATS, separated by commas
-	creds   string
-	ca      string
-	key     string // the file
+	servers string // addresses of the NATS servers, separated by commas
+	creds   string // file
+	ca      string // file
+	key     string // file
 	secrets *redact.Redactor
 }
 
@@ -75,7 +75,7 @@ func (f *ClusterFlags) resolve() {
 	f.ca = cmp.Or(f.ca, os.Getenv(clusterCAVariable))
 	f.key = cmp.Or(f.key, os.Getenv(clusterKeyVariable))
 	for _, address := range f.addresses() {
-		// It may contain a password or a token, even if it is not a URL.
+		// The address may contain a password or a token, even if it is not a valid URL.
 		_, after, _ := strings.Cut(address, "://")
 		if i := strings.LastIndexByte(after, '@'); i >= 0 {
 			_, password, ok := strings.Cut(after[:i], ":")
@@ -92,14 +92,14 @@ func (f *ClusterFlags) addresses() []string {
 	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// A Cluster is the shared state of the replicas, and its keys.
+// A Cluster is a connection to the shared state of the replicas, with its keys.
 type Cluster struct {
 	Store kv.Store
 	Keys  *seal.Keys
 	log   *slog.Logger
 }
 
-// Open connects to the cluster, for a verb; name is shown in NATS.
+// Open connects a verb to the cluster. name identifies the connection in NATS.
 func (f *ClusterFlags) Open(ctx context.Context, name string) (Cluster, error) {
 	return f.open(ctx, verbTimeout, name, slog.New(slog.DiscardHandler))
 }
@@ -118,7 +118,7 @@ func (f *ClusterFlags) open(ctx context.Context, patience time.Duration, name st
 	return Cluster{store, keys, log}, err
 }
 
-// connect connects to the cluster's NATS. It tries for the duration patience.
+// connect connects to the cluster's NATS, and retries for the duration patience.
 func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
 	if f.servers == "" {
 		return nil, hint.With(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
@@ -142,8 +142,8 @@ func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name
 	return store, nil
 }
 
-// A patientStore waits for a bucket: none can be created until the NATS servers have elected a
-// leader, which takes a while if they all start at once.
+// A patientStore retries to open a bucket while the store is unavailable. After a start, the NATS
+// servers need some time to elect a leader.
 type patientStore struct {
 	kv.Store
 	patience time.Duration
@@ -168,7 +168,7 @@ func (s patientStore) Bucket(ctx context.Context, name string) (kv.Bucket, error
 // Close ends the connection.
 func (c Cluster) Close() error { return c.Store.Close() }
 
-// Logins returns the logins that the replicas share.
+// Logins returns the store of the logins that the replicas share.
 func (c Cluster) Logins(ctx context.Context) (*oauth.Store, error) {
 	bucket, err := c.Store.Bucket(ctx, LoginBucket)
 	if err != nil {

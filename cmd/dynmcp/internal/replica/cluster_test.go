@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// An electing store is one whose servers agree who leads after it was asked a few times.
+// An electing store is unavailable for the first few requests.
 type electing struct {
 	kv.Store
 	left int

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// FollowConfig waits for the config of the cluster and returns it, and a channel of later versions. ctx
-// limits only the wait.
+// FollowConfig waits for the config of the cluster, and returns it with a channel of later versions.
+// ctx limits only the wait.
 func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) (first *schema.Files, later <-chan *schema.Files, err error) {
 	bucket, err := r.Store.Bucket(ctx, ConfigBucket)
 	if err != nil {
@@ -43,12 +43,12 @@ func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) 
 	}
 }
 
-// watchConfig calls changed with each version that becomes current, until the run ends.
+// watchConfig calls changed with each new version until the run ends.
 func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Version)) {
 	last := 0
 	for r.ctx.Err() == nil {
 		err := versions.Watch(r.ctx, func(v configs.Version) {
-			if v.Number != last { // a new watch begins with the last version
+			if v.Number != last { // each watch begins with the current version
 				last = v.Number
 				r.log.Info("config of the cluster", "version", v.Number, "file", v.Name, "by", v.By)
 				changed(v)
@@ -66,7 +66,7 @@ func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Vers
 	}
 }
 
-// ExplainConfig adds a hint to an error of the config's versions.
+// ExplainConfig adds a hint to an error of package configs.
 func ExplainConfig(err error) error {
 	switch {
 	case errors.Is(err, configs.ErrNone):

@@ -17,12 +17,12 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// Flags configure a run as one of several replicas.
+// Flags configure a run as a replica of a cluster.
 type Flags struct {
 	ClusterFlags
 	name      string
 	address   string // of the listener for other replicas
-	advertise string // the address that they connect to
+	advertise string // the address that other replicas connect to, if it is another one
 	cert      string
 	certKey   string
 	ca        string
@@ -39,7 +39,7 @@ func (f *Flags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
 	cmd.Flags().StringVar(&f.ca, "peer-ca", "", "the `file` with the authorities of the other replicas' certificates (PEM)")
 }
 
-// Name returns the name of the replica, which is set in a cluster.
+// Name returns the name of the replica. Without a cluster it may be empty.
 func (f *Flags) Name() string { return f.name }
 
 // isMember reports whether the run is a replica, and sets its name if so.
@@ -60,7 +60,8 @@ func (f *Flags) isMember() (bool, error) {
 	return false, nil
 }
 
-// identity returns the certificates between replicas.
+// identity returns the identity that this replica uses with others: that of the --peer flags, or
+// one derived from the cluster key.
 func (f *Flags) identity(keys *seal.Keys) (*internode.Identity, error) {
 	switch {
 	case f.cert == "" && f.certKey == "" && f.ca == "":
@@ -75,7 +76,7 @@ func (f *Flags) identity(keys *seal.Keys) (*internode.Identity, error) {
 	return id, nil
 }
 
-// listen opens the listener for other replicas, and returns the address that they connect to.
+// listen opens the listener for other replicas, and returns the address to advertise.
 func (f *Flags) listen() (ln net.Listener, advertised string, err error) {
 	ln, err = net.Listen("tcp", cmp.Or(f.address, net.JoinHostPort(f.localAddress(), "0")))
 	if err != nil {
@@ -97,7 +98,7 @@ func (f *Flags) listen() (ln net.Listener, advertised string, err error) {
 }
 
 // localAddress returns the local address of connections to NATS, which other replicas can
-// probably reach. Nothing is sent to determine it.
+// probably reach. A UDP dial determines it without sending anything.
 func (f *Flags) localAddress() string {
 	for _, address := range f.addresses() {
 		u, err := url.Parse(address)

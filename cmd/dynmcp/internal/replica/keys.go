@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// maxKeys is how many keys a file may hold: the one that seals, and the one before it.
+// maxKeys limits the keys in a file: the current one, and the previous one during a rotation.
 const maxKeys = 2
 
 const keyHint = "dynmcp cluster key makes one"
@@ -33,7 +33,7 @@ func readKeys(ctx context.Context, path string, secrets *redact.Redactor) (*seal
 	case info.IsDir():
 		return nil, fmt.Errorf("the cluster key %s is a directory; name the file in it", path)
 	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o027 != 0:
-		// A group may read it: orchestrators pass secrets to users other than root that way.
+		// The group may read the file: orchestrators pass secrets to users other than root that way.
 		return nil, hint.With(fmt.Errorf("the cluster key %s can be reached by others (mode %04o)", path, info.Mode().Perm()),
 			"chmod 600 it, and make another key if it was so for long")
 	}
@@ -44,7 +44,7 @@ func readKeys(ctx context.Context, path string, secrets *redact.Redactor) (*seal
 	return parseKeys(path, text, secrets)
 }
 
-// parseKeys parses the text of a key file. Its errors do not quote it.
+// parseKeys parses the text of a key file. Its errors do not quote the text.
 func parseKeys(path string, text []byte, secrets *redact.Redactor) (*seal.Keys, error) {
 	var keys [][]byte
 	for i, line := range strings.Split(string(text), "\n") {

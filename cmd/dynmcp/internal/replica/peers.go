@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// Serve serves the other replicas until stop is called, which ends their connections.
+// Serve serves the other replicas until stop is called. stop ends their connections.
 func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop func()) {
 	r.agg.Store(agg)
 	server := internode.NewServer(r.id, internode.Options{
@@ -40,7 +40,8 @@ func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop fu
 	}
 }
 
-// serveUpstream takes the lease of a server, and returns a function that serves it to another replica.
+// serveUpstream takes the lease of a server, and returns a function that serves the server to
+// another replica.
 func (r *Replica) serveUpstream(ctx context.Context, agg *aggregator.Aggregator, server, principal string) (func(io.ReadWriteCloser), error) {
 	if _, _, known := agg.Directory().Connection(server); !known {
 		return nil, fmt.Errorf("%s is not in the config of replica %s", server, r.flags.name)
@@ -50,8 +51,8 @@ func (r *Replica) serveUpstream(ctx context.Context, agg *aggregator.Aggregator,
 		return nil, err
 	}
 	return func(stream io.ReadWriteCloser) {
-		// The server has a lease of its own while it runs. This one keeps it here between two
-		// uses; once it is lost, the other end of the stream is not waited for.
+		// The server has another lease while it runs. This lease keeps it placed here between two
+		// uses. It is released as soon as it is lost, even if the stream is still open.
 		ended := make(chan struct{})
 		var watching sync.WaitGroup
 		watching.Go(func() {
@@ -67,7 +68,7 @@ func (r *Replica) serveUpstream(ctx context.Context, agg *aggregator.Aggregator,
 	}, nil
 }
 
-// Drain hands over the servers placed here.
+// Drain hands over the servers placed here to other replicas.
 func (r *Replica) Drain() {
 	r.log.Info("draining: other replicas take over")
 	ctx, cancel := context.WithTimeout(context.Background(), handOver)

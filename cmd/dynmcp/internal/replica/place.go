@@ -17,7 +17,7 @@ import (
 // retryInterval is the pause between two attempts to place a server.
 const retryInterval = 200 * time.Millisecond
 
-// leaseName returns the name of the lease of a server, whose own name has no spaces.
+// leaseName returns the name of the lease of a server. Names of servers have no spaces.
 func leaseName(server, principal string) string {
 	if principal == "" {
 		return server
@@ -25,9 +25,9 @@ func leaseName(server, principal string) string {
 	return server + " for " + principal
 }
 
-// place finds the replica that runs a server, or will run it, and returns the connection: this
-// replica, or a stream to another one. It tries until ctx ends, or fails at once if the store
-// cannot be reached.
+// place finds the replica that runs a server or will run it. The placement is a lease of this
+// replica, or a stream to another one. place retries until ctx ends, and fails at once if the
+// store cannot be reached.
 func (r *Replica) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
 	switch server.Placement() {
 	case schema.PlaceEach:
@@ -55,7 +55,7 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 		case err == nil:
 			return p, nil
 		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
-			return nil, last // nothing new is placed
+			return nil, last // without the store, no server can be placed
 		case where.ID == "":
 			except = nil
 		case !held && where.ID != r.self.ID():
@@ -70,10 +70,10 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 	}
 }
 
-// errNoReplica means that there is no replica to ask.
+// errNoReplica means that no replica can run a server.
 var errNoReplica = errors.New("there is no replica to run it")
 
-// placeAt asks a replica to run a server, which may be this one.
+// placeAt places a server at the replica where, which may be this one.
 func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
 	switch where.ID {
 	case "":
@@ -85,8 +85,8 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 		}
 		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: r.self.Leaving(where.ID), Fence: r.fence}, nil
 	}
-	moving := r.self.Leaving(where.ID)        // before the request, because it may drain meanwhile
-	opening, stop := untilClosed(ctx, moving) // a dead replica is not waited for
+	moving := r.self.Leaving(where.ID)        // before the request, because the replica may start to drain
+	opening, stop := untilClosed(ctx, moving) // ends the wait for a dead replica
 	defer stop()
 	stream, err := r.client.Open(opening, where.Address, server, principal)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 	return &aggregator.Placement{Stream: stream, Moving: moving}, nil
 }
 
-// untilClosed returns a context that ends with ctx or when a channel is closed. stop releases it.
+// untilClosed returns a context that ends with ctx or when closed is closed. stop releases it.
 func untilClosed(ctx context.Context, closed <-chan struct{}) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -109,7 +109,7 @@ func untilClosed(ctx context.Context, closed <-chan struct{}) (_ context.Context
 	return ctx, func() { cancel(); watching.Wait() }
 }
 
-// take takes the lease of a server for this replica, or shares the one that it has.
+// take takes the lease of a server for this replica, or shares the lease that it has already.
 func (r *Replica) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
 	lease, err := r.self.Take(ctx, leaseName(server, principal))
 	var held *cluster.HeldError

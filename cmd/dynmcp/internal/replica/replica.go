@@ -1,8 +1,8 @@
-// Package replica makes a run of dynmcp one of the replicas of a cluster: it joins, places
-// servers, serves the other replicas and drains.
+// Package replica makes a run of dynmcp a replica of a cluster: it joins, places servers, serves
+// the other replicas and drains.
 //
-// [ClusterFlags] open the [Cluster], which is the shared state of the replicas. A [Replica] is
-// opened by [Flags.Open], follows the config of the cluster if it has none of its own, and is a
+// [ClusterFlags.Open] connects to the [Cluster], the shared state of the replicas. [Flags.Open]
+// returns a [Replica], which follows the config of the cluster if it has no config file, and is a
 // member after [Replica.Join]. Read next: place.go, then peers.go.
 package replica
 
@@ -26,14 +26,15 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// handOver is how long, at the end, the other replicas have to finish their calls in flight at
-// servers of this one. Its own hosts have the same time.
+// handOver is the time that other replicas have to finish their calls in flight at servers of
+// this one, when it drains. Its own hosts have the same time.
 const handOver = 18 * time.Second
 
-// drainDelay is how long hosts are still served at the end, until load balancers react.
+// drainDelay is the time for which a draining replica still serves hosts, until load balancers
+// react.
 const drainDelay = 5 * time.Second
 
-// A Replica is a run as one of the replicas of a cluster.
+// A Replica is a run that is a replica of a cluster.
 type Replica struct {
 	Cluster
 	flags   *Flags
@@ -42,7 +43,7 @@ type Replica struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	brokenConfig atomic.Bool // the current version cannot be opened
+	brokenConfig atomic.Bool // the current version of the config cannot be used
 
 	// Set by Join.
 	ln     net.Listener // for other replicas
@@ -54,8 +55,8 @@ type Replica struct {
 	agg atomic.Pointer[aggregator.Aggregator] // set by Serve
 }
 
-// Open connects to the cluster, or returns nil without one. version is that of the program. The
-// caller must call Close.
+// Open connects to the cluster. It returns nil if no cluster is named. version is the version of
+// this program. The caller must call Close.
 func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Replica, error) {
 	if is, err := f.isMember(); !is || err != nil {
 		return nil, err
@@ -115,14 +116,14 @@ func (r *Replica) Join(ctx context.Context) error {
 	return nil
 }
 
-// load returns the load for the other replicas.
+// load returns the load that this replica reports to the others.
 func (r *Replica) load() (load cluster.Load) {
 	agg := r.agg.Load()
 	if agg == nil {
 		return load
 	}
 	for _, s := range agg.Status().Sessions() {
-		if !s.Replica { // its hosts are counted at their own replica
+		if !s.Replica { // hosts of another replica are counted there
 			load.Sessions++
 		}
 	}
@@ -135,7 +136,7 @@ func (r *Replica) load() (load cluster.Load) {
 	return load
 }
 
-// SetOptions sets the options of the aggregator that depend on the cluster, except logins.
+// SetOptions sets the options of the aggregator that depend on the cluster, except for logins.
 func (r *Replica) SetOptions(ctx context.Context, opts *aggregator.Options) (err error) {
 	if opts.Tasks, err = r.Store.Bucket(ctx, TasksBucket); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (r *Replica) Gateway(agg *aggregator.Aggregator) *gateway.Replicas {
 	}
 }
 
-// recovered, deferred at the root of a goroutine, logs its panic and the consequence.
+// recovered is deferred at the root of a goroutine. It logs a panic with its consequence.
 func (r *Replica) recovered(consequence string) {
 	if p := recover(); p != nil {
 		r.log.Error("panic, "+consequence, "panic", p, "stack", string(debug.Stack()))

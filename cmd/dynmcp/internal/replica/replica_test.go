@@ -11,7 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// What other replicas use here runs here, but their sessions are no hosts.
+// The reported load includes servers that other replicas use here, but not the sessions of those
+// replicas.
 func TestLoadCountsHosts(t *testing.T) {
 	t.Parallel()
 	file := mcptest.Config(t, fmt.Sprintf(`{"mcp":{"up":{"command":%q,"description":"A fake."}}}`, mcptest.Fake(t)))
