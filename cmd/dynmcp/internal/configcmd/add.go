@@ -25,7 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
-// addFlags describe the server to add.
+// addFlags are the flags of add.
 type addFlags struct {
 	server       schema.Server
 	env, headers []string
@@ -126,7 +126,7 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 
 var validName = lazyregexp.New(schema.NamePattern)
 
-// fromRegistry configures the server from one in a registry. keep stores its secrets.
+// fromRegistry completes the server from an entry of a registry. keep stores its secrets.
 func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func() error, err error) {
 	s := &f.server
 	if len(command) > 0 || s.Transport != "" || s.Command != "" || s.URL != "" || len(s.Args) > 0 || s.Cwd != "" {
@@ -143,7 +143,7 @@ func (f *addFlags) fromRegistry(cmd *cobra.Command, command []string) (keep func
 	return keep, f.server.Check()
 }
 
-// complete completes the server from the flags, or returns an error for a wrong one.
+// complete completes the server from the flags, and checks them.
 func (f *addFlags) complete(cmd *cobra.Command, command []string) error {
 	s := &f.server
 	for _, name := range []string{"via", "as", "set", "answers", "secrets", "registry", "yes"} {
@@ -201,7 +201,7 @@ func (f *addFlags) checkTransport() error {
 	return nil
 }
 
-// parseEnv never shows an invalid pair: its value may be a secret.
+// parseEnv parses --env. Its errors do not quote a pair, whose value may be a secret.
 func (f *addFlags) parseEnv() error {
 	if len(f.env) > 0 {
 		f.server.Env = map[string]string{}
@@ -216,6 +216,7 @@ func (f *addFlags) parseEnv() error {
 	return nil
 }
 
+// parseHeaders parses --header, like parseEnv.
 func (f *addFlags) parseHeaders() error {
 	if len(f.headers) > 0 {
 		f.server.Headers = map[string]string{}
@@ -230,7 +231,7 @@ func (f *addFlags) parseHeaders() error {
 	return nil
 }
 
-// runAdd adds the server, and returns the path of the config.
+// runAdd adds the server, and returns the path of the config, "" with --dry-run.
 func runAdd(ctx context.Context, out, errOut *terminal.Writer, flags addFlags) (path string, err error) {
 	file, unlock, err := editfile.LockConfig(flags.config)
 	if err != nil {
@@ -273,7 +274,7 @@ func runAdd(ctx context.Context, out, errOut *terminal.Writer, flags addFlags) (
 	return cmp.Or(file.Link, file.Path), out.Err
 }
 
-// describe returns a description of a server by what its tools are about.
+// describe starts a server and returns a description made from its tools.
 func describe(ctx context.Context, dir string, s schema.Server, errOut *terminal.Writer) (string, error) {
 	proposals, failed, err := described.Propose(ctx, dir, []schema.Server{s}, errOut)
 	if text := proposals[s.Name]; err != nil || text != "" {

@@ -1,4 +1,4 @@
-// Package configcmd has the verbs that write and show a config: init, add, remove, ls, sandbox.
+// Package configcmd has the verbs that write and show a config: init, add, remove, set, ls.
 package configcmd
 
 import (
@@ -92,9 +92,9 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 	return out.Err
 }
 
-// Create creates a config, if there is none, for users without another way to one, such as
-// users of a host's extension. Its only server tells the model where servers are added, and is
-// started only if the model uses it.
+// Create creates a config if there is none, for users who never see a command line, such as users
+// of a host's extension. Its only server is lazy; its description tells the model where servers
+// are added.
 func Create(path string, log *slog.Logger) error {
 	if path == "" {
 		return hint.With(errors.New("--create needs to be told where"), "name the file with -c")
@@ -119,8 +119,8 @@ func Create(path string, log *slog.Logger) error {
 	return file.Write(text)
 }
 
-// writeSchema writes the schema into a directory. It does not replace an existing file unless
-// that is an older schema of dynmcp.
+// writeSchema writes the schema into a directory. Unless force is set, it replaces an existing
+// file only if that is a schema of dynmcp.
 func writeSchema(dir string, force bool) error {
 	file, err := editfile.Open(filepath.Join(dir, schemaFile))
 	if err != nil {

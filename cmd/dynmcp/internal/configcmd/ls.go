@@ -55,10 +55,10 @@ type lsEntry struct {
 	Mode        string        `json:"mode"`
 	Endpoint    string        `json:"endpoint"`
 	Auth        string        `json:"auth"`
-	Protocol    string        `json:"protocol,omitempty"`   // when it was last started
-	AsksRoots   bool          `json:"asks_roots,omitempty"` // at its last start
+	Protocol    string        `json:"protocol,omitempty"`   // at the last start of the server
+	AsksRoots   bool          `json:"asks_roots,omitempty"` // at the last start of the server
 	MaxCalls    int           `json:"max_calls,omitempty"`
-	Sandbox     string        `json:"sandbox_warning,omitempty"` // the limits that this system cannot enforce
+	Sandbox     string        `json:"sandbox_warning,omitempty"` // limits that this system cannot enforce
 	Description string        `json:"description,omitempty"`
 	Off         string        `json:"off,omitempty"` // the reason
 	Source      schema.Origin `json:"source"`
@@ -123,7 +123,7 @@ func authorization(s schema.Server) string {
 	return "oauth: " + kept.State(time.Now())
 }
 
-// place describes the position of an entry.
+// place formats the file and line of an entry, and the files whose entries it overrides.
 func place(o schema.Origin) string {
 	text := conf.Relative(o.File)
 	if o.Line > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
-// A change is a change of a server's entry by set.
+// A change holds the flags of set.
 type change struct {
 	from                       conf.Flags
 	description                string
@@ -105,7 +105,7 @@ func (c *change) edit(path string, text []byte, name string) (_ []byte, err erro
 	if err != nil || !c.enable && !c.disable {
 		return text, err
 	}
-	if text, err = schema.SetKey(path, text, name, "enabled", false); err != nil { // as some hosts say it
+	if text, err = schema.SetKey(path, text, name, "enabled", false); err != nil { // a key of some hosts
 		return nil, err
 	}
 	return schema.SetKey(path, text, name, "disabled", c.disable)
