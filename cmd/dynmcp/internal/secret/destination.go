@@ -24,7 +24,7 @@ const (
 	InEnv     = "env"
 )
 
-// CheckPlace returns an error for a place that --secrets does not know; "" leaves the choice to the verb.
+// CheckPlace checks the value of --secrets. "" is valid, and leaves the choice to the verb.
 func CheckPlace(place string) error {
 	if place == "" || place == InKeyring || place == InEnv {
 		return nil
@@ -32,25 +32,25 @@ func CheckPlace(place string) error {
 	return hint.With(fmt.Errorf("--secrets: unknown place %q", place), "there are keyring and env")
 }
 
-// A Destination is where the secrets of a config go, and the names that they get.
+// A Destination is the keyring or the .env beside a config, with the secrets to write to it.
 type Destination struct {
-	// Values are the secrets that are to go there, by their names.
+	// Values are the secrets to write, by name.
 	Values map[string]string
 
 	env     *editfile.File // the .env beside the config, nil if it is not written
-	mode    string         // the config's env
+	mode    string         // the value of the config's key env
 	keyring bool
 
-	set    map[string]string // what is there already
+	set    map[string]string // secrets that the destination has already
 	others map[string]string // variables of the environment
-	used   map[string]bool   // names that texts refer to
+	used   map[string]bool   // names that the config refers to
 }
 
 var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 
-// Open finds out where the secrets of a config go: into the keyring, or into the .env beside
-// it. A secret that is there already keeps its name. A name that means something else, there,
-// in the environment, in the config or in the texts, is not used.
+// Open opens the destination for the secrets of a config: the keyring, or the .env beside it. A
+// secret that is there already keeps its name. Names that have another value in the destination or
+// the environment, or that the config or one of texts refers to, are not given to new secrets.
 func Open(config *editfile.File, inKeyring bool, texts ...string) (d *Destination, err error) {
 	d = &Destination{Values: map[string]string{}, keyring: inKeyring, others: map[string]string{}, used: map[string]bool{}}
 	if config.Exists() {
@@ -84,7 +84,7 @@ func Open(config *editfile.File, inKeyring bool, texts ...string) (d *Destinatio
 func beside(config *editfile.File) (*editfile.File, map[string]string, error) {
 	path := config.Path
 	if config.Link != "" {
-		path = config.Link // that is where it is looked for
+		path = config.Link // the .env is beside the link
 	}
 	file, err := editfile.Open(filepath.Join(filepath.Dir(path), ".env"))
 	if err != nil {
@@ -94,7 +94,7 @@ func beside(config *editfile.File) (*editfile.File, map[string]string, error) {
 	return file, set, err
 }
 
-// Writable is an error if the secrets of the config come from the environment alone.
+// Writable returns an error if the config takes variables only from the environment.
 func (d *Destination) Writable(config *editfile.File) error {
 	if d.keyring || d.env != nil {
 		return nil
@@ -102,7 +102,7 @@ func (d *Destination) Writable(config *editfile.File) error {
 	return hint.With(fmt.Errorf(`%s takes variables from the environment alone ("env": %q)`, config.Name(), d.mode), "set them there, and refer to them as ${NAME}")
 }
 
-// variableKey matches names that are those of variables already.
+// variableKey matches names that have the form of a variable with a prefix.
 var variableKey = lazyregexp.New(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
 
 var camelCase = lazyregexp.New(`([a-z0-9])([A-Z])`)
@@ -131,7 +131,7 @@ func (d *Destination) Put(server, name, value string) string {
 	return "${" + name + "}"
 }
 
-// take gives a secret a name, unless it means something else.
+// take gives the name to a secret, and reports whether it was free or has this value already.
 func (d *Destination) take(name, value string) bool {
 	if old, set := d.set[name]; set {
 		return old == value
@@ -146,7 +146,7 @@ func (d *Destination) take(name, value string) bool {
 	return true
 }
 
-// candidateName returns the i-th name that a variable may have: the short one, the long one,
+// candidateName returns the i-th name to try for a variable, from 1: the short one, the long one,
 // then the long one with numbers.
 func candidateName(short, long string, i int) string {
 	name := short
@@ -162,13 +162,13 @@ func candidateName(short, long string, i int) string {
 	return name
 }
 
-// Names lists the names of the secrets.
+// Names returns the sorted names of the secrets, separated by commas.
 func (d *Destination) Names() string {
 	return strings.Join(slices.Sorted(maps.Keys(d.Values)), ", ")
 }
 
-// Write puts the secrets where they go: into the keyring, or at the end of the .env, which then
-// only its owner can read. There is no backup of that: a copy might not be ignored by git.
+// Write stores the secrets in the keyring, or at the end of the .env, which then only its owner can
+// read. No backup of the .env is kept, because git might not ignore it.
 func (d *Destination) Write() error {
 	switch {
 	case len(d.Values) == 0 || !d.keyring && d.env == nil:
@@ -193,7 +193,7 @@ func (d *Destination) Write() error {
 	return atomicfile.Replace(d.env.Path, text, 0o600)
 }
 
-// Report says where the secrets are, or what is left to do about them.
+// Report prints where the secrets are, or what the user must do with them.
 func (d *Destination) Report(errOut *terminal.Writer) {
 	switch n := len(d.Values); {
 	case n == 0:
@@ -206,7 +206,7 @@ func (d *Destination) Report(errOut *terminal.Writer) {
 	}
 }
 
-// Announce says where the secrets would be.
+// Announce prints where the secrets would be written.
 func (d *Destination) Announce(errOut *terminal.Writer) {
 	switch n := len(d.Values); {
 	case n == 0:

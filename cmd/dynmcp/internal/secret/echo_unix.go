@@ -4,7 +4,7 @@ package secret
 
 import "golang.org/x/sys/unix"
 
-// echoOff switches off the echo of a terminal, and nothing else: what was typed before stays.
+// echoOff switches off the echo of a terminal. Typed input that is not read yet is kept.
 func echoOff(terminal int) error {
 	state, err := unix.IoctlGetTermios(terminal, getTermios)
 	if err != nil {

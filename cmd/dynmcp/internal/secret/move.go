@@ -48,7 +48,7 @@ asked, unless --yes is given. No copy of the old file is kept.`,
 	},
 }
 
-// moveSecrets moves the secrets of a server, "" for all of them.
+// moveSecrets moves the secrets of a server, or of all servers if server is "".
 func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server string) error {
 	file, unlock, err := editfile.LockConfig(config)
 	if err != nil {
@@ -76,7 +76,7 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		out.Printf("Nothing was written; --yes writes it.\n")
 		return out.Err
 	}
-	if err := to.Write(); err != nil { // first: the config needs them
+	if err := to.Write(); err != nil { // before the config that refers to them
 		return err
 	}
 	if err := atomicfile.Replace(file.Path, text, file.Mode); err != nil {
@@ -86,10 +86,10 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 	return out.Err
 }
 
-// movable are the keys of entries that the secrets of servers are in.
+// movable are the keys of entries in which secrets are looked for.
 var movable = []string{"command", "url", "httpUrl", "serverUrl", "args", "env", "environment", "headers", "auth"}
 
-// moved returns a config with references in the place of secrets.
+// moved returns the text of a config with secrets replaced by references.
 func moved(file *editfile.File, to *Destination, server string) ([]byte, error) {
 	root, err := (&syntax.Source{Name: file.Path, Data: file.Old}).Parse()
 	if err != nil {
@@ -111,7 +111,7 @@ func moved(file *editfile.File, to *Destination, server string) ([]byte, error) 
 	return syntax.SetTexts(file.Path, file.Old, root, texts)
 }
 
-// moveOut adds the texts of an entry that have secrets in them, as they are without.
+// moveOut adds the changed texts of an entry to texts, with secrets replaced by references.
 func moveOut(entry syntax.Member, to *Destination, texts map[*syntax.Node]string) {
 	for _, m := range entry.Value.Members {
 		if !slices.Contains(movable, m.Key) {
@@ -122,7 +122,7 @@ func moveOut(entry syntax.Member, to *Destination, texts map[*syntax.Node]string
 			if n.Kind != syntax.Text || within+key == "" || len(all) == 0 {
 				return
 			}
-			if within == "env" { // as a whole
+			if within == "env" { // the whole value is the secret
 				all = []secrets.Secret{{To: len(n.Scalar), Name: key}}
 			}
 			text := n.Scalar

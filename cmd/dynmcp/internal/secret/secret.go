@@ -50,7 +50,7 @@ Elsewhere it is read from stdin, without the newline at its end.`,
 	Complete: completeSecrets,
 	New: func(*cobra.Command) cli.Run {
 		return func(cmd *cobra.Command, args []string) error {
-			if err := keyring.Offered(); err != nil { // before a person types the secret
+			if err := keyring.Offered(); err != nil { // before the secret is typed
 				return keyringError(err)
 			}
 			value, err := askSecret(cmd, args[0])
@@ -113,10 +113,10 @@ func completeSecrets(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// maxSecretBytes is more than any keyring keeps.
+// maxSecretBytes is more than any keyring stores.
 const maxSecretBytes = 64 << 10
 
-// askSecret returns the secret that is typed without echo, or read from stdin.
+// askSecret reads a secret from the terminal without echo, or from stdin.
 func askSecret(cmd *cobra.Command, name string) (string, error) {
 	var text []byte
 	var err error
@@ -138,8 +138,8 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	return value, nil
 }
 
-// ReadUnseen prompts for a line of a terminal, and reads it without echo, which is disabled
-// before the prompt is shown. An interrupt ends dynmcp, and restores the echo.
+// ReadUnseen prompts for a line on a terminal and reads it without echo. The echo is off before
+// the prompt is printed. An interrupt restores the echo and ends the process.
 func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string) ([]byte, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -160,8 +160,8 @@ func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string
 	return term.ReadPassword(fd)
 }
 
-// Set stores a secret. Its name is listed first: a name without a secret is visible, a secret
-// without a name is not.
+// Set stores a secret in the keyring. It lists the name first: after a failure in between, the user
+// sees a name without a secret instead of missing a secret without a name.
 func Set(name, value string) error {
 	err := editNames(func(names []string) []string { return append(names, name) })
 	if err != nil {
@@ -194,7 +194,7 @@ func keyringError(err error) error {
 	return hint.With(fmt.Errorf("the keyring cannot be used (%w)", err), "%s", secretref.NoKeyring)
 }
 
-// openNames opens the list of names, because keyrings cannot list their secrets.
+// openNames opens the file that lists the names of secrets. Keyrings cannot list them.
 func openNames() (*editfile.File, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
@@ -234,7 +234,7 @@ func editNames(edit func([]string) []string) error {
 	return atomicfile.Replace(file.Path, []byte(text), 0o600)
 }
 
-// kept returns the secrets that dynmcp has put into the keyring.
+// kept returns the secrets of dynmcp in the keyring, by name.
 func kept() (map[string]string, error) {
 	if err := keyring.Offered(); err != nil {
 		return nil, keyringError(err)

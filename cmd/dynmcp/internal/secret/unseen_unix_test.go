@@ -14,11 +14,11 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-// A hasty person pastes at the very moment at which the prompt is shown.
+// A hasty writer pastes a secret into the terminal at the moment when the prompt is printed.
 type hasty struct {
 	t            *testing.T
 	master       io.Writer
-	screen       int // the terminal
+	screen       int // file descriptor of the terminal
 	pasted, echo bool
 }
 
@@ -58,7 +58,7 @@ func TestNothingIsSeenOfASecretPastedEarly(t *testing.T) {
 	if !echoes(t, h.screen) {
 		t.Error("the terminal has not got its echo back")
 	}
-	// What is typed from here on is seen, which shows that the screen is read whole.
+	// Input from here on is echoed, which proves that the whole output of the terminal is read.
 	if _, err := io.WriteString(master, "seen\r"); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestNothingIsSeenOfASecretPastedEarly(t *testing.T) {
 	}
 	screen.Close()
 	var shown bytes.Buffer
-	_, _ = io.Copy(&shown, master) // ends with an error where the other end is closed
+	_, _ = io.Copy(&shown, master) // fails after the other end was closed
 	if text := shown.String(); strings.Contains(text, "CANARY") || !strings.Contains(text, "seen") {
 		t.Errorf("the screen shows %q", text)
 	}
