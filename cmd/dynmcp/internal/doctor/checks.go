@@ -34,8 +34,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// checkConfig reports which files were read, which servers are off, and what would differ for a
-// host that starts dynmcp elsewhere.
+// checkConfig reports the files that were read, the servers that are off, and what would be
+// different if a host started dynmcp.
 func (d *doctor) checkConfig(ctx context.Context) {
 	text, off := d.inventory()
 	if d.Cfg.Path != "" && off == 0 {
@@ -95,7 +95,7 @@ func (d *doctor) checkPlainSecrets() {
 	for _, file := range d.Cfg.Sources {
 		servers, err := conf.Written(file)
 		if err != nil {
-			continue // it was loaded, so only the form of a host is unsupported here
+			continue // the file was loaded, so it has a form of a host that Written does not support
 		}
 		for _, s := range servers {
 			for _, place := range s.SecretPlaces() {
@@ -106,7 +106,7 @@ func (d *doctor) checkPlainSecrets() {
 	}
 }
 
-// checkLogins reports where logins are stored, if a server may need one.
+// checkLogins reports where logins are stored, if a server may need a login.
 func (d *doctor) checkLogins() {
 	if !slices.ContainsFunc(conf.Enabled(d.Cfg), oauth.Applies) {
 		return
@@ -136,7 +136,7 @@ func (d *doctor) checkStore() {
 	}
 }
 
-// checkCommand looks up a server's program, with the present PATH and with that of a desktop.
+// checkCommand looks up a server's program in the current PATH and in that of a desktop.
 func (d *doctor) checkCommand(s schema.Server) {
 	if err := command.Check(s); err != nil {
 		d.addError(aboutCommands, s.Name, err)
@@ -181,7 +181,7 @@ var (
 	scriptName   = lazyregexp.New(`\.(py|[cm]?js|[cm]?ts|rb|pl|php|sh)$`)
 )
 
-// missingScript returns the missing file of an interpreter's command, "" if there is none.
+// missingScript returns the script in a server's command if the file does not exist, otherwise "".
 func missingScript(s schema.Server) string {
 	script := scriptOf(s)
 	path := script
@@ -194,7 +194,7 @@ func missingScript(s schema.Server) string {
 	return ""
 }
 
-// scriptOf returns the file in an interpreter's command, "" if it is not clear.
+// scriptOf returns the script that an interpreter runs for a server, or "" if it cannot be told.
 func scriptOf(s schema.Server) string {
 	if !interpreters().MatchString(programOf(s)) {
 		return ""
@@ -212,7 +212,7 @@ func scriptOf(s schema.Server) string {
 	return ""
 }
 
-// minNode is the oldest Node.js that the MCP SDK runs on.
+// minNode is the oldest major version of Node.js that the MCP SDK supports.
 const minNode = 18
 
 // checkNode checks the version of Node.js if a server needs it.
@@ -251,7 +251,7 @@ func programOf(s schema.Server) string {
 
 var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
 
-// checkPinned warns of packages without a fixed version.
+// checkPinned warns about an npm package without a fixed version.
 func (d *doctor) checkPinned(s schema.Server) {
 	p := packages.Of(s.Command, s.Args)
 	name, version := p.Cut()
@@ -269,8 +269,8 @@ func (d *doctor) checkPinned(s schema.Server) {
 	})
 }
 
-// checkAddresses checks whether the addresses answer. It sends no headers of the config and follows no
-// redirect; any answer is sufficient.
+// checkAddresses checks that the addresses of remote servers answer, with any HTTP status. It sends
+// no headers of the config and follows no redirect.
 func (d *doctor) checkAddresses(ctx context.Context) {
 	client := http.Client{
 		Timeout:       30 * time.Second,
@@ -280,7 +280,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		client.Timeout = d.timeout
 	}
 	for _, s := range conf.Enabled(d.Cfg) {
-		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // it contains a secret, which is not resolved here
+		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // secrets are not resolved here
 			continue
 		}
 		status, err := probe(ctx, &client, s.URL)

@@ -62,8 +62,8 @@ problems; warnings and notes do not count.`,
 // Levels of findings.
 const (
 	fine    = "ok"
-	note    = "note"    // may matter elsewhere
-	warning = "warning" // works now
+	note    = "note"    // may matter in another environment
+	warning = "warning" // works, but may fail later
 	problem = "problem"
 )
 
@@ -77,7 +77,7 @@ type finding struct {
 	Stderr string `json:"stderr,omitempty"`
 }
 
-// A doctor collects findings.
+// A doctor collects findings. Its exported fields are the output of --json.
 type doctor struct {
 	OK       bool              `json:"ok"`
 	Findings []finding         `json:"findings"`
@@ -87,7 +87,7 @@ type doctor struct {
 	timeout          time.Duration // 0 leaves it to load_timeout
 }
 
-// add records a finding, without the config's secrets, because reports are made to be shared.
+// add records a finding without the config's secrets, because users share reports.
 func (d *doctor) add(f finding) {
 	f.Text, f.Hint, f.Stderr = cli.Secrets.String(f.Text), cli.Secrets.String(f.Hint), cli.Secrets.String(f.Stderr)
 	d.Findings = append(d.Findings, f)
@@ -184,7 +184,7 @@ func (d *doctor) write() {
 
 var levelColours = map[string]terminal.Colour{fine: terminal.Green, note: terminal.Dim, warning: terminal.Yellow, problem: terminal.Red}
 
-// write prints a level, a text, and the details below it.
+// write prints the level and text of a finding, with stderr and hint below.
 func (f *finding) write(out *terminal.Writer) {
 	const column = "           " // where texts begin
 	out.Printf("  ")

@@ -15,14 +15,14 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// checkHostEnvironment reports what works here but not if a host starts dynmcp.
+// checkHostEnvironment reports what works here but would not if a host started dynmcp.
 func (d *doctor) checkHostEnvironment(ctx context.Context) {
 	if d.Cfg.Path == "" {
 		return
 	}
 	missing, err := hosts.MissingUnder(ctx, d.Cfg, d.Cfg.Sources, d.EnvFile)
 	if err != nil {
-		return // it would have failed here as well
+		return // loading the config has failed and is reported already
 	}
 	beside := schema.EnvFileBeside(d.Cfg.Path)
 	for _, server := range slices.Sorted(maps.Keys(missing.Directory)) {
@@ -46,8 +46,8 @@ func (d *doctor) checkHostEnvironment(ctx context.Context) {
 
 var scriptFile = lazyregexp.New(`\.(?:[cm]?[jt]s|py|rb|sh|jar|json|ya?ml|toml)$`)
 
-// relativeFile returns a file of the working directory in the command line of a server, "" if there is
-// none.
+// relativeFile returns the first file in the command line of a server that is relative to the
+// working directory, or "".
 func relativeFile(s schema.Server) string {
 	if s.Transport != schema.Stdio || s.Cwd != "" {
 		return ""

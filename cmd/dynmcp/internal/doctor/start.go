@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// startAll starts every server, in two steps: first the eager ones, whose cost is measured, and
-// then the lazy ones.
+// startAll starts every server: first the eager ones, to measure what a host is shown at its
+// start, and then the lazy ones.
 func (d *doctor) startAll(ctx context.Context) {
 	servers := conf.Enabled(d.Cfg)
 	if len(servers) == 0 {
@@ -51,7 +51,7 @@ func (d *doctor) startAll(ctx context.Context) {
 	d.Host = tokenscmd.CountDefinitions(h.View(), tools, h.Conn.ServerInfo().Instructions)
 }
 
-// reportStarted reports which servers started.
+// reportStarted reports which servers started, and warnings about their tools.
 func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, failed map[string]error) {
 	for _, s := range servers {
 		switch err := failed[s.Name]; {
