@@ -15,9 +15,10 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// NewAggregator is aggregator.New for a config that must not reach itself: its servers are told
-// what is served above them, see package selfloop. recordAs changes the recording of calls to
-// the settings of another config; after an error the settings are unchanged.
+// NewAggregator is aggregator.New with the options of this program. It fails if a run above serves
+// the config already, and tells the config's servers about this run; see package selfloop. recordAs
+// changes the recording of calls to the settings of another config. After an error of recordAs the
+// settings are unchanged.
 func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, recordAs func(*schema.Config) error, err error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
@@ -47,8 +48,7 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	return agg, recorder.Follow, err
 }
 
-// digestOf identifies the servers that a config starts, regardless of its file. Secrets are not
-// included.
+// digestOf returns a hash of the servers that a config starts, without their variables and headers.
 func digestOf(cfg *schema.Config) string {
 	h := sha256.New()
 	for _, s := range cfg.Servers {

@@ -10,14 +10,13 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 )
 
-// completionWait is how long a shell that completes the name of a tool waits for
-// its server.
+// completionWait is the timeout for starting a server to complete the names of its tools.
 const completionWait = 10 * time.Second
 
-// nothing has a shell offer no files where there is no word.
+// nothing keeps shells from offering file names.
 const nothing = cobra.ShellCompDirectiveNoFileComp
 
-// CompleteTools completes names of servers and, after the slash, of the tools of that server. It
+// CompleteTools completes the names of servers and, after a slash, of the tools of that server. It
 // starts the server unless its listing is stored.
 func CompleteTools(on *Target) cobra.CompletionFunc {
 	servers := conf.CompleteServers(&on.Flags, "/")
@@ -27,7 +26,7 @@ func CompleteTools(on *Target) cobra.CompletionFunc {
 			return servers(cmd, args, word)
 		}
 		from := on.Flags
-		from.AsWritten = false // the server may be started, for a verb that starts nothing too
+		from.AsWritten = false // the server may be started here even if the verb starts nothing
 		cfg, err := from.Load(cmd.Context())
 		if err != nil {
 			return nil, nothing

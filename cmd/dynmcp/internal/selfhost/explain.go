@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// withAdvice adds a hint to a failure that has none.
+// withAdvice adds a hint to a failure without one.
 func withAdvice(s schema.Server, err error) error {
 	var failure *transports.Failure
 	switch {
@@ -24,7 +24,7 @@ func withAdvice(s schema.Server, err error) error {
 		return err
 	case failure.Code == transports.CodeTimeout:
 		return hint.With(err, "if it needs more time, raise load_timeout in its entry")
-	case s.Transport == schema.Stdio: // without its variables, which may be secrets
+	case s.Transport == schema.Stdio: // the command without variables, which may be secrets
 		line := conf.Endpoint(s)
 		if s.Cwd != "" {
 			line = "cd " + shellescape.Quote(s.Cwd) + " && " + line
@@ -40,7 +40,8 @@ const CheckURLHint = "check its url in the config, the network, and that the ser
 // An explanation is the reason why a server cannot be used, without its name.
 type explanation struct{ Text, Hint, Stderr string }
 
-// Explain splits the error of a server that did not start; timeout was its time limit.
+// Explain splits the error of a server that did not start into its parts. timeout is the value of
+// --timeout.
 func Explain(err error, timeout time.Duration) explanation {
 	why := explanation{Text: err.Error()}
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {

@@ -22,24 +22,23 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// A Host is dynmcp together with a host that is connected in memory: a verb shows what any host
-// would get.
+// A Host is a run of dynmcp together with its only host, which is connected in memory.
 type Host struct {
 	cfg  *schema.Config
 	agg  *aggregator.Aggregator
 	Conn *upstream.Conn // the host's end of the connection
 
-	served   chan struct{} // closed when Serve has returned
-	serveErr error         // its result
+	served   chan struct{} // closed when aggregator.Serve has returned
+	serveErr error         // the error of aggregator.Serve
 }
 
 // maxOwnMessage limits an answer of the aggregator. Messages of upstreams were already checked
 // against their max_message_bytes.
 const maxOwnMessage = 1 << 30
 
-// Start runs dynmcp on cfg and initializes it. close must be called. In
-// single-wrap mode the upstream is ready then; in config mode no lazy server has
-// been started. A nil log is silent.
+// Start runs dynmcp on cfg and connects the host. The caller must call Close. In single-wrap mode
+// the upstream is ready when Start returns; in config mode no lazy server was started. A nil log
+// discards.
 func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, error) {
 	return StartAs(ctx, cfg, aggregator.Options{Logger: log}, HostOptions(log))
 }
@@ -71,7 +70,7 @@ func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options
 	return h, nil
 }
 
-// HostOptions returns the options of the usual host, which logs notifications if there is a log.
+// HostOptions returns the options of the usual host, which logs notifications if log is not nil.
 func HostOptions(log *slog.Logger) upstream.Options {
 	options := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
 	if log != nil {
@@ -82,7 +81,7 @@ func HostOptions(log *slog.Logger) upstream.Options {
 	return options
 }
 
-// serve serves the host at the other end of its connection.
+// serve serves the host over the other end of its connection.
 func (h *Host) serve(ctx context.Context, far net.Conn) {
 	defer close(h.served)
 	defer far.Close()
@@ -94,8 +93,8 @@ func (h *Host) serve(ctx context.Context, far net.Conn) {
 	h.serveErr = h.agg.Serve(ctx, far, far)
 }
 
-// startError explains a failed handshake. In single-wrap mode it fails because the upstream did,
-// which ends Serve with a more specific error.
+// startError returns the reason for a failed handshake. In single-wrap mode that is the failure of
+// the upstream, with which Serve ends.
 func (h *Host) startError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && h.cfg.SingleWrap {
 		select {
@@ -125,8 +124,8 @@ func (h *Host) Close() {
 	<-h.served
 }
 
-// A NotifyFunc is a peer that receives notifications. It refuses requests: the host declares no
-// capability for them.
+// A NotifyFunc is a peer that receives notifications. It refuses requests, for which the host
+// declares no capability.
 type NotifyFunc func(method string, params json.RawMessage)
 
 // Notify implements transports.Peer.
@@ -139,8 +138,8 @@ func (NotifyFunc) Request(context.Context, string, json.RawMessage) func() (json
 	}
 }
 
-// Load starts servers, all at once, and returns the errors of those that failed.
-// done is called for each that has started or failed.
+// Load starts servers in parallel, and returns the errors of those that failed, by name. It calls
+// done with the name of each server that has started or failed.
 func (h *Host) Load(ctx context.Context, done func(server string), servers ...string) map[string]error {
 	failed := map[string]error{}
 	var mu sync.Mutex
@@ -175,7 +174,8 @@ func (h *Host) LoadOne(ctx context.Context, name string) error {
 	return withAdvice(s, cli.Interrupted(h.agg.Load(ctx, name)))
 }
 
-// checkCommand explains a missing command better than a failed start does.
+// checkCommand checks that a server's command exists. Its error is clearer than that of a failed
+// start.
 func checkCommand(s schema.Server) error {
 	if s.Transport != schema.Stdio {
 		return nil

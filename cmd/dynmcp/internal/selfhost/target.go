@@ -20,20 +20,21 @@ import (
 type Target struct {
 	conf.Flags
 	verbose bool
-	Stored  bool // servers with a stored listing need not be started
+	Stored  bool // do not start servers with a stored listing
 
 	// About returns the servers that the words of a verb refer to. Only their secrets are
-	// resolved; nil is all. It may be nil.
+	// resolved; a nil result or a nil function means all.
 	About func(words []string) []string
 
 	// Set by Load.
 	Cfg         *schema.Config
 	Out, ErrOut *terminal.Writer
-	Log         *slog.Logger // nil is silent
+	Log         *slog.Logger // nil without --verbose
 }
 
-// Run adds the flags of a target to the command of a verb, and returns the function that runs
-// it. verb gets the words before "--", and a context that ends when the user interrupts.
+// Run adds the flags of a target to the command of a verb, and returns the function that loads the
+// target and calls verb. verb gets the words before "--", and a context that ends when the user
+// interrupts.
 func (t *Target) Run(cmd *cobra.Command, verb func(ctx context.Context, args []string) error) cli.Run {
 	t.Add(cmd)
 	return func(cmd *cobra.Command, args []string) error {
@@ -68,7 +69,8 @@ func (t *Target) Load(ctx context.Context, cmd *cobra.Command, args []string) (w
 	return args, err
 }
 
-// OfTools is an About function: the server of the first word, if that has the form server/tool.
+// OfTools is a Target.About function. It returns the server of the first word, if that has the form
+// server/tool.
 func OfTools(words []string) (servers []string) {
 	if len(words) > 0 && strings.Contains(words[0], "/") {
 		return OfServers(words[:1])
@@ -76,7 +78,8 @@ func OfTools(words []string) (servers []string) {
 	return nil
 }
 
-// OfServers is an About function: the servers in the words, including those of tools.
+// OfServers is a Target.About function. It returns the servers of words of the form server or
+// server/tool.
 func OfServers(words []string) (servers []string) {
 	for _, word := range words {
 		server, _, _ := strings.Cut(word, "/")
@@ -85,7 +88,7 @@ func OfServers(words []string) (servers []string) {
 	return servers
 }
 
-// Start starts only the given servers of the config. The Host must be closed.
+// Start starts only the given servers of the config. The caller must close the Host.
 func (t *Target) Start(ctx context.Context, servers ...string) (h *Host, failed map[string]error, err error) {
 	if !t.Cfg.SingleWrap {
 		if h, err = Start(ctx, OnlyServers(t.Cfg, servers...), t.Log); err != nil {
@@ -109,7 +112,7 @@ func (t *Target) Start(ctx context.Context, servers ...string) (h *Host, failed 
 	return h, h.Load(ctx, ready, servers...), nil
 }
 
-// OnlyServers returns cfg with only these servers, all of them lazy: a verb starts no others.
+// OnlyServers returns cfg with only the given servers, all of them lazy.
 func OnlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 	only := *cfg
 	only.Expose = []string{schema.ExposeDiscover}
@@ -130,11 +133,11 @@ func OnlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 func (t *Target) AddServerFlag(cmd *cobra.Command, only *string) {
 	cmd.Flags().StringVar(only, "server", "", "start and ask only this `server`")
 	t.About = func([]string) []string { return named(*only) }
-	// It fails only for a flag that does not exist.
+	// It fails only if the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("server", conf.CompleteServers(&t.Flags, ""))
 }
 
-// named returns the name of a flag, none if it is unset.
+// named returns the name that a flag selects, or nil if it is "".
 func named(name string) []string {
 	if name == "" {
 		return nil
@@ -142,8 +145,8 @@ func named(name string) []string {
 	return []string{name}
 }
 
-// StartSome starts the named server, or if the name is empty all that need to be started.
-// Servers that fail are reported on stderr; it is an error if all fail. The Host must be closed.
+// StartSome starts the server only, or all servers if only is "". It reports servers that fail on
+// stderr, and returns an error if all fail. The caller must close the Host.
 func (t *Target) StartSome(ctx context.Context, only string) (*Host, error) {
 	servers, err := conf.Named(t.Cfg, named(only))
 	if err != nil {
@@ -164,8 +167,8 @@ func (t *Target) StartSome(ctx context.Context, only string) (*Host, error) {
 	return h, nil
 }
 
-// ReportLeftOut reports on stderr which servers failed. It is an error if all did. The reasons
-// are shown for a single server, and by test.
+// ReportLeftOut reports on stderr which servers failed, and returns an error if all did. It gives
+// the reason only for a single server; the verb test shows the others.
 func (t *Target) ReportLeftOut(failed map[string]error, servers []schema.Server) error {
 	var left []string
 	for _, s := range servers {

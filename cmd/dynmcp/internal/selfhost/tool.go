@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// ServerOfTool returns the server in the name of a tool. With a single server, names of tools have no
-// prefix.
+// ServerOfTool returns the server of the tool called name. In single-wrap mode names of tools have
+// no prefix.
 func ServerOfTool(cfg *schema.Config, name string) (string, error) {
 	if cfg.SingleWrap {
 		return cfg.Servers[0].Name, nil
@@ -55,7 +55,7 @@ func toolNames(tools []*catalog.Tool) string {
 	return strings.Join(names, ", ")
 }
 
-// StartTool starts only the server of a tool, and finds the tool. The Host must be closed.
+// StartTool starts the server of a tool, and returns the tool. The caller must close the Host.
 func (t *Target) StartTool(ctx context.Context, name string) (*Host, *catalog.Tool, error) {
 	server, err := ServerOfTool(t.Cfg, name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *Target) StartTool(ctx context.Context, name string) (*Host, *catalog.To
 		return nil, nil, err
 	}
 	tool, ok := h.View().Tool(name)
-	if info, _ := h.View().Server(server); !ok && info.Stored { // the tool may be new
+	if info, _ := h.View().Server(server); !ok && info.Stored { // the tool may be newer than the stored listing
 		waiting := terminal.ShowProgress(t.ErrOut, "starting "+server)
 		failed = h.Load(ctx, func(string) {}, server)
 		waiting.End()
