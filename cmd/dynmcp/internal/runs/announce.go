@@ -1,6 +1,5 @@
-// Package runs finds a user's runs of dynmcp, and controls their servers. Each run has a private
-// socket in the runtime directory. Without requests, a run only has a goroutine that waits
-// there, and records nothing.
+// Package runs finds a user's runs of dynmcp, and controls their servers. Each run serves HTTP on a
+// private socket in the runtime directory.
 package runs
 
 import (
@@ -32,14 +31,14 @@ type Run struct {
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
 	Kind    string    `json:"kind"`             // stdio or serve
-	Config  string    `json:"config,omitempty"` // the path of its file; "" for a command after --
+	Config  string    `json:"config,omitempty"` // path of the config file; "" for a command after --
 	Profile string    `json:"profile,omitempty"`
 	EnvFile string    `json:"env_file,omitempty"`
 	Since   time.Time `json:"since"`
-	Hosts   []string  `json:"hosts"` // the names that they report
+	Hosts   []string  `json:"hosts"` // the names that hosts report
 	Servers []Server  `json:"servers"`
 
-	Questions []aggregator.Question `json:"questions"` // calls about which persons are asked
+	Questions []aggregator.Question `json:"questions"` // calls that wait for the answer of a person
 }
 
 // A Server describes a server of a run.
@@ -49,8 +48,8 @@ type Server struct {
 	Lazy      bool       `json:"lazy"`
 	Transport string     `json:"transport"`
 	PID       int        `json:"pid,omitempty"`
-	Since     *time.Time `json:"since,omitempty"`     // when it was connected
-	FailedAt  *time.Time `json:"failed_at,omitempty"` // when its starts began to fail
+	Since     *time.Time `json:"since,omitempty"`     // time of the connection
+	FailedAt  *time.Time `json:"failed_at,omitempty"` // time of the first of the last failed starts
 	Starts    int64      `json:"starts"`
 	Failed    int64      `json:"starts_failed"`
 	Protocol  string     `json:"protocol,omitempty"`
@@ -69,12 +68,12 @@ const suffix = ".run"
 type Control struct {
 	Aggregator *aggregator.Aggregator
 	Messages   *tap.Tap
-	About      Run                                             // what does not change
+	About      Run                                             // the parts that do not change
 	Use        func(ctx context.Context, profile string) error // nil without profiles
 }
 
-// Announce makes a run visible to the user's other programs, until stop is called. A failure to
-// do so does not end the run.
+// Announce serves the socket of a run until stop is called. If that is not possible, it logs the
+// reason, and the run goes on without a socket.
 func (c Control) Announce(log *slog.Logger) (stop func()) {
 	about := &c.About
 	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
@@ -103,7 +102,7 @@ func (c Control) Announce(log *slog.Logger) (stop func()) {
 	}
 }
 
-// A guarded is a listener that accepts only programs of the same user.
+// A guarded is a listener that accepts only connections of the same user.
 type guarded struct{ *net.UnixListener }
 
 // Accept implements net.Listener.
@@ -120,7 +119,8 @@ func (l guarded) Accept() (net.Conn, error) {
 	}
 }
 
-// listen creates the socket of a run, replacing one left by a killed run of the same process id.
+// listen creates the socket of a run. It replaces a socket left by a killed run with the same
+// process id.
 func listen(pid int) (net.Listener, error) {
 	if sharing.Unsupported != nil {
 		return nil, sharing.Unsupported
@@ -143,8 +143,8 @@ func listen(pid int) (net.Listener, error) {
 	return guarded{listener}, nil
 }
 
-// handler answers GET /run, GET /messages with a recording of new messages, and POST
-// /servers/NAME/ACT and /questions/ID/ANSWER with the entries of the tables.
+// handler answers GET /run, GET /messages, and POST /servers/NAME/ACT (see acts), /profile/NAME and
+// /questions/ID/ANSWER (see answers).
 func (c Control) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
@@ -186,7 +186,7 @@ func (c Control) handler() http.Handler {
 	return mux
 }
 
-// messages sends a recording of new messages.
+// messages sends a recording of new messages until the client is gone.
 func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	began := time.Now().UTC()
 	out := promptWriter{w, http.NewResponseController(w)}
@@ -201,7 +201,7 @@ func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	_ = recorder.Close() // the client is gone
 }
 
-// refuse answers with the error of a failed request.
+// refuse answers a failed request with its error and hint.
 func refuse(w http.ResponseWriter, err error) {
 	text := err.Error()
 	failure, failed := errors.AsType[*transports.Failure](err)
@@ -215,7 +215,7 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
 }
 
-// writeWithin is how long a watcher may take to read messages.
+// writeWithin is the timeout for each write to a client that reads messages.
 const writeWithin = 10 * time.Second
 
 // A promptWriter flushes each write.
@@ -226,7 +226,7 @@ type promptWriter struct {
 
 // Write implements io.Writer.
 func (w promptWriter) Write(text []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeWithin)) // sockets have one
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeWithin)) // sockets support deadlines
 	n, err := w.ResponseWriter.Write(text)
 	return n, cmp.Or(err, w.control.Flush())
 }

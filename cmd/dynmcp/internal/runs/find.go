@@ -25,17 +25,17 @@ import (
 // maxAnswer limits the description of a run.
 const maxAnswer = 16 << 20
 
-// patience is how long a run may take to describe itself.
+// patience is the timeout for the description of a run.
 const patience = 2 * time.Second
 
-// A Found is a run that answers.
+// A Found is a run that was found by its socket.
 type Found struct {
 	Run
 
 	socket string
 }
 
-// Find returns the runs of this user, the most recent last. It removes the sockets of killed runs.
+// Find returns the runs of this user, the newest last. It removes the sockets of killed runs.
 func Find(ctx context.Context) []Found {
 	var paths []string
 	for _, dir := range sharing.RuntimeDirs() {
@@ -106,7 +106,7 @@ func (f Found) Answer(ctx context.Context, id, answer string) error {
 	return f.post(ctx, "questions", id, answer)
 }
 
-// open makes a request, and returns the body of a successful answer.
+// open sends a request to a run, and returns the body of a successful response.
 func open(ctx context.Context, socket, method, path string) (io.ReadCloser, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return sharing.Connect(ctx, socket)
@@ -127,7 +127,7 @@ func open(ctx context.Context, socket, method, path string) (io.ReadCloser, erro
 	return resp.Body, nil
 }
 
-// Choose returns the run of a process id or, with 0, the only one.
+// Choose returns the run with a process id or, if pid is 0, the only run.
 func Choose(all []Found, pid int) (Found, error) {
 	if len(all) == 0 {
 		return Found{}, errors.New("no run of dynmcp was found")
@@ -135,7 +135,8 @@ func Choose(all []Found, pid int) (Found, error) {
 	return choose(all, pid, "messages to show", func(Found) bool { return true })
 }
 
-// choose returns the requested run: that of the process, or the only one for which has is true.
+// choose returns the only run for which has is true, with the process id pid unless that is 0. what
+// describes has in errors.
 func choose(all []Found, pid int, what string, has func(Found) bool) (Found, error) {
 	all = slices.DeleteFunc(all, func(f Found) bool { return pid != 0 && pid != f.PID || !has(f) })
 	const list = "dynmcp ps lists the runs and their servers"

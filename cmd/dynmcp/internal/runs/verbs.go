@@ -101,7 +101,7 @@ refuse it. dynmcp ps shows what is asked.`,
 	},
 }
 
-// Start, Stop and Restart steer a server of a run.
+// Start, Stop and Restart start and stop a server of a run.
 var (
 	Start = steers("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
 	Stop  = steers("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
