@@ -23,18 +23,17 @@ type Flags struct {
 	Config  string
 	EnvFile string
 	Strict  bool          // an undefined variable is an error
-	expose  []string      // the surfaces, overriding the config
-	Profile string        // the profile; "" selects it elsewhere
-	chosen  bool          // the environment and the working directory may select one
-	Only    []string      // the only servers whose references to secrets are resolved; nil is all
-	Read    *schema.Files // by load
+	expose  []string      // surfaces that replace those of the config; nil for none
+	Profile string        // "" if the flag is unset
+	chosen  bool          // the environment and the working directory may select a profile
+	Only    []string      // the servers whose references to secrets are resolved; nil for all
+	Read    *schema.Files // set by Load
 
 	// AsWritten leaves references to secrets unresolved, for verbs that start nothing: no command is
 	// run, and the keyring is not used.
 	AsWritten bool
 
-	// Pushed yields documents that replace Read, if the config comes from the cluster; nil if it is in
-	// files.
+	// Pushed yields new versions of the config of a cluster. It is nil if the config is in files.
 	Pushed <-chan *schema.Files
 }
 
@@ -48,8 +47,8 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.addProfile(cmd)
 }
 
-// Load loads the config that the flags name, or the one it finds, merged with the user's; or that of
-// the cluster.
+// Load loads the named config, or the one that it finds, merged with the user's. In a cluster it
+// loads Read.
 func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 	_, by, err := f.profile(ctx)
 	if err != nil {
@@ -66,8 +65,8 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 	return cfg, unknownProfile(err, by)
 }
 
-// Options returns the options of every load of the run. When ctx ends, so do the commands for
-// secrets.
+// Options returns the options of every load of the run. When ctx ends, commands that print secrets
+// are killed.
 func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
 	options := schema.LoadOptions{EnvFile: f.EnvFile, Strict: f.Strict, Expose: f.expose, Only: f.Only}
 	name, _, _ := f.profile(ctx) // Load reports its error
@@ -86,7 +85,7 @@ func (f *Flags) Options(ctx context.Context) schema.LoadOptions {
 	return options
 }
 
-// LoadFiles loads a config from files that were read, without servers that would run it again.
+// LoadFiles loads a config from files that were read, and disables servers that would run it again.
 func LoadFiles(files *schema.Files) (*schema.Config, error) {
 	cfg, err := files.Load()
 	if err == nil {
@@ -96,8 +95,8 @@ func LoadFiles(files *schema.Files) (*schema.Config, error) {
 	return cfg, err
 }
 
-// Files returns the config files that are read, the nearest first: the named one or else the
-// project's, and the user's.
+// Files returns the paths of the config files, in the order of precedence: the named file or else
+// that of the project, and that of the user.
 func (f *Flags) Files() ([]string, error) {
 	user := schema.FindUser()
 	near := f.Config
@@ -118,8 +117,8 @@ func (f *Flags) Files() ([]string, error) {
 	return []string{near, user}, nil
 }
 
-// Watched returns the absolute paths of the config files, because the working directory may be moved.
-// There are none if the config comes from the cluster.
+// Watched returns the absolute paths of the config files to watch, because the working directory may
+// be renamed. It returns none if the config comes from the cluster.
 func (f *Flags) Watched() ([]string, error) {
 	if f.Pushed != nil {
 		return nil, nil
@@ -131,7 +130,7 @@ func (f *Flags) Watched() ([]string, error) {
 	return paths, err
 }
 
-// Written returns the servers of a config as written, without values of variables.
+// Written returns the servers of a config file with references to variables as written.
 func Written(config string) ([]schema.Server, error) {
 	data, err := regular.Read(context.Background(), config, regular.Large)
 	if err != nil {

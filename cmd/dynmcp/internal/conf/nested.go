@@ -14,18 +14,18 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// disableNested disables servers that would run this config again, or a dynmcp that the runs above
-// refuse. A project's .mcp.json often is the host's file too, with dynmcp as its only server: read as
-// a config, it would start dynmcp endlessly. Of configs that name each other, which the runs above
-// cannot detect, only a few are served.
+// disableNested disables servers that would run dynmcp with this config, or with a config that a run
+// above serves. A project's .mcp.json often is the host's file too, with dynmcp as its only server;
+// read as a config, it would start dynmcp endlessly. The runs above cannot detect a cycle of configs
+// that starts here, so only a few servers with such configs are kept.
 func disableNested(cfg *schema.Config, above selfloop.Chain) {
 	few := above.Room()
-	found := nested(cfg) // once: each server's program is looked for on PATH
+	found := nested(cfg) // slow, because it looks for each program on PATH
 	left := slices.DeleteFunc(found, func(n nestedRun) bool {
 		why := refusal(cfg, n.config, above)
 		if why != "" {
 			leaveOut(cfg, n.server, why)
-			few = 0 // this one counts
+			few = 0 // there is a cycle: keep no other part of it
 		}
 		return why != ""
 	})
@@ -43,7 +43,7 @@ func disableNested(cfg *schema.Config, above selfloop.Chain) {
 // A nestedRun is an enabled server that runs dynmcp.
 type nestedRun struct {
 	server int    // index in the config
-	config string // that it is known to serve, or ""
+	config string // path of its config, or "" if it finds one by itself
 }
 
 func nested(cfg *schema.Config) (found []nestedRun) {
@@ -67,7 +67,7 @@ func configsOf(runs []nestedRun) (paths []string) {
 	return paths
 }
 
-// refusal returns why a server may not run dynmcp with a config, "" if it may.
+// refusal returns the reason why a server may not run dynmcp with config, or "".
 func refusal(cfg *schema.Config, config string, above selfloop.Chain) string {
 	if config == "" || hosts.SameFile(config, cfg.Path) {
 		return "with this very config"
@@ -81,11 +81,11 @@ func leaveOut(cfg *schema.Config, i int, why string) {
 	cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: %s: this server is dynmcp %s and is left out", cfg.Origins[s.Name].File, s.Name, why))
 }
 
-// namesOneOf reports whether a server in a config runs dynmcp with another one of the given configs.
+// namesOneOf reports whether an enabled server in a config runs dynmcp with one of others.
 func namesOneOf(config string, others []string) bool {
 	data, err := regular.Read(context.Background(), config, syntax.MaxSize)
 	if err != nil {
-		return false // its own run reports it
+		return false // the run of that config reports it
 	}
 	servers, err := schema.Written(config, data)
 	return err == nil && slices.ContainsFunc(servers, func(s schema.Server) bool {
@@ -95,12 +95,12 @@ func namesOneOf(config string, others []string) bool {
 	})
 }
 
-// ConfigsNamed returns the configs that enabled servers are known to serve.
+// ConfigsNamed returns the known configs of enabled servers that run dynmcp.
 func ConfigsNamed(cfg *schema.Config) []string { return configsOf(nested(cfg)) }
 
-// configNamed reports whether a server runs dynmcp with a config, and returns the config's
-// absolute path: from the arguments, or found in the server's own directory. Otherwise it is "",
-// because the server would find the config of this run.
+// configNamed reports whether a server runs dynmcp with a config, and returns the absolute path of
+// the config, from the arguments or found in the server's cwd. Otherwise the path is "", and the
+// server would find the config of this run.
 func configNamed(s schema.Server) (config string, ok bool) {
 	if s.Transport != schema.Stdio {
 		return "", false

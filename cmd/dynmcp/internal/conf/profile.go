@@ -42,13 +42,14 @@ func (f *Flags) Profiles(ctx context.Context) []string {
 	return slices.Sorted(maps.Keys(cfg.Profiles))
 }
 
-// Chosen returns the selected profile, "" if the config selects it.
+// Chosen returns the selected profile, or "" if the config selects it.
 func (f *Flags) Chosen(ctx context.Context) (string, error) {
 	name, _, err := f.profile(ctx)
 	return name, err
 }
 
-// profile returns the selected profile, and the source of the selection; "" leaves it to the config.
+// profile returns the selected profile, and the source of the selection. Both are "" if the config
+// selects the profile.
 func (f *Flags) profile(ctx context.Context) (name, by string, err error) {
 	switch fromEnv := os.Getenv(profileVariable); {
 	case f.Profile != "":
@@ -70,7 +71,7 @@ func (f *Flags) profile(ctx context.Context) (name, by string, err error) {
 	return name, profileFile, nil
 }
 
-// unknownProfile adds the source of the selection to an error of Load, and a hint.
+// unknownProfile adds the source of the selection and a hint to an error of an unknown profile.
 func unknownProfile(err error, by string) error {
 	unknown, ok := errors.AsType[*profile.UnknownError](err)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// CompleteServers completes names of servers of the config, with a suffix.
+// CompleteServers completes the names of the config's servers, and appends suffix to them.
 func CompleteServers(t *Flags, suffix string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		listed := *t
@@ -47,7 +47,7 @@ func Endpoint(s schema.Server) string {
 	return shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))
 }
 
-// Relative shortens the path of a file below the working directory.
+// Relative makes the path of a file below the working directory relative.
 func Relative(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -69,7 +69,7 @@ func Wanted(cfg *schema.Config) []schema.Server {
 	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled && s.Off == nil })
 }
 
-// Named returns the servers of these names or, without names, the wanted ones.
+// Named returns the servers called names or, if names is empty, the wanted servers.
 func Named(cfg *schema.Config, names []string) (servers []schema.Server, err error) {
 	if len(names) == 0 {
 		return Wanted(cfg), nil
@@ -84,7 +84,7 @@ func Named(cfg *schema.Config, names []string) (servers []schema.Server, err err
 	return servers, nil
 }
 
-// OffError explains why a server is off.
+// OffError returns the error of a server that is off.
 func OffError(s schema.Server) error {
 	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)
 }
@@ -98,10 +98,10 @@ func Names(servers []schema.Server) []string {
 	return names
 }
 
-// maxListed is how many names an error lists.
+// maxListed limits the names in an error.
 const maxListed = 10
 
-// ServerNamed returns a server of the config.
+// ServerNamed returns the server of the config called name.
 func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	for _, s := range cfg.Servers {
 		if s.Name == name {

@@ -13,12 +13,12 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// StateDir returns the directory of dynmcp's state of the user (XDG Base Directory Specification, or
-// the system's equivalent).
+// StateDir returns the directory of the user's state of dynmcp, by the XDG Base Directory
+// Specification or the system's equivalent.
 func StateDir() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
-		dir, err := os.UserCacheDir() // %LocalAppData%: it does not roam
+		dir, err := os.UserCacheDir() // %LocalAppData%, which does not roam
 		return filepath.Join(dir, "dynmcp"), err
 	case "darwin":
 		dir, err := os.UserConfigDir()
@@ -31,11 +31,11 @@ func StateDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "dynmcp"), err
 }
 
-// CatalogDir returns the directory of stored listings, unless a config names another one; "" if
-// the user has no state directory.
+// CatalogDir returns the default directory of stored listings, or "" if the user has no state
+// directory.
 func CatalogDir() string { return inStateDir("catalog") }
 
-// DefinitionsDir returns the directory of the definitions of pinned or approved tools; "" if the
+// DefinitionsDir returns the directory of the definitions of pinned or approved tools, or "" if the
 // user has no state directory.
 func DefinitionsDir() string { return inStateDir("definitions") }
 
@@ -47,13 +47,13 @@ func inStateDir(name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Running returns the package and version that a server runs, in the form for the lock of
-// approved tools: without secrets, because that file is committed.
+// Running returns the package and version that a server runs, for the lock of approved tools. It
+// redacts secrets, because the lock is committed.
 func Running(ctx context.Context, s schema.Server) string {
 	return cli.Secrets.String(packages.Running(ctx, s.Command, s.Args, s.Env))
 }
 
-// StoredOf returns the last listing of a server, empty if it is unknown.
+// StoredOf returns the stored listing of a server. It is empty if there is none.
 func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 	stored, err := store.Of(cfg, CatalogDir()).Load(s)
 	if err != nil || stored == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// LoadOrWrap loads the config that from selects or, if wrap is set, creates one for the command
-// in args. expose are the surfaces of a flag, nil for those of the config.
+// LoadOrWrap loads the config that from selects or, if wrap is set, makes one for the command in
+// args. expose, unless nil, replaces the surfaces of the config.
 func LoadOrWrap(ctx context.Context, from *Flags, wrap bool, args, expose []string) (*schema.Config, error) {
 	if err := checkSurfaces(expose); err != nil {
 		return nil, err
