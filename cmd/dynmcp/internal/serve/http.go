@@ -30,8 +30,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// newLoopGateway returns the gateway that recognizes the run's own requests: by its own marks
-// or, in a cluster, by those of all replicas. keys are those of the cluster, nil without one.
+// newLoopGateway returns the detector of requests that come from the run itself or, in a cluster,
+// from any replica. keys are those of the cluster, nil without one.
 func newLoopGateway(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
 	if keys == nil {
 		return selfloop.NewGateway(cfg.Path, rand.Text()), nil
@@ -109,7 +109,7 @@ func joinCluster(ctx context.Context, member *replica.Replica, options *aggregat
 	return nil
 }
 
-// listen opens the address.
+// listen opens the listener.
 func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
 	cfg := l.cfg.Gateway
 	if (l.cert == "") != (l.key == "") {
@@ -139,8 +139,8 @@ func (l *httpListener) isLoopback() bool {
 	return ok && at.IP.IsLoopback()
 }
 
-// isLocal reports whether only users of this machine can reach the gateway, without a token:
-// then it does not act on behalf of others, as a proxy would.
+// isLocal reports whether the gateway serves only this machine, without authentication. Then it does
+// not act on behalf of other users.
 func (l *httpListener) isLocal() bool {
 	return l.isLoopback() && l.token == "" && len(l.cfg.Gateway.Issuers) == 0
 }
@@ -201,10 +201,10 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 	return gateway.New(options)
 }
 
-// openSessions sets how sessions with hosts are opened.
+// openSessions sets the functions that open sessions with hosts.
 func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway.Options) {
 	local := l.isLocal()
-	// With several users, none of them counts as the user who runs dynmcp.
+	// With several users, none of them is known to be the user who runs dynmcp.
 	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0
 	options.Open = func(edge gateway.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
 		return agg.Open(edge, aggregator.Identity{User: user, Account: edge.Account(), Server: server, Persistent: lasts, MayLogIn: mayLogIn, Local: local})
@@ -214,7 +214,7 @@ func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway
 	}
 }
 
-// allowedHosts returns the accepted Host names, including that of the address.
+// allowedHosts returns the accepted Host headers, with the name in the address.
 func (l *httpListener) allowedHosts() []string {
 	allowed := l.cfg.Gateway.AllowedHosts
 	if name, _, err := net.SplitHostPort(l.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
@@ -232,7 +232,7 @@ func (l *httpListener) url() string {
 	return scheme + l.ln.Addr().String() + "/mcp"
 }
 
-// healthOf returns the health of a server's connection.
+// healthOf returns the health of a server's connection, and whether there is such a server.
 func healthOf(agg *aggregator.Aggregator, server string) (health gateway.Health, offered bool) {
 	if name, ok := strings.CutPrefix(server, aggregator.ProfilePrefix); ok {
 		return gateway.Health{Status: "no subprocess"}, agg.Directory().HasProfile(name)

@@ -18,20 +18,21 @@ import (
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
-// A pageListener serves the debug page, if it has an address. It holds the metrics of the run,
+// A pageListener serves the debug page, if it has an address. It collects the metrics of the run,
 // and sends traces if the environment requests them.
 type pageListener struct {
 	*monitor.Monitor
-	address string          // "" is no page
-	token   string          // that the page asks for, "" if unset
-	ui      string          // what the page of dynmcp ui does, as the config says
+	address string          // "" disables the page
+	token   string          // required token, "" for none
+	ui      string          // the config's gateway.ui: the mode of the page of dynmcp ui
 	tracer  *monitor.Tracer // nil if unset
 	log     *slog.Logger
 
 	ln net.Listener // nil before open and without an address
 }
 
-// newPage returns the page at an address. replica is the name of this replica, "" without a cluster.
+// newPage returns the debug page. uiMode is the config's gateway.ui, replica the name of this
+// replica, "" without a cluster.
 func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
 	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
 	options := monitor.Options{Version: cli.Version, Replica: replica, Redact: func(text string) string {
@@ -83,7 +84,7 @@ func (p *pageListener) serve(ctx context.Context, _ *aggregator.Aggregator) erro
 	return nil
 }
 
-// handler serves the debug page and, to those who have the token, that of dynmcp ui.
+// handler returns the handler of the debug page and, if there is a token, of the page of dynmcp ui.
 func (p *pageListener) handler() http.Handler {
 	if p.token == "" || p.ui == schema.UIOff {
 		return p.Handler()

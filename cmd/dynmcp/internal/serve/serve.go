@@ -35,7 +35,7 @@ type serveFlags struct {
 	socket  string
 	idle    time.Duration
 	inherit bool // started by dynmcp connect
-	orphan  bool // it restarts itself, as a child of init
+	orphan  bool // start the run as a child of init, and exit
 }
 
 // Verb serves many hosts from one run.
@@ -164,8 +164,8 @@ func (s *server) load(ctx context.Context) (err error) {
 	return err
 }
 
-// open opens the listeners. HTTP is the last, so that load balancers connect only to a replica that has
-// joined.
+// open opens the listeners. HTTP is the last, so that load balancers connect only to a replica that
+// has joined.
 func (s *server) open(ctx context.Context) error {
 	web := &httpListener{httpFlags: s.flags.httpFlags, cfg: s.cfg, replica: s.replica, log: s.log}
 	if web.address == "" && (s.flags.socket == "" || s.replica != nil) {
