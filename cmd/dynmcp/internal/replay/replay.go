@@ -1,4 +1,4 @@
-// Package replay has the verb replay: a server that does again what was recorded of one.
+// Package replay has the verb replay, a server that answers as a recorded server did.
 package replay
 
 import (
@@ -62,7 +62,7 @@ Answers come at once, or with --speed 1 after the recorded time.`,
 	},
 }
 
-// A replayer stands in for a server. One goroutine has it.
+// A replayer stands in for a recorded server. Only the goroutine of serve uses it.
 type replayer struct {
 	script script
 	speed  float64
@@ -70,30 +70,30 @@ type replayer struct {
 	log    *slog.Logger
 
 	playing []*player
-	ids     map[*exchange][]byte // under which requests were made this time
-	tokens  map[*exchange][]byte // for their progress
-	streams [][]byte             // ids of subscriptions that are open
-	asked   map[string]string    // ids of our requests, by the recorded ones
+	ids     map[*exchange][]byte // ids of the host's requests
+	tokens  map[*exchange][]byte // progress tokens of the host's requests
+	streams [][]byte             // ids of open subscriptions
+	asked   map[string]string    // ids of our requests, by their recorded ids
 	lastID  int
 }
 
-// A player plays an exchange.
+// A player plays the events of an exchange.
 type player struct {
 	exchange *exchange
-	id       []byte // of the request, nil of a notification
-	next     int    // of the events
+	id       []byte // of the host's request, nil for a notification
+	next     int    // index of the next event
 	began    time.Time
-	waits    string // the id of a request to the host, "" for none
+	waits    string // id of the request to the host that must be answered first, "" for none
 }
 
 const maxMessage = 1 << 30
 
-// serve plays until the host has closed its end and has what is due to it.
+// serve plays until the host has closed its stream and no event is due.
 func (r *replayer) serve(ctx context.Context, in io.Reader) error {
 	lines := make(chan wire.Message)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go r.read(ctx, in, lines) // it ends with the process: nothing interrupts a read of stdin
+	go r.read(ctx, in, lines) // ends with the process, because a read of stdin cannot be interrupted
 	for {
 		p, due := r.first()
 		var timer <-chan time.Time
@@ -144,7 +144,8 @@ func (r *replayer) read(ctx context.Context, in io.Reader, to chan<- wire.Messag
 	}
 }
 
-// first returns the player whose next event is due first, nil if none has one.
+// first returns the player whose next event is due first, with the time of the event; nil if none
+// is due.
 func (r *replayer) first() (first *player, due time.Time) {
 	for _, p := range r.playing {
 		if p.waits != "" {
@@ -189,7 +190,7 @@ func (r *replayer) receive(m wire.Message) error {
 	return r.send(wire.Failure(m.ID, r.script.missing(m)))
 }
 
-// begin plays an exchange for a request or a notification.
+// begin starts a player of an exchange for the host's message m.
 func (r *replayer) begin(x *exchange, m wire.Message) {
 	if !x.over && m.Method != methodListen {
 		r.log.Warn("the recording has no answer to this", "method", m.Method, "params", string(m.Params))
@@ -204,7 +205,8 @@ func (r *replayer) begin(x *exchange, m wire.Message) {
 	}
 }
 
-// resume lets the player go on that waits for the answer to a request of ours.
+// resume continues the player that waits for the answer to our request id, and removes finished
+// players.
 func (r *replayer) resume(id string) {
 	for _, p := range r.playing {
 		if p.waits == id {
@@ -216,7 +218,7 @@ func (r *replayer) resume(id string) {
 
 func (r *replayer) end(of func(*player) bool) { r.playing = slices.DeleteFunc(r.playing, of) }
 
-// play sends the next message of a player under the ids of this time.
+// play sends the next message of a player, with the ids of the host's requests.
 func (r *replayer) play(p *player) error {
 	e := p.exchange.events[p.next]
 	p.next++
@@ -227,7 +229,7 @@ func (r *replayer) play(p *player) error {
 		r.asked[string(m.ID)] = p.waits
 		return r.send([][]byte{wire.Set(m.Raw, "id", []byte(p.waits))})
 	}
-	defer r.resume("") // it may be over
+	defer r.resume("") // the player may have finished
 	switch {
 	case m.Method == "" && e.about.method == methodListen:
 		id := r.stream(e.about)
@@ -248,8 +250,8 @@ func (r *replayer) play(p *player) error {
 	return r.send([][]byte{m.Raw})
 }
 
-// stream returns the id of the host's subscription that stands for a recorded one: its newest
-// if it has opened others than were recorded, nil if none is open.
+// stream returns the id of the host's subscription for a recorded one: the newest if the host has
+// not made that request, nil if none is open.
 func (r *replayer) stream(x *exchange) []byte {
 	for _, id := range slices.Backward(r.streams) {
 		if r.ids[x] == nil || bytes.Equal(r.ids[x], id) {
@@ -259,13 +261,13 @@ func (r *replayer) stream(x *exchange) []byte {
 	return nil
 }
 
-// close forgets a subscription that has ended.
+// close removes a subscription that has ended.
 func (r *replayer) close(id []byte) {
 	r.streams = slices.DeleteFunc(r.streams, func(one []byte) bool { return bytes.Equal(one, id) })
 }
 
-// sendAs sends a message with another value at a path, or not at all if the host has none for
-// it.
+// sendAs sends a message with value at path. It sends nothing if value is empty, because the host
+// expects no such message.
 func (r *replayer) sendAs(m wire.Message, value []byte, path ...string) error {
 	if len(value) == 0 {
 		return nil

@@ -20,29 +20,29 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// An exchange is what a server was sent, a request or a notification, and what it sent then:
-// the progress of the request and its response, and what came before the next exchange.
+// An exchange is a recorded request or notification of the host, with the messages that the server
+// sent for it: progress and response, and other messages before the next exchange.
 type exchange struct {
 	method string
 	params json.RawMessage
-	key    string // params without what differs from one request to the next
+	key    string // see keyOf
 	at     float64
 	events []event
-	over   bool // it has its response, or wants none
+	over   bool // it has a response, or needs none
 	played bool
 }
 
 // An event is a message of the server.
 type event struct {
-	at      float64 // when it came, in milliseconds of the recording
+	at      float64 // time of the message, in milliseconds since the start of the recording
 	message wire.Message
-	about   *exchange // whose id or token it has, nil for none
+	about   *exchange // the exchange that its id or token refers to, nil for none
 }
 
-// A script is what was recorded of a server.
+// A script is the recording of one server.
 type script map[string][]*exchange // by method, in order
 
-// scriptOf returns the script of a server, which may be "" where there is one.
+// scriptOf returns the script of a server. server may be "" if the recording has only one.
 func scriptOf(lines []recording.Line, server string) (script, error) {
 	type connected struct {
 		server string
@@ -79,12 +79,12 @@ func scriptOf(lines []recording.Line, server string) (script, error) {
 	return scripts[server], nil
 }
 
-// A connection is read to find which messages belong together.
+// A connection assigns the recorded messages of one connection to exchanges.
 type connection struct {
 	script script
 	byID   map[string]*exchange
 	tokens map[string]*exchange
-	open   []*exchange // requests without a response, but those that stay open
+	open   []*exchange // requests without a response, except for subscriptions
 	last   *exchange
 }
 
@@ -114,8 +114,8 @@ func (c *connection) sent(at float64, m wire.Message) {
 	}
 }
 
-// received adds a message of the server to the exchange of its id or token, or else to the
-// newest request without a response, or to what was sent last.
+// received adds a message of the server to the exchange of its id or token, or else to the newest
+// request without a response, or else to the last exchange.
 func (c *connection) received(at float64, m wire.Message) {
 	e, to := event{at: at, message: m}, c.last
 	if len(c.open) > 0 {
@@ -128,7 +128,7 @@ func (c *connection) received(at float64, m wire.Message) {
 		}
 		e.about.over = true
 		if e.about.method == methodListen {
-			break // what ended it was sent since
+			break // the end of a subscription belongs to the last exchange, which caused it
 		}
 		to, c.last = e.about, e.about
 		c.open = slices.DeleteFunc(c.open, func(x *exchange) bool { return x == to })
@@ -146,7 +146,7 @@ func (c *connection) received(at float64, m wire.Message) {
 	}
 }
 
-// keyOf returns params in one form, without _meta.
+// keyOf returns the normalized JSON of params without _meta. Equal requests have the same key.
 func keyOf(params []byte) string {
 	decoder := json.NewDecoder(bytes.NewReader(wire.Delete(params, "_meta")))
 	decoder.UseNumber()
@@ -154,7 +154,7 @@ func keyOf(params []byte) string {
 	if len(params) > 0 && decoder.Decode(&object) != nil {
 		return string(params)
 	}
-	text, _ := json.Marshal(object) // it was decoded
+	text, _ := json.Marshal(object) // cannot fail for a decoded object
 	return string(text)
 }
 
@@ -163,11 +163,12 @@ const (
 	methodListen   = "subscriptions/listen" // its response ends a subscription
 )
 
-// alike are methods of which any request stands for another: their params are the host's own.
+// alike are the methods whose recorded requests answer any other of the method, because the params
+// depend on the host.
 var alike = []string{"initialize", methodDiscover, methodListen}
 
-// find returns the exchange that a request or a notification repeats, nil for none. Equal ones
-// are found in their order, and the last one again.
+// find returns the exchange for a request or a notification, or nil. Equal exchanges are returned in
+// their order; after the last one, find returns the last one again.
 func (s script) find(m wire.Message) *exchange {
 	key, all := keyOf(m.Params), s[m.Method]
 	fit := slices.DeleteFunc(slices.Clone(all), func(x *exchange) bool { return x.key != key })
@@ -186,7 +187,7 @@ func (s script) find(m wire.Message) *exchange {
 	return fit[len(fit)-1]
 }
 
-// fitsRedacted reports whether a key is one of which secrets were taken out.
+// fitsRedacted reports whether key equals redacted except for redacted secrets.
 func fitsRedacted(redacted, key string) bool {
 	if !strings.Contains(redacted, redact.Mark) {
 		return false
@@ -195,8 +196,7 @@ func fitsRedacted(redacted, key string) bool {
 	return regexp.MustCompile(`^(?s:` + pattern + `)$`).MatchString(key)
 }
 
-// version returns the protocol version in which the server was spoken to, "" if that was not
-// recorded.
+// version returns the recorded protocol version, or "".
 func (s script) version() string {
 	for _, x := range s["initialize"] {
 		for _, e := range x.events {
@@ -211,7 +211,7 @@ func (s script) version() string {
 	return ""
 }
 
-// otherEra reports whether a request is of the era in which the server was not spoken to.
+// otherEra reports whether a request belongs to the era that was not recorded.
 func (s script) otherEra(m wire.Message) bool {
 	version := s.version()
 	if version >= transports.StatelessVersion {
@@ -220,7 +220,7 @@ func (s script) otherEra(m wire.Message) bool {
 	return version != "" && wire.Get(m.Params, "_meta", transports.MetaVersion) != nil
 }
 
-// refusal is the error for a request of the other era.
+// refusal returns the error for a request of the other era.
 func (s script) refusal() *wire.Error {
 	version := s.version()
 	return &wire.Error{
@@ -230,7 +230,7 @@ func (s script) refusal() *wire.Error {
 	}
 }
 
-// missing is the error for a request that was not recorded.
+// missing returns the error for a request that was not recorded.
 func (s script) missing(m wire.Message) *wire.Error {
 	all := s[m.Method]
 	if len(all) == 0 {
@@ -246,7 +246,7 @@ func (s script) missing(m wire.Message) *wire.Error {
 	}
 }
 
-// distance says how much two params differ, most by what they are about.
+// distance returns how much two params differ. Another name or uri counts most.
 func distance(a, b string) int {
 	const looked = 200
 	d := nearest.Distance([]rune(display.Prefix(a, looked)), []rune(display.Prefix(b, looked)))
