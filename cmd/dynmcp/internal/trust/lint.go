@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Names returns the tools of all servers of the config, from their stored listings: a definition
-// may mention those of another server.
+// Names returns the names of the tools of all enabled servers, from stored listings. They are needed
+// because a definition may mention tools of another server.
 func (r *Review) Names() *lint.Names {
 	names := &lint.Names{}
 	for _, s := range r.Config.Servers {
@@ -26,8 +26,7 @@ func (r *Review) Names() *lint.Names {
 	return names
 }
 
-// Lint reports the findings in the tools of a view and in its unapproved tools, a line for each
-// finding.
+// Lint returns the findings in the tools of a view, approved or not, one line for each.
 func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	for _, t := range slices.Concat(view.Tools(), view.AwaitingApproval()) {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
@@ -37,7 +36,7 @@ func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	return lines
 }
 
-// lint writes the findings in a tool.
+// lint prints the findings in a tool.
 func (r *Review) lint(s schema.Server, t pins.Tool) {
 	if r.names == nil {
 		r.names = r.Names()

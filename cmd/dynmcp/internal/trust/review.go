@@ -1,5 +1,5 @@
-// Package trust implements diff and approve: it compares the listings of servers with the lock
-// of approved tools, shows the differences, and approves them. It uses stored listings.
+// Package trust implements diff and approve: it compares stored listings of servers with the lock of
+// approved tools, prints the differences, and approves them.
 package trust
 
 import (
@@ -22,15 +22,16 @@ type Review struct {
 	Config  *schema.Config
 	Files   pins.Files
 	Store   *store.Store
-	Package func(schema.Server) string // the package that a server runs
+	Package func(schema.Server) string // returns the package that a server runs
 	Out     *terminal.Writer
-	Servers []schema.Server // in the scope of the review
-	Tool    string          // a single tool of the only server, or ""
+	Servers []schema.Server // the servers to review, set by Select
+	Tool    string          // the only tool to review, "" for all
 
 	names *lint.Names // created when first needed
 }
 
-// Select sets the scope of the review to SERVER or SERVER/TOOL, or with "" to all servers with pins.
+// Select limits the review to what: SERVER, SERVER/TOOL, or "" for all servers with pins. named
+// returns the server of a name.
 func (r *Review) Select(what string, named func(string) (schema.Server, error)) error {
 	if r.Config.SingleWrap {
 		return hint.With(errors.New("nothing is pinned of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
@@ -61,7 +62,7 @@ type difference struct {
 	before  string    // the approved digest, "" if there is none
 }
 
-// label is the difference in a word.
+// label returns one word for the difference.
 func (d difference) label() string {
 	switch {
 	case d.verdict.Kind == pins.Gone:
@@ -76,7 +77,7 @@ func (d difference) label() string {
 type comparison struct {
 	server      schema.Server
 	differences []difference
-	runs, ran   string // the package, now and when it was pinned
+	runs, ran   string // the package now, and when the tools were approved
 }
 
 // compare returns the differences of the servers.
@@ -142,7 +143,7 @@ func ToolsOf(server string, stored *catalog.Stored) []pins.Tool {
 	return tools
 }
 
-// Diff shows the differences. It is an error if there are some.
+// Diff prints the differences, and returns an error if there are any.
 func (r *Review) Diff() error {
 	all, err := r.compare()
 	if err != nil {
@@ -183,8 +184,8 @@ func (r *Review) head(c comparison) {
 	}
 }
 
-// Approve approves the differences for which ask, called with a question, returns yes; with a
-// nil ask all. After an error of ask the current server is left unchanged.
+// Approve approves the differences for which ask answers the question with yes, or all if ask is
+// nil. After an error of ask, the approvals for the current server are lost.
 func (r *Review) Approve(ask func(question string) (string, error)) error {
 	all, err := r.compare()
 	if err != nil {
@@ -216,7 +217,7 @@ func (r *Review) Approve(ask func(question string) (string, error)) error {
 	return r.Out.Err
 }
 
-// choose returns the approved differences of a server. more is false if nothing else is to be asked.
+// choose returns the approved differences of a server. more is false after the answer quit.
 func (r *Review) choose(c comparison, ask func(string) (string, error)) (approved []difference, more bool, err error) {
 	for i, d := range c.differences {
 		r.show(d)

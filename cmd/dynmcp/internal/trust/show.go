@@ -13,13 +13,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/pins"
 )
 
-// visible replaces invisible characters, and those that reorder text, with \u{…}: a person
-// decides by what is shown.
+// visible escapes invisible characters, and those that reorder text, as \u{…}, because a person
+// decides by the printed text.
 func visible(s string) string {
 	return display.Visible(s, func(r rune) bool { return display.Invisible(r) && r != '\n' && r != '\t' })
 }
 
-// show shows a difference: the changes, or the whole of a new definition.
+// show prints a difference: the changes, or the whole of a new definition.
 func (r *Review) show(d difference) {
 	r.Out.Printf("  %-8s%s", d.label(), visible(d.name))
 	switch d.verdict.Kind {
@@ -47,8 +47,8 @@ func (r *Review) show(d difference) {
 	r.lint(d.server, d.tool)
 }
 
-// ShowChanges shows the differences between two listings of a server, and returns the number of
-// changed tools.
+// ShowChanges prints the differences between two listings of a server, and returns the number of
+// tools that differ.
 func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
 	r := &Review{Out: out}
 	was := map[string]pins.Tool{}
@@ -75,12 +75,12 @@ func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
 	return n + len(was)
 }
 
-// line writes a line below a tool.
+// line prints an indented line.
 func (r *Review) line(s string) {
 	r.Out.Printf("    %s\n", strings.ReplaceAll(visible(s), "\n", "\n    "))
 }
 
-// decode decodes a canonical value. Numbers stay texts.
+// decode decodes a value, with numbers as json.Number to keep their digits.
 func decode(raw json.RawMessage) (value any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -90,7 +90,7 @@ func decode(raw json.RawMessage) (value any) {
 	return value
 }
 
-// text returns a value on one line, a string unchanged.
+// text returns a value as JSON on one line, but a string as it is.
 func text(value any) string {
 	if s, ok := value.(string); ok {
 		return s
@@ -104,7 +104,8 @@ func text(value any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// compareValues reports the differences of two values member by member, strings word by word.
+// compareValues calls say for each difference of two values. Objects are compared member by member,
+// strings word by word.
 func compareValues(path string, before, now any, say func(string)) {
 	if reflect.DeepEqual(before, now) {
 		return

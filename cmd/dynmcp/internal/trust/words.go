@@ -8,10 +8,11 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// around is how many words are shown before and after a change.
+// around is the number of unchanged words to show on each side of a change.
 const around = 8
 
-// compareWords marks [-removed-] and {+added+} words in a text.
+// compareWords returns the text now with [-removed-] and {+added+} words marked, and other words
+// shortened.
 func compareWords(before, now string) string {
 	a, b := strings.Fields(before), strings.Fields(now)
 	if slices.Equal(a, b) {
@@ -56,7 +57,8 @@ func compareWords(before, now string) string {
 	return strings.Join(out, " ")
 }
 
-// nextToChange shortens unchanged words to those next to a change.
+// nextToChange shortens unchanged words. behind and before tell whether they follow and precede a
+// change.
 func nextToChange(words []string, behind, before bool) string {
 	first, last := 0, 0
 	if behind {

@@ -23,7 +23,7 @@ func TestTextsAreComparedWordByWord(t *testing.T) {
 	}
 }
 
-// What is not marked as removed is in both texts, and nothing is left out next to a change.
+// Without the marked additions the result is the old text, without the marked removals the new one.
 func TestMarkedTextsAreWhole(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
