@@ -16,13 +16,13 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// treeFlags are flags for the tree of the config, or the default tree of its servers.
+// treeFlags are the flags for the tree of the config, or the default tree of its servers.
 type treeFlags struct {
 	ignoreBroken bool
 	Dump         bool
 }
 
-// offServers describes the servers with undefined variables.
+// offServers returns a line for each server, or source of the tree, that is off.
 func offServers(cfg *schema.Config) (off []string) {
 	if cfg.Tree != nil {
 		return offSources(cfg.Tree)
@@ -35,7 +35,7 @@ func offServers(cfg *schema.Config) (off []string) {
 	return off
 }
 
-// offSources describes the sources at or below a node with undefined variables.
+// offSources returns a line for each source at or below a node that is off.
 func offSources(n *schema.Node) (off []string) {
 	if n.Source != nil && n.Source.Off != nil {
 		off = append(off, fmt.Sprintf("%s is off: %s; %s", n.Path, n.Source.Off.Why(), n.Source.Off.Hint))
@@ -46,8 +46,8 @@ func offSources(n *schema.Node) (off []string) {
 	return off
 }
 
-// DumpTree prints the resolved tree. Problems are printed to stderr, and are an error: servers
-// that do not start or are off, conflicting paths, and broken tools unless they are ignored.
+// DumpTree starts the servers and prints the resolved tree. It returns an error that lists servers
+// that are off or do not start, conflicting paths and, unless they are ignored, broken tools.
 func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), cli.EndSignals(os.Interrupt)...)
 	defer stop()

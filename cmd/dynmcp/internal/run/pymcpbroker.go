@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// PyMCPBrokerArguments returns an error for arguments in pyMCPBroker's form, ADDRESS CONFIG
-// [SECRET], with the equivalent command; nil for others. It does not repeat the secret.
+// PyMCPBrokerArguments returns an error with the equivalent command if args have pyMCPBroker's form,
+// ADDRESS CONFIG [SECRET], and nil otherwise. The error does not contain the secret.
 func PyMCPBrokerArguments(cmd *cobra.Command, args []string) error {
 	if len(args) < 2 || len(args) > 3 {
 		return nil

@@ -22,25 +22,24 @@ import (
 )
 
 const (
-	// reloadDelay is how long a config must stay unchanged before it is read: editors write in
-	// several steps.
+	// reloadDelay debounces events, because editors write a file in several steps.
 	reloadDelay = 200 * time.Millisecond
-	// maxReloadDelay is how long continuous edits can delay the reload.
+	// maxReloadDelay limits the delay by continuous edits.
 	maxReloadDelay = 2 * time.Second
-	// watchInterval is the interval of checks whether the watched directories are still those of the
+	// watchInterval is the interval at which the watched directories are compared with those of the
 	// config. No event reports the replacement of a parent directory, or of a symbolic link on the
 	// path.
 	watchInterval = 2 * time.Second
-	// maxStopWait is how long the end of dynmcp waits for a reload in progress: access to a dead
+	// maxStopWait limits the wait for a reload in progress at the end, because access to a dead
 	// network mount cannot be interrupted.
 	maxStopWait = time.Second
 )
 
 // A reloader reloads the config when its files change, or on SIGHUP. An invalid config is only logged.
 type reloader struct {
-	from   *conf.Flags          // asked changes its profile
-	paths  []string             // as found at the start
-	pushed <-chan *schema.Files // documents that replace the files; nil without a cluster config
+	from   *conf.Flags          // a wish changes its profile
+	paths  []string             // the config files, found at the start
+	pushed <-chan *schema.Files // new versions of a cluster's config; nil without one
 	agg    *aggregator.Aggregator
 	lock   chan<- struct{} // signals a possible change of the lock of approved tools
 	asked  chan wish
@@ -48,11 +47,11 @@ type reloader struct {
 
 	recordAs func(*schema.Config) error // applies the recording settings of a config
 
-	// Fields of the goroutine.
-	read    *schema.Files          // at the time of the last read
+	// Used only by the goroutine.
+	read    *schema.Files          // the files as last read
 	watcher *fsnotify.Watcher      // nil if nothing is watched
 	watched map[string]fs.FileInfo // the watched directories
-	failed  bool                   // to watch a directory; logged once
+	failed  bool                   // a directory could not be watched, which is logged once
 }
 
 // A wish is a request for another profile. done receives the result.
@@ -77,8 +76,8 @@ func (r *reloader) use(ctx context.Context, profile string) error {
 	}
 }
 
-// start follows the config until stop is called, which waits for the goroutine, but not for a
-// file system that hangs. Without watch only SIGHUP reloads.
+// start reloads the config until stop is called. stop waits for the goroutine, unless a file system
+// hangs. Without watch, changes of files are ignored.
 func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
@@ -107,8 +106,8 @@ func (r *reloader) start(watch bool) (stop func()) {
 }
 
 func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
-	var due <-chan time.Time // when the files are next compared with the content that was read
-	var deadline time.Time   // the limit for delays by edits
+	var due <-chan time.Time // fires when the files are read again; nil if no event is pending
+	var deadline time.Time   // the latest time for due
 	schedule := func() {
 		if due == nil {
 			deadline = time.Now().Add(maxReloadDelay)
@@ -152,7 +151,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			w.done <- err
 		case event := <-events:
 			if _, ok := r.watched[event.Name]; ok {
-				r.watched[event.Name] = nil // moved or removed, and its watch with it
+				r.watched[event.Name] = nil // the directory was moved or removed, and its watch with it
 			}
 			// Any file counts, because a link on the path to the config may have changed, but
 			// other files do not delay a scheduled reload.
@@ -174,9 +173,9 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 	}
 }
 
-// watch watches the directories of the config's files, because editors replace the file itself.
-// It reports whether the directories have changed. Earlier changes in them are for the caller to
-// find.
+// watch watches the directories of the config's files, because editors replace the file itself. It
+// reports whether the directories have changed. Then the caller must read the files, which may have
+// changed before the watch began.
 func (r *reloader) watch() (changed bool) {
 	if r.watcher == nil {
 		return false
@@ -207,7 +206,8 @@ func (r *reloader) watch() (changed bool) {
 	return true
 }
 
-// files returns the config's files, its lock, and the targets of links.
+// files returns the absolute paths of the config's files, of their .env files and locks, and of the
+// targets of links.
 func (r *reloader) files() []string {
 	files := append(slices.Clone(r.paths), r.from.EnvFile)
 	if r.from.EnvFile == "" {
@@ -234,9 +234,8 @@ func (r *reloader) files() []string {
 	return slices.Compact(all)
 }
 
-// reload reads the files and, if one has changed or always is set, applies them. When ctx ends
-// it does not wait for a file system that hangs. The lock of approved tools, beside a config, is
-// reread in any case.
+// reload reads the files and, if one has changed or always is set, applies them. When ctx ends, it
+// does not wait for a file system that hangs. It always has the lock of approved tools read again.
 func (r *reloader) reload(ctx context.Context, always bool) {
 	next, changed := r.read.Reread(ctx)
 	defer func() {
@@ -270,6 +269,6 @@ func (r *reloader) apply() error {
 	for _, warning := range cfg.Warnings {
 		r.log.Warn(warning)
 	}
-	_ = checkCommands(cfg, false, r.log) // it logs errors, and the run continues
+	_ = checkCommands(cfg, false, r.log) // errors are logged, and the run continues
 	return nil
 }

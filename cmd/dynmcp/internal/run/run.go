@@ -22,10 +22,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Flags configure how the servers of a config are run.
+// Flags are the flags of a run.
 type Flags struct {
 	Strict bool
-	Shared bool // hosts share the run
+	Shared bool // several hosts share the run
 	watch  bool
 	Tree   treeFlags
 }
@@ -34,14 +34,14 @@ type Flags struct {
 func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
-	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // as pyMCPBroker calls it
+	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // pyMCPBroker's name
 	_ = cmd.Flags().MarkHidden("reload")
 	cmd.Flags().BoolVar(&f.Tree.ignoreBroken, "ignore-broken-tool", false, "skip tools of the tree whose definitions are broken, with a warning; otherwise it is an error of their source")
 	cmd.Flags().BoolVar(&f.Tree.Dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
-// UntilSignal returns a context that ends when a signal asks dynmcp to end. The second signal
-// has its default effect and ends it at once. With hangup, SIGHUP is such a signal as well.
+// UntilSignal returns a context that ends with a signal that ends dynmcp; with hangup, SIGHUP is one
+// too. The second signal has its default effect.
 func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
 	signals := cli.EndSignals(os.Interrupt)
 	if hangup {
@@ -55,8 +55,8 @@ func UntilSignal(hangup bool) (ctx context.Context, stop func()) {
 	return ctx, stop
 }
 
-// Serve calls serve with an aggregator for the config, which follows its files or pushed
-// documents. Everything that the aggregator started has ended when it returns.
+// Serve calls serve with an aggregator for the config, and reloads the config when it changes. When
+// Serve returns, everything that the aggregator started has ended.
 func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
 	log := opts.Logger
 	for _, warning := range cfg.Warnings {
@@ -97,8 +97,8 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 	return serve(agg)
 }
 
-// checkCommands warns of missing commands before their servers are offered. If the run needs the
-// server, the error is fatal.
+// checkCommands logs servers that are off and commands that are missing. It returns an error for a
+// missing command of a server that the run needs.
 func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	for _, s := range cfg.Servers {
 		if s.Off != nil {
