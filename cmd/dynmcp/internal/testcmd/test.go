@@ -1,4 +1,4 @@
-// Package testcmd has the verbs that list the content of servers: test, warm.
+// Package testcmd has the verbs test and warm, which start servers and list what they have.
 package testcmd
 
 import (
@@ -63,13 +63,13 @@ The exit status is 1 if a server failed.`,
 	},
 }
 
-// A tester tests servers, each in a dynmcp of its own.
+// A tester tests servers, each with its own aggregator.
 type tester struct {
 	naming sync.Once
 	names  *lint.Names // see toolNames
 	*selfhost.Target
 	timeout time.Duration             // 0 leaves it to load_timeout
-	check   func(schema.Server) error // additional check of a listed server; may be nil
+	check   func(schema.Server) error // an additional check of a listed server; may be nil
 }
 
 // A testResult is the result of testing one server.
@@ -80,8 +80,8 @@ type testResult struct {
 	Error     string   `json:"error,omitempty"`
 	Hint      string   `json:"hint,omitempty"`
 	Stderr    string   `json:"stderr,omitempty"`
-	Refused   string   `json:"refused,omitempty"` // by its sandbox
-	Server    string   `json:"server,omitempty"`  // its name and version
+	Refused   string   `json:"refused,omitempty"` // accesses that the sandbox refused
+	Server    string   `json:"server,omitempty"`  // name and version that it reports
 	Protocol  string   `json:"protocol,omitempty"`
 	Seconds   float64  `json:"seconds"`
 	Tools     []string `json:"tools"`
@@ -140,7 +140,8 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	return r
 }
 
-// list starts a server, returns its listing, and stops it again. It records how long the start took.
+// list starts a server, returns its listing, and stops it again. It sets seconds to the duration of
+// the start.
 func (t *tester) list(ctx context.Context, s schema.Server, seconds *float64) (*catalog.View, error) {
 	began := time.Now()
 	if t.timeout > 0 {
@@ -160,12 +161,12 @@ func (t *tester) list(ctx context.Context, s schema.Server, seconds *float64) (*
 	return h.View(), nil
 }
 
-// secondsSince returns seconds, rounded to tenths for display.
+// secondsSince returns the seconds since began, rounded to tenths.
 func secondsSince(began time.Time) float64 {
 	return math.Round(time.Since(began).Seconds()*10) / 10
 }
 
-// members returns a string member of each of some objects.
+// members returns the string members called key of objects.
 func members(objects []json.RawMessage, key string) []string {
 	var values []string
 	for _, object := range objects {
@@ -231,7 +232,7 @@ func (r *testResult) write(out *terminal.Writer) {
 	r.writeResult(out, "", "")
 }
 
-// writeResult prints PASS or FAIL with more text on that line, the reason of a failure, and a hint.
+// writeResult prints PASS or FAIL, followed by more, and below it the reason of a failure.
 func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
 	out.Paint(map[string]terminal.Colour{pass: terminal.Green, fail: terminal.Red}[r.Result], r.Result)
 	out.Printf("%s\n", more)
@@ -243,11 +244,11 @@ func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
 	out.Failure(indent, r.Stderr, r.Hint)
 }
 
-// maxParallel is how many servers are tested concurrently: a compromise between waiting time and
-// the load of the machine.
+// maxParallel limits the servers that are tested at the same time, and with them the load of the
+// machine.
 const maxParallel = 8
 
-// all tests servers. Results are printed as they arrive; in JSON they are in the order of servers.
+// all tests servers. It prints results as they arrive, or as JSON in the order of servers.
 func (t *tester) all(ctx context.Context, servers []schema.Server, heading string, asJSON bool) error {
 	if !asJSON {
 		t.Out.Heading(heading)
@@ -282,7 +283,7 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 	return all.write(t.Out, asJSON)
 }
 
-// write prints how many servers passed, or all results as JSON. It is an error if some failed.
+// write prints how many servers passed, or all results as JSON. It returns an error if some failed.
 func (s *testSummary) write(out *terminal.Writer, asJSON bool) error {
 	for _, r := range s.Results {
 		if r.Result == pass {
@@ -307,7 +308,7 @@ func (s *testSummary) write(out *terminal.Writer, asJSON bool) error {
 	return out.Err
 }
 
-// writeLine prints the result of one of many servers: its counts, its time, and the names of its tools.
+// writeLine prints a short result: counts, time, and the names of the tools.
 func (r *testResult) writeLine(out *terminal.Writer) {
 	head := fmt.Sprintf("%s (%s) ... ", r.Name, r.Transport)
 	out.Printf("%s", head)

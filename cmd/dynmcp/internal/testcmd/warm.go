@@ -45,7 +45,7 @@ The exit status is 1 if a server failed. What is known of that one stays.`,
 	},
 }
 
-// WarmNamed lists the servers of these names, or all of the config.
+// WarmNamed lists the servers called args, or all servers of the config, and stores the listings.
 func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout time.Duration, asJSON bool) error {
 	if t.Cfg.SingleWrap {
 		return hint.With(errors.New("nothing is kept of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
@@ -76,22 +76,22 @@ func warm(ctx context.Context, t *selfhost.Target, kept *store.Store, servers []
 	return lister.all(ctx, servers, fmt.Sprintf("Listing servers (%d)", len(servers)), asJSON)
 }
 
-// AddWarmFlag adds the flag of verbs that write a config or put one into a host.
+// AddWarmFlag adds --warm to a verb that writes a config or puts one into a host.
 func AddWarmFlag(cmd *cobra.Command, warm *bool) {
 	cmd.Flags().BoolVar(warm, "warm", false, "start servers that were never listed and list them, without asking")
 }
 
-// OfferWarm lists the servers of a config that were never listed, so that their tools are
-// already known in the first session. It asks on a terminal, unless now is set; without a
-// terminal it prints their names and how to list them. If names are given, it considers only
-// these servers. The failure of a server is shown, and is not an error of the calling verb.
+// OfferWarm lists the servers of a config that were never listed, so that their tools are known in
+// the first session. Unless now is set, it asks on a terminal first; without a terminal it prints how
+// to list them. If only is not empty, other servers are left out. The failure of a server is printed,
+// and is not an error.
 func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) error {
 	from.Profile = profile.All
 	from.AsWritten = true // until the user has agreed to start servers
 	on := selfhost.Target{Flags: from, Out: cli.Stdout(cmd), ErrOut: cli.Stderr(cmd)}
 	var err error
 	if on.Cfg, err = on.Flags.Load(cmd.Context()); err != nil {
-		return nil // the verb has already reported it
+		return nil // the verb has already reported the error
 	}
 	kept := store.Of(on.Cfg, conf.CatalogDir())
 	if kept == nil || kept.Check() != nil {
@@ -119,7 +119,7 @@ func OfferWarm(cmd *cobra.Command, from conf.Flags, now bool, only ...string) er
 		if err := warm(ctx, &on, kept, unknown, 0, false); errors.Is(err, cli.ErrInterrupted) {
 			return err
 		}
-		return nil // each result was printed
+		return nil // failures were printed
 	})
 }
 
