@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Progress shows on a terminal, in one line, the current wait and its duration. On other
-// outputs it shows nothing.
+// A Progress is a line on a terminal that shows what is waited for and for how long. On other outputs
+// it shows nothing.
 type Progress struct {
 	out   *Writer
 	began time.Time
@@ -17,12 +17,12 @@ type Progress struct {
 	end   sync.Once
 	done  sync.WaitGroup
 
-	mu    sync.Mutex // also held while the line is written, so that nothing clears half of it
+	mu    sync.Mutex // also held while the line is written, so that other output does not mix with it
 	text  string
 	drawn bool
 }
 
-// progressDelay is how long a wait may last before the progress line appears.
+// progressDelay is the duration of a wait before the line appears.
 const progressDelay = 300 * time.Millisecond
 
 // ShowProgress shows a text until End is called.
@@ -34,7 +34,7 @@ func ShowProgress(out *Writer, text string) *Progress {
 	return p
 }
 
-// ShowStarting shows the servers that are still being started. ready removes one from the list.
+// ShowStarting shows the servers that are being started. ready removes a server.
 func ShowStarting(out *Writer, servers []string) (p *Progress, ready func(server string)) {
 	left := slices.Clone(servers)
 	text := func() string { return "starting " + strings.Join(left, ", ") }
@@ -76,7 +76,7 @@ func (p *Progress) draw() {
 	fmt.Fprintf(p.out.W, "\r\x1b[K%s%s", text, elapsed)
 }
 
-// Above prints lines in place of the progress line, which then continues below.
+// Above removes the line, calls print, and lets the line appear again below.
 func (p *Progress) Above(print func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Progress) Say(text string) {
 	p.text = text
 }
 
-// End removes the line; it may be called more than once.
+// End removes the line. It may be called more than once.
 func (p *Progress) End() {
 	p.end.Do(func() { close(p.stop) })
 	p.done.Wait()

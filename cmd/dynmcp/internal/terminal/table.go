@@ -6,20 +6,20 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// A Table has a header and rows of as many cells.
+// A Table is printed in aligned columns. Each row has as many cells as the header.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	Shrink int // the column that is cut when the table is too wide
-	Right  int // columns from this one on hold numbers; 0 if unset
+	Shrink int // the column that is truncated if the table is too wide
+	Right  int // the first of the columns to align right; 0 for none
 }
 
 const (
 	columnGap = 2
-	minColumn = 8 // minimal width of a column on the narrowest terminal
+	minColumn = 8 // minimal width of the truncated column
 )
 
-// Write prints the table: columns are as wide as their longest cell, the last one is not padded.
+// Write prints the table. Columns are as wide as their longest cell.
 func (t *Table) Write(out *Writer) {
 	widths := t.widths(out.Width)
 	for i, row := range append([][]string{t.Header}, t.Rows...) {
@@ -65,7 +65,7 @@ func OneLine(text string) string { return visible(strings.Join(strings.Fields(te
 // Columns returns the width of a text in columns of a terminal.
 func Columns(text string) int { return displaywidth.String(text) }
 
-// Truncate cuts text to at most max columns, the last three of them dots if max is larger than that.
+// Truncate truncates text to max columns, and ends it with three dots if they fit.
 func Truncate(text string, max int) string {
 	switch {
 	case Columns(text) <= max:

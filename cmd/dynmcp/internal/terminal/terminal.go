@@ -1,15 +1,13 @@
 // Package terminal writes text for people, by four rules.
 //
 //   - Results go to stdout, everything else to stderr.
-//   - Colour and progress appear on terminals only, colour only while NO_COLOR
+//   - Colour and progress appear only on terminals, and colour only if NO_COLOR
 //     is not set.
-//   - On a terminal, characters that act instead of being seen (control
-//     characters, bidirectional overrides, zero-width ones) are written as
-//     \u{…}: the output of upstreams is not to be trusted. Files and pipes get
-//     every byte as it is.
-//   - Lists fit the width of the terminal, and sentences are wrapped at it, between
-//     words. Elsewhere nothing has a width. Results of tools, what servers print
-//     and commands to be copied are never wrapped.
+//   - On a terminal, control characters, bidirectional overrides and zero-width
+//     characters are escaped as \u{…}, because the output of upstreams is
+//     untrusted. Files and pipes get every byte as it is.
+//   - On a terminal, tables are truncated and sentences are wrapped at its width.
+//     Results of tools, output of servers and commands to copy are never wrapped.
 package terminal
 
 import (
@@ -26,13 +24,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// A Writer is stdout or stderr, possibly a terminal, with the rules above.
+// A Writer writes to stdout or stderr by the rules above.
 type Writer struct {
 	W           io.Writer
 	Interactive bool // W is a terminal
 	Colour      bool
-	Width       int   // in columns; 0 is unlimited
-	Err         error // of the first write that failed
+	Width       int   // in columns; 0 means unlimited
+	Err         error // the error of the first failed write
 }
 
 // New returns a writer to w.
@@ -50,7 +48,7 @@ func New(w io.Writer) *Writer {
 	return t
 }
 
-// Write implements io.Writer for text that may be untrusted.
+// Write implements io.Writer. The text may be untrusted.
 func (t *Writer) Write(p []byte) (int, error) {
 	text := string(p)
 	if t.Interactive {
@@ -65,7 +63,7 @@ func (t *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Printf writes text that may be untrusted.
+// Printf writes formatted text, which may be untrusted.
 func (t *Writer) Printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 // A Colour is a parameter of the terminal's SGR sequence.
@@ -89,8 +87,8 @@ func (t *Writer) Paint(c Colour, text string) {
 	fmt.Fprintf(t.W, "\x1b[%sm%s\x1b[0m", c, visible(text))
 }
 
-// visible replaces characters that control a terminal, or are invisible, with \u{…}. Line breaks
-// and tabs stay.
+// visible escapes control characters and invisible characters as \u{…}, except for line breaks and
+// tabs.
 func visible(text string) string { return display.Visible(text, invisible) }
 
 func invisible(r rune) bool {
@@ -98,7 +96,7 @@ func invisible(r rune) bool {
 		r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// WriteJSON prints a value for programs, without escaping < and > for HTML.
+// WriteJSON prints a value as indented JSON, without HTML escapes.
 func WriteJSON(out *Writer, value any) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -107,14 +105,13 @@ func WriteJSON(out *Writer, value any) error {
 	return cmp.Or(out.Err, err)
 }
 
-// Indent puts a prefix in front of every line of a text.
+// Indent inserts prefix at the start of every line of text.
 func Indent(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+prefix)
 }
 
-// Fold wraps the sentences of a text at the width of the terminal less a margin,
-// between words. Lines that begin with white space stay as they are, as do words
-// that are too long.
+// Fold wraps the lines of a text at the width of the terminal less margin. Lines that begin with
+// white space are not wrapped.
 func (t *Writer) Fold(text string, margin int) string {
 	if t.Width <= margin {
 		return text
@@ -128,7 +125,7 @@ func (t *Writer) Fold(text string, margin int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wrap breaks a line at spaces so that no part is wider than width, except for long words.
+// Wrap breaks a line at spaces so that no part is wider than width, except for longer words.
 func Wrap(line string, width int) string {
 	var b strings.Builder
 	column := 0
@@ -149,12 +146,12 @@ func Wrap(line string, width int) string {
 	return b.String()
 }
 
-// Say writes sentences.
+// Say writes sentences, wrapped at the width of the terminal.
 func (t *Writer) Say(format string, args ...any) {
 	t.Printf("%s\n", t.Fold(fmt.Sprintf(format, args...), 0))
 }
 
-// Labelled writes sentences after a coloured label.
+// Labelled writes wrapped sentences after a coloured label.
 func (t *Writer) Labelled(c Colour, label, text string) {
 	first, rest, more := strings.Cut(t.Fold(label+text, 0), "\n")
 	t.Paint(c, label)
@@ -164,8 +161,8 @@ func (t *Writer) Labelled(c Colour, label, text string) {
 	}
 }
 
-// Failure writes, indented below a failure, the last lines of a program's stderr and a hint;
-// each may be empty.
+// Failure writes the details of a failure, indented: the last lines of a program's stderr and a hint.
+// Both may be empty.
 func (t *Writer) Failure(indent, stderr, hint string) {
 	if stderr != "" {
 		t.Printf("%slast lines of its stderr:\n%s\n", indent, Indent(stderr, indent+"  "))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fakeTerminal is stdout or stderr as a terminal has it.
+// fakeTerminal returns a writer to a terminal, and its output.
 func fakeTerminal(width int) (*Writer, *bytes.Buffer) {
 	var b bytes.Buffer
 	return &Writer{W: &b, Interactive: true, Colour: true, Width: width}, &b
