@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// AtMost limits the number of arguments before "--". It is cobra's function with a hint.
+// AtMost limits the number of arguments before "--".
 func AtMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -30,8 +30,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// One accepts one argument. For a missing one the error is missing, and how the rest of a command line
-// that has it.
+// One accepts exactly one argument. missing is the error for no argument; how completes the command
+// line in its hint.
 func One(missing, how string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -44,7 +44,7 @@ func One(missing, how string) cobra.PositionalArgs {
 	}
 }
 
-// UnexpectedArgument is the error for an argument that a verb does not take.
+// UnexpectedArgument returns the error for an argument that a verb does not accept.
 func UnexpectedArgument(cmd *cobra.Command, arg string) error {
 	return hint.With(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), arg), "%s --help shows its usage", cmd.CommandPath())
 }

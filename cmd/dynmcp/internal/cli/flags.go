@@ -14,10 +14,10 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// CompleteValues completes the values of flags that accept a few words.
+// CompleteValues completes flags with the given values.
 func CompleteValues(cmd *cobra.Command, flags map[string][]string) {
 	for name, values := range flags {
-		// It fails only for a flag that does not exist.
+		// It fails only if the flag does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 }
@@ -28,7 +28,7 @@ func AddLogLevel(cmd *cobra.Command, level *string, what string) {
 	CompleteValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
 }
 
-// Logger returns the logger for stderr; stdout belongs to the protocol.
+// Logger returns a logger that writes to w and redacts secrets.
 func Logger(w io.Writer, level string) (*slog.Logger, error) {
 	var l slog.Level
 	switch strings.ToLower(level) { // Python's names
@@ -43,7 +43,8 @@ func Logger(w io.Writer, level string) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(Secrets.Writer(w), &slog.HandlerOptions{Level: l})), nil
 }
 
-// AddTimeout adds --timeout, which may be a plain number; what says what it limits.
+// AddTimeout adds --timeout, a duration or a number of milliseconds. what names the limited operation
+// in the help, byDefault its default.
 func AddTimeout(cmd *cobra.Command, timeout *time.Duration, what, byDefault string) {
 	cmd.Flags().Func("timeout", "how long "+what+" may take, a `duration` such as 10s, or a number of milliseconds ("+byDefault+")", func(text string) error {
 		d, err := time.ParseDuration(text)

@@ -13,13 +13,13 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-// An Interruption is the error of a verb that a signal ended.
+// An Interruption is the error of a verb that was ended by a signal.
 type Interruption struct{ signal os.Signal }
 
 func (i *Interruption) Error() string { return "interrupted" }
 
-// Status returns the exit status that a shell gives a program which the signal
-// killed: 130 for control-C.
+// Status returns the exit status that shells report for a program killed by the signal: 130 for
+// control-C.
 func (i *Interruption) Status() int {
 	if n, ok := i.signal.(syscall.Signal); ok {
 		return 128 + int(n)
@@ -27,9 +27,8 @@ func (i *Interruption) Status() int {
 	return 1
 }
 
-// Interruptibly runs a verb with a context that ends when the user interrupts. It reports the interrupt
-// at once, because servers may take seconds to end. The second signal has its default effect and
-// ends dynmcp, and Linux then ends the servers.
+// Interruptibly runs a verb with a context that ends with the first signal. It reports the signal at
+// once, because servers may take seconds to end. The second signal has its default effect.
 func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	signals := make(chan os.Signal, 1)
@@ -42,7 +41,7 @@ func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 			signal.Stop(signals)
 			out := Stderr(cmd)
 			if out.Interactive {
-				out.ClearLine() // ^C, or the progress message
+				out.ClearLine() // removes ^C, or the progress line
 			}
 			out.Labelled(terminal.Red, "dynmcp: ", "interrupted; ending what was started. Again ends dynmcp at once")
 			cancel(&Interruption{s})
@@ -59,17 +58,16 @@ func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 	return err
 }
 
-// EndSignals returns the signals that end dynmcp: SIGTERM, and those of the given ones that were not
-// ignored at its start. Signals that nohup, or a script for its background jobs, had ignored stay
-// ignored.
+// EndSignals returns the signals that end dynmcp: SIGTERM, and the given signals that are not ignored.
+// nohup and shells ignore signals for background jobs, which must stay ignored.
 func EndSignals(signals ...os.Signal) []os.Signal {
 	return append(slices.DeleteFunc(signals, signal.Ignored), syscall.SIGTERM)
 }
 
-// ErrInterrupted means that the context of a verb ended.
+// ErrInterrupted means that the context of a verb has ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Interrupted returns err, or ErrInterrupted if it is due to the user's interrupt.
+// Interrupted returns ErrInterrupted if err is due to a cancelled context, and err otherwise.
 func Interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrInterrupted

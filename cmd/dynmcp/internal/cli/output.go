@@ -13,7 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 )
 
-// Count returns a number with its noun, in the plural unless the number is one.
+// Count returns a number with its noun, in the plural unless n is 1.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -21,8 +21,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Secrets hides values that the config took from variables, headers and tokens. It is filled when a
-// config is loaded, and used for all displayed text.
+// Secrets redacts the secrets of the config from all displayed text. Loading a config adds them.
 var Secrets redact.Redactor
 
 // Stdout returns the output for the results of a command.

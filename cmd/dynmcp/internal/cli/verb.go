@@ -1,19 +1,18 @@
-// Package cli holds the code that all verbs of the command line share: their declaration, output,
-// interruption, and errors for wrong arguments.
+// Package cli holds code that all verbs of the command line share: declarations, output, interruption,
+// and errors for wrong arguments.
 package cli
 
 import "github.com/spf13/cobra"
 
-// A Verb declares a command: its help, and its constructor. Commands are created for each run,
-// so that a declaration has no state.
+// A Verb declares a command by its help and its constructor. A declaration has no state.
 type Verb struct {
 	Use, Short, Long, Example string
 
 	Aliases  []string
 	Args     cobra.PositionalArgs // nil for a verb without arguments
-	Words    []string             // that arguments are completed with
-	Complete cobra.CompletionFunc // completes arguments; with neither, files are offered
-	Verbs    []Verb               // that follow its name
+	Words    []string             // completions of arguments
+	Complete cobra.CompletionFunc // completes arguments; without it and Words, shells complete files
+	Verbs    []Verb               // subcommands
 
 	// New adds the flags of the verb to its command, and returns the function that runs it.
 	New func(cmd *cobra.Command) Run

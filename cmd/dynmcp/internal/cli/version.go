@@ -1,5 +1,4 @@
 package cli
 
-// Version is dynmcp's version, defined only here: the tag of a release must be "v" and this, and all
-// packages take it from here.
+// Version is dynmcp's version. The tag of a release must be "v" and this version.
 const Version = "0.2.0"
