@@ -1,5 +1,5 @@
-// Package clustercmd has the verb cluster, which shows the shared state of replicas and pushes their
-// config.
+// Package clustercmd has the verb cluster, which shows the state of replicas, and pushes and pulls
+// their config.
 package clustercmd
 
 import (
@@ -54,7 +54,7 @@ while it was looked at, or a record is broken.`,
 	},
 }
 
-// withCluster runs a verb on the shared state of the replicas.
+// withCluster calls run with a connection to the cluster.
 func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, replica.Cluster) error) error {
 	return cli.Interruptibly(cmd, func(ctx context.Context) error {
 		c, err := flags.Open(ctx, cmd.CommandPath())
@@ -66,19 +66,19 @@ func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(conte
 	})
 }
 
-// A shownCluster is the state of a cluster for display.
+// A shownCluster is the displayed state of a cluster.
 type shownCluster struct {
 	Status   string        `json:"status"` // "ok", or "degraded" if a replica is silent or a record is broken
 	Replicas []shownMember `json:"replicas"`
 	Leases   []shownLease  `json:"leases"`
-	Broken   []string      `json:"broken,omitempty"` // the broken records, with their buckets
+	Broken   []string      `json:"broken,omitempty"` // broken records, BUCKET/KEY
 }
 
 // States of a replica.
 const (
 	replicaOK       = "ok"
 	replicaDraining = "draining"
-	replicaSilent   = "silent" // without recent news
+	replicaSilent   = "silent" // no heartbeat was seen
 )
 
 type shownMember struct {
@@ -99,10 +99,10 @@ type shownLease struct {
 	Since   time.Time `json:"since"`
 }
 
-// readState reads the state until there is news of every replica, but for no longer than four
-// heartbeats.
+// readState reads the state until it has seen a new heartbeat of every replica, for at most four
+// heartbeat intervals.
 func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
-	first := map[string]uint64{} // the first beats seen, by ID
+	first := map[string]uint64{} // the first heartbeat counts, by replica id
 	deadline := time.Now().Add(4 * cluster.HeartbeatInterval)
 	for {
 		read, err := cluster.Read(ctx, c.Store)
@@ -146,8 +146,8 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	}
 }
 
-// brokenRecords returns the unreadable records of all buckets, with the names of the buckets; state are
-// those of the state.
+// brokenRecords returns the unreadable records of all buckets, as BUCKET/KEY. state are the keys of
+// those in the bucket of package cluster.
 func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all []string, err error) {
 	for _, key := range state {
 		all = append(all, cluster.Bucket+"/"+key)

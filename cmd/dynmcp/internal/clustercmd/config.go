@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// withConfigs runs a verb on the config versions of a cluster.
+// withConfigs calls run with the store of the config versions of a cluster.
 func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, *configs.Store) error) error {
 	return withCluster(cmd, flags, func(ctx context.Context, c replica.Cluster) error {
 		bucket, err := c.Store.Bucket(ctx, replica.ConfigBucket)
@@ -81,7 +81,7 @@ With --base the push is refused where a colleague has pushed since that version.
 	},
 }
 
-// pushedConfig checks a config file for replicas, and returns it.
+// pushedConfig checks a config file, prints warnings to out, and returns the version to push.
 func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, error) {
 	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
 	cfg, err := conf.LoadFiles(files)
@@ -107,7 +107,7 @@ func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, 
 	return configs.Version{Name: filepath.Base(path), Text: string(files.Text())}, nil
 }
 
-// whoPushes names the user, and the machine.
+// whoPushes returns USER@MACHINE.
 func whoPushes() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {
@@ -119,7 +119,7 @@ func whoPushes() string {
 	return name
 }
 
-// A pushedVersion is a version for display, without its text.
+// A pushedVersion is the output of push --json.
 type pushedVersion struct {
 	Number int       `json:"version"`
 	Name   string    `json:"name"`
