@@ -1,5 +1,5 @@
-// Package confine explains the sandbox of a server: what it allows, what it refused, and what it
-// would have to allow.
+// Package confine has the verb sandbox, and explains the sandbox of a server: what it allows, what
+// it refused, and what the server needs.
 package confine
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Warning returns a line about the limits of a server's sandbox that this system cannot enforce,
-// "" if there are none.
+// Warning returns a line about limits of a server's sandbox that this system cannot enforce, or "".
 func Warning(s schema.Server) string {
 	if !s.Sandbox.On || s.Transport != schema.Stdio {
 		return ""
@@ -41,7 +40,7 @@ func warning(missing []string, bestEffort bool) string {
 	return "it is not started here: " + (&sandbox.MissingError{Parts: missing}).Error()
 }
 
-// boxed returns the sandbox of a server, or else that of "sandbox": true.
+// boxed returns the sandbox of a server or, if it has none, that of "sandbox": true.
 func boxed(s schema.Server) schema.Sandbox {
 	if !s.Sandbox.On {
 		return schema.Boxed(true)
@@ -55,8 +54,8 @@ type Call struct {
 	Arguments json.RawMessage // an object
 }
 
-// Watch starts a server, lists its content, makes calls, and stops it. Its accesses are recorded
-// in trace, even if an error is returned.
+// Watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
+// also before an error.
 func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	s.Sandbox = boxed(s)
@@ -72,7 +71,7 @@ func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	}
 	for method, key := range map[string]string{"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"} {
 		var rpc *wire.Error
-		if _, err := c.List(ctx, method, key); err != nil && !errors.As(err, &rpc) { // a list that it lacks
+		if _, err := c.List(ctx, method, key); err != nil && !errors.As(err, &rpc) { // a JSON-RPC error: the server has no such list
 			return err
 		}
 	}
@@ -85,13 +84,13 @@ func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	return nil
 }
 
-// Learned describes the accesses of a server beyond those that every sandbox allows.
+// Learned holds the accesses of a server beyond those that every sandbox allows.
 type Learned struct {
-	Box       schema.Sandbox // the narrowest sandbox that allows them
-	Addresses []string       // addresses connected to without the proxy, which require network all
+	Box       schema.Sandbox // the narrowest sandbox that allows the accesses
+	Addresses []string       // addresses connected to without the proxy, which need unlimited network
 }
 
-// Learn returns the accesses of a server that was watched with a learning trace.
+// Learn returns the accesses that a learning trace has recorded.
 func Learn(s schema.Server, trace *sandbox.Trace) Learned {
 	had := boxed(s)
 	s.Sandbox = schema.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}
@@ -108,19 +107,18 @@ func Learn(s schema.Server, trace *sandbox.Trace) Learned {
 	return l
 }
 
-// Explain restarts a server that failed in its sandbox, and returns which files were refused,
-// and the lists for its entry that allow them; "" if there were none, or this system cannot
-// trace.
+// Explain starts a server that failed in its sandbox again, and returns which accesses were refused
+// and the entry that allows them. It returns "" if none were, or if this system cannot trace.
 func Explain(ctx context.Context, s schema.Server) string {
 	if !s.Sandbox.On || s.Transport != schema.Stdio {
 		return ""
 	}
 	trace := &sandbox.Trace{}
-	_ = Watch(ctx, s, trace, cli.Version) // it fails again
+	_ = Watch(ctx, s, trace, cli.Version) // the server fails again
 	return refused(s, trace)
 }
 
-// refused describes the refused accesses of a server, and the change of its entry.
+// refused describes the refused accesses of a server, and the sandbox that allows them.
 func refused(s schema.Server, trace *sandbox.Trace) string {
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
 	read, write = short(read), short(write)
@@ -144,11 +142,11 @@ func refused(s schema.Server, trace *sandbox.Trace) string {
 	return "its sandbox refused it " + strings.Join(all, ", ") + "; what it needs of these goes into its entry, all of it is \"sandbox\": " + schema.SandboxJSON(box)
 }
 
-// maxSaid is how many paths a sentence lists.
+// maxSaid limits the accesses that refused lists.
 const maxSaid = 10
 
-// direct returns the addresses that a server connected to, except its resolver's, whose names the proxy
-// resolves, and those that a library uses only to find a route.
+// direct returns the addresses that a server connected to without the proxy. It leaves out port 53,
+// because the proxy resolves names, and port 0, which libraries use only to find a route.
 func direct(trace *sandbox.Trace) []string {
 	return slices.DeleteFunc(trace.Addresses(), func(address string) bool {
 		at, err := netip.ParseAddrPort(address)

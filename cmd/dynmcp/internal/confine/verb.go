@@ -21,7 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// Verb shows the access of a server, or learns it.
+// Verb shows what a server may access, or learns it.
 var Verb = cli.Verb{
 	Use:   "sandbox [flags] SERVER",
 	Short: "Say what a server may do",
@@ -112,7 +112,7 @@ func (l *learner) watch(ctx context.Context, s schema.Server) (Learned, error) {
 	return Learn(s, trace), nil
 }
 
-// save writes a sandbox to the entry of a server.
+// save writes a sandbox into the entry of a server.
 func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box schema.Sandbox) error {
 	file, unlock, err := editfile.LockConfig(cfg.Origin(name).File)
 	if err != nil {
@@ -152,7 +152,7 @@ func (l Learned) show(out *terminal.Writer) {
 	out.Printf("\n\"sandbox\": %s\n", schema.SandboxJSON(l.Box))
 }
 
-// describe prints the access of a server.
+// describe prints what a server may access.
 func describe(out *terminal.Writer, s schema.Server) error {
 	if !s.Sandbox.On {
 		out.Printf("%s has no sandbox: it may do what you may. With \"sandbox\": true:\n\n", s.Name)
