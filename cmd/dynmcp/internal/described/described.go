@@ -1,5 +1,5 @@
-// Package described has the verb describe-servers, which rates the descriptions of servers: how well
-// they distinguish their servers from the others.
+// Package described has the verb describe-servers, which rates how well descriptions distinguish
+// their servers, and proposes descriptions.
 package described
 
 import (
@@ -60,21 +60,21 @@ func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error
 // A Server is the rating of one description.
 type Server struct {
 	Name        string `json:"name"`
-	Description string `json:"description"`          // for models, the server's own if the config has none
+	Description string `json:"description"`          // of the config, or else of the server itself
 	Found       Found  `json:"found"`                // with the description
-	Proposal    string `json:"proposal,omitempty"`   // if the tools are known
+	Proposal    string `json:"proposal,omitempty"`   // "" if the tools are unknown
 	Proposed    Found  `json:"by_proposal,omitzero"` // with the proposal
 }
 
-// Found counts the tools of a server that, searched by their descriptions, have the server among
-// the best three of all servers.
+// Found is the result of searching the descriptions of all servers for the description of each tool
+// of one server.
 type Found struct {
 	Tools int `json:"tools"`
-	Whole int `json:"whole"`
-	Start int `json:"start"` // with only the first characters, which are read if there are many servers
+	Whole int `json:"whole"` // tools for which the server is among the best three
+	Start int `json:"start"` // the same, with descriptions cut to start
 }
 
-// start is the part of a description that is read if there are about 38 servers, in UTF-16 units.
+// start is the length, in UTF-16 units, to which the catalogue cuts descriptions of about 38 servers.
 const start = 28
 
 // judge rates the servers of a view. packaged returns the description of a server's package.
@@ -96,7 +96,7 @@ func judge(v *catalog.View, packaged func(server string) string) []Server {
 	return all
 }
 
-// found searches for each of a server's tools among the texts of all servers.
+// found searches the texts of all servers for each tool of one server.
 func found(v *catalog.View, texts map[string]string, server string) (f Found) {
 	var names []string
 	for _, info := range v.Servers() {
@@ -136,7 +136,7 @@ func write(out *terminal.Writer, all []Server) {
 	}
 }
 
-// String describes the result in a sentence.
+// String returns the result as part of a sentence.
 func (f Found) String() string {
 	return fmt.Sprintf("among the first three for %d of its %s, by its first %d characters for %d", f.Whole, display.Plural(f.Tools, "tool"), start, f.Start)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Propose starts servers once, as they would be in a config in a directory, and returns a
-// description of each by its name, or why it did not start.
+// Propose starts servers once, as entries of a config in dir, and returns proposed descriptions and
+// the errors of servers that did not start, by name.
 func Propose(ctx context.Context, dir string, servers []schema.Server, errOut *terminal.Writer) (proposals map[string]string, failed map[string]error, err error) {
 	if len(servers) == 0 {
 		return nil, nil, nil
