@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// OpenConfig reads the named config file, or else the one found in the working directory, to edit it.
+// OpenConfig opens a config file to edit it. If path is "", it finds the one in the working directory.
 func OpenConfig(path string) (*File, error) {
 	if path == "" {
 		found, err := schema.Find(".")
@@ -26,7 +26,7 @@ func OpenConfig(path string) (*File, error) {
 	return file, err
 }
 
-// LockConfig is OpenConfig for a verb that changes the file.
+// LockConfig opens a config file like OpenConfig, and locks it.
 func LockConfig(path string) (file *File, unlock func(), err error) {
 	if file, err = OpenConfig(path); err == nil {
 		unlock, err = file.Lock()
@@ -34,8 +34,8 @@ func LockConfig(path string) (file *File, unlock func(), err error) {
 	return file, unlock, err
 }
 
-// EmptyConfig returns a config without servers that names its schema, in the format of the path's
-// extension; yaml decides for others.
+// EmptyConfig returns a config without servers that names the schema at address. The extension of
+// path selects the format; for other extensions, yaml does.
 func EmptyConfig(path, address string, yaml bool) []byte {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":

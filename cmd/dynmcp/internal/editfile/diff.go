@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-// ShowDiff shows the changes of a file, without the secrets that mask hides.
+// ShowDiff prints the changes of a file, with secrets hidden by mask.
 func ShowDiff(out *terminal.Writer, name string, old, text []byte, mask func(name string, text []byte) []byte) {
 	if len(old) > 0 {
 		old = mask(name, old)

@@ -1,5 +1,5 @@
-// Package editfile replaces files of the user, mainly configs: atomically, one run at a time,
-// with a backup of the old text.
+// Package editfile replaces files of the user, mainly configs, atomically, under a lock, and with a
+// backup of the old text.
 package editfile
 
 import (
@@ -20,28 +20,28 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// A File is a file that a verb replaces atomically: readers see the old text or the new one,
-// never a part, even after a crash.
+// A File is a file to replace atomically: readers see the old text or the new one, never a part, even
+// after a crash.
 type File struct {
-	Path string // the location of the text: the target of a symbolic link
-	Link string // the named symbolic link, empty if there is none
+	Path string // path of the file itself, with symbolic links resolved
+	Link string // path of the symbolic link that was opened, or ""
 	Old  []byte // the text that was read, nil if there was no file
 
 	Mode    fs.FileMode // of the file
 	NewMode fs.FileMode // of a new file; 0 leaves it to the user's umask
 
-	KeepAll bool // a backup is never overwritten
+	KeepAll bool // never overwrite a backup
 }
 
-// Open reads a file to change it. It may not exist.
+// Open reads a file to change it. The file need not exist.
 func Open(path string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{Path: path}
-	// A symbolic link stays one, and its target is changed. Any other error of the
-	// path is reported when it is read.
+	// A symbolic link is kept, and its target is changed. Other errors of Lstat are reported by
+	// read.
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -76,10 +76,10 @@ func (f *File) read() error {
 	return err
 }
 
-// Exists reports whether there was a file.
+// Exists reports whether the file existed when it was read.
 func (f *File) Exists() bool { return f.Old != nil }
 
-// Name returns the path as it was given, with the target of a link.
+// Name returns the path for display, with the target of a symbolic link.
 func (f *File) Name() string {
 	if f.Link != "" {
 		return f.Link + " -> " + f.Path
@@ -87,8 +87,8 @@ func (f *File) Name() string {
 	return f.Path
 }
 
-// Backup returns the path for the old text. With KeepAll it is the first of .bak, .bak.1, .bak.2
-// … that is free or has this very text.
+// Backup returns the path of the backup. With KeepAll it is the first of .bak, .bak.1, .bak.2 … that
+// does not exist or has the old text already.
 func (f *File) Backup() string {
 	path := f.Path + ".bak"
 	for i := 1; f.KeepAll; i++ {
@@ -117,8 +117,8 @@ func (f *File) Backups() [][]byte {
 	}
 }
 
-// Write replaces the text that was read, unless it has changed since. The old text is kept in a file
-// beside it.
+// Write locks the file and replaces its text, with a backup of the old text. It returns an error if
+// the file has changed since it was read.
 func (f *File) Write(text []byte) error {
 	read, existed := f.Old, f.Exists()
 	unlock, err := f.Lock()
@@ -142,14 +142,14 @@ func (f *File) Replace(text []byte) error {
 	return atomicfile.Replace(f.Path, text, f.Mode)
 }
 
-// lockPatience is how long another run may hold the lock before the user is told.
+// lockPatience is the time to wait for the lock before the user is told.
 const lockPatience = time.Second
 
-// Lock keeps other runs of dynmcp from changing the file until unlock is called, and rereads it,
-// so that no change is lost.
+// Lock locks the file against other runs of dynmcp until unlock is called, and reads it again, so
+// that no change is lost.
 //
-// The operating system holds the lock, so that a killed run leaves none. It is on a separate file
-// beside the changed one, because that is replaced.
+// The operating system releases the lock of a killed run. The lock is on a separate file beside this
+// one, because this one is replaced.
 func (f *File) Lock() (unlock func(), err error) {
 	path := filepath.Join(filepath.Dir(f.Path), "."+filepath.Base(f.Path)+".lock")
 	tell := time.AfterFunc(lockPatience, func() {
@@ -165,11 +165,10 @@ func (f *File) Lock() (unlock func(), err error) {
 			_ = os.Remove(path)
 			_ = file.Close()
 			if runtime.GOOS == "windows" {
-				_ = os.Remove(path) // open files stay there, this one too if another run has it
+				_ = os.Remove(path) // Windows does not remove open files; fails if another run has it open
 			}
 		}
-		// The last holder of the lock removed the file. A lock on a removed file excludes
-		// nobody.
+		// The last holder may have removed the file. A lock on a removed file excludes nobody.
 		held, err1 := file.Stat()
 		now, err2 := os.Stat(path)
 		if err1 != nil || err2 != nil || !os.SameFile(held, now) {

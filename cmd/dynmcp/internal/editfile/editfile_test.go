@@ -24,7 +24,7 @@ func onlyFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// What somebody else wrote since the file was read is not overwritten.
+// A file that was changed since it was read is not overwritten.
 func TestEditedFileChangedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcp.json")
@@ -47,8 +47,7 @@ func TestEditedFileChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// Of several runs that write at once each either writes or says that it did
-// not: nobody's change is lost silently.
+// Of several concurrent runs each either writes or returns an error: no change is lost silently.
 func TestEditedFileConcurrently(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcp.json")
@@ -76,7 +75,7 @@ func TestEditedFileConcurrently(t *testing.T) {
 	onlyFiles(t, dir, "mcp.json", "mcp.json.bak")
 }
 
-// A write that fails leaves the old file and nothing else behind.
+// A failed write keeps the old file, and leaves no other file behind.
 func TestReplaceFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "taken", "inside"), 0o777); err != nil {
