@@ -1,4 +1,4 @@
-// Package hint adds to an error what the user can do about it.
+// Package hint adds hints to errors: what the user can do about them.
 package hint
 
 import "fmt"
