@@ -1,4 +1,4 @@
-// Package history shows the record of calls: its lines, and their statistics.
+// Package history prints the record of calls: its lines, and their statistics.
 package history
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// pollEvery is the interval of checks for new lines.
+// pollEvery is the interval between checks for new lines.
 const pollEvery = 200 * time.Millisecond
 
 // A View selects the lines of the record, and their format.
@@ -24,7 +24,7 @@ type View struct {
 	JSON   bool
 }
 
-// Show writes the lines of a directory and, with Follow, new ones until ctx ends.
+// Show prints the lines of a directory and, with Follow, new lines until ctx ends.
 func (v *View) Show(ctx context.Context, out *terminal.Writer, dir string) error {
 	r := &activity.Reader{Dir: dir}
 	lines, err := r.Next(ctx, &v.Filter)

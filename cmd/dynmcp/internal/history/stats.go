@@ -23,7 +23,7 @@ type Stats struct {
 type Unused struct {
 	Server string   `json:"server"`
 	Lazy   bool     `json:"lazy"`
-	All    bool     `json:"all"` // all of its tools
+	All    bool     `json:"all"` // none of its tools was called
 	Tools  []string `json:"tools"`
 }
 
@@ -31,10 +31,10 @@ type Unused struct {
 type Server struct {
 	Name  string
 	Lazy  bool
-	Tools []string // the server's own names, empty if unknown
+	Tools []string // names as the server lists them, empty if unknown
 }
 
-// Summarize returns the statistics of lines for these servers.
+// Summarize returns the statistics of lines, and the unused tools of servers.
 func Summarize(lines []activity.Line, servers []Server) *Stats {
 	s := &Stats{Stats: activity.Summarize(lines), Unused: []Unused{}, Session: LastSession(lines)}
 	called := map[string]bool{}
@@ -55,7 +55,7 @@ func Summarize(lines []activity.Line, servers []Server) *Stats {
 	return s
 }
 
-// Write writes the stats for people.
+// Write prints the statistics as text.
 func (s *Stats) Write(out *terminal.Writer) {
 	if s.Lines == 0 {
 		out.Say("No calls were recorded.")
@@ -99,17 +99,17 @@ func (s *Stats) writeUnused(out *terminal.Writer) {
 	}
 }
 
-// A Session counts the tokens in a host's last session.
+// A Session counts the tokens of a host's last session.
 type Session struct {
 	Host    string    `json:"host"`
 	Began   time.Time `json:"began"`
 	Calls   int       `json:"calls"`
 	Builtin int       `json:"discover_tokens"` // answers of dynmcp's own tools
 	Tools   int       `json:"result_tokens"`   // results of servers' tools
-	Asked   int       `json:"argument_tokens"` // written by the model
+	Asked   int       `json:"argument_tokens"` // arguments, which the model writes
 }
 
-// LastSession returns the counts for the session of the last line, nil if there are no lines.
+// LastSession returns the counts of the session of the last line, or nil if there are no lines.
 func LastSession(lines []activity.Line) *Session {
 	if len(lines) == 0 {
 		return nil
