@@ -1,4 +1,4 @@
-// Package historycmd declares the verbs that show the record of calls.
+// Package historycmd has the verbs log and stats, which show the record of calls.
 package historycmd
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// period parses the value of --since: a duration, or a number of days.
+// period parses the value of --since: a duration, or a number of days such as 7d.
 func period(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
@@ -119,7 +119,7 @@ started.`,
 	},
 }
 
-// writeStats writes the statistics of the selected calls.
+// writeStats prints the statistics of the selected calls.
 func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJSON bool) error {
 	dir, err := record.Dir(t.Cfg)
 	if err != nil {
