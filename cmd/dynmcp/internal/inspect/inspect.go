@@ -1,4 +1,4 @@
-// Package inspect has the verb inspect: the messages of a run, or of a recording, for people.
+// Package inspect has the verb inspect, which prints the messages of a run or of a recording.
 package inspect
 
 import (
@@ -67,24 +67,24 @@ A response is shown with the method of its request, and with the time that it to
 	},
 }
 
-// An inspector shows the selected messages.
+// An inspector prints the selected messages.
 type inspector struct {
 	server, method       string
 	errors, pretty, json bool
 	out                  *terminal.Writer
 	began                time.Time
-	asked                map[string]message // without a response, by sender and id
+	asked                map[string]message // requests without a response, by connection, direction and id
 }
 
-// A message is a message that may be shown.
+// A message is a recorded message.
 type message struct {
 	wire.Message
 	line   recording.Line
-	method string  // of its request
+	method string  // for a response, that of its request
 	took   float64 // for a response, in milliseconds; 0 if unknown
 }
 
-// run shows the messages of a run until it ends.
+// run prints the messages of a run until it ends.
 func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) error {
 	run, err := runs.Choose(runs.Find(ctx), pid)
 	if err != nil {
@@ -127,7 +127,7 @@ func (i *inspector) begin(header recording.Header) {
 	}
 }
 
-// show shows the selected messages of a line.
+// show prints the selected messages of a line.
 func (i *inspector) show(l recording.Line) {
 	switch {
 	case l.Lost > 0 && i.json:
@@ -148,7 +148,7 @@ func (i *inspector) message(l recording.Line, m wire.Message) {
 		if m.ID != nil {
 			i.asked[request(l.Dir)] = one
 		}
-		if !i.errors { // otherwise it is shown with its answer
+		if !i.errors { // with --errors, the request is printed with its response
 			i.write(one)
 		}
 		return
@@ -168,18 +168,18 @@ func (i *inspector) message(l recording.Line, m wire.Message) {
 	i.write(one)
 }
 
-// failed reports whether a response is an error, or the result of a tool that failed.
+// failed reports whether a response is an error or the result of a failed tool.
 func (m *message) failed() bool {
 	return m.Error != nil || string(wire.Get(m.Result, "isError")) == "true"
 }
 
-// write writes a message, if its method is selected.
+// write prints a message if its method is selected.
 func (i *inspector) write(m message) {
 	if match, _ := path.Match(i.method, m.method); i.method != "" && !match {
 		return
 	}
 	if i.json {
-		m.line.Message = m.Raw // of a batch, what is selected
+		m.line.Message = m.Raw // only the selected message of a batch
 		i.out.Printf("%s", m.line.Append(nil))
 		return
 	}
@@ -201,7 +201,7 @@ func (i *inspector) write(m message) {
 	i.out.Printf("\n")
 }
 
-// head describes the time, peers and kind of a message.
+// head returns the time, direction, peer, method and id of a message.
 func (m *message) head(began time.Time) string {
 	at := began.Add(time.Duration(m.line.MS * float64(time.Millisecond))).Local()
 	arrow, who, took := "→", m.line.Server, ""
