@@ -1,4 +1,5 @@
-// Package login has the verbs login and logout, and provides the stored logins to servers.
+// Package login has the verbs login and logout, and authorizes requests to servers with the stored
+// logins.
 package login
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// loginTimeout is how long a person has to log in.
+// loginTimeout is the default of --timeout.
 const loginTimeout = 5 * time.Minute
 
 // Login logs in to a server.
@@ -70,7 +71,7 @@ machine ends at a page that does not load: paste the address of that page. With
 	},
 }
 
-// Logout forgets a login.
+// Logout deletes a login.
 var Logout = cli.Verb{
 	Use:   "logout NAME",
 	Short: "Forget the login at a remote server",
@@ -123,7 +124,8 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 	return s, nil
 }
 
-// login logs in and reports the progress. Addresses typed on in count as the callback address.
+// login logs in and prints the progress. With noBrowser, a line of in may be the address of the
+// redirect that ends the login.
 func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
 		Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate},
@@ -157,7 +159,7 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-// logout forgets a login and reports the result.
+// logout deletes a login and prints the result.
 func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
 	was, err := oauth.Options{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
 	switch {
@@ -174,8 +176,8 @@ func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, serve
 	return out.Err
 }
 
-// lines returns the non-empty lines of in. Its goroutine ends with in, or with the process: a read of a
-// terminal cannot be interrupted.
+// lines returns the non-empty lines of in. Its goroutine ends with in or with the process, because a
+// read of a terminal cannot be interrupted.
 func lines(ctx context.Context, in io.Reader) <-chan string {
 	typed := make(chan string)
 	go func() {
@@ -195,7 +197,7 @@ func lines(ctx context.Context, in io.Reader) <-chan string {
 	return typed
 }
 
-// Store returns the user's logins. Nothing is read or created.
+// Store returns the store of the user's logins. It reads and creates nothing.
 func Store() (*oauth.Store, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
@@ -204,8 +206,8 @@ func Store() (*oauth.Store, error) {
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
-// withLogins calls use with the logins of the cluster in the flags, or with the user's own if
-// there is none.
+// withLogins calls use with the logins of the cluster that flags select, or else with those of the
+// user.
 func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.Store) error) error {
 	if flags.Servers() == "" {
 		store, err := Store()
@@ -226,8 +228,8 @@ func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oaut
 	return use(logins)
 }
 
-// Offered logs in to a server if a host shows the login page to its user, and stores the login
-// in the store that open returns.
+// Offered returns a function that logs in to a server. The function calls show with the address of
+// the login page, which a host shows to its user, and saves the login in the store that open returns.
 func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
 	return func(ctx context.Context, server schema.Server, show func(address string)) error {
 		store, err := open()
@@ -240,8 +242,8 @@ func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.C
 	}
 }
 
-// Of returns the authorization of requests for each server. The logins in the store that open
-// returns are loaded when the first remote server is used.
+// Of returns a function that returns the authorization of requests to a server, from the store that
+// open returns. open is called when the first remote server is used.
 func Of(open func() (*oauth.Store, error), log *slog.Logger) func(schema.Server) upstream.Login {
 	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
 		store, err := open()
