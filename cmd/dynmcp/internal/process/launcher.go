@@ -1,5 +1,5 @@
-// Package process configures this process: its use of memory, no core files, and the processes
-// with which it ends.
+// Package process configures this process: its use of memory, its core files, and the processes with
+// which it ends.
 package process
 
 import (
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// launchersVar lists processes, by id, whose end also ends dynmcp: the npm package's launcher,
-// and npx above it. If they are killed with SIGKILL they cannot notify dynmcp, and stdin stays
-// open, because the host still holds its other end.
+// launchersVar lists the ids of processes with which dynmcp ends: the npm package's launcher, and npx
+// above it. A killed launcher cannot notify dynmcp, and stdin stays open, because the host holds its
+// other end.
 const launchersVar = "DYNMCP_WRAPPERS"
 
-// EndWithLaunchers ends dynmcp, as SIGTERM does, when a process in launchersVar has ended. The
-// variable is removed from the environment, because children end with dynmcp. The goroutines it
-// starts last as long as the process.
+// EndWithLaunchers ends dynmcp, as SIGTERM does, when a process in launchersVar has ended. It removes
+// the variable from the environment, because children end with dynmcp anyway. Its goroutines run
+// until the process ends.
 func EndWithLaunchers() {
 	pids := os.Getenv(launchersVar)
 	_ = os.Unsetenv(launchersVar)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit returns true when a process has ended, and false if it cannot be observed.
+// awaitExit waits until a process has ended. It returns false if the process cannot be observed.
 func awaitExit(pid int) bool {
 	queue, err := unix.Kqueue()
 	if err != nil {
@@ -25,10 +25,10 @@ func awaitExit(pid int) bool {
 		n, err := unix.Kevent(queue, changes, events, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-			changes = nil // they are already registered
+			changes = nil // the event is registered already
 		case err != nil:
 			return errors.Is(err, unix.ESRCH)
-		case n > 0 && events[0].Flags&unix.EV_ERROR != 0: // it was not registered
+		case n > 0 && events[0].Flags&unix.EV_ERROR != 0: // the event was not registered
 			return unix.Errno(events[0].Data) == unix.ESRCH
 		default:
 			return n > 0

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit returns true when a process has ended, and false if it cannot be observed: on
-// kernels before 5.3.
+// awaitExit waits until a process has ended. It returns false if the process cannot be observed, as
+// on kernels before 5.3.
 func awaitExit(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package process
 
-// awaitExit cannot observe the end of a process that is not a child.
+// awaitExit returns false, because this system cannot observe processes that are not children.
 func awaitExit(int) bool { return false }

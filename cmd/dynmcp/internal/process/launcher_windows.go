@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// awaitExit returns true when a process has ended, and false if it cannot be observed.
+// awaitExit waits until a process has ended. It returns false if the process cannot be observed.
 func awaitExit(pid int) bool {
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {

@@ -22,10 +22,10 @@ func TuneMemory() {
 	setMemory(400, 224<<20)
 }
 
-// TuneMemoryForMany is TuneMemory for a run with many hosts, whose live data grows with their
-// sessions: at a fixed limit the collector would run all the time (20,000 sessions took eight
-// times the processor at 224 MB). The limit is nine tenths of the cgroup's, if there is one, and
-// the heap grows to twice the live data.
+// TuneMemoryForMany is TuneMemory for a run with many hosts, whose live data grows with the sessions.
+// With a fixed limit the collector would run all the time (with 224 MB, 20,000 sessions took eight
+// times the CPU). The limit is nine tenths of the cgroup's limit, if there is one, and the heap grows
+// to twice the live data.
 func TuneMemoryForMany() {
 	limit := int64(math.MaxInt64)
 	if most, ok := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup"); ok {
@@ -54,7 +54,7 @@ func cgroupMemory(self, root string) (most int64, ok bool) {
 	for line := range strings.Lines(string(text)) {
 		at, unified := strings.CutPrefix(strings.TrimSpace(line), "0::/")
 		for at = path.Clean("/" + at); unified; at = path.Dir(at) {
-			text, _ := regular.Read(context.Background(), path.Join(root, at, "memory.max"), regular.Small) // the root has none
+			text, _ := regular.Read(context.Background(), path.Join(root, at, "memory.max"), regular.Small) // the root has no such file
 			if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && (!ok || n < most) {
 				most, ok = n, true
 			}

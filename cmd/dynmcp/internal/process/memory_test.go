@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// write writes a file below a folder.
+// writeBelow writes a file below root and returns its path.
 func writeBelow(t *testing.T, root, name, text string) string {
 	t.Helper()
 	file := filepath.Join(root, name)
@@ -43,7 +43,7 @@ func TestTheLimitOfMemoryIsTheCgroups(t *testing.T) {
 	}
 }
 
-// What many hosts use is no reason to collect all the time.
+// The live data of many hosts must not exceed a fixed limit, which would keep the collector running.
 func TestManyHostsHaveNoFixedLimitOfMemory(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")

@@ -4,8 +4,8 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// NoCore prevents core files of dynmcp, and of servers, which inherit the limit: they would
-// contain every secret of the config. A server may raise the limit again.
+// NoCore prevents core files, which would contain every secret of the config. Servers inherit the
+// limit, and may raise it again.
 func NoCore() {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_CORE, &limit) == nil {

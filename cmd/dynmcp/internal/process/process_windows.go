@@ -2,9 +2,9 @@ package process
 
 import "os"
 
-// NoCore does nothing: there are no core files here.
+// NoCore does nothing, because Windows has no core files.
 func NoCore() {}
 
-// terminateSelf ends dynmcp at once: there is no SIGTERM, and the job objects of the servers end
-// with it.
+// terminateSelf exits at once, because Windows has no SIGTERM. The job objects of the servers end
+// with the process.
 func terminateSelf() { os.Exit(1) }

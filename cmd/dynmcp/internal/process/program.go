@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// ProgramFile returns the present state of the file of this program, nil if unknown.
+// ProgramFile returns the current state of the executable of this process, or nil if it is unknown.
 func ProgramFile() fs.FileInfo {
 	path, err := os.Executable()
 	if err != nil {
