@@ -1,5 +1,4 @@
-// Package record has the calls of a run recorded where its config asks for that, and finds
-// what was recorded.
+// Package record records the calls of a run as its config demands, and finds the record.
 package record
 
 import (
@@ -22,23 +21,23 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Recorder records calls as a config asks for, or another one that it follows later.
+// A Recorder records calls with the settings of a config, which may change.
 type Recorder struct {
 	log *slog.Logger
 
 	mu  sync.RWMutex
-	cfg schema.Activity // that the record is for
+	cfg schema.Activity // the current settings
 	dir string
-	to  *activity.Log // nil while nothing is recorded
+	to  *activity.Log // nil if calls are not recorded
 }
 
-// New returns a recorder for a config, which may ask for none.
+// New returns a recorder with the settings of a config.
 func New(cfg *schema.Config, log *slog.Logger) (*Recorder, error) {
 	r := &Recorder{log: cmp.Or(log, slog.New(slog.DiscardHandler))}
 	return r, r.Follow(cfg)
 }
 
-// Follow records as another config asks for. An error leaves it as it was.
+// Follow changes to the settings of another config. After an error they are unchanged.
 func (r *Recorder) Follow(cfg *schema.Config) (err error) {
 	var next *activity.Log
 	var a schema.Activity
@@ -81,7 +80,7 @@ func (r *Recorder) turnTo(next *activity.Log, a schema.Activity, dir string) {
 // Close ends the record.
 func (r *Recorder) Close() { r.turnTo(nil, schema.Activity{}, "") }
 
-// Observer returns what tells the recorder of calls.
+// Observer returns an observer that passes calls to the recorder.
 func (r *Recorder) Observer() *aggregator.Observer {
 	return &aggregator.Observer{
 		Call:    func(end aggregator.CallEnd) { r.add(func() activity.Entry { return entryOf(end) }) },
@@ -97,7 +96,7 @@ func (r *Recorder) Observer() *aggregator.Observer {
 	}
 }
 
-// add records a call, where calls are recorded. The record is not closed meanwhile.
+// add records a call if calls are recorded. The lock keeps the record open meanwhile.
 func (r *Recorder) add(of func() activity.Entry) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -106,7 +105,8 @@ func (r *Recorder) add(of func() activity.Entry) {
 	}
 }
 
-// redacted takes secrets out of a text, of which the end may be missing.
+// redacted removes secrets from a text. If the end of the text is missing (not whole), it also drops
+// an end that may be part of a secret.
 func redacted(text string, whole bool) string {
 	if whole {
 		return cli.Secrets.String(text)
@@ -115,7 +115,7 @@ func redacted(text string, whole bool) string {
 	return safe
 }
 
-// entryOf is a call of a server as it is recorded.
+// entryOf returns the entry for a call of a server.
 func entryOf(end aggregator.CallEnd) activity.Entry {
 	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Server, e.Tool, e.Kind, e.Outcome, e.Rule = end.Surface, end.Upstream, end.Tool, end.Kind, string(end.Outcome), end.Rule
@@ -130,7 +130,7 @@ func entryOf(end aggregator.CallEnd) activity.Entry {
 	return e
 }
 
-// builtinEntry is a call of a tool of ours as it is recorded.
+// builtinEntry returns the entry for a call of one of dynmcp's own tools.
 func builtinEntry(end aggregator.BuiltinEnd) activity.Entry {
 	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
@@ -164,7 +164,7 @@ func Dir(cfg *schema.Config) (string, error) {
 	return cfg.ActivityDir(state), nil
 }
 
-// LastSession says what the last session that was recorded read, nil where none was.
+// LastSession returns the counts of the last recorded session, or nil if there is none.
 func LastSession(ctx context.Context, cfg *schema.Config) *history.Session {
 	dir, err := Dir(cfg)
 	if err != nil {
