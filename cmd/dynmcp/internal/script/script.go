@@ -1,4 +1,4 @@
-// Package script has the verb that runs a script, as run_script does for a host.
+// Package script has the verb run, which runs a script as the tool run_script does.
 package script
 
 import (
@@ -77,7 +77,7 @@ func run(ctx context.Context, t *selfhost.Target, stdin io.Reader, args, tools [
 	return show(t, args[0], result, asJSON)
 }
 
-// read reads the script of a name, with - from stdin.
+// read reads the script in the file name, or from stdin if name is "-".
 func read(ctx context.Context, stdin io.Reader, name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(io.LimitReader(stdin, regular.Large))
@@ -86,9 +86,9 @@ func read(ctx context.Context, stdin io.Reader, name string) ([]byte, error) {
 	return source, err
 }
 
-// withScripts returns a config in which scripts may call the tools of these patterns or, if
-// there are none, those that it allows. Its servers start at their first use, and its results
-// are not shortened.
+// withScripts returns a config with the surface script. Scripts may call the tools that match the
+// patterns tools or, if there are none, those that cfg allows. All servers are lazy, and results are
+// not shortened.
 func withScripts(cfg *schema.Config, tools []string) (*schema.Config, error) {
 	may := cfg.ScriptLimits()
 	for _, pattern := range tools {
