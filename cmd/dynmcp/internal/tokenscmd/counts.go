@@ -12,22 +12,22 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// Counts compare what a model reads of the tools, in tokens: with every server in the host's own
-// config, and through dynmcp.
+// Counts compare the tokens that a model reads of the tools with every server in the host's own
+// config and through dynmcp.
 type Counts struct {
 	Tokenizer string `json:"tokenizer"`
 
 	// The texts at the start of every session.
 	Servers []serverTokens `json:"servers"`
 	Direct  int            `json:"direct"`
-	Through int            `json:"dynmcp"` // with dynmcp's own tools and instructions
+	Through int            `json:"dynmcp"` // including dynmcp's own tools and instructions
 
 	Answers []answerTokens `json:"answers,omitempty"`
 
 	Session *history.Session `json:"last_session,omitempty"` // from the record of calls
 }
 
-// A serverTokens is the part of one server.
+// A serverTokens holds the counts of one server.
 type serverTokens struct {
 	Name    string `json:"name"`
 	Lazy    bool   `json:"lazy"`
@@ -36,7 +36,7 @@ type serverTokens struct {
 	Through int    `json:"dynmcp"`
 }
 
-// An answerTokens is the size of a kind of answer.
+// An answerTokens holds the counts of one kind of answer.
 type answerTokens struct {
 	Call   string `json:"call"`
 	Calls  int    `json:"calls"` // number of counted calls
@@ -51,12 +51,12 @@ func countTokens(texts ...string) (sum int) {
 	return sum
 }
 
-// CountDefinitions counts the texts at the start of a session. tools and instructions are
-// dynmcp's answers at its beginning; v is the catalogue.
+// CountDefinitions counts the texts at the start of a session: those of the servers in v, and
+// dynmcp's tools and instructions, which are its answers to tools/list and initialize.
 func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions string) *Counts {
 	c := &Counts{Tokenizer: "o200k, estimated"}
 	var list struct{ Tools []json.RawMessage }
-	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
+	_ = json.Unmarshal(tools, &list) // our own answer is valid
 	c.Through = countTokens(instructions)
 	descriptions := ""
 	for _, t := range list.Tools {
@@ -80,7 +80,7 @@ func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions strin
 	return c
 }
 
-// readByModels returns the parts of a definition that a host passes to its model: name,
+// readByModels returns the part of a definition that hosts pass to the model, as JSON: name,
 // description and input schema.
 func readByModels(definition json.RawMessage) (text, description string) {
 	var t struct {
@@ -88,7 +88,7 @@ func readByModels(definition json.RawMessage) (text, description string) {
 		Description string          `json:"description,omitempty"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 	}
-	_ = json.Unmarshal(definition, &t) // a list has only valid definitions
+	_ = json.Unmarshal(definition, &t) // the catalogue holds only valid definitions
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -98,7 +98,7 @@ func readByModels(definition json.RawMessage) (text, description string) {
 	return strings.TrimSpace(b.String()), t.Description
 }
 
-// linesOf returns the catalogue's lines for a server: its own, and those of its tools.
+// linesOf returns the lines of the catalogue for a server and its tools.
 func linesOf(catalogue, server string) []string {
 	var lines []string
 	for line := range strings.Lines(catalogue) {
@@ -110,10 +110,10 @@ func linesOf(catalogue, server string) []string {
 	return lines
 }
 
-// countAnswers adds the sizes of answers of discover_tool and load_mcp: for every tool, every
-// server, and searches by descriptions of some tools.
+// countAnswers counts the answers of discover_tool and load_mcp: for every tool, every server, and
+// searches for the descriptions of some tools.
 func (c *Counts) countAnswers(v *catalog.View) {
-	const searches = 200 // enough for a median
+	const searches = 200 // about as many searches are enough for a median
 	var query, tool, list, load []int
 	tools := v.Tools()
 	step := max(len(tools)/searches, 1)
@@ -141,7 +141,8 @@ func (c *Counts) countAnswers(v *catalog.View) {
 	}
 }
 
-// Saved describes in a sentence what dynmcp saves at the start of a session.
+// Saved returns a sentence about the tokens that dynmcp saves at the start of a session, or "" if no
+// server was counted.
 func (c *Counts) Saved() string {
 	switch saved := c.Direct - c.Through; {
 	case len(c.Servers) == 0:
@@ -154,7 +155,7 @@ func (c *Counts) Saved() string {
 	}
 }
 
-// grouped writes a number with a comma between thousands.
+// grouped formats a number with commas between thousands.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// However short the catalogue writes of a server, doctor counts it.
+// The lines of a server are found in every level of detail of the catalogue.
 func TestLinesOfAServer(t *testing.T) {
 	t.Parallel()
 	const catalogue = "Some servers are not loaded.\n\n<mcp_servers>\n- git: Reads history.\n- files\n</mcp_servers>\n\n" +

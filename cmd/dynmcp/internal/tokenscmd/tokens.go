@@ -52,7 +52,7 @@ over the catalogues of real servers. Other models read other tokens.`,
 	},
 }
 
-// countServers starts the servers without a stored listing and counts.
+// countServers starts eager servers and those without a stored listing, and counts.
 func countServers(ctx context.Context, t *selfhost.Target) (*Counts, error) {
 	servers := conf.Enabled(t.Cfg)
 	waiting, ready := terminal.ShowStarting(t.ErrOut, conf.Names(servers))
