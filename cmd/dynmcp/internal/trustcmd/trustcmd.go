@@ -1,4 +1,4 @@
-// Package trustcmd has the verbs of the lock: diff, approve.
+// Package trustcmd has the verbs diff and approve for the lock of approved tools.
 package trustcmd
 
 import (
@@ -40,7 +40,7 @@ The exit status is 1 if something differs.`,
 	},
 }
 
-// Approve approves the present tools.
+// Approve approves the current tools.
 var Approve = cli.Verb{
 	Use:   "approve [flags] [server[/tool]]",
 	Short: "Approve tools as they are now",
@@ -78,8 +78,8 @@ serves the config reads the lock again at once.`,
 	},
 }
 
-// linesOf reads a terminal. Its goroutine ends with the program, as a read of a terminal cannot be
-// interrupted.
+// linesOf returns the lines of a terminal. Its goroutine ends with the process, because a read of a
+// terminal cannot be interrupted.
 func linesOf(terminal *os.File) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -91,7 +91,8 @@ func linesOf(terminal *os.File) <-chan string {
 	return lines
 }
 
-// reviewed runs a verb on the listings of the config's servers, which --start renews first.
+// reviewed returns a verb that reviews the listings of the config's servers. With --start it lists
+// them again first.
 func reviewed(cmd *cobra.Command, verb func(context.Context, *trust.Review) error) cli.Run {
 	on := selfhost.Target{About: selfhost.OfServers}
 	start := cmd.Flags().Bool("start", false, "start the servers and list them again first")
