@@ -1,4 +1,4 @@
-// Package updatecmd has the verb update, which starts what it is about to write.
+// Package updatecmd has the verb update, which replaces pinned versions of servers.
 package updatecmd
 
 import (
@@ -84,7 +84,7 @@ func (u *updater) run(cmd *cobra.Command, names []string) error {
 	return errors.Join(append(errs, u.on.Out.Err)...)
 }
 
-// update starts the newest version of a server, shows what differs, and writes it.
+// update starts the newest version of a server, prints how its tools differ, asks, and writes it.
 func (u *updater) update(cmd *cobra.Command, up registrycmd.Upgrade) error {
 	if up.Err != nil {
 		return hint.With(up.Err, "dynmcp add %s --as %s --force asks for what it needs", up.Registry, up.Server)
@@ -109,7 +109,8 @@ func (u *updater) update(cmd *cobra.Command, up registrycmd.Upgrade) error {
 	return u.write(up)
 }
 
-// compare lists both versions of a server, and shows what differs of their tools.
+// compare lists both versions of a server, prints how their tools differ, and returns the number of
+// tools that do.
 func (u *updater) compare(ctx context.Context, up registrycmd.Upgrade) (n int, err error) {
 	old, err := conf.ServerNamed(u.on.Cfg, up.Server)
 	if err != nil {
@@ -130,8 +131,7 @@ func (u *updater) compare(ctx context.Context, up registrycmd.Upgrade) (n int, e
 	return trust.ShowChanges(u.on.Out, before, after), nil
 }
 
-// listed returns the tools of a server, which is started for it if that was not done before, or
-// is to be.
+// listed returns the tools of a server. It starts the server if start is set or no listing is stored.
 func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pins.Tool, error) {
 	kept := store.Of(u.on.Cfg, conf.CatalogDir())
 	stored, err := kept.Load(s)
@@ -150,7 +150,7 @@ func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pi
 	return trust.ToolsOf(s.Name, stored), nil
 }
 
-// write writes the newest version into the entry. All else of the file stays as it is.
+// write writes the newest version into the entry of the server.
 func (u *updater) write(up registrycmd.Upgrade) error {
 	path := u.on.Cfg.Path
 	if origin, ok := u.on.Cfg.Origins[up.Server]; ok {
@@ -175,7 +175,7 @@ func (u *updater) write(up registrycmd.Upgrade) error {
 	return nil
 }
 
-// replace replaces the words of an entry in which the versions differ.
+// replace returns the config data with the newest version in the server's registry and args.
 func replace(name string, data []byte, up registrycmd.Upgrade) ([]byte, error) {
 	root, err := (&syntax.Source{Name: name, Data: data}).Parse()
 	if err != nil {
