@@ -106,6 +106,9 @@ func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
 	if i.host, err = hosts.Among(args[0], hosts.Installable()); err != nil {
 		return err
 	}
+	if i.uninstall && (i.share || i.direct || i.takeOver) {
+		return hint.With(errors.New("--share, --direct and --take-over do not go with --uninstall"), "--uninstall alone removes dynmcp, however it was installed")
+	}
 	path, err := i.hostFile()
 	if err != nil {
 		return err
