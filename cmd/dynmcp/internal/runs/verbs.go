@@ -31,12 +31,12 @@ Nothing is started. On Windows runs are not found.`,
 	New: func(cmd *cobra.Command) cli.Run {
 		asJSON := cmd.Flags().Bool("json", false, "print a JSON array, with the last lines of stderr")
 		return func(cmd *cobra.Command, _ []string) error {
-			all := append([]Found{}, Find(cmd.Context())...)
+			all, out := append([]Found{}, Find(cmd.Context())...), cli.Stdout(cmd)
 			if *asJSON {
-				return terminal.WriteJSON(cli.Stdout(cmd), all)
+				return terminal.WriteJSON(out, all)
 			}
-			write(cli.Stdout(cmd), all)
-			return nil
+			write(out, all)
+			return out.Err
 		}
 	},
 }
