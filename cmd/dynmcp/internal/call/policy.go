@@ -28,7 +28,6 @@ var Policy = cli.Verb{
 about, and which are refused.`,
 	Example: "  dynmcp policy test github/delete_repo",
 	Verbs:   []cli.Verb{policyTestVerb},
-	New:     func(*cobra.Command) cli.Run { return func(cmd *cobra.Command, _ []string) error { return cmd.Help() } },
 }
 
 var policyTestVerb = cli.Verb{

@@ -58,6 +58,13 @@ func Interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 	return err
 }
 
+// Interruptible returns a function that calls verb as Interruptibly does.
+func Interruptible(verb func(ctx context.Context, cmd *cobra.Command, args []string) error) Run {
+	return func(cmd *cobra.Command, args []string) error {
+		return Interruptibly(cmd, func(ctx context.Context) error { return verb(ctx, cmd, args) })
+	}
+}
+
 // EndSignals returns the signals that end dynmcp: SIGTERM, and the given signals that are not ignored.
 // nohup and shells ignore signals for background jobs, which must stay ignored.
 func EndSignals(signals ...os.Signal) []os.Signal {

@@ -14,7 +14,8 @@ type Verb struct {
 	Complete cobra.CompletionFunc // completes arguments; without it and Words, shells complete files
 	Verbs    []Verb               // subcommands
 
-	// New adds the flags of the verb to its command, and returns the function that runs it.
+	// New adds the flags of the verb to its command, and returns the function that runs it. Without
+	// it the verb prints its help.
 	New func(cmd *cobra.Command) Run
 }
 
@@ -31,7 +32,10 @@ func (v Verb) Command() *cobra.Command {
 		cmd.Args = NoArguments
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	cmd.RunE = v.New(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	if v.New != nil {
+		cmd.RunE = v.New(cmd)
+	}
 	for _, below := range v.Verbs {
 		cmd.AddCommand(below.Command())
 	}

@@ -43,15 +43,15 @@ do later.`,
 		cmd.Flags().StringArrayVar(&l.calls, "call", nil, "with --learn, call this `tool`, and its arguments as an object; may be repeated")
 		cmd.Flags().BoolVar(&l.write, "write", false, "with --learn, put the sandbox into the entry")
 		cmd.ValidArgsFunction = conf.CompleteServers(&l.from, "")
-		return func(cmd *cobra.Command, args []string) error {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return hint.With(errors.New("no server given"), "dynmcp ls lists them")
 			}
 			if !l.learn && (len(l.calls) > 0 || l.write) {
 				return hint.With(errors.New("--call and --write go with --learn"), "dynmcp sandbox %s --learn", args[0])
 			}
-			return cli.Interruptibly(cmd, func(ctx context.Context) error { return l.run(ctx, cli.Stdout(cmd), args[0]) })
-		}
+			return l.run(ctx, cli.Stdout(cmd), args[0])
+		})
 	},
 }
 

@@ -41,21 +41,19 @@ problems; warnings and notes do not count.`,
 		asJSON := cmd.Flags().Bool("json", false, "print the findings as JSON")
 		noStart := cmd.Flags().Bool("no-start", false, "start no server; of addresses, check only that something answers")
 		cli.AddTimeout(cmd, &d.timeout, "a server", "default: its load_timeout")
-		return func(cmd *cobra.Command, args []string) error {
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				on.AsWritten = *noStart
-				// A config that cannot be loaded is a finding like any other.
-				if _, err := on.Load(ctx, cmd, args); err != nil {
-					d.addError(aboutConfig, "", err)
-				} else {
-					d.examine(ctx, *noStart)
-				}
-				if ctx.Err() != nil {
-					return cli.ErrInterrupted
-				}
-				return d.report(*asJSON)
-			})
-		}
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			on.AsWritten = *noStart
+			// A config that cannot be loaded is a finding like any other.
+			if _, err := on.Load(ctx, cmd, args); err != nil {
+				d.addError(aboutConfig, "", err)
+			} else {
+				d.examine(ctx, *noStart)
+			}
+			if ctx.Err() != nil {
+				return cli.ErrInterrupted
+			}
+			return d.report(*asJSON)
+		})
 	},
 }
 

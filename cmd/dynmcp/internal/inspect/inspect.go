@@ -44,26 +44,24 @@ A response is shown with the method of its request, and with the time that it to
 		cmd.Flags().BoolVar(&i.errors, "errors", false, "show only requests that failed, and why")
 		cmd.Flags().BoolVar(&i.pretty, "pretty", false, "show the whole of each message, indented")
 		cmd.Flags().BoolVar(&i.json, "json", false, "print the messages as a recording")
-		return func(cmd *cobra.Command, args []string) error {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			i.out = cli.Stdout(cmd)
 			if _, err := path.Match(i.method, ""); err != nil {
 				return fmt.Errorf("--method %q: %w", i.method, err)
 			}
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				if len(args) == 0 {
-					return i.run(ctx, *pid, cli.Stderr(cmd))
-				}
-				header, lines, err := recording.Read(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				i.begin(header)
-				for _, l := range lines {
-					i.show(l)
-				}
-				return i.out.Err
-			})
-		}
+			if len(args) == 0 {
+				return i.run(ctx, *pid, cli.Stderr(cmd))
+			}
+			header, lines, err := recording.Read(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			i.begin(header)
+			for _, l := range lines {
+				i.show(l)
+			}
+			return i.out.Err
+		})
 	},
 }
 

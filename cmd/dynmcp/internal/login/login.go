@@ -51,23 +51,21 @@ machine ends at a page that does not load: paste the address of that page. With
 		scopes := cmd.Flags().StringSlice("scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 		timeout := cmd.Flags().Duration("timeout", loginTimeout, "how long to wait for the login; 0 is for ever")
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
-		return func(cmd *cobra.Command, args []string) error {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
-			server, err := loginServer(cmd.Context(), &from, args[0])
+			server, err := loginServer(ctx, &from, args[0])
 			if err != nil {
 				return err
 			}
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				if *timeout > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, *timeout)
-					defer cancel()
-				}
-				return withLogins(ctx, &cluster, func(store *oauth.Store) error {
-					return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
-				})
+			if *timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, *timeout)
+				defer cancel()
+			}
+			return withLogins(ctx, &cluster, func(store *oauth.Store) error {
+				return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 			})
-		}
+		})
 	},
 }
 
@@ -85,9 +83,9 @@ server's authorization server offers that.`,
 		from.Add(cmd)
 		cluster.Add(cmd, &cli.Secrets)
 		cmd.ValidArgsFunction = conf.CompleteServers(&from, "")
-		return func(cmd *cobra.Command, args []string) error {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			from.Only = args
-			cfg, err := from.Load(cmd.Context())
+			cfg, err := from.Load(ctx)
 			if err != nil {
 				return err
 			}
@@ -95,10 +93,8 @@ server's authorization server offers that.`,
 			if err != nil {
 				return err
 			}
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				return withLogins(ctx, &cluster, func(store *oauth.Store) error { return logout(ctx, cli.Stdout(cmd), store, server) })
-			})
-		}
+			return withLogins(ctx, &cluster, func(store *oauth.Store) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+		})
 	},
 }
 

@@ -39,21 +39,19 @@ are, as they are set up here. No server is started.`,
 		from.Add(cmd)
 		AddRegistryFlag(cmd, &address)
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-		return func(cmd *cobra.Command, _ []string) error {
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				cfg, err := from.Load(ctx)
-				if err != nil {
-					return err
-				}
-				out := cli.Stdout(cmd)
-				all := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
-				if asJSON {
-					return terminal.WriteJSON(out, all)
-				}
-				writeOutdated(out, all)
-				return out.Err
-			})
-		}
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+			cfg, err := from.Load(ctx)
+			if err != nil {
+				return err
+			}
+			out := cli.Stdout(cmd)
+			all := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
+			if asJSON {
+				return terminal.WriteJSON(out, all)
+			}
+			writeOutdated(out, all)
+			return out.Err
+		})
 	},
 }
 

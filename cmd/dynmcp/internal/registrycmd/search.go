@@ -53,11 +53,9 @@ registry cannot be reached, its last answer is shown, with its age.`,
 		AddRegistryFlag(cmd, &address)
 		cmd.Flags().IntVar(&limit, "limit", 20, "show at most this `number` of servers; 0 is all")
 		cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-		return func(cmd *cobra.Command, args []string) error {
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				return search(ctx, cli.Stdout(cmd), cli.Stderr(cmd), address, args, limit, asJSON)
-			})
-		}
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			return search(ctx, cli.Stdout(cmd), cli.Stderr(cmd), address, args, limit, asJSON)
+		})
 	},
 }
 

@@ -34,9 +34,6 @@ value of the secret NAME.`,
 	Example: `  dynmcp secret set GITHUB_TOKEN
   dynmcp add git --env 'TOKEN=${keyring:GITHUB_TOKEN}' -- git-mcp`,
 	Verbs: []cli.Verb{setVerb, rmVerb, lsSecretsVerb, moveVerb},
-	New: func(*cobra.Command) cli.Run {
-		return func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	},
 }
 
 var setVerb = cli.Verb{

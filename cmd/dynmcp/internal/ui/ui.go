@@ -46,15 +46,13 @@ ends with the command.`,
 		from.Add(cmd)
 		address := cmd.Flags().String("listen", "127.0.0.1:0", "the `address` of the page, on this machine")
 		noOpen := cmd.Flags().Bool("no-open", false, "print the address and open no browser")
-		return func(cmd *cobra.Command, _ []string) error {
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				ln, err := gateway.Listen(*address, false, false, gateway.Connections(0))
-				if err != nil {
-					return err
-				}
-				return serve(ctx, cmd, ln, &from, !*noOpen)
-			})
-		}
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+			ln, err := gateway.Listen(*address, false, false, gateway.Connections(0))
+			if err != nil {
+				return err
+			}
+			return serve(ctx, cmd, ln, &from, !*noOpen)
+		})
 	},
 }
 
