@@ -85,19 +85,17 @@ refuse it. dynmcp ps shows what is asked.`,
 	},
 	Complete: cobra.NoFileCompletions,
 	New: func(*cobra.Command) cli.Run {
-		return func(cmd *cobra.Command, args []string) error {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			if _, ok := answers[args[1]]; !ok {
 				return hint.With(fmt.Errorf("%q is no answer", args[1]), "once, session or no")
 			}
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				for _, f := range Find(ctx) {
-					if slices.ContainsFunc(f.Questions, func(q aggregator.Question) bool { return q.ID == args[0] }) {
-						return f.Answer(ctx, args[0], args[1])
-					}
+			for _, f := range Find(ctx) {
+				if slices.ContainsFunc(f.Questions, func(q aggregator.Question) bool { return q.ID == args[0] }) {
+					return f.Answer(ctx, args[0], args[1])
 				}
-				return hint.With(fmt.Errorf("no run asks %s", args[0]), "dynmcp ps shows what is asked")
-			})
-		}
+			}
+			return hint.With(fmt.Errorf("no run asks %s", args[0]), "dynmcp ps shows what is asked")
+		})
 	},
 }
 
@@ -127,25 +125,24 @@ profiles stays as it is. Without --run it is the run of the config that is found
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return from.Profiles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		}
-		return func(cmd *cobra.Command, args []string) error {
-			return cli.Interruptibly(cmd, func(ctx context.Context) error {
-				files, err := from.Files()
-				if err != nil && *pid == 0 {
-					return err
-				}
-				run, err := choose(Find(ctx), *pid, "this config", func(f Found) bool {
-					return *pid != 0 || slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, f.Config) })
-				})
-				if err != nil {
-					return err
-				}
-				if err := run.Use(ctx, args[0]); err != nil {
-					return cli.Interrupted(err)
-				}
-				cli.Stdout(cmd).Printf("Run %d has the profile %s\n", run.PID, args[0])
-				return nil
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			files, err := from.Files()
+			if err != nil && *pid == 0 {
+				return err
+			}
+			run, err := choose(Find(ctx), *pid, "this config", func(f Found) bool {
+				return *pid != 0 || slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, f.Config) })
 			})
-		}
+			if err != nil {
+				return err
+			}
+			if err := run.Use(ctx, args[0]); err != nil {
+				return cli.Interrupted(err)
+			}
+			out := cli.Stdout(cmd)
+			out.Printf("Run %d has the profile %s\n", run.PID, args[0])
+			return out.Err
+		})
 	},
 }
 
@@ -157,21 +154,20 @@ func steers(act, short, done, long string) cli.Verb {
 		Args:    cli.One("no server name given", "SERVER; dynmcp ps lists the servers of runs"), Complete: cobra.NoFileCompletions,
 		New: func(cmd *cobra.Command) cli.Run {
 			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
-			return func(cmd *cobra.Command, args []string) error {
-				return cli.Interruptibly(cmd, func(ctx context.Context) error {
-					run, err := choose(Find(ctx), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
-						return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
-					})
-					if err != nil {
-						return err
-					}
-					if err := run.Do(ctx, act, args[0]); err != nil {
-						return cli.Interrupted(err)
-					}
-					cli.Stdout(cmd).Printf("%s %q in run %d\n", done, args[0], run.PID)
-					return nil
+			return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+				run, err := choose(Find(ctx), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
+					return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
 				})
-			}
+				if err != nil {
+					return err
+				}
+				if err := run.Do(ctx, act, args[0]); err != nil {
+					return cli.Interrupted(err)
+				}
+				out := cli.Stdout(cmd)
+				out.Printf("%s %q in run %d\n", done, args[0], run.PID)
+				return out.Err
+			})
 		},
 	}
 }
