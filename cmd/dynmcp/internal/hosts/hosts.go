@@ -33,8 +33,8 @@ type Host struct {
 
 	rewrite func(*rewriting) // translates an entry of an aggregator into one of a host
 
-	// user returns the user's files. The first that exists is edited; if none exists, the
-	// first is created.
+	// user returns the user's files, nil for none. The first that exists is edited; if none
+	// exists, the first is created.
 	user func(home, config string) []string
 }
 
@@ -54,30 +54,30 @@ const (
 // isTOML reports whether the host's config is TOML.
 func (h Host) isTOML() bool { return h.form == inTOML }
 
-func in(base string, path ...string) string { return filepath.Join(append([]string{base}, path...)...) }
-
 var all = []Host{
 	{Name: "claude-code", Title: "Claude Code", Project: ".mcp.json", key: "mcpServers", form: typed,
-		user: func(home, _ string) []string { return []string{in(home, ".claude.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".claude.json")} }},
 	{Name: "claude-desktop", Title: "Claude Desktop", key: "mcpServers",
-		user: func(_, config string) []string { return []string{in(config, "Claude", "claude_desktop_config.json")} }},
+		user: func(_, config string) []string {
+			return []string{filepath.Join(config, "Claude", "claude_desktop_config.json")}
+		}},
 	{Name: "cursor", Title: "Cursor", Project: ".cursor/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".cursor", "mcp.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".cursor", "mcp.json")} }},
 	{Name: "vscode", Title: "VS Code", Project: ".vscode/mcp.json", key: "servers", form: typed,
-		user: func(_, config string) []string { return []string{in(config, "Code", "User", "mcp.json")} }},
+		user: func(_, config string) []string { return []string{filepath.Join(config, "Code", "User", "mcp.json")} }},
 	{Name: "codex", Title: "Codex", Project: ".codex/config.toml", key: "mcp_servers", form: inTOML,
 		user: func(home, _ string) []string {
-			return []string{in(cmp.Or(os.Getenv("CODEX_HOME"), in(home, ".codex")), "config.toml")}
+			return []string{filepath.Join(cmp.Or(os.Getenv("CODEX_HOME"), filepath.Join(home, ".codex")), "config.toml")}
 		}},
 	{Name: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".gemini", "settings.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".gemini", "settings.json")} }},
 	{Name: "opencode", Title: "opencode", Project: "opencode.json", more: []string{"opencode.jsonc", ".opencode/opencode.json"}, key: "mcp", form: opencode,
 		user: func(home, _ string) []string {
-			dir := in(home, ".config", "opencode")
+			dir := filepath.Join(home, ".config", "opencode")
 			if config := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
-				dir = in(config, "opencode")
+				dir = filepath.Join(config, "opencode")
 			}
-			files := []string{in(dir, "opencode.json"), in(dir, "opencode.jsonc")}
+			files := []string{filepath.Join(dir, "opencode.json"), filepath.Join(dir, "opencode.jsonc")}
 			if named := os.Getenv("OPENCODE_CONFIG"); named != "" {
 				files = append([]string{named}, files...)
 			}
@@ -86,20 +86,22 @@ var all = []Host{
 	{Name: "zed", Title: "Zed", Project: ".zed/settings.json", key: "context_servers",
 		user: func(home, config string) []string {
 			if runtime.GOOS == "windows" {
-				return []string{in(config, "Zed", "settings.json")}
+				return []string{filepath.Join(config, "Zed", "settings.json")}
 			}
 			if runtime.GOOS == "darwin" {
-				config = in(home, ".config")
+				config = filepath.Join(home, ".config")
 			}
-			return []string{in(config, "zed", "settings.json")}
+			return []string{filepath.Join(config, "zed", "settings.json")}
 		}},
 	{Name: "windsurf", Title: "Windsurf", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".codeium", "windsurf", "mcp_config.json")} }},
+		user: func(home, _ string) []string {
+			return []string{filepath.Join(home, ".codeium", "windsurf", "mcp_config.json")}
+		}},
 	{Name: "cline", Title: "Cline", key: "mcpServers",
 		user: func(home, config string) []string {
 			files := []string{ // older versions of the extension read the second
-				in(home, ".cline", "data", "settings", "cline_mcp_settings.json"),
-				in(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
+				filepath.Join(home, ".cline", "data", "settings", "cline_mcp_settings.json"),
+				filepath.Join(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
 			}
 			if named := os.Getenv("CLINE_MCP_SETTINGS_PATH"); named != "" {
 				files = append([]string{named}, files...)
@@ -108,16 +110,16 @@ var all = []Host{
 		}},
 	{Name: "copilot", Title: "Copilot CLI", Project: ".github/mcp.json", key: "mcpServers", form: copilot,
 		user: func(home, _ string) []string {
-			return []string{in(cmp.Or(os.Getenv("COPILOT_HOME"), in(home, ".copilot")), "mcp-config.json")}
+			return []string{filepath.Join(cmp.Or(os.Getenv("COPILOT_HOME"), filepath.Join(home, ".copilot")), "mcp-config.json")}
 		}},
 	{Name: "lmstudio", Title: "LM Studio", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".lmstudio", "mcp.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".lmstudio", "mcp.json")} }},
 	{Name: "kiro", Title: "Kiro", Project: ".kiro/settings/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".kiro", "settings", "mcp.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".kiro", "settings", "mcp.json")} }},
 	{Name: "junie", Title: "JetBrains Junie", Project: ".junie/mcp/mcp.json", key: "mcpServers",
-		user: func(home, _ string) []string { return []string{in(home, ".junie", "mcp", "mcp.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".junie", "mcp", "mcp.json")} }},
 	{Name: "mcp-browser", Title: "MCP Browser", Project: ".mcp-browser/config.yaml", form: ours,
-		user: func(home, _ string) []string { return []string{in(home, ".mcp-browser", "config.yaml")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".mcp-browser", "config.yaml")} }},
 }
 
 // ownConfig is the host of a config of dynmcp.
@@ -204,13 +206,13 @@ func (h Host) OtherVersions(path string) []string {
 // directory for configs; programs made for a shell do not.
 func (h Host) userFiles() ([]string, error) {
 	home, err := os.UserHomeDir()
-	if err != nil {
+	if err != nil || h.user == nil {
 		return nil, err
 	}
-	config := in(home, ".config")
+	config := filepath.Join(home, ".config")
 	switch runtime.GOOS {
 	case "darwin":
-		config = in(home, "Library", "Application Support")
+		config = filepath.Join(home, "Library", "Application Support")
 	case "windows":
 		config = os.Getenv("APPDATA")
 	default:

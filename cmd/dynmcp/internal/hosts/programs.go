@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -16,21 +15,19 @@ import (
 // programs are the aggregators whose files import reads when they are named.
 var programs = []Host{
 	{Name: "mcpproxy", Title: "mcpproxy", key: "mcpServers", form: foreign, rewrite: mcpproxy,
-		user: func(home, _ string) []string { return []string{in(home, ".mcpproxy", "mcp_config.json")} }},
+		user: func(home, _ string) []string { return []string{filepath.Join(home, ".mcpproxy", "mcp_config.json")} }},
 	{Name: "1mcp", Title: "1mcp", key: "mcpServers", form: foreign, rewrite: oneMCP,
 		user: func(home, config string) []string {
 			if runtime.GOOS != "windows" {
-				config = in(home, ".config")
+				config = filepath.Join(home, ".config")
 			}
-			return []string{in(config, "1mcp", "mcp.json")}
+			return []string{filepath.Join(config, "1mcp", "mcp.json")}
 		}},
-	{Name: "metamcp", Title: "MetaMCP", key: "mcpServers", form: foreign, rewrite: metaMCP, user: nowhere},
-	{Name: "lazy-mcp", Title: "lazy-mcp", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy, user: nowhere},
-	{Name: "mcp-proxy", Title: "mcp-proxy", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy, user: nowhere},
-	{Name: "gridctl", Title: "gridctl", Project: "stack.yaml", key: "mcp-servers", form: foreign, rewrite: gridctl, user: nowhere},
+	{Name: "metamcp", Title: "MetaMCP", key: "mcpServers", form: foreign, rewrite: metaMCP},
+	{Name: "lazy-mcp", Title: "lazy-mcp", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy},
+	{Name: "mcp-proxy", Title: "mcp-proxy", Project: "config.json", key: "mcpServers", form: foreign, rewrite: mcpProxy},
+	{Name: "gridctl", Title: "gridctl", Project: "stack.yaml", key: "mcp-servers", form: foreign, rewrite: gridctl},
 }
-
-func nowhere(_, _ string) []string { return nil }
 
 // counterparts maps top-level keys of aggregators' files to dynmcp's counterpart. Keys with
 // an empty text are ignored.
@@ -142,11 +139,12 @@ func (r *rewriting) login(from map[string]any, id, secret, scope string) {
 
 func mcpproxy(r *rewriting) {
 	protocol, url := r.text("protocol"), r.members["url"]
-	if protocol != "" && protocol != "auto" {
+	fixed := protocol != "" && protocol != "auto"
+	if fixed {
 		r.members["type"] = protocol // older files have type
 	}
 	r.rename("working_dir", "cwd")
-	switch launched := protocol != "" && protocol != "auto" && protocol != "stdio"; {
+	switch launched := fixed && protocol != "stdio"; {
 	case r.members["command"] == nil:
 	case launched && url != nil:
 		r.note("its program is not started: have it serve %v, or take its command alone if it speaks MCP on stdin", url)
@@ -247,8 +245,8 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 	sets := setsOf(root)
 	var servers []Server
 	add := func(name string, n *syntax.Node) error {
-		s, err := h.translate(filepath.Dir(path), name, vaultReference().ReplaceAll(n.Compact(), []byte("$${keyring:$1}")))
-		if err != nil {
+		s, ok := h.translate(filepath.Dir(path), name, vaultReference().ReplaceAll(n.Compact(), []byte("$${keyring:$1}")))
+		if !ok {
 			return fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 		}
 		s.Host, s.File = h, path
@@ -270,10 +268,10 @@ func (h Host) translated(path string, data []byte) ([]Server, error) {
 }
 
 // translate returns the server of the entry raw in a file in dir.
-func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
-	r, err := rewritingOf(raw)
-	if err != nil {
-		return s, err
+func (h Host) translate(dir, name string, raw []byte) (s Server, ok bool) {
+	r, ok := rewritingOf(raw)
+	if !ok {
+		return s, false
 	}
 	r.dir = dir
 	h.rewrite(r)
@@ -281,16 +279,14 @@ func (h Host) translate(dir, name string, raw []byte) (s Server, err error) {
 	for _, m := range keyringReference().FindAllSubmatch(raw, -1) {
 		s.note("it takes %s from the keyring; %s has it under a name of its own: dynmcp secret set %s", m[0], h.Title, m[1])
 	}
-	return s, nil
+	return s, true
 }
 
-// rewritingOf reads an entry to rewrite it.
-func rewritingOf(raw []byte) (*rewriting, error) {
+// rewritingOf reads an entry to rewrite it, and returns false if it is not an object.
+func rewritingOf(raw []byte) (*rewriting, bool) {
 	r := &rewriting{}
-	if err := json.Unmarshal(raw, &r.members); err != nil || r.members == nil {
-		return nil, errors.New("it is no object")
-	}
-	return r, nil
+	err := json.Unmarshal(raw, &r.members)
+	return r, err == nil && r.members != nil
 }
 
 func scalar(n *syntax.Node) string {

@@ -81,8 +81,8 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 	for _, l := range lists {
 		for _, m := range l.entries {
 			name := m.Key
-			r, err := rewritingOf(m.Value.Compact())
-			if err != nil {
+			r, ok := rewritingOf(m.Value.Compact())
+			if !ok {
 				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
 					continue // of another project
 				}
