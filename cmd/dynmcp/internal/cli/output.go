@@ -30,10 +30,18 @@ func Stdout(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.OutOr
 // Stderr returns the output for everything else.
 func Stderr(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.ErrOrStderr()) }
 
+// Terminal returns stdin if it is a terminal, and nil otherwise.
+func Terminal(cmd *cobra.Command) *os.File {
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		return in
+	}
+	return nil
+}
+
 // Confirmed asks a question on a terminal. Without a terminal the answer is no.
 func Confirmed(cmd *cobra.Command, question string) bool {
-	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) || !Stderr(cmd).Interactive {
+	in := Terminal(cmd)
+	if in == nil || !Stderr(cmd).Interactive {
 		return false
 	}
 	Stderr(cmd).Printf("%s [y/N] ", question)

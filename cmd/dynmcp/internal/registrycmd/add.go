@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/catalog/describe"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
@@ -82,7 +80,8 @@ func (a *Adding) Entry(cmd *cobra.Command, which string) (s schema.Server, keep 
 	if err != nil {
 		return s, nil, err
 	}
-	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd), ask: a.asks(cmd)}
+	w := wizard{cmd: cmd, out: cli.Stdout(cmd), errOut: cli.Stderr(cmd)}
+	w.ask = !a.Yes && cli.Terminal(cmd) != nil && w.errOut.Interactive
 	if found.Status == registry.Deprecated {
 		w.errOut.Say("%s is deprecated%s", found.Name, strings.TrimSuffix(": "+found.Message, ": "))
 	}
@@ -134,21 +133,16 @@ func (a *Adding) build(w *wizard, config *editfile.File, found *registry.Server,
 	return a.complete(s, found), to, nil
 }
 
-// asks reports whether questions are asked on a terminal.
-func (a *Adding) asks(cmd *cobra.Command) bool {
-	in, ok := cmd.InOrStdin().(*os.File)
-	return !a.Yes && ok && term.IsTerminal(int(in.Fd())) && cli.Stderr(cmd).Interactive
-}
-
 // check checks the flags and that the name of the entry is free, before any question is asked.
 func (a *Adding) check() (*editfile.File, error) {
 	switch {
 	case !validName().MatchString(a.As):
 		return nil, hint.With(cli.MessageError(fmt.Sprintf("Invalid MCP name %q", a.As)), "--as NAME: lower-case letters, digits and hyphens")
-	case a.Secrets != "" && a.Secrets != secret.InKeyring && a.Secrets != secret.InEnv:
-		return nil, hint.With(fmt.Errorf("unknown place %q for secrets", a.Secrets), "use keyring or env")
 	case a.Via != "" && !slices.Contains(registry.Ways, a.Via):
 		return nil, hint.With(fmt.Errorf("unknown way %q", a.Via), "use %s", strings.Join(registry.Ways, ", "))
+	}
+	if err := secret.CheckPlace(a.Secrets); err != nil {
+		return nil, err
 	}
 	file, err := editfile.OpenConfig(a.Config)
 	if err != nil {
@@ -209,10 +203,9 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 	if err != nil {
 		return nil, err
 	}
-	asked := func(name string) *registry.Question { return named(questions, name) }
 	for i, pair := range a.Set {
 		name, value, ok := strings.Cut(pair, "=")
-		q := asked(name)
+		q := named(questions, name)
 		switch {
 		case !ok: // it may be a secret
 			return nil, hint.With(fmt.Errorf("--set number %d is not NAME=VALUE", i+1), "write it like --set API_KEY=…")
@@ -223,7 +216,7 @@ func (a *Adding) answers(w *wizard, o *registry.Option) (registry.Answers, error
 	}
 	for _, given := range []map[string]string{a.Env, a.Headers} {
 		for name, value := range given {
-			if q := asked(name); q != nil {
+			if q := named(questions, name); q != nil {
 				answers[q.Name] = append(answers[q.Name], value)
 				delete(given, name)
 			}

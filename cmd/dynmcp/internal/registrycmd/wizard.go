@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,8 +130,8 @@ func (w *wizard) question(q registry.Question, again bool) (string, error) {
 
 // read reads an answer. Secrets are read without echo.
 func (w *wizard) read(q registry.Question, prompt string) (string, error) {
-	in, ok := w.cmd.InOrStdin().(*os.File)
-	if !q.Secret || !ok {
+	in := cli.Terminal(w.cmd)
+	if !q.Secret || in == nil {
 		return w.line(prompt)
 	}
 	text, err := secret.ReadUnseen(w.cmd.Context(), int(in.Fd()), w.errOut, prompt)

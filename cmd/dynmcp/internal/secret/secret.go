@@ -117,7 +117,7 @@ const maxSecretBytes = 64 << 10
 func askSecret(cmd *cobra.Command, name string) (string, error) {
 	var text []byte
 	var err error
-	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+	if in := cli.Terminal(cmd); in != nil {
 		text, err = ReadUnseen(cmd.Context(), int(in.Fd()), cli.Stderr(cmd), "The secret "+name+": ")
 	} else {
 		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecretBytes+1))

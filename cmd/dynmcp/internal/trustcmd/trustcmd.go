@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
@@ -57,8 +56,8 @@ serves the config reads the lock again at once.`,
 			if *all {
 				return r.Approve(nil)
 			}
-			in, ok := cmd.InOrStdin().(*os.File)
-			if !ok || !term.IsTerminal(int(in.Fd())) {
+			in := cli.Terminal(cmd)
+			if in == nil {
 				return hint.With(errors.New("there is no terminal to ask on"), "dynmcp diff shows what differs, --all approves it")
 			}
 			answers := linesOf(in)
