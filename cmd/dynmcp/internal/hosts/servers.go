@@ -88,11 +88,11 @@ func (h Host) parse(path string, data []byte) ([]Server, error) {
 				}
 				return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 			}
-			if !r.isReached() && (h.Name == "zed" || h.Name == "opencode" && m.Value.Has("enabled")) {
+			if !r.hasEndpoint() && (h.Name == "zed" || h.Name == "opencode" && m.Value.Has("enabled")) {
 				continue // settings of an extension, or an entry that only disables another
 			}
 			s := h.server(name, r)
-			if chosen.leavesOut(name) {
+			if chosen.excludes(name) {
 				s.Disabled = true
 				s.note("%s does not use it: its mcp says so", h.Title)
 			}
@@ -118,7 +118,7 @@ func (h Host) choice(path string, data []byte) (c choice) {
 	return c
 }
 
-func (c choice) leavesOut(name string) bool {
+func (c choice) excludes(name string) bool {
 	return slices.Contains(c.Excluded, name) || c.Allowed != nil && !slices.Contains(c.Allowed, name)
 }
 
@@ -135,7 +135,7 @@ func (h Host) written(path string, data []byte) ([]Server, error) {
 // server returns the server of an entry.
 func (h Host) server(name string, r *rewriting) Server {
 	s := Server{Key: name, problem: r.problem, Sets: r.sets}
-	r.respell(h)
+	r.normalize(h)
 	raw, err := json.Marshal(r.members)
 	if err == nil {
 		s.Server, err = schema.HostEntry(name, raw, h.Name == "gemini", func(note string) { s.note("%s", note) })
@@ -153,8 +153,8 @@ func (h Host) server(name string, r *rewriting) Server {
 	return s
 }
 
-// respell renames members that only some hosts have to their common names.
-func (r *rewriting) respell(h Host) {
+// normalize renames members that only some hosts have to their common names.
+func (r *rewriting) normalize(h Host) {
 	members := r.members
 	for key, value := range members {
 		if text, _ := json.Marshal(value); slices.Contains([]string{"null", `""`, "[]", "{}"}, string(text)) || key == "trust" && value == false {
@@ -221,7 +221,7 @@ func (r *rewriting) duration(from, to string, unit time.Duration) {
 	}
 }
 
-func (r *rewriting) isReached() bool {
+func (r *rewriting) hasEndpoint() bool {
 	return slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, func(key string) bool { return r.members[key] != nil })
 }
 

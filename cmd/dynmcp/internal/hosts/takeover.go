@@ -77,11 +77,11 @@ func (s Server) isTheSame(other schema.Server) bool {
 		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
-// GiveBack returns the text of a host's file as it was before dynmcp was added as name. That
+// Restore returns the text of a host's file as it was before dynmcp was added as name. That
 // is the newest backup from which text differs only by the installation; backups are sorted
 // from old to new. If there is none, dynmcp is removed, and the servers of the newest backup
-// without dynmcp for which wanted returns true are put back; given are their titles.
-func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, given []string, err error) {
+// without dynmcp for which wanted returns true are put back; restored are their titles.
+func (h Host) Restore(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, restored []string, err error) {
 	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
 		servers, err := h.parse(path, backup)
 		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })
@@ -111,25 +111,25 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 		if out, err = h.putBack(path, out, newest, s.place()); err != nil {
 			return nil, nil, err
 		}
-		given = append(given, s.title())
+		restored = append(restored, s.title())
 	}
-	return out, given, nil
+	return out, restored, nil
 }
 
 // unchangedSince returns the newest of the backups from which text differs only by the
 // installation of dynmcp, or nil.
 func (h Host) unchangedSince(path string, text []byte, name string, backups [][]byte) []byte {
 	for _, backup := range slices.Backward(backups) {
-		if again, err := h.again(path, backup, text, name); err == nil && bytes.Equal(again, text) {
+		if out, err := h.reinstall(path, backup, text, name); err == nil && bytes.Equal(out, text) {
 			return backup
 		}
 	}
 	return nil
 }
 
-// again repeats the installation on a backup: it removes the servers that text lacks, and
+// reinstall repeats the installation on a backup: it removes the servers that text lacks, and
 // adds dynmcp as it is in text.
-func (h Host) again(path string, backup, text []byte, name string) ([]byte, error) {
+func (h Host) reinstall(path string, backup, text []byte, name string) ([]byte, error) {
 	old, err := h.parse(path, backup)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
 	i.file.NewMode, i.file.KeepAll = 0o600, true // hosts keep secrets in these files
 	edit := i.install
 	if i.uninstall {
-		edit = i.giveBack
+		edit = i.restore
 	}
 	text, err := edit()
 	if err != nil {
@@ -270,8 +270,8 @@ func (i *installer) takeServers(config string) ([]byte, error) {
 	return text, nil
 }
 
-// giveBack returns the host's text as it was before dynmcp was added.
-func (i *installer) giveBack() ([]byte, error) {
+// restore returns the host's text as it was before dynmcp was added.
+func (i *installer) restore() ([]byte, error) {
 	if !i.file.Exists() {
 		return nil, nil
 	}
@@ -286,9 +286,9 @@ func (i *installer) giveBack() ([]byte, error) {
 			}
 		}
 	}
-	text, given, err := i.host.GiveBack(i.file.Path, i.file.Old, i.name, i.file.Backups(), func(name string) bool { return had[name] })
-	if len(given) > 0 {
-		i.errOut.Printf("Given back to %s: %s\n", i.host.Title, strings.Join(given, ", "))
+	text, restored, err := i.host.Restore(i.file.Path, i.file.Old, i.name, i.file.Backups(), func(name string) bool { return had[name] })
+	if len(restored) > 0 {
+		i.errOut.Printf("Given back to %s: %s\n", i.host.Title, strings.Join(restored, ", "))
 	}
 	return text, err
 }
