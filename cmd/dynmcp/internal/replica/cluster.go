@@ -105,7 +105,7 @@ func (f *ClusterFlags) Open(ctx context.Context, name string) (Cluster, error) {
 }
 
 // open reads the key file and connects to the cluster.
-func (f *ClusterFlags) open(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (Cluster, error) {
+func (f *ClusterFlags) open(ctx context.Context, timeout time.Duration, name string, log *slog.Logger) (Cluster, error) {
 	f.resolve()
 	if f.key == "" {
 		return Cluster{}, hint.With(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
@@ -114,12 +114,12 @@ func (f *ClusterFlags) open(ctx context.Context, patience time.Duration, name st
 	if err != nil {
 		return Cluster{}, err
 	}
-	store, err := f.connect(ctx, patience, name, log)
+	store, err := f.connect(ctx, timeout, name, log)
 	return Cluster{store, keys, log}, err
 }
 
-// connect connects to the cluster's NATS, and retries for the duration patience.
-func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
+// connect connects to the cluster's NATS, and retries until timeout.
+func (f *ClusterFlags) connect(ctx context.Context, timeout time.Duration, name string, log *slog.Logger) (kv.Store, error) {
 	if f.servers == "" {
 		return nil, hint.With(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
 	}
@@ -135,22 +135,22 @@ func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
 	}
-	store := patientStore{nats, patience}
+	store := retryStore{nats, timeout}
 	if _, err := store.Bucket(ctx, ConfigBucket); err != nil {
 		return nil, errors.Join(hint.With(fmt.Errorf("the cluster at %s: %w", f.servers, err), "see that NATS runs there, with JetStream (nats-server -js), and takes the credentials"), store.Close())
 	}
 	return store, nil
 }
 
-// A patientStore retries to open a bucket while the store is unavailable. After a start, the NATS
+// A retryStore retries to open a bucket while the store is unavailable. After a start, the NATS
 // servers need some time to elect a leader.
-type patientStore struct {
+type retryStore struct {
 	kv.Store
-	patience time.Duration
+	timeout time.Duration
 }
 
-func (s patientStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+func (s retryStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for {
 		bucket, err := s.Store.Bucket(ctx, name)

@@ -28,12 +28,12 @@ func (s *electing) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 func TestABucketIsWaitedForWhileNATSAgreesWhoLeads(t *testing.T) {
 	memory := memkv.New().Connect()
 	defer memory.Close()
-	if b, err := (patientStore{&electing{memory, 3}, time.Minute}).Bucket(t.Context(), "state"); b == nil || err != nil {
+	if b, err := (retryStore{&electing{memory, 3}, time.Minute}).Bucket(t.Context(), "state"); b == nil || err != nil {
 		t.Errorf("got %v, %v", b, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (patientStore{&electing{memory, 1 << 30}, time.Minute}).Bucket(ended, "state"); !errors.Is(err, kv.ErrUnavailable) {
+	if _, err := (retryStore{&electing{memory, 1 << 30}, time.Minute}).Bucket(ended, "state"); !errors.Is(err, kv.ErrUnavailable) {
 		t.Errorf("when it has ended: %v", err)
 	}
 }
