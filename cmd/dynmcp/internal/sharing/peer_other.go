@@ -5,4 +5,4 @@ package sharing
 import "errors"
 
 // peerUser fails, so that nobody is accepted.
-func peerUser(int) (int, error) { return -1, errors.New("dynmcp cannot ask this system") }
+func peerUser(int) (int, error) { return -1, errors.New("this system is not supported") }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Time limits for connecting.
@@ -27,17 +29,32 @@ const (
 	connectPause = 10 * time.Millisecond // between two attempts while another client starts the run
 )
 
+// A Client connects one host to a shared run.
+type Client struct {
+	Socket string        // "" derives it from the config and the environment
+	Idle   time.Duration // idle timeout of a run that the client starts
+	Level  string        // log level of such a run
+
+	Profile string                                            // "" leaves it to the config
+	EnvFile string                                            // "" if unset
+	Files   func() ([]string, error)                          // returns the paths of the config files
+	Load    func(ctx context.Context) (*schema.Config, error) // loads the config files
+
+	Version string // of this program
+	Log     *slog.Logger
+}
+
 // Run relays a host's streams until the host or ctx ends, or no run can serve the host.
 func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	path, err := c.path(ctx)
 	if err != nil {
 		return err
 	}
-	var patience time.Duration
+	var wait time.Duration
 	dial := func(ctx context.Context) (*link, error) {
-		l, err := c.connect(ctx, path, patience)
+		l, err := c.connect(ctx, path, wait)
 		if c.Socket != "" {
-			patience = maxReturn
+			wait = maxReturn
 		}
 		return l, err
 	}
@@ -57,9 +74,9 @@ func (c *Client) path(ctx context.Context) (path string, err error) {
 	return path, CheckSocketPath(path)
 }
 
-// connect returns a connection to the run on a socket. If there is no run, it waits for patience
-// and then starts one.
-func (c *Client) connect(ctx context.Context, path string, patience time.Duration) (*link, error) {
+// connect returns a connection to the run on a socket. If there is no run, it waits for another
+// client to start one for the duration wait, and then starts one itself.
+func (c *Client) connect(ctx context.Context, path string, wait time.Duration) (*link, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
@@ -75,7 +92,7 @@ func (c *Client) connect(ctx context.Context, path string, patience time.Duratio
 		if !slices.ContainsFunc(absent, func(one error) bool { return errors.Is(err, one) }) {
 			return nil, err
 		}
-		if time.Since(began) >= patience {
+		if time.Since(began) >= wait {
 			switch err := c.startShared(ctx, path); {
 			case err == nil:
 				continue

@@ -242,7 +242,7 @@ func (s *Socket) watch(ctx context.Context) {
 			return
 		}
 		if err := s.listen(); err != nil {
-			s.Log.Warn("the socket is gone and cannot be made again", "err", err)
+			s.Log.Warn("the socket was removed and cannot be created again", "err", err)
 		}
 	}
 }

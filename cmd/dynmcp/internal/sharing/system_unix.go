@@ -59,7 +59,7 @@ func CheckPeer(conn *net.UnixConn) error {
 	}
 	switch {
 	case failed != nil:
-		return fmt.Errorf("whose the other end of the socket is cannot be told: %w", failed)
+		return fmt.Errorf("cannot tell the user of the other end of the socket: %w", failed)
 	case uid != os.Getuid():
 		return fmt.Errorf("the other end of the socket belongs to another user (uid %d)", uid)
 	}

@@ -11,7 +11,7 @@ var errLocked = errors.New("locked by another process")
 
 // Unsupported is the error of shared runs. Windows does not tell the user of the other end of a
 // socket, and other users of the machine must not use the servers.
-var Unsupported = errors.New("hosts cannot share a run on Windows: it does not say whose the other end of a socket is")
+var Unsupported = errors.New("hosts cannot share a run on Windows, which does not tell the user of the other end of a socket")
 
 func lockSocket(string) (*os.File, error) { return nil, Unsupported }
 
