@@ -189,7 +189,7 @@ func (c Control) handler() http.Handler {
 // messages sends a recording of new messages until the client is gone.
 func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	began := time.Now().UTC()
-	out := promptWriter{w, http.NewResponseController(w)}
+	out := flushWriter{w, http.NewResponseController(w)}
 	if json.NewEncoder(out).Encode(recording.Header{Format: recording.Format, Dynmcp: c.About.Version, Began: began}) != nil {
 		return
 	}
@@ -215,18 +215,18 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, cli.Secrets.String(text), http.StatusConflict)
 }
 
-// writeWithin is the timeout for each write to a client that reads messages.
-const writeWithin = 10 * time.Second
+// writeTimeout is the timeout for each write to a client that reads messages.
+const writeTimeout = 10 * time.Second
 
-// A promptWriter flushes each write.
-type promptWriter struct {
+// A flushWriter flushes each write.
+type flushWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
 // Write implements io.Writer.
-func (w promptWriter) Write(text []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(writeWithin)) // sockets support deadlines
+func (w flushWriter) Write(text []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // sockets support deadlines
 	n, err := w.ResponseWriter.Write(text)
 	return n, cmp.Or(err, w.control.Flush())
 }

@@ -25,8 +25,8 @@ import (
 // maxAnswer limits the description of a run.
 const maxAnswer = 16 << 20
 
-// patience is the timeout for the description of a run.
-const patience = 2 * time.Second
+// describeTimeout is the timeout for the description of a run.
+const describeTimeout = 2 * time.Second
 
 // A Found is a run that was found by its socket.
 type Found struct {
@@ -66,7 +66,7 @@ func Find(ctx context.Context) []Found {
 }
 
 func ask(ctx context.Context, socket string) (run Run, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	body, err := open(ctx, socket, http.MethodGet, "/run")
 	if err != nil {

@@ -101,10 +101,10 @@ refuse it. dynmcp ps shows what is asked.`,
 
 // Start, Stop and Restart start and stop a server of a run.
 var (
-	Start = steers("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
-	Stop  = steers("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
+	Start = controlVerb("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
+	Stop  = controlVerb("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
 it again: dynmcp set NAME --disabled prevents that.`)
-	Restart = steers("restart", "Restart a server of a run", "Restarted", `Start a server again in the run that has it. Calls that it has are answered by the old
+	Restart = controlVerb("restart", "Restart a server of a run", "Restarted", `Start a server again in the run that has it. Calls that it has are answered by the old
 process, which then ends.`)
 )
 
@@ -146,7 +146,7 @@ profiles stays as it is. Without --run it is the run of the config that is found
 	},
 }
 
-func steers(act, short, done, long string) cli.Verb {
+func controlVerb(act, short, done, long string) cli.Verb {
 	return cli.Verb{
 		Use: act + " [flags] SERVER", Short: short,
 		Long:    long + "\n\nIf several runs have a server of that name, --run says which one is meant.",
