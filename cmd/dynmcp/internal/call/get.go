@@ -102,7 +102,7 @@ func printPrompt(out *terminal.Writer, result json.RawMessage) error {
 		} `json:"messages"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		return fmt.Errorf("what was answered is no prompt: %w", err)
+		return fmt.Errorf("the answer is not a prompt: %w", err)
 	}
 	for i, m := range r.Messages {
 		if i > 0 {
@@ -139,7 +139,7 @@ func printResource(out *terminal.Writer, result json.RawMessage) error {
 		Contents []resource `json:"contents"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		return fmt.Errorf("what was answered is no resource: %w", err)
+		return fmt.Errorf("the answer is not a resource: %w", err)
 	}
 	for _, c := range r.Contents {
 		out.Printf("%s\n", trimEnd(c.describe("--json")))
