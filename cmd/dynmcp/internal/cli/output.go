@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"strings"
 
@@ -12,14 +11,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/redact"
 )
-
-// Count returns a number with its noun, in the plural unless n is 1.
-func Count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // Secrets redacts the secrets of the config from all displayed text. Loading a config adds them.
 var Secrets redact.Redactor

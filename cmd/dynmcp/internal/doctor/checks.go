@@ -20,12 +20,12 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/packages"
@@ -70,7 +70,7 @@ func (d *doctor) inventory() (text string, off int) {
 			lazy++
 		}
 	}
-	text = cli.Count(len(d.Cfg.Servers), "server")
+	text = display.Plural(len(d.Cfg.Servers), "server")
 	if lazy > 0 {
 		text += fmt.Sprintf(", %d lazy", lazy)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -151,10 +152,10 @@ func (d *doctor) report(asJSON bool) error {
 		}
 	} else {
 		d.write()
-		d.Out.Printf("\n%s, %s, %s\n", cli.Count(counts[problem], problem), cli.Count(counts[warning], warning), cli.Count(counts[note], note))
+		d.Out.Printf("\n%s, %s, %s\n", display.Plural(counts[problem], problem), display.Plural(counts[warning], warning), display.Plural(counts[note], note))
 	}
 	if !d.OK {
-		return errors.New(cli.Count(counts[problem], problem) + " found")
+		return errors.New(display.Plural(counts[problem], problem) + " found")
 	}
 	return d.Out.Err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -57,7 +58,7 @@ func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, fail
 		switch err := failed[s.Name]; {
 		case err == nil:
 			status, _ := view.Server(s.Name)
-			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + cli.Count(status.Tools, "tool")})
+			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + display.Plural(status.Tools, "tool")})
 		case !d.hasProblem(aboutCommands, s.Name):
 			d.addError(aboutServers, s.Name, err)
 		}

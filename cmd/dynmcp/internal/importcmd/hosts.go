@@ -11,9 +11,9 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
@@ -124,7 +124,7 @@ func (m *importer) printNextSteps(servers []hosts.Server) {
 	m.errOut.Printf("What is left to do:\n")
 	if len(eager) > 0 {
 		m.errOut.Printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
-			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", cli.Count(len(eager), "server"), strings.Join(eager, ", "))
+			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", display.Plural(len(eager), "server"), strings.Join(eager, ", "))
 	} else {
 		m.errOut.Printf("- read the descriptions: a model reads them in every session\n")
 	}

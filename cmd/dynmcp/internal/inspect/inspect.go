@@ -17,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/recording"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -131,7 +132,7 @@ func (i *inspector) show(l recording.Line) {
 	case l.Lost > 0 && i.json:
 		i.out.Printf("%s", l.Append(nil))
 	case l.Lost > 0:
-		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", cli.Count(int(l.Lost), "message")))
+		i.out.Labelled(terminal.Yellow, "lost: ", fmt.Sprintf("%s that came faster than they could be recorded", display.Plural(int(l.Lost), "message")))
 	case i.server == "" || i.server == l.Server:
 		for m := range l.Messages() {
 			i.message(l, m)

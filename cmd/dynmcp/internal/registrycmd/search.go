@@ -19,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/registry"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
@@ -120,11 +121,11 @@ func age(d time.Duration) string {
 	case d < time.Minute:
 		return "less than a minute"
 	case d < 2*time.Hour:
-		return cli.Count(int(d.Minutes()), "minute")
+		return display.Plural(int(d.Minutes()), "minute")
 	case d < 48*time.Hour:
-		return cli.Count(int(d.Hours()), "hour")
+		return display.Plural(int(d.Hours()), "hour")
 	}
-	return cli.Count(int(d.Hours()/24), "day")
+	return display.Plural(int(d.Hours()/24), "day")
 }
 
 // installed reports whether a program is on the PATH.

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/dotenv"
@@ -198,9 +198,9 @@ func (d *Destination) Report(errOut *terminal.Writer) {
 	switch n := len(d.Values); {
 	case n == 0:
 	case d.keyring:
-		errOut.Printf("Put %s into the keyring: %s\n", cli.Count(n, "secret"), d.Names())
+		errOut.Printf("Put %s into the keyring: %s\n", display.Plural(n, "secret"), d.Names())
 	case d.env != nil:
-		errOut.Printf("Wrote %s to %s, which only you can read; keep it out of version control\n", cli.Count(n, "variable"), d.env.Name())
+		errOut.Printf("Wrote %s to %s, which only you can read; keep it out of version control\n", display.Plural(n, "variable"), d.env.Name())
 	default:
 		errOut.Printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", d.mode, d.Names())
 	}
@@ -211,8 +211,8 @@ func (d *Destination) Announce(errOut *terminal.Writer) {
 	switch n := len(d.Values); {
 	case n == 0:
 	case d.keyring:
-		errOut.Printf("%s would be put into the keyring: %s\n", cli.Count(n, "secret"), d.Names())
+		errOut.Printf("%s would be put into the keyring: %s\n", display.Plural(n, "secret"), d.Names())
 	case d.env != nil:
-		errOut.Printf("%s would be written to %s\n", cli.Count(n, "variable"), d.env.Name())
+		errOut.Printf("%s would be written to %s\n", display.Plural(n, "variable"), d.env.Name())
 	}
 }

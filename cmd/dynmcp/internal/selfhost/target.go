@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -182,7 +183,7 @@ func (t *Target) ReportLeftOut(failed map[string]error, servers []schema.Server)
 	case len(servers) == 1:
 		return failed[left[0]]
 	}
-	t.ErrOut.Say("%d of %s could not be started and are left out (dynmcp test says why): %s", len(left), cli.Count(len(servers), "server"), strings.Join(left, ", "))
+	t.ErrOut.Say("%d of %s could not be started and are left out (dynmcp test says why): %s", len(left), display.Plural(len(servers), "server"), strings.Join(left, ", "))
 	if len(left) == len(servers) {
 		return errors.New("no server could be started")
 	}

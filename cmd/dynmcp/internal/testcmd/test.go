@@ -23,6 +23,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -314,12 +315,12 @@ func (r *testResult) writeLine(out *terminal.Writer) {
 	out.Printf("%s", head)
 	found := ""
 	if r.Result == pass {
-		found = cli.Count(len(r.Tools), "tool") + ", "
+		found = display.Plural(len(r.Tools), "tool") + ", "
 		if n := len(r.Resources) + len(r.Templates); n > 0 {
-			found += cli.Count(n, "resource") + ", "
+			found += display.Plural(n, "resource") + ", "
 		}
 		if n := len(r.Prompts); n > 0 {
-			found += cli.Count(n, "prompt") + ", "
+			found += display.Plural(n, "prompt") + ", "
 		}
 		found += "protocol " + r.Protocol + ", "
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -111,7 +112,7 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 		}
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d of %s differ behind dynmcp or could not be compared", bad, cli.Count(len(all), "server"))
+		return fmt.Errorf("%d of %s differ behind dynmcp or could not be compared", bad, display.Plural(len(all), "server"))
 	}
 	return v.Out.Err
 }
