@@ -19,18 +19,18 @@ func TestEachFaultIsFound(t *testing.T) {
 	}
 	v, s := subject(t)
 	const era = transports.Handshake
-	before, p, err := v.direct(t.Context(), s, era, nil, v.mayCall(s))
+	before, p, err := v.askDirectly(t.Context(), s, era, nil, v.mayCall(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _, err := v.direct(t.Context(), s, era, p, nil)
+	again, _, err := v.askDirectly(t.Context(), s, era, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	varying := variations{}
 	varying.add(before, again)
 	withdrawn := &plan{changes: []string{}, cancel: request{method: "tools/call", tool: []byte(`"sleep"`), arguments: []byte(`{"ms":500,"count":true}`)}}
-	slept, _, err := v.direct(t.Context(), s, era, withdrawn, nil)
+	slept, _, err := v.askDirectly(t.Context(), s, era, withdrawn, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestEachFaultIsFound(t *testing.T) {
 			if strings.Contains(f.name, "cancel") {
 				before, p = slept, withdrawn
 			}
-			shown, err := w.shown(t.Context(), s, schema.ExposeDirect, era, p)
+			shown, err := w.askBehind(t.Context(), s, schema.ExposeDirect, era, p)
 			if err != nil {
 				t.Fatal(err)
 			}

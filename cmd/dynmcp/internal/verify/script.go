@@ -59,9 +59,9 @@ type place struct {
 	before     int
 }
 
-// A run sends the requests of a plan over a side, and records the answers.
+// A run sends the requests of a plan over a connection, and records the answers.
 type run struct {
-	*side
+	*connection
 	server  string
 	era     transports.Era
 	surface string
@@ -71,7 +71,7 @@ type run struct {
 	listed map[string][]json.RawMessage // the entries of the first lists, by method
 }
 
-func (r *run) see(what, name string, value []byte) {
+func (r *run) record(what, name string, value []byte) {
 	at := place{what: what, name: name}
 	for r.seen[at] != nil {
 		at.before++
@@ -82,31 +82,31 @@ func (r *run) see(what, name string, value []byte) {
 	r.places, r.seen[at] = append(r.places, at), value
 }
 
-// introduce records the handshake and the lists of the server.
-func (r *run) introduce(ctx context.Context) {
+// recordServer records the handshake and the lists of the server.
+func (r *run) recordServer(ctx context.Context) {
 	r.listed = map[string][]json.RawMessage{}
 	info := r.conn.ServerInfo()
-	r.see(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
-	r.see(handshake, "protocolVersion of the server", wire.Quote(r.version))
-	r.see(handshake, "capabilities", info.Capabilities)
-	r.see(handshake, "serverInfo", info.Implementation)
-	r.see(handshake, "instructions", wire.Quote(info.Instructions))
-	r.see(handshake, "other members", info.Extra)
+	r.record(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
+	r.record(handshake, "protocolVersion of the server", wire.Quote(r.version))
+	r.record(handshake, "capabilities", info.Capabilities)
+	r.record(handshake, "serverInfo", info.Implementation)
+	r.record(handshake, "instructions", wire.Quote(info.Instructions))
+	r.record(handshake, "other members", info.Extra)
 	for _, kind := range kinds {
 		if !info.Has(kind.capability) {
 			continue
 		}
 		entries, value := r.list(ctx, kind.method, kind.member)
 		r.listed[kind.method] = entries
-		r.see(lists, kind.method, value)
+		r.record(lists, kind.method, value)
 	}
 	if info.Has("logging") && r.era == transports.Handshake {
-		r.see(notifications, "logging/setLevel", r.ask(ctx, "logging/setLevel", []byte(`{"level":"debug"}`), nil))
+		r.record(notifications, "logging/setLevel", r.ask(ctx, "logging/setLevel", []byte(`{"level":"debug"}`), nil))
 	}
 }
 
-// follow sends the requests of a plan one after another, and cancels a call at the end.
-func (r *run) follow(ctx context.Context, p *plan) {
+// execute sends the requests of a plan one after another, and cancels a call at the end.
+func (r *run) execute(ctx context.Context, p *plan) {
 	for _, q := range p.requests {
 		if ctx.Err() != nil {
 			return
@@ -115,9 +115,9 @@ func (r *run) follow(ctx context.Context, p *plan) {
 		if r.pipe {
 			steps.answered = q.name
 		}
-		r.see(q.what, q.name, r.ask(ctx, q.method, r.params(q), steps))
+		r.record(q.what, q.name, r.ask(ctx, q.method, r.params(q), steps))
 		if q.what == tools {
-			r.see(progress, q.name, steps.take())
+			r.record(progress, q.name, steps.take())
 		}
 	}
 	if r.surface != schema.ExposeDirect {
@@ -125,21 +125,21 @@ func (r *run) follow(ctx context.Context, p *plan) {
 	}
 	// Once this request is answered, everything that was sent before has arrived.
 	fence := request{method: "tools/call", tool: []byte(`"verify_no_such_tool"`), arguments: []byte(`{}`)}
-	r.see(failures, "unknown tool", r.ask(ctx, fence.method, r.params(fence), nil))
-	r.see(notifications, "in order", r.notes.take())
+	r.record(failures, "unknown tool", r.ask(ctx, fence.method, r.params(fence), nil))
+	r.record(notifications, "in order", r.notes.take())
 	r.relist(ctx, p)
 	if p.cancel.method != "" {
-		r.withdraw(ctx, p, fence)
+		r.cancelCall(ctx, p, fence)
 	}
 }
 
-// withdraw cancels a call, and checks that later calls are answered.
-func (r *run) withdraw(ctx context.Context, p *plan, fence request) {
+// cancelCall cancels a call, and checks that later calls are answered.
+func (r *run) cancelCall(ctx context.Context, p *plan, fence request) {
 	withdrawn, cancel := context.WithCancel(ctx)
 	cancel()
 	r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
-	r.see(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
-	r.see(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
+	r.record(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
+	r.record(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
 }
 
 // relist fetches the lists whose change was announced again. If the direct run finds no change,
@@ -164,8 +164,8 @@ func (r *run) relist(ctx context.Context, p *plan) {
 		if !known {
 			p.changes = append(p.changes, notification)
 		}
-		r.see(notifications, notification, strconv.AppendBool(nil, slices.Contains(announced, notification)))
-		r.see(lists, kind.method+", after the calls", now)
+		r.record(notifications, notification, strconv.AppendBool(nil, slices.Contains(announced, notification)))
+		r.record(lists, kind.method+", after the calls", now)
 	}
 }
 

@@ -167,20 +167,20 @@ type behindError struct{ error }
 // inOneEra compares a server on each surface. The direct requests are repeated afterwards, and
 // once more if something differs, to find the values that vary by themselves.
 func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports.Era, may mayCall) ([]row, error) {
-	before, p, err := v.direct(ctx, s, era, nil, may)
+	before, p, err := v.askDirectly(ctx, s, era, nil, may)
 	if err != nil {
 		return nil, err
 	}
 	surfaces := map[string]*run{}
 	for _, surface := range v.surfaces {
-		if surfaces[surface], err = v.shown(ctx, s, surface, era, p); err != nil {
+		if surfaces[surface], err = v.askBehind(ctx, s, surface, era, p); err != nil {
 			return nil, &behindError{fmt.Errorf("%s: %w", surface, err)}
 		}
 	}
 	varying := variations{}
 	var rows []row
 	for range 2 {
-		again, _, err := v.direct(ctx, s, era, p, may)
+		again, _, err := v.askDirectly(ctx, s, era, p, may)
 		if err != nil {
 			return nil, err
 		}
@@ -196,42 +196,42 @@ func (v *verifier) inOneEra(ctx context.Context, s schema.Server, era transports
 	return rows, nil
 }
 
-// direct runs a plan on the server itself. If p is nil, the plan is made from its lists.
-func (v *verifier) direct(ctx context.Context, s schema.Server, era transports.Era, p *plan, may mayCall) (*run, *plan, error) {
-	side, err := v.directly(ctx, s, era)
+// askDirectly runs a plan on the server itself. If p is nil, the plan is made from its lists.
+func (v *verifier) askDirectly(ctx context.Context, s schema.Server, era transports.Era, p *plan, may mayCall) (*run, *plan, error) {
+	c, err := v.connectDirectly(ctx, s, era)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, p := v.ask(ctx, side, s, schema.ExposeDirect, era, p, may)
+	r, p := v.ask(ctx, c, s, schema.ExposeDirect, era, p, may)
 	return r, p, nil
 }
 
-// shown runs a plan on the server behind dynmcp.
-func (v *verifier) shown(ctx context.Context, s schema.Server, surface string, era transports.Era, p *plan) (*run, error) {
+// askBehind runs a plan on the server behind dynmcp.
+func (v *verifier) askBehind(ctx context.Context, s schema.Server, surface string, era transports.Era, p *plan) (*run, error) {
 	if v.between != nil {
 		s = v.between(s)
 	}
-	side, err := v.behind(ctx, s, surface, era)
+	c, err := v.connectBehind(ctx, s, surface, era)
 	if err != nil {
 		return nil, err
 	}
-	r, _ := v.ask(ctx, side, s, surface, era, p, nil)
+	r, _ := v.ask(ctx, c, s, surface, era, p, nil)
 	return r, nil
 }
 
-// ask runs a plan over a side, and closes the side.
-func (v *verifier) ask(ctx context.Context, of *side, s schema.Server, surface string, era transports.Era, p *plan, may mayCall) (*run, *plan) {
-	defer of.close()
-	r := &run{side: of, server: s.Name, era: era, surface: surface, seen: map[place][]byte{}}
+// ask runs a plan over a connection, and closes it.
+func (v *verifier) ask(ctx context.Context, c *connection, s schema.Server, surface string, era transports.Era, p *plan, may mayCall) (*run, *plan) {
+	defer c.close()
+	r := &run{connection: c, server: s.Name, era: era, surface: surface, seen: map[place][]byte{}}
 	if surface == schema.ExposeDirect {
-		r.introduce(ctx)
+		r.recordServer(ctx)
 	} else {
 		p = &plan{requests: slices.DeleteFunc(slices.Clone(p.requests), func(q request) bool { return q.what != tools && q.what != bigNumber })}
 	}
 	if p == nil {
 		p = planOf(r, may)
 	}
-	r.follow(ctx, p)
+	r.execute(ctx, p)
 	return r, p
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -48,7 +47,9 @@ func subject(t *testing.T) (*verifier, schema.Server) {
 		args = append(args, "-tool", definition)
 	}
 	cfg := schema.Single(fake, args)
-	return &verifier{surfaces: schema.Surfaces[:5], wait: 20 * time.Second, Target: targetOf(cfg)}, cfg.Servers[0]
+	v := &verifier{surfaces: compared, wait: 20 * time.Second}
+	v.Cfg = cfg
+	return v, cfg.Servers[0]
 }
 
 // through starts a server behind the proxy with the fault called name, "" for none.
@@ -84,7 +85,3 @@ func TestNothingDiffers(t *testing.T) {
 	}
 }
 
-func targetOf(cfg *schema.Config) (t selfhost.Target) {
-	t.Cfg = cfg
-	return t
-}

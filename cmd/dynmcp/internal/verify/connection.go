@@ -24,8 +24,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A side is a connection of a host to a server, directly or through dynmcp.
-type side struct {
+// A connection connects a host to a server, directly or through dynmcp.
+type connection struct {
 	conn  *upstream.Conn
 	close func()
 	notes *notes
@@ -38,8 +38,8 @@ type side struct {
 // errEra means that a server does not speak an era.
 var errEra = errors.New("it does not speak that era")
 
-// directly connects to a server as its host.
-func (v *verifier) directly(ctx context.Context, s schema.Server, era transports.Era) (*side, error) {
+// connectDirectly connects to a server as its host.
+func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era transports.Era) (*connection, error) {
 	n := newNotes()
 	options := v.asHost(n, era)
 	options.Redact, options.Logger = &cli.Secrets, v.Log
@@ -59,11 +59,11 @@ func (v *verifier) directly(ctx context.Context, s schema.Server, era transports
 		conn.Close()
 		return nil, conn.StartFailure("start it directly", err)
 	}
-	return v.inEra(&side{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio, conn.ServerInfo().ProtocolVersion}, era)
+	return v.inEra(&connection{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio, conn.ServerInfo().ProtocolVersion}, era)
 }
 
-// behind connects to a server through dynmcp with one surface.
-func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, era transports.Era) (*side, error) {
+// connectBehind connects to a server through dynmcp with one surface.
+func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface string, era transports.Era) (*connection, error) {
 	cfg := *v.Cfg
 	cfg.Expose, cfg.Servers, cfg.Activity, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil, nil
 	cfg.SingleWrap = surface == schema.ExposeDirect
@@ -76,7 +76,7 @@ func (v *verifier) behind(ctx context.Context, s schema.Server, surface string, 
 		h.Close()
 		return nil, err
 	}
-	return v.inEra(&side{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio, h.Status().Upstreams()[0].Protocol}, era)
+	return v.inEra(&connection{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio, h.Status().Upstreams()[0].Protocol}, era)
 }
 
 // asHost returns the options of the host, which are the same for both connections.
@@ -84,7 +84,7 @@ func (v *verifier) asHost(n *notes, era transports.Era) upstream.Options {
 	return upstream.Options{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
 }
 
-func (v *verifier) inEra(s *side, era transports.Era) (*side, error) {
+func (v *verifier) inEra(s *connection, era transports.Era) (*connection, error) {
 	if s.conn.Era() != era {
 		s.close()
 		return nil, errEra
@@ -168,8 +168,8 @@ func (n *notes) take() []byte {
 
 // ask sends a request and returns its answer: the result as received, or an object with the
 // error. Notifications of the request go to peer.
-func (s *side) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
-	ctx, cancel := context.WithTimeout(ctx, s.wait)
+func (c *connection) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	answered := make(chan []byte, 1)
 	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(result json.RawMessage, err error) {
@@ -178,12 +178,12 @@ func (s *side) ask(ctx context.Context, method string, params []byte, peer trans
 		}
 		answered <- answer(bytes.Clone(result), err)
 	}}
-	s.conn.Start(call)
+	c.conn.Start(call)
 	select {
 	case a := <-answered:
 		return a
 	case <-ctx.Done():
-		if s.conn.Cancel(call, nil) {
+		if c.conn.Cancel(call, nil) {
 			return []byte(`{"failed":"no answer"}`)
 		}
 		return <-answered
