@@ -48,15 +48,15 @@ func boxed(s schema.Server) schema.Sandbox {
 	return s.Sandbox
 }
 
-// A Call is a call of a tool.
-type Call struct {
+// A toolCall is a call of a tool.
+type toolCall struct {
 	Tool      string
 	Arguments json.RawMessage // an object
 }
 
-// Watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
+// watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
 // also before an error.
-func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...Call) (err error) {
+func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	s.Sandbox = boxed(s)
 	c, err := upstream.Open(s, upstream.Options{
@@ -84,17 +84,17 @@ func Watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	return nil
 }
 
-// Learned holds the accesses of a server beyond those that every sandbox allows.
-type Learned struct {
+// learned holds the accesses of a server beyond those that every sandbox allows.
+type learned struct {
 	Box       schema.Sandbox // the narrowest sandbox that allows the accesses
 	Addresses []string       // addresses connected to without the proxy, which need unlimited network
 }
 
-// Learn returns the accesses that a learning trace has recorded.
-func Learn(s schema.Server, trace *sandbox.Trace) Learned {
+// learn returns the accesses that a learning trace has recorded.
+func learn(s schema.Server, trace *sandbox.Trace) learned {
 	had := boxed(s)
 	s.Sandbox = schema.Sandbox{On: true, Env: had.Env, BestEffort: had.BestEffort}
-	l := Learned{Box: s.Sandbox, Addresses: direct(trace)}
+	l := learned{Box: s.Sandbox, Addresses: direct(trace)}
 	read, write := sandbox.Paths(command.Confined(s).Policy().Beyond(trace.Files()), home())
 	l.Box.Read, l.Box.Write = short(read), short(write)
 	switch hosts := trace.Hosts(); {
@@ -114,7 +114,7 @@ func Explain(ctx context.Context, s schema.Server) string {
 		return ""
 	}
 	trace := &sandbox.Trace{}
-	_ = Watch(ctx, s, trace, cli.Version) // the server fails again
+	_ = watch(ctx, s, trace, cli.Version) // the server fails again
 	return refused(s, trace)
 }
 

@@ -80,36 +80,36 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	if s.Off != nil {
 		return conf.OffError(s)
 	}
-	learned, err := l.watch(ctx, s)
+	found, err := l.watch(ctx, s)
 	if err != nil {
 		return err
 	}
-	learned.show(out)
+	found.show(out)
 	if !l.write {
 		return out.Err
 	}
-	return errors.Join(out.Err, l.save(out, cfg, s.Name, learned.Box))
+	return errors.Join(out.Err, l.save(out, cfg, s.Name, found.Box))
 }
 
-func (l *learner) watch(ctx context.Context, s schema.Server) (Learned, error) {
-	var calls []Call
+func (l *learner) watch(ctx context.Context, s schema.Server) (learned, error) {
+	var calls []toolCall
 	for _, text := range l.calls {
 		tool, arguments, _ := strings.Cut(text, " ")
 		if arguments = strings.TrimSpace(arguments); arguments == "" {
 			arguments = "{}"
 		}
 		if wire.TypeName([]byte(arguments)) != "an object" || !json.Valid([]byte(arguments)) {
-			return Learned{}, hint.With(fmt.Errorf("--call %q: the arguments are no JSON object", text), `write it like --call 'read_file {"path": "notes.txt"}'`)
+			return learned{}, hint.With(fmt.Errorf("--call %q: the arguments are no JSON object", text), `write it like --call 'read_file {"path": "notes.txt"}'`)
 		}
-		calls = append(calls, Call{tool, json.RawMessage(arguments)})
+		calls = append(calls, toolCall{tool, json.RawMessage(arguments)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
 	defer cancel()
 	trace := &sandbox.Trace{Learn: true}
-	if err := Watch(ctx, s, trace, cli.Version, calls...); err != nil {
-		return Learned{}, cli.Interrupted(err)
+	if err := watch(ctx, s, trace, cli.Version, calls...); err != nil {
+		return learned{}, cli.Interrupted(err)
 	}
-	return Learn(s, trace), nil
+	return learn(s, trace), nil
 }
 
 // save writes a sandbox into the entry of a server.
@@ -131,7 +131,7 @@ func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, bo
 }
 
 // show prints the learned accesses.
-func (l Learned) show(out *terminal.Writer) {
+func (l learned) show(out *terminal.Writer) {
 	for _, part := range []struct {
 		title string
 		all   []string
