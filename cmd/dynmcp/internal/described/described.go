@@ -57,18 +57,18 @@ func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error
 	return t.Out.Err
 }
 
-// A Server is the rating of one description.
-type Server struct {
+// A rating is the rating of one description.
+type rating struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`          // of the config, or else of the server itself
-	Found       Found  `json:"found"`                // with the description
+	Found       hits   `json:"found"`                // with the description
 	Proposal    string `json:"proposal,omitempty"`   // "" if the tools are unknown
-	Proposed    Found  `json:"by_proposal,omitzero"` // with the proposal
+	Proposed    hits   `json:"by_proposal,omitzero"` // with the proposal
 }
 
-// Found is the result of searching the descriptions of all servers for the description of each tool
+// hits are the result of searching the descriptions of all servers for the description of each tool
 // of one server.
-type Found struct {
+type hits struct {
 	Tools int `json:"tools"`
 	Whole int `json:"whole"` // tools for which the server is among the best three
 	Start int `json:"start"` // the same, with descriptions cut to start
@@ -78,17 +78,17 @@ type Found struct {
 const start = 28
 
 // judge rates the servers of a view. packaged returns the description of a server's package.
-func judge(v *catalog.View, packaged func(server string) string) []Server {
-	all := []Server{}
+func judge(v *catalog.View, packaged func(server string) string) []rating {
+	all := []rating{}
 	texts := map[string]string{}
 	for _, info := range v.Servers() {
 		texts[info.Name] = info.Intro
 	}
 	for _, info := range v.Servers() {
-		s := Server{Name: info.Name, Description: info.Intro, Found: found(v, texts, info.Name)}
+		s := rating{Name: info.Name, Description: info.Intro, Found: hitsOf(v, texts, info.Name)}
 		if s.Proposal = v.Texts().Proposal(info.Name, packaged(info.Name)); s.Proposal != "" {
 			texts[info.Name] = s.Proposal
-			s.Proposed = found(v, texts, info.Name)
+			s.Proposed = hitsOf(v, texts, info.Name)
 			texts[info.Name] = info.Intro
 		}
 		all = append(all, s)
@@ -96,8 +96,8 @@ func judge(v *catalog.View, packaged func(server string) string) []Server {
 	return all
 }
 
-// found searches the texts of all servers for each tool of one server.
-func found(v *catalog.View, texts map[string]string, server string) (f Found) {
+// hitsOf searches the texts of all servers for each tool of one server.
+func hitsOf(v *catalog.View, texts map[string]string, server string) (h hits) {
 	var names []string
 	for _, info := range v.Servers() {
 		names = append(names, info.Name)
@@ -114,15 +114,15 @@ func found(v *catalog.View, texts map[string]string, server string) (f Found) {
 		return 0
 	}
 	for _, t := range v.ServerTools(server) {
-		f.Tools++
-		f.Whole += among(t.Summary, display.LineWidth*2)
-		f.Start += among(t.Summary, start)
+		h.Tools++
+		h.Whole += among(t.Summary, display.LineWidth*2)
+		h.Start += among(t.Summary, start)
 	}
-	return f
+	return h
 }
 
 // write prints the ratings.
-func write(out *terminal.Writer, all []Server) {
+func write(out *terminal.Writer, all []rating) {
 	for _, s := range all {
 		out.Printf("%s: %s\n", s.Name, s.Description)
 		if s.Found.Tools == 0 {
@@ -137,6 +137,6 @@ func write(out *terminal.Writer, all []Server) {
 }
 
 // String returns the result as part of a sentence.
-func (f Found) String() string {
-	return fmt.Sprintf("among the first three for %d of its %s, by its first %d characters for %d", f.Whole, display.Plural(f.Tools, "tool"), start, f.Start)
+func (h hits) String() string {
+	return fmt.Sprintf("among the first three for %d of its %s, by its first %d characters for %d", h.Whole, display.Plural(h.Tools, "tool"), start, h.Start)
 }
