@@ -150,8 +150,8 @@ func Installable() []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(all), func(h Host) bool { return !h.IsHost() }))
 }
 
-// Named returns the host called name.
-func Named(name string) (Host, bool) {
+// named returns the host called name.
+func named(name string) (Host, bool) {
 	for _, h := range slices.Concat(all, programs) {
 		if h.Name == name {
 			return h, true
@@ -168,7 +168,7 @@ func TwoLines(names []string) string {
 
 // Among returns the host called name, which must be one of among.
 func Among(name string, among []string) (Host, error) {
-	h, _ := Named(name)
+	h, _ := named(name)
 	if !slices.Contains(among, name) {
 		return h, hint.With(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
 	}
@@ -304,6 +304,6 @@ func WhoseFile(path string, data []byte) Host {
 	case has("servers"):
 		name = "vscode"
 	}
-	h, _ := Named(name)
+	h, _ := named(name)
 	return h
 }
