@@ -175,7 +175,7 @@ func (d *Destination) Write() error {
 		return nil
 	case d.keyring:
 		for _, name := range slices.Sorted(maps.Keys(d.Values)) {
-			if err := Set(name, d.Values[name]); err != nil {
+			if err := setSecret(name, d.Values[name]); err != nil {
 				return err
 			}
 		}

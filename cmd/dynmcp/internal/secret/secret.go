@@ -54,7 +54,7 @@ Elsewhere it is read from stdin, without the newline at its end.`,
 			if err != nil {
 				return err
 			}
-			return Set(args[0], value)
+			return setSecret(args[0], value)
 		}
 	},
 }
@@ -157,9 +157,9 @@ func ReadUnseen(ctx context.Context, fd int, out *terminal.Writer, prompt string
 	return term.ReadPassword(fd)
 }
 
-// Set stores a secret in the keyring. It lists the name first: after a failure in between, the user
+// setSecret stores a secret in the keyring. It lists the name first: after a failure in between, the user
 // sees a name without a secret instead of missing a secret without a name.
-func Set(name, value string) error {
+func setSecret(name, value string) error {
 	err := editNames(func(names []string) []string { return append(names, name) })
 	if err != nil {
 		return err
