@@ -128,11 +128,15 @@ func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 		return nil, err
 	}
 	defer h.Close()
-	a := &searched{Tools: []*found{}, All: len(h.View().Tools())}
-	if q.Query == "" {
-		for _, t := range h.View().Tools() {
+	tools := h.View().Tools()
+	a := &searched{Tools: []*found{}, All: len(tools)}
+	add := func(tools []*catalog.Tool) {
+		for _, t := range tools {
 			a.Tools = append(a.Tools, &found{t.Name, t.Server, t.Upstream, t.Summary})
 		}
+	}
+	if q.Query == "" {
+		add(tools)
 		return a, nil
 	}
 	result, err := h.Conn.Call(ctx, "tools/call", fmt.Appendf(nil, `{"name":"discover_tool","arguments":{"query":%s}}`, wire.Quote(q.Query)))
@@ -146,9 +150,7 @@ func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 	a.Tokens = activity.Tokens(result)
 	matches, _ := h.View().Find(q.Query, maxFound)
 	for _, m := range matches {
-		for _, t := range append([]*catalog.Tool{m.Tool}, m.Also...) {
-			a.Tools = append(a.Tools, &found{t.Name, t.Server, t.Upstream, t.Summary})
-		}
+		add(append([]*catalog.Tool{m.Tool}, m.Also...))
 	}
 	return a, nil
 }
