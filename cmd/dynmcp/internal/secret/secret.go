@@ -33,7 +33,7 @@ var Verb = cli.Verb{
 value of the secret NAME.`,
 	Example: `  dynmcp secret set GITHUB_TOKEN
   dynmcp add git --env 'TOKEN=${keyring:GITHUB_TOKEN}' -- git-mcp`,
-	Verbs: []cli.Verb{setVerb, rmVerb, lsSecretsVerb, moveVerb},
+	Verbs: []cli.Verb{setVerb, rmVerb, lsVerb, moveVerb},
 }
 
 var setVerb = cli.Verb{
@@ -71,7 +71,7 @@ var rmVerb = cli.Verb{
 	},
 }
 
-var lsSecretsVerb = cli.Verb{
+var lsVerb = cli.Verb{
 	Use:   "ls",
 	Short: "List the names of the secrets",
 	Long: `List the names of the secrets that dynmcp has put into the keyring. No value is
