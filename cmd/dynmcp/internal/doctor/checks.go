@@ -71,14 +71,10 @@ func (d *doctor) inventory() (text string, off int) {
 		}
 	}
 	text = display.Plural(len(d.Cfg.Servers), "server")
-	if lazy > 0 {
-		text += fmt.Sprintf(", %d lazy", lazy)
-	}
-	if disabled > 0 {
-		text += fmt.Sprintf(", %d disabled", disabled)
-	}
-	if off > 0 {
-		text += fmt.Sprintf(", %d off", off)
+	for i, n := range []int{lazy, disabled, off} {
+		if n > 0 {
+			text += fmt.Sprintf(", %d %s", n, []string{"lazy", "disabled", "off"}[i])
+		}
 	}
 	if d.Cfg.Path != "" {
 		text = d.Cfg.Path + ": " + text
