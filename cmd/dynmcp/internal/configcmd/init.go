@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -71,9 +70,6 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 	if file.Exists() && !flags.force {
 		return hint.With(fmt.Errorf("%s already exists", file.Name()), "add --force to replace it, or add a server to it with dynmcp add")
 	}
-	if err := os.MkdirAll(filepath.Dir(file.Path), 0o777); err != nil {
-		return err
-	}
 	address := cmp.Or(flags.schema, schema.Address)
 	if flags.offline {
 		address = "./" + schemaFile
@@ -112,11 +108,11 @@ func Create(path string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file.Path), 0o777); err != nil {
+	if err := file.Write(text); err != nil {
 		return err
 	}
 	log.Info("wrote a config with an example", "file", file.Path)
-	return file.Write(text)
+	return nil
 }
 
 // writeSchema writes the schema into a directory. Unless force is set, it replaces an existing

@@ -146,12 +146,16 @@ func (f *File) Replace(text []byte) error {
 const lockPatience = time.Second
 
 // Lock locks the file against other runs of dynmcp until unlock is called, and reads it again, so
-// that no change is lost.
+// that no change is lost. It creates the file's directory if there is none.
 //
 // The operating system releases the lock of a killed run. The lock is on a separate file beside this
 // one, because this one is replaced.
 func (f *File) Lock() (unlock func(), err error) {
-	path := filepath.Join(filepath.Dir(f.Path), "."+filepath.Base(f.Path)+".lock")
+	dir, name := filepath.Split(f.Path)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "."+name+".lock")
 	tell := time.AfterFunc(lockPatience, func() {
 		fmt.Fprintf(os.Stderr, "dynmcp: waiting for another dynmcp that is changing %s\n", f.Path)
 	})

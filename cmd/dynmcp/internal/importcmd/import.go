@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -188,9 +187,6 @@ func (m *importer) open(servers []hosts.Server) error {
 
 // replace writes the secrets, and then the config that refers to them.
 func (m *importer) replace(text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(m.file.Path), 0o777); err != nil {
-		return err
-	}
 	if m.to != nil {
 		if err := m.to.Write(); err != nil {
 			return err

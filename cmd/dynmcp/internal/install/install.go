@@ -134,9 +134,6 @@ func (i *installer) run(cmd *cobra.Command, args []string) (err error) {
 		i.errOut.Printf("Nothing was written; --yes writes it\n")
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(i.file.Path), 0o777); err != nil {
-		return err
-	}
 	if err := i.file.Write(text); err != nil {
 		return err
 	}
