@@ -5,6 +5,8 @@ package clustercmd
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
@@ -211,4 +214,28 @@ func (c *shownCluster) writeTables(out *terminal.Writer) {
 		leases.Rows = append(leases.Rows, []string{l.Server, cmp.Or(l.Replica, "-"), l.Since.Format(time.RFC3339)})
 	}
 	leases.Write(out)
+}
+
+var clusterKeyVerb = cli.Verb{
+	Use:   "key",
+	Short: "Make a key for a cluster",
+	Long: `Print a new key, for the file that --cluster-key names, on every replica the same.
+Who has it can read what the replicas share and speak as one of them.
+
+The file has a key on each line, two at most, and lines that begin with #. The first
+seals, both open: to replace a key add the new one below it on all replicas, then put
+it first on all, then remove the old one. Other users of the machine must not be able
+to read the file.`,
+	Example: `  (umask 077; dynmcp cluster key > cluster.key)
+  dynmcp serve --http 127.0.0.1:8080 \
+    --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
+	New: func(cmd *cobra.Command) cli.Run {
+		return func(cmd *cobra.Command, _ []string) error {
+			key := make([]byte, seal.MinSecret)
+			_, _ = rand.Read(key) // never fails
+			out := cli.Stdout(cmd)
+			out.Printf("%s\n", base64.StdEncoding.EncodeToString(key))
+			return out.Err
+		}
+	},
 }
