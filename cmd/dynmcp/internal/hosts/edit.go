@@ -61,12 +61,7 @@ func (h Host) path(path string, text []byte) []string {
 	return []string{h.key}
 }
 
-// Remove returns the text of a host's file at path without the server.
-func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
-	return h.remove(path, text, append(h.path(path, text), name))
-}
-
-// remove is Remove for the server at the keys place.
+// remove returns the text of a host's file at path without the server at the keys place.
 func (h Host) remove(path string, text []byte, place []string) ([]byte, error) {
 	switch {
 	case h.isTOML():

@@ -89,7 +89,7 @@ func (h Host) Restore(path string, text []byte, name string, backups [][]byte, w
 	if before := h.unchangedSince(path, text, name, backups); before != nil {
 		return before, nil, nil
 	}
-	if out, err = h.Remove(path, text, name); err != nil {
+	if out, err = h.remove(path, text, append(h.path(path, text), name)); err != nil {
 		return nil, nil, err
 	}
 	if len(backups) == 0 {
