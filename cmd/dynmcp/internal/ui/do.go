@@ -51,9 +51,9 @@ var acts = map[string]act{
 	"start":    {on: "run", args: func(o order) []string { return []string{"start", o.Server, "--run", o.Place} }},
 	"stop":     {on: "run", args: func(o order) []string { return []string{"stop", o.Server, "--run", o.Place} }},
 	"restart":  {on: "run", args: func(o order) []string { return []string{"restart", o.Server, "--run", o.Place} }},
-	"enable":   {on: "config", args: func(o order) []string { return o.set("--enabled") }},
-	"disable":  {on: "config", args: func(o order) []string { return o.set("--disabled") }},
-	"describe": {on: "config", args: func(o order) []string { return o.set("--description=" + o.Text) }},
+	"enable":   {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--enabled"} }},
+	"disable":  {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--disabled"} }},
+	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
 	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", o.Server, o.Text} }},
 	"call": {on: "config", args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
@@ -79,17 +79,6 @@ func (o order) add() []string {
 	if o.Sandbox {
 		args = append(args, "--sandbox")
 	}
-	if o.Show {
-		args = append(args, "--dry-run")
-	}
-	return args
-}
-
-func (o order) set(flag string) []string {
-	args := []string{"set", o.Server, flag}
-	if o.Show {
-		args = append(args, "--dry-run")
-	}
 	return args
 }
 
@@ -107,6 +96,9 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 		return nil, err
 	}
 	args := act.args(o)
+	if o.Show {
+		args = append(args, "--dry-run")
+	}
 	if act.on == "config" || act.on == "file" {
 		if p.Config == "" {
 			return nil, errors.New("this run has no config: dynmcp add puts its command into one")
