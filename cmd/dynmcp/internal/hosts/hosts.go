@@ -150,14 +150,14 @@ func Installable() []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(all), func(h Host) bool { return !h.IsHost() }))
 }
 
-// named returns the host called name.
-func named(name string) (Host, bool) {
-	for _, h := range slices.Concat(all, programs) {
+// named returns the host called name, which must exist.
+func named(name string) (h Host) {
+	for _, h = range slices.Concat(all, programs) {
 		if h.Name == name {
-			return h, true
+			break
 		}
 	}
-	return Host{}, false
+	return h
 }
 
 // TwoLines lists names of hosts in two lines.
@@ -168,11 +168,10 @@ func TwoLines(names []string) string {
 
 // Among returns the host called name, which must be one of among.
 func Among(name string, among []string) (Host, error) {
-	h, _ := named(name)
 	if !slices.Contains(among, name) {
-		return h, hint.With(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
+		return Host{}, hint.With(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
 	}
-	return h, nil
+	return named(name), nil
 }
 
 // UserFile returns the path of the user's file: the first that exists, or else the first.
@@ -304,6 +303,5 @@ func WhoseFile(path string, data []byte) Host {
 	case has("servers"):
 		name = "vscode"
 	}
-	h, _ := named(name)
-	return h
+	return named(name)
 }

@@ -113,7 +113,7 @@ func moved(t *testing.T, program, there string) string {
 	if program != "gridctl" {
 		name = "a.json"
 	}
-	h, _ := named(program)
+	h := named(program)
 	servers, err := h.parse(name, []byte(text))
 	if err != nil || len(servers) != 1 {
 		t.Fatalf("%s: %d servers, %v", there, len(servers), err)
@@ -157,7 +157,7 @@ func moved(t *testing.T, program, there string) string {
 // The path of a gridctl program is relative to its file, wherever the config is.
 func TestProgramBesideItsFile(t *testing.T) {
 	dir := t.TempDir()
-	h, _ := named("gridctl")
+	h := named("gridctl")
 	servers, err := h.parse(filepath.Join(dir, "stack.yaml"), []byte("mcp-servers: [{name: a, command: [../bin/a, b/c]}, {name: b, command: [npx, x]}]"))
 	if err != nil || len(servers) != 2 {
 		t.Fatal(servers, err)
