@@ -57,7 +57,6 @@ status is 1 if the tool reports an error or cannot be called.`,
 	},
 }
 
-// runCall calls the tool that the first of args names.
 func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args []string, flags callFlags) error {
 	if len(args) == 0 {
 		return hint.With(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")

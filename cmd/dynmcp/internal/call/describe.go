@@ -33,7 +33,6 @@ them. A server that was never started is started for it.`,
 	},
 }
 
-// runDescribe shows the definition of the tool that args name.
 func runDescribe(ctx context.Context, t *selfhost.Target, args []string, asJSON bool) error {
 	if len(args) == 0 {
 		return hint.With(errors.New("no tool given"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")

@@ -42,7 +42,6 @@ The exit status is 1 if nothing was found.`,
 	},
 }
 
-// runFind searches the tools of all servers, or of the server only.
 func runFind(ctx context.Context, t *selfhost.Target, query, only string, limit int, asJSON bool) error {
 	if strings.TrimSpace(query) == "" {
 		return hint.With(errors.New("no search words given"), "dynmcp find read a file")

@@ -14,7 +14,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// listPrompts prints the prompts of the servers.
 func listPrompts(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	entries, err := listEntries(ctx, h, "prompts/list", "prompts")
 	if err != nil {
@@ -53,7 +52,6 @@ func promptArguments(prompt json.RawMessage) string {
 	return strings.Join(names, ", ")
 }
 
-// listResources prints the resources and resource templates of the servers.
 func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, asJSON bool) error {
 	t := terminal.Table{Header: []string{"URI", "NAME", "DESCRIPTION"}, Shrink: 2}
 	all := map[string][]json.RawMessage{}

@@ -99,7 +99,6 @@ type shownRule struct {
 	Do        string          `json:"do"`
 }
 
-// writeVerdict prints the effect of the policy on a call, and the deciding rule.
 func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
 	rules, err := policy.New(from)
 	if err != nil {

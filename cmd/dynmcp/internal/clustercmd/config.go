@@ -107,7 +107,6 @@ func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, 
 	return configs.Version{Name: filepath.Base(path), Text: string(files.Text())}, nil
 }
 
-// whoPushes returns USER@MACHINE.
 func whoPushes() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema/mask"
 )
 
-// addFlags are the flags of add.
 type addFlags struct {
 	server       schema.Server
 	env, headers []string

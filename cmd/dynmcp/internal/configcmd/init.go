@@ -22,7 +22,6 @@ import (
 // schemaFile is the name of the schema beside the config, with --offline.
 const schemaFile = "dynmcp.schema.json"
 
-// initFlags are the flags of init.
 type initFlags struct {
 	path    string
 	schema  string

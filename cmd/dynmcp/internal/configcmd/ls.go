@@ -101,7 +101,6 @@ func mode(s schema.Server) string {
 	return "eager"
 }
 
-// authorization describes the authorization of requests to a server.
 func authorization(s schema.Server) string {
 	if s.Transport == schema.Stdio {
 		return "n/a"

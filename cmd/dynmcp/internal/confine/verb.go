@@ -112,7 +112,6 @@ func (l *learner) watch(ctx context.Context, s schema.Server) (learned, error) {
 	return learn(s, trace), nil
 }
 
-// save writes a sandbox into the entry of a server.
 func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, box schema.Sandbox) error {
 	file, unlock, err := editfile.LockConfig(cfg.Origin(name).File)
 	if err != nil {
@@ -130,7 +129,6 @@ func (l *learner) save(out *terminal.Writer, cfg *schema.Config, name string, bo
 	return nil
 }
 
-// show prints the learned accesses.
 func (l learned) show(out *terminal.Writer) {
 	for _, part := range []struct {
 		title string

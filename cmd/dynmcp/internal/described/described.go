@@ -121,7 +121,6 @@ func hitsOf(v *catalog.View, texts map[string]string, server string) (h hits) {
 	return h
 }
 
-// write prints the ratings.
 func write(out *terminal.Writer, all []rating) {
 	for _, s := range all {
 		out.Printf("%s: %s\n", s.Name, s.Description)

@@ -115,7 +115,6 @@ func (d *doctor) checkLogins() {
 	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
 }
 
-// checkStore reports problems with the stored listings of servers.
 func (d *doctor) checkStore() {
 	kept := store.Of(d.Cfg, conf.CatalogDir())
 	if kept == nil {

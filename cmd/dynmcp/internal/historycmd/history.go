@@ -38,7 +38,6 @@ func period(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// addFilter adds the flags that select calls.
 func addFilter(cmd *cobra.Command, f *activity.Filter) {
 	cmd.Flags().Func("since", "only calls of the last `time`, such as 2h or 7d", func(text string) error {
 		d, err := period(text)
@@ -119,7 +118,6 @@ started.`,
 	},
 }
 
-// writeStats prints the statistics of the selected calls.
 func writeStats(ctx context.Context, t *selfhost.Target, f *activity.Filter, asJSON bool) error {
 	dir, err := record.Dir(t.Cfg)
 	if err != nil {

@@ -158,7 +158,6 @@ func tomlString(s string) string {
 	return strings.ReplaceAll(syntax.Quote(s), "\x7f", `\u007F`)
 }
 
-// tomlStrings returns a list of strings as TOML.
 func tomlStrings(list []string) string {
 	var quoted []string
 	for _, s := range list {

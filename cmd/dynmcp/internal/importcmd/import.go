@@ -160,7 +160,6 @@ func (m *importer) show(text []byte, imported []hosts.Server) (added []string) {
 	return added
 }
 
-// open opens the config, and the destination of its secrets.
 func (m *importer) open(servers []hosts.Server) error {
 	path, err := m.target()
 	if err != nil {

@@ -83,7 +83,6 @@ type message struct {
 	took   float64 // for a response, in milliseconds; 0 if unknown
 }
 
-// run prints the messages of a run until it ends.
 func (i *inspector) run(ctx context.Context, pid int, errOut *terminal.Writer) error {
 	run, err := runs.Choose(runs.Find(ctx), pid)
 	if err != nil {
@@ -126,7 +125,6 @@ func (i *inspector) begin(header recording.Header) {
 	}
 }
 
-// show prints the selected messages of a line.
 func (i *inspector) show(l recording.Line) {
 	switch {
 	case l.Lost > 0 && i.json:

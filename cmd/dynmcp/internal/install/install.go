@@ -159,7 +159,6 @@ func (i *installer) hostFile() (string, error) {
 	return i.host.UserFile()
 }
 
-// report prints the written files and the remaining steps.
 func (i *installer) report() {
 	i.out.Printf("Wrote %s\n", i.file.Name())
 	if i.path == "" && !i.project {

@@ -155,7 +155,6 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-// logout deletes a login and prints the result.
 func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
 	was, err := oauth.Options{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
 	switch {

@@ -182,7 +182,6 @@ func find(ctx context.Context, errOut *terminal.Writer, address, name, version s
 	return nil, err
 }
 
-// unpack fetches and unpacks the bundle of an option.
 func unpack(ctx context.Context, errOut *terminal.Writer, o *registry.Option) error {
 	dir, err := conf.StateDir()
 	if err != nil {

@@ -39,7 +39,6 @@ func (a *Adding) hide(config *editfile.File, o *registry.Option, answers registr
 	return to, nil
 }
 
-// destination opens the destination of the secrets.
 func (a *Adding) destination(config *editfile.File) (*secret.Destination, error) {
 	offered := keyring.Offered()
 	if a.Secrets == secret.InKeyring && offered != nil {

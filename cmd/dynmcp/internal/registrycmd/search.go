@@ -97,7 +97,6 @@ func clients(address string) ([]*registry.Client, error) {
 	return all, nil
 }
 
-// listed returns the registries that a config lists.
 func listed(path string, text []byte) (all []string, err error) {
 	root, err := (&syntax.Source{Name: path, Data: text}).Parse()
 	if err != nil || !root.Has("registries") {

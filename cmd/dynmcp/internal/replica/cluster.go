@@ -87,7 +87,6 @@ func (f *ClusterFlags) resolve() {
 	}
 }
 
-// addresses returns the addresses of the NATS servers.
 func (f *ClusterFlags) addresses() []string {
 	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }

@@ -60,7 +60,6 @@ type wish struct {
 	done    chan<- error
 }
 
-// use switches the run to a profile.
 func (r *reloader) use(ctx context.Context, profile string) error {
 	done := make(chan error, 1)
 	select {
@@ -253,7 +252,6 @@ func (r *reloader) reload(ctx context.Context, always bool) {
 	}
 }
 
-// apply applies the files that were read.
 func (r *reloader) apply() error {
 	cfg, err := conf.LoadFiles(r.read)
 	if err == nil {

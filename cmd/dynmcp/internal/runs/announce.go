@@ -61,7 +61,6 @@ type Server struct {
 	Stderr    string     `json:"stderr,omitempty"`
 }
 
-// suffix is the suffix of the sockets of runs.
 const suffix = ".run"
 
 // A Control gives the user's other programs access to a run.
@@ -186,7 +185,6 @@ func (c Control) handler() http.Handler {
 	return mux
 }
 
-// messages sends a recording of new messages until the client is gone.
 func (c Control) messages(w http.ResponseWriter, r *http.Request) {
 	began := time.Now().UTC()
 	out := flushWriter{w, http.NewResponseController(w)}

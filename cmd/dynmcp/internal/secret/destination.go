@@ -18,7 +18,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema/dotenv"
 )
 
-// Places of --secrets.
 const (
 	InKeyring = "keyring"
 	InEnv     = "env"

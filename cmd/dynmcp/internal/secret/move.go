@@ -20,7 +20,6 @@ import (
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
-// moveVerb is the verb "secret move".
 var moveVerb = cli.Verb{
 	Use:   "move [flags] [server]",
 	Short: "Move secrets out of a config",

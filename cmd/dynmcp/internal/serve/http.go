@@ -109,7 +109,6 @@ func joinCluster(ctx context.Context, member *replica.Replica, options *aggregat
 	return nil
 }
 
-// listen opens the listener.
 func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
 	cfg := l.cfg.Gateway
 	if (l.cert == "") != (l.key == "") {
@@ -223,7 +222,6 @@ func (l *httpListener) allowedHosts() []string {
 	return allowed
 }
 
-// url returns the address for hosts.
 func (l *httpListener) url() string {
 	scheme := "http://"
 	if l.cert != "" {

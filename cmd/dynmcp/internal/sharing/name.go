@@ -191,7 +191,6 @@ func sharedPath(programs []string) string {
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 
-// isTemporary reports whether a directory is inside a directory for temporary files.
 func isTemporary(dir string) bool {
 	if below, err := filepath.Rel(os.TempDir(), dir); err == nil && filepath.IsLocal(below) {
 		return true

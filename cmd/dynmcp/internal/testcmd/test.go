@@ -167,7 +167,6 @@ func secondsSince(began time.Time) float64 {
 	return math.Round(time.Since(began).Seconds()*10) / 10
 }
 
-// members returns the string members called key of objects.
 func members(objects []json.RawMessage, key string) []string {
 	var values []string
 	for _, object := range objects {

@@ -79,7 +79,6 @@ func ShowChanges(out *terminal.Writer, before, now []pins.Tool) (n int) {
 	return n + len(was)
 }
 
-// line prints an indented line.
 func (r *Review) line(s string) {
 	r.Out.Printf("    %s\n", strings.ReplaceAll(visible(s), "\n", "\n    "))
 }
@@ -173,7 +172,6 @@ func Lint(view *catalog.View, names *lint.Names) (lines []string) {
 	return lines
 }
 
-// lint prints the findings in a tool.
 func (r *Review) lint(s schema.Server, t pins.Tool) {
 	if r.names == nil {
 		r.names = r.Names()

@@ -54,7 +54,6 @@ func (s *server) journalOf(ctx context.Context, id string) (*journal, string, er
 	return s.journalIn(dir), dir, err
 }
 
-// journalIn returns the journal of a directory.
 func (s *server) journalIn(dir string) *journal {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -157,7 +157,6 @@ func (s *server) search(ctx context.Context, q searchQuery) (*searched, error) {
 
 type toolQuery struct{ Place, Name string }
 
-// A toolAnswer is the definition of a tool.
 type toolAnswer struct {
 	Server     string          `json:"server"`
 	Tool       string          `json:"tool"`
@@ -167,7 +166,6 @@ type toolAnswer struct {
 	Input      json.RawMessage `json:"input"`
 }
 
-// tool returns the definition of a tool.
 func (s *server) tool(ctx context.Context, q toolQuery) (*toolAnswer, error) {
 	h, _, err := s.host(ctx, q.Place, "", nil)
 	if err != nil {

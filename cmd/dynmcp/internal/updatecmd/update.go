@@ -150,7 +150,6 @@ func (u *updater) listed(ctx context.Context, s schema.Server, start bool) ([]pi
 	return trust.ToolsOf(s.Name, stored), nil
 }
 
-// write writes the newest version into the entry of the server.
 func (u *updater) write(up registrycmd.Upgrade) error {
 	path := u.on.Cfg.Path
 	if origin, ok := u.on.Cfg.Origins[up.Server]; ok {
