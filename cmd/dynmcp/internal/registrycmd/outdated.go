@@ -80,7 +80,7 @@ func writeOutdated(out *terminal.Writer, all []Upgrade) {
 	t.Write(out)
 }
 
-// Newer returns the upgrades of servers. Errors are printed to errOut.
+// Newer returns the upgrades of servers, until ctx ends. Errors are printed to errOut.
 func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers []schema.Server) []Upgrade {
 	all := []Upgrade{}
 	for _, s := range servers {
@@ -88,6 +88,8 @@ func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers
 		u, err := newest(ctx, errOut, address, s)
 		waiting.End()
 		switch {
+		case ctx.Err() != nil:
+			return all
 		case err != nil:
 			errOut.Say("%s: %v", s.Name, err)
 		case u != nil && registry.Compare(u.Newest, u.Pinned) > 0:
