@@ -15,7 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// recorded runs dynmcp with a record of calls, and returns what reads it.
+// recorded runs dynmcp with a record of calls. It also returns a function that reads the
+// arguments of the recorded calls.
 func recorded(t *testing.T) (*mcptest.Host, func() map[string]bool) {
 	t.Helper()
 	config := mcptest.Config(t, document([]entry{fake(t, "alpha")}, `"activity": {"dir": "record", "arguments": true}`))
@@ -36,7 +37,7 @@ func recorded(t *testing.T) (*mcptest.Host, func() map[string]bool) {
 	}
 }
 
-// No call that was answered is missing when dynmcp was asked to end, right behind it.
+// Every call that was answered before SIGTERM is recorded.
 func TestRecordIsWholeAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	host, lines := recorded(t)
@@ -51,8 +52,8 @@ func TestRecordIsWholeAfterSIGTERM(t *testing.T) {
 	}
 }
 
-// A kill loses no more than the calls of the last 100 ms. On a machine that is so busy that
-// dynmcp does not run for as long it may be more: one try of a few has to hold.
+// A kill loses only calls of the last 100 ms. On a busy machine dynmcp may not run for that
+// long, so one of five tries must pass.
 func TestRecordAfterSIGKILL(t *testing.T) {
 	t.Parallel()
 	worst := time.Duration(0)
@@ -81,8 +82,8 @@ func TestRecordAfterSIGKILL(t *testing.T) {
 	t.Errorf("a call is missing that was answered %v before the kill", worst)
 }
 
-// A reload turns the record on and off, and changes where it is and how large; a directory
-// that cannot be leaves it as it was.
+// A reload turns the record on and off, and changes its directory and size. A directory that
+// cannot be used changes nothing.
 func TestReloadChangesTheRecord(t *testing.T) {
 	t.Parallel()
 	alpha := fake(t, "alpha")
@@ -109,7 +110,7 @@ func TestReloadChangesTheRecord(t *testing.T) {
 	const small = 40
 	for n := range small {
 		call(n, strings.Repeat("x", 1000))
-		if n%8 == 7 { // a file is looked at when it is written
+		if n%8 == 7 { // the size of a file is checked when it is written
 			mcptest.Eventually(t, "the calls were written", func() bool { return len(lines(t, l, "small")) == n+1 })
 		}
 	}

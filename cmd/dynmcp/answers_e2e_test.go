@@ -58,8 +58,8 @@ func TestServersThatAnswerGarbage(t *testing.T) {
 	}
 }
 
-// A list that fails, is no list or never comes costs its own kind, until it can be
-// had; the others are there.
+// A list that fails, is no list or never comes is empty until its server answers. The other
+// lists are complete.
 func TestFailedListCostsItsKindOnly(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"fail-list", "list-null", "hang-list"} {
@@ -90,8 +90,7 @@ func TestFailedListCostsItsKindOnly(t *testing.T) {
 	}
 }
 
-// What a server says on stderr is read as fast as it comes, line or no line, and
-// its end is kept.
+// stderr is read as fast as it comes, with or without line ends, and its end is kept.
 func TestFloodOnStderr(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "noisy", "-fault", "stderr-flood:100000000", "-fault-tool", "pid")

@@ -19,7 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// held is a config whose servers have to be approved, and have been listed.
+// held returns a config whose servers must be approved and have been listed.
 func held(t *testing.T, entries []entry, more ...string) remembered {
 	t.Helper()
 	for i := range entries {
@@ -61,7 +61,7 @@ func (m remembered) approved() (names []string) {
 	return names
 }
 
-// Each tool is shown and then asked for, and the lock has those that a person said yes to.
+// Each tool is shown before its question. The lock holds the tools that a person approved.
 func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	const question = "[y]es, [n]o, [a]ll of "
@@ -126,8 +126,8 @@ func readMore(screen *bytes.Buffer, master *os.File) bool {
 	return err == nil
 }
 
-// A run follows what is approved beside it: its hosts hear that the list has changed, and the
-// call is made.
+// A run notices an approval by another process: it announces the changed list, and the tool
+// can be called.
 func TestRunFollowsAnApproval(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(t *testing.T, m remembered) *mcptest.Conn{
@@ -184,7 +184,8 @@ func TestRunFollowsAnApproval(t *testing.T) {
 	}
 }
 
-// The lock is committed: it has no secret of the command line, whichever verb writes it.
+// The lock is committed to version control, so no verb writes a secret of the command line
+// into it.
 func TestLockHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const token = "canary-of-the-lock"

@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A surface that depends on the host: one that searches tools by itself sees every
-// tool, any other the three.
+// The surface auto shows every tool to a host that has a tool search of its own, and the
+// three tools to any other host.
 
 const autoConfig = `"expose": ["auto"], "startup_wait": "5m"`
 
@@ -59,8 +59,8 @@ func TestOneGatewayShowsEachHostWhatSuitsIt(t *testing.T) {
 	contains(t, stateless("some-host", "tools/call", `"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_input":{"n":4}}`), `{\"n\":4}`)
 }
 
-// The instructions belong to the surface, and a change of the config that shows the host
-// another one is announced, also where the list stays otherwise.
+// The instructions match the surface. A new config that gives the host another surface is
+// announced, even where the list is stable otherwise.
 func TestAutoOverStdio(t *testing.T) {
 	t.Parallel()
 	alpha := fake(t, "alpha")
@@ -86,8 +86,8 @@ func TestAutoOverStdio(t *testing.T) {
 	}
 }
 
-// Two tools whose names differ only where a host cuts them, and a pinned one: each host
-// has them under names that it takes, and calls them by these.
+// Each host gets names within its limit, and calls tools by them: two names that differ only
+// beyond the limit stay distinct.
 func TestNamesOfToolsFitEachHost(t *testing.T) {
 	t.Parallel()
 	stem := strings.Repeat("very_", 11)

@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Servers that fail to start: how often they are tried, what the model reads,
-// when they are offered no more.
+// Servers that fail to start: how often they are tried, what the model reads, and when they
+// are given up.
 
 func TestServerThatFailsTwiceIsLoadedAtTheThirdCall(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestServerThatAlwaysFailsIsEvicted(t *testing.T) {
 	})
 }
 
-// evicted loads bad until it is gone.
+// evicted loads bad until it is given up.
 func evicted(t *testing.T, bad entry, says string) {
 	t.Helper()
 	host := serve(t, bad, fake(t, "now"), deferred(t, "other", "Still there"))
@@ -122,7 +122,7 @@ func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
 	}
 }
 
-// A model that asks again and again has a dead server started once more, and not nine times.
+// Nine retries by a model start a dead server once more, not nine times.
 func TestTryingAgainHasABudget(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "bad", "Broken", "-fault", "exit-now")

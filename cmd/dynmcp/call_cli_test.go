@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// An answer that the server's limit allows is printed, however long it is.
+// An answer within the server's limit is printed whole, however long it is.
 func TestCallPrintsLongAnswers(t *testing.T) {
 	t.Parallel()
 	const size = 20_000_000

@@ -8,8 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Cancellation: it reaches the server that works, under the id that it knows, and
-// the host is not answered.
+// Cancellation reaches the server under the id that it knows, and the host gets no answer.
 
 // heard are the messages that a fake received last.
 func heard(t *testing.T, m mcptest.Message) []mcptest.Message {

@@ -6,8 +6,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Capabilities are those of all servers together, or all there are while a
-// server is not known yet.
+// The capabilities are the union of those of all servers, and the superset while a server is
+// unknown.
 
 const superset = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}`
 
@@ -40,7 +40,7 @@ func TestCapabilitiesOfKnownServersAreTheirUnion(t *testing.T) {
 	} {
 		t.Run(c.first+" and "+c.second, func(t *testing.T) {
 			t.Parallel()
-			// Only a host without a handshake asks when everybody is there.
+			// Only a host without a handshake can ask again when all servers are known.
 			host := start(t, fake(t, "a", "-no", c.first), deferred(t, "b", "Later", "-no", c.second))
 			if got := string(host.Call("server/discover", modern()).Member("capabilities")); got != superset {
 				t.Errorf("before: got %s, want %s", got, superset)

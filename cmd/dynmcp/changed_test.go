@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A tool that is not what the model was shown: its server was updated between two
-// runs, or while it ran.
+// Calls of tools whose definition has changed since the model saw it: their server was
+// updated between two runs, or while it ran.
 
 const (
 	pathTool  = `{"name":"read","description":"Reads a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`
@@ -17,7 +17,7 @@ const (
 	sameTool  = `{ "inputSchema":{"required":["path"],"type":"object","properties":{"path":{"type":"string"}}}, "description":"Reads a file.", "_meta":{"x":1}, "name":"read" }`
 )
 
-// An updated server is one entry, a script, behind which the server is replaced.
+// An updated server is an entry whose command is a script, which a test can replace.
 type updated struct {
 	entry
 	mcptest.Ledger
@@ -32,7 +32,7 @@ func updatable(t *testing.T, name string) *updated {
 	return u
 }
 
-// offer has the server of this name list these tools from its next start on.
+// offer makes the server list these tools from its next start on.
 func (u *updated) offer(tools ...string) {
 	u.t.Helper()
 	line := "exec " + mcptest.Fake(u.t) + " -bare -name " + u.name + " -ledger " + u.Ledger.Path
@@ -42,7 +42,8 @@ func (u *updated) offer(tools ...string) {
 	writeFile(u.t, filepath.Dir(u.script), filepath.Base(u.script), line+"\n")
 }
 
-// staleHost was shown a tool by a server that is another when it is started.
+// staleHost returns a host that has read a tool's stored definition, and a server that lists
+// other tools, now, when it starts.
 func staleHost(t *testing.T, now []string, more ...string) (*mcptest.Host, *updated) {
 	t.Helper()
 	u := updatable(t, "files")
@@ -116,7 +117,7 @@ func TestToolThatIsGoneIsNotCalled(t *testing.T) {
 	}
 }
 
-// A model that was shown no definition wrote its input by none.
+// A model that has read no definition has no old one in mind.
 func TestToolThatWasNotShownIsCalled(t *testing.T) {
 	t.Parallel()
 	files := updatable(t, "files")
@@ -160,7 +161,7 @@ func TestToolShownInAListIsChecked(t *testing.T) {
 	}
 }
 
-// Whichever tool of ours shows a definition, calls by another are not sent.
+// On every surface a call is refused if the tool's definition has changed since it was shown.
 func TestToolShownByAnySurfaceIsChecked(t *testing.T) {
 	t.Parallel()
 	for surface, say := range map[string]struct{ read, readArguments, call, callArguments string }{

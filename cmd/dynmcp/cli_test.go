@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A user runs dynmcp and it ends by itself: what is on stderr, and what status.
+// Runs of dynmcp that end by themselves: what they print on stderr, and their exit status.
 
 // fails runs dynmcp, which must end with status 1 and nothing on stdout, and
 // returns its stderr.

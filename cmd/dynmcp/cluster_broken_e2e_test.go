@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A record of each kind is broken while calls run: the service goes on, the records are
-// named, and those that replicas can write again are well after a while.
+// Damaged records of every kind do not stop calls. They are named, and replicas repair those
+// that they can write again.
 func TestBrokenRecordsStopNothing(t *testing.T) {
 	t.Parallel()
 	inACluster(t, brokenRecordsStopNothing)
@@ -39,7 +39,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		c.t.Fatal(err)
 	}
 	defer store.Close()
-	// Those that nothing here makes are junk.
+	// Records that nothing here makes are filled with junk.
 	records := map[string][]string{"state": {"lease/idle"}, "config": nil, "catalog": nil, "tasks": {"one.dGFzaw"}, "logins": {"login/0", "lock/0"}}
 	buckets := map[string]kv.Bucket{}
 	for name := range records {
@@ -52,7 +52,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		}
 		for key := range list {
 			if name == "config" && key != "current" {
-				continue // of what there is to go on with
+				continue // an older version to go on with
 			}
 			records[name] = append(records[name], key)
 		}
@@ -62,7 +62,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	var calls sync.WaitGroup
 	for _, r := range []*testReplica{a, b} {
 		calls.Go(func() {
-			for h := r.once(); calling.Err() == nil; time.Sleep(5 * time.Millisecond) { // that it does not keep the others waiting
+			for h := r.once(); calling.Err() == nil; time.Sleep(5 * time.Millisecond) { // so that the others can run
 				if got := c.process(useOnce(h, "one/pid", `{}`)); got != first {
 					c.errorf("another process answers: %d, not %d", got, first)
 				}
@@ -89,7 +89,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		c.errorf("only %d records were broken: %v", broken, records)
 	}
 
-	// Leases and members are well again; the others are named until they are written again.
+	// Leases and members are repaired. The others are named until they are written again.
 	shown := ""
 	mcptest.Eventually(c.t, "leases and members are well", func() bool {
 		shown, err = c.verb("--json")
@@ -117,7 +117,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	enough()
 	calls.Wait()
 
-	// One that starts now goes on from the copy, and a push mends it.
+	// A replica that starts now goes on from the copy, and a push repairs the record.
 	d := c.replica("d").serving()
 	if got := c.process(useOnce(d.once(), "one/pid", `{}`)); got != first {
 		c.errorf("at a new replica another process answers: %d, not %d", got, first)

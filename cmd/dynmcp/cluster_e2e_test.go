@@ -16,8 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What a replica ran that was killed runs on another, and not before
-// nothing is left of it.
+// The servers of a killed replica start on another one, once nothing of them is left.
 func TestServersOfAReplicaThatWasKilledRunElsewhere(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no guard here")
@@ -35,7 +34,7 @@ func serversOfAReplicaThatWasKilled(c *testCluster) {
 	killed, staying := c.holder("alpha", a, b)
 	lost := killed.host()
 	killed.Kill()
-	// A call is lost that is sent before its end is noticed.
+	// Calls fail until the end of the replica is noticed.
 	var after int
 	mcptest.Eventually(c.t, "the server runs elsewhere", func() (ok bool) {
 		n, err := strconv.Atoi(useOnce(staying.once(), "alpha/pid", `{}`).Text())
@@ -56,7 +55,7 @@ func serversOfAReplicaThatWasKilled(c *testCluster) {
 	}
 }
 
-// A replica that is asked to end hands over what runs there, and no call fails.
+// A replica that is asked to end hands over its servers, and no call fails.
 func TestAReplicaThatEndsFailsNoCall(t *testing.T) {
 	t.Parallel()
 	inACluster(t, aReplicaThatEndsFailsNoCall)
@@ -81,7 +80,7 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 				if want := fmt.Sprintf(`{"n":%d}`, n); useOnce(h, "alpha/echo", want).Text() != want {
 					c.errorf("call %d failed", n)
 				}
-				time.Sleep(2 * time.Millisecond) // the machine is for those who start and end
+				time.Sleep(2 * time.Millisecond) // leaves the processors to what starts and ends
 			}
 		})
 	}
@@ -95,14 +94,14 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 	if after == before || mcptest.Alive(before) {
 		c.errorf("process %d answers after %d, which lives: %t", after, before, mcptest.Alive(before))
 	}
-	// The first has ended when the second starts.
+	// The first process ends before the second starts.
 	var order []string
 	for _, line := range alpha.Events() {
 		if e, _, _ := strings.Cut(line, " "); e == "start" || e == "exit" {
 			order = append(order, e)
 		}
 	}
-	if got := strings.Join(order, " "); got != "start exit start" && got != "start start" { // it was killed, late
+	if got := strings.Join(order, " "); got != "start exit start" && got != "start start" { // the first was killed
 		c.errorf("got %s", got)
 	}
 	c.shows("\n" + staying.name + "  ")

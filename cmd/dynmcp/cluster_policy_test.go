@@ -10,7 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A call is judged once, by the replica that its host has reached, also if another one has the server.
+// A call is judged once, by the replica that its host reaches, even if another replica runs
+// the server.
 func TestPolicyOfReplicas(t *testing.T) {
 	t.Parallel()
 	inACluster(t, policyOfReplicas)
@@ -49,7 +50,7 @@ func policyOfReplicas(c *testCluster) {
 		lines, err = (&activity.Reader{Dir: dir}).Next(context.Background(), &activity.Filter{Server: "alpha"})
 		return err == nil && len(lines) >= 5
 	})
-	// Of the replica that has the server there is at most the call that was made there.
+	// The replica that runs the server records at most the call that was made there.
 	denied, runs := 0, map[string]int{}
 	for _, l := range lines {
 		if l.Rule == 1 && l.Kind == "denied" {

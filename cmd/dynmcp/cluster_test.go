@@ -30,8 +30,8 @@ type testCluster struct {
 	failures []string
 }
 
-// inACluster runs a test of leases. Replicas lose them if the machine lets them send no
-// heartbeat for some seconds, which they log: then the test proves nothing, and is run again.
+// inACluster runs a test of leases. On a slow machine replicas send heartbeats late and lose
+// leases, which they log. Such a run proves nothing and is repeated.
 func inACluster(t *testing.T, test func(*testCluster)) {
 	t.Helper()
 	var c *testCluster
@@ -52,7 +52,8 @@ func inACluster(t *testing.T, test func(*testCluster)) {
 	}
 }
 
-// late reports whether a replica did not reach NATS in time. All have ended.
+// late reports whether a replica did not reach NATS in time. It is called after all have
+// ended.
 func (c *testCluster) late() bool {
 	all := strings.Join(c.failures, "\n")
 	for _, r := range c.replicas {
@@ -66,14 +67,14 @@ func (c *testCluster) late() bool {
 	return false
 }
 
-// errorf says what is wrong where the machine is not.
+// errorf notes a failure, which counts unless a replica was late.
 func (c *testCluster) errorf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures = append(c.failures, fmt.Sprintf(format, args...))
 }
 
-// process is the one that a call of the tool pid was answered by.
+// process returns the process id that a call of the tool pid was answered with.
 func (c *testCluster) process(m mcptest.Message) int {
 	c.t.Helper()
 	n, err := strconv.Atoi(m.Text())
@@ -107,7 +108,7 @@ func (c *testCluster) verb(args ...string) (string, error) {
 	return string(out), err
 }
 
-// push makes a config of these entries that of the cluster.
+// push pushes a config of these entries to the cluster.
 func (c *testCluster) push(entries ...entry) { c.pushDocument(document(entries)) }
 
 func (c *testCluster) pushDocument(text string) {
@@ -116,7 +117,7 @@ func (c *testCluster) pushDocument(text string) {
 	mcptest.Eventually(c.t, "the config is pushed", func() bool { _, err := c.verb("push", file); return err == nil })
 }
 
-// state is what dynmcp cluster prints when every replica was heard of.
+// state returns what dynmcp cluster prints once every replica answers.
 func (c *testCluster) state(args ...string) (text string) {
 	c.t.Helper()
 	mcptest.Eventually(c.t, "all replicas are heard of", func() (ok bool) {
@@ -127,7 +128,7 @@ func (c *testCluster) state(args ...string) (text string) {
 	return text
 }
 
-// shows finds texts in what dynmcp cluster prints.
+// shows checks that dynmcp cluster prints these texts.
 func (c *testCluster) shows(texts ...string) {
 	c.t.Helper()
 	shown := c.state()
@@ -146,7 +147,7 @@ type testReplica struct {
 	url  string
 }
 
-// replica starts a replica, on the cluster's config.
+// replica starts a replica with the cluster's config.
 func (c *testCluster) replica(name string) *testReplica {
 	c.t.Helper()
 	r := &testReplica{t: c.t, name: name}
@@ -183,7 +184,7 @@ func useOnce(h *mcptest.Client, tool string, input string) mcptest.Message {
 	return once(h, "tools/call", "use_tool", fmt.Sprintf(`{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":%s}}`, tool, input)).Last()
 }
 
-// holder returns the replica that has the lease of a server, and one that has it not.
+// holder returns the replica that has the lease of a server, and another one.
 func (c *testCluster) holder(server string, replicas ...*testReplica) (holder, other *testReplica) {
 	c.t.Helper()
 	var state struct {
@@ -204,8 +205,8 @@ func (c *testCluster) holder(server string, replicas ...*testReplica) (holder, o
 	return nil, nil
 }
 
-// Whichever replica a host reaches, it is the same service: a server runs once for all,
-// sessions are found, and a config that is pushed is everybody's.
+// All replicas are one service: a server runs once for all of them, each continues sessions
+// of the others, and a pushed config reaches all.
 func TestReplicasAreOneService(t *testing.T) {
 	t.Parallel()
 	inACluster(t, replicasAreOneService)
@@ -231,7 +232,7 @@ func replicasAreOneService(c *testCluster) {
 		c.errorf("the server was started %d times", n)
 	}
 
-	// A session by way of the other replica, and one that nobody made.
+	// The other replica continues a session, and refuses a forged one.
 	moved := mcptest.NewClient(c.t, b.url+"/mcp")
 	moved.Session = atA.Session
 	moved.Header.Set("Mcp-Protocol-Version", handshake)
@@ -244,7 +245,7 @@ func replicasAreOneService(c *testCluster) {
 		c.errorf("a session that was tampered with: %d %s", r.Status, r.Body)
 	}
 
-	// What a host gets at one replica to bring back, it may bring to another.
+	// A handle or a state of one replica is valid at the other.
 	m := useOnce(a.once(), "alpha/big", `{"bytes":4000}`)
 	handle := regexp.MustCompile(`\\"result\\": \\"([A-Za-z0-9-]+)\\"`).FindStringSubmatch(m.Raw)
 	if handle == nil {
@@ -263,7 +264,7 @@ func replicasAreOneService(c *testCluster) {
 	if state == nil || !strings.Contains(next.Text(), "ann") {
 		c.errorf("a call that waited for its host: %s, then %s", state, next.Raw)
 	}
-	// The state of a server of the stateless era is good once, wherever it is brought.
+	// The state of a server of the stateless era is valid once, at any replica.
 	continuing := func(r *testReplica, more string) mcptest.Message {
 		return once(r.once(), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"modern/ask","tool_input":`+question+`}`+more+`}`).Last()
 	}
@@ -287,7 +288,7 @@ func replicasAreOneService(c *testCluster) {
 	if got := c.process(atB.Call("tools/call", useParams("alpha/pid", nil))); got != first {
 		c.errorf("a server whose entry is the same was started again")
 	}
-	// What one replica lists of a server the other knows as well, and does not start it.
+	// A listing by one replica is known at the other, which does not start the server.
 	if got := atA.Call("tools/call", useParams("lazy/echo", `{"n":3}`)).Text(); got != `{"n":3}` {
 		c.errorf("got %s", got)
 	}
@@ -308,7 +309,7 @@ func replicasAreOneService(c *testCluster) {
 	}
 }
 
-// What keeps a run from being a replica is said, and it ends.
+// A run that cannot become a replica says why and ends.
 func TestReplicaThatCannotBe(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

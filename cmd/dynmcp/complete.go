@@ -13,11 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// shells are those that the completion command writes scripts for.
+// shells are the shells that the completion command supports.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-// refuseOtherShells makes a shell that completion does not know an error; cobra
-// prints its help.
+// refuseOtherShells makes an unknown shell an error, for which cobra would print its help.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -42,8 +41,8 @@ func refuseOtherShells(root *cobra.Command) {
 	}
 }
 
-// writeBashCompletion writes cobra's script with one line replaced, which calls a
-// function of the package bash-completion: macOS and small systems do not have it.
+// writeBashCompletion writes cobra's script, but replaces the line that calls a function of
+// the package bash-completion: macOS and small systems lack it.
 func writeBashCompletion(cmd *cobra.Command, root *cobra.Command) error {
 	var script bytes.Buffer
 	plain, _ := cmd.Flags().GetBool("no-descriptions")
@@ -55,7 +54,7 @@ func writeBashCompletion(cmd *cobra.Command, root *cobra.Command) error {
 	return err
 }
 
-// bashWords sets the words of the line, joined again where bash splits them at = or :.
+// bashWords sets the words of the command line, and joins those that bash split at = or :.
 const bashWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
         return
@@ -80,8 +79,8 @@ const bashWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; the
     if ((cword > 0)); then prev=${words[cword-1]}; fi
 `
 
-// plainFlagTexts takes the quotes, which mark the names of values in help, out of the
-// texts of flags: shells show them as they are.
+// plainFlagTexts removes the backquotes, which mark the names of values in help, from the
+// texts of flags: shells would show them.
 func plainFlagTexts(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
 	for _, c := range cmd.Commands() {

@@ -8,7 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What a config file may say, and how a user hears of what is wrong in it.
+// What a config file may say, and how its errors are reported.
 
 func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// kill kills the run that is shared.
+// kill kills the shared run.
 func (s *sharing) kill() {
 	s.t.Helper()
 	if err := syscall.Kill(s.pid(), syscall.SIGKILL); err != nil {
@@ -53,8 +53,8 @@ func (s *sharing) killAmidCalls(host *mcptest.Host, e entry, params func(tool, i
 	mcptest.WaitGone(s.t, pid)
 }
 
-// The run is killed while it works: each call is answered once, none runs twice, and what
-// the host has said of itself holds for the next run as well.
+// The run is killed while it works: each call is answered once, no call runs twice, and the
+// next run gets the host's settings.
 func TestRunThatIsKilledUnderItsHosts(t *testing.T) {
 	t.Parallel()
 	for era, params := range map[string]func(tool, input string, more ...string) json.RawMessage{
@@ -108,8 +108,8 @@ func TestRunThatIsKilledUnderItsHosts(t *testing.T) {
 	}
 }
 
-// A question of a run that was killed is taken back, and its late answer is for nobody:
-// the next run numbers its questions alike.
+// A question of a killed run is withdrawn. Its late answer must not count as an answer to the
+// next run, which numbers its questions alike.
 func TestQuestionOfARunThatIsKilled(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")

@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A sharing is the surroundings that hosts of one user have in common.
+// A sharing is the environment that the hosts of one user have in common.
 type sharing struct {
 	t      *testing.T
 	dir    string // $XDG_RUNTIME_DIR, and $TMPDIR
@@ -48,12 +48,12 @@ func (s *sharing) glob(pattern string) []string {
 	return found
 }
 
-// start starts a host of the user, with these variables besides and further arguments.
+// start starts a host of the user, with further variables and arguments.
 func (s *sharing) start(variables []string, args ...string) *mcptest.Host {
 	s.t.Helper()
 	args = append([]string{mcptest.Dynmcp(s.t), "connect", "-c", s.config, "--idle", "20m"}, args...)
 	variables = append([]string{"XDG_RUNTIME_DIR=" + s.dir, "TMPDIR=" + s.dir, "HOME=" + s.home}, variables...)
-	// The run that is shared has the marker of the host that it was started for.
+	// The shared run has the marker of the host that started it.
 	return mcptest.Start(s.t, mcptest.HostOptions{Args: args, Env: variables, Lingers: true})
 }
 
@@ -84,8 +84,7 @@ func (s *sharing) pid() int {
 	return pid
 }
 
-// Five hosts start at the same moment, where nothing runs: one of them starts what all
-// of them use.
+// Of five hosts that start at once, one starts the run that all of them use.
 func TestHostsThatConnectAtOnceShareOneRun(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -115,8 +114,7 @@ func TestHostsThatConnectAtOnceShareOneRun(t *testing.T) {
 	}
 }
 
-// What a host sends and gets is what it would on the stdin and stdout of a run of its
-// own: large, broken, with any id.
+// connect passes everything on as it is: large messages, broken ones, any id.
 func TestConnectPassesEverything(t *testing.T) {
 	t.Parallel()
 	shared := newSharing(t, fake(t, "alpha"))
@@ -161,7 +159,7 @@ func TestConnectAnswersWhatWasSentBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A host that is killed takes along what it has asked for, and nothing of the others.
+// The calls of a killed host are cancelled. Other hosts are not affected.
 func TestHostThatIsKilledLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -179,7 +177,8 @@ func TestHostThatIsKilledLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// Hosts whose environment matters differently to the config do not share.
+// Hosts share a run unless the config depends on something in which their environments
+// differ.
 func TestWhoSharesARun(t *testing.T) {
 	t.Parallel()
 	shared := newSharing(t, fake(t, "alpha").with("env", map[string]string{"ACCOUNT": "${ACCOUNT:-nobody}"}))
@@ -211,8 +210,6 @@ func TestWhoSharesARun(t *testing.T) {
 	}
 }
 
-// Codex puts a directory with a random name in front of PATH for each of its sessions, and
-// keeps XDG_RUNTIME_DIR from the programs it starts.
 // Hosts of different profiles have runs of their own, with the servers of their profile.
 func TestHostsOfAProfileShareARun(t *testing.T) {
 	t.Parallel()
@@ -240,6 +237,8 @@ func TestHostsOfAProfileShareARun(t *testing.T) {
 	}
 }
 
+// Codex puts a directory with a random name in front of PATH for each of its sessions, and
+// keeps XDG_RUNTIME_DIR from the programs it starts.
 func TestHostsWithDirectoriesOfTheirOwnShareARun(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "bin")
@@ -278,7 +277,7 @@ func TestHostsWithDirectoriesOfTheirOwnShareARun(t *testing.T) {
 	e.WaitFor("start", 2)
 }
 
-// A run in a directory that a host names is found by those to which nobody names it.
+// A run in the directory that XDG_RUNTIME_DIR names is found by hosts without that variable.
 func TestRunIsFoundWithoutItsDirectory(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -296,15 +295,15 @@ func TestRunIsFoundWithoutItsDirectory(t *testing.T) {
 	}
 }
 
-// A run whose program was replaced ends as soon as nobody uses it, long before it would
-// have been idle for too long.
+// A run whose program was replaced ends with its last host, long before its idle timeout.
 func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "dynmcp")
 	install := func() {
 		t.Helper()
-		// Not written by us: what other tests start meanwhile would have it open for
-		// writing, and nobody could execute it.
+		// Copied by another process: children that other tests start meanwhile would inherit
+		// a file that this process writes, and a file that is open for writing cannot be
+		// executed.
 		err := exec.Command("cp", mcptest.Dynmcp(t), program+".new").Run()
 		if err == nil {
 			err = os.Rename(program+".new", program)
@@ -328,7 +327,7 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 	first := run()
 	pid := shared.pid()
 	install()
-	second := run() // while it is used it stays
+	second := run() // a run in use stays
 	if got := shared.pid(); got != pid {
 		t.Errorf("there is another run")
 	}

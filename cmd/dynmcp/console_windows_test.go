@@ -34,7 +34,7 @@ func TestConsoleEndsASession(t *testing.T) {
 	}
 }
 
-// A verb that they interrupt has its call cancelled, and tells the shell.
+// A verb that they interrupt cancels its call, and its exit status tells the shell.
 func TestConsoleInterruptsACall(t *testing.T) {
 	t.Parallel()
 	for name, c := range consoleEvents {

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// A server that crashes in every call is started again after the first crash,
-// and then with pauses: a call waits for the end of a short one and is answered
-// at once in a long one.
+// A server that crashes in every call is started again after the first crash, and then with
+// pauses. A call waits out a short pause, and is refused at once in a long one.
 func TestServerThatCrashesInEveryCallIsPaused(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "bad", "Bad", "-fault", "crash-call", "-fault-tool", "pid")
@@ -56,7 +55,7 @@ func TestCallsOfAServerThatDiesRunOnce(t *testing.T) {
 	}
 }
 
-// A server that forgets its sessions is no server that crashes.
+// A server that forgets its sessions does not count as crashing.
 func TestForgottenSessionsAreNotPaused(t *testing.T) {
 	t.Parallel()
 	e := remote(t, "away", "-fault", "h404", "-fault-times", "8")

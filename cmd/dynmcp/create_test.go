@@ -8,9 +8,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// An extension's first start writes the config that it was told of, and the model can
-// say where it is. Servers that are added are there at once, and the next start leaves
-// the file alone.
+// The first start of an extension writes the config file that it names, and the model can
+// read its path. Servers that are added are there at once, and the next start does not touch
+// the file.
 func TestFirstStartWritesAConfig(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "config.json")

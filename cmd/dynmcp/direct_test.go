@@ -21,8 +21,8 @@ import (
 // corpus is where real catalogues lie beside the repository.
 const corpus = "../../../shared/corpus/servers"
 
-// realListings returns what real servers list, by name; where they are not there,
-// made-up ones of the same number.
+// realListings returns the listings of real servers by name, with made-up ones up to the same
+// number where they are not there.
 func realListings(t *testing.T) map[string]*catalog.Listing {
 	t.Helper()
 	all := map[string]*catalog.Listing{}

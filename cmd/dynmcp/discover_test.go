@@ -7,8 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// discover_tool: what it answers for a tool, a query, a server, and for names
-// that nobody has.
+// discover_tool: its answers for a tool, a query, a server, and unknown names.
 
 const fullTool = `{"outputSchema":{"type":"object","x":1.0},"name":"full","inputSchema":{"z":1e2,"type":"object","a":[9007199254740993]},` +
 	`"annotations":{"readOnlyHint":true,"openWorldHint":false,"title":"Full <one>"},"description":"Does all.\nSecond line.","x-grease":{"f":1.0}}`
@@ -86,8 +85,8 @@ func TestDirectToolOfAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	}
 }
 
-// A definition does no harm, so names are read as they are meant. A call is made
-// by no name but the tool's own: hosts and their guards decide by that.
+// Definitions are shown for any spelling of a name, which does no harm. A call needs the
+// exact name, by which hosts and their guards decide.
 func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
 	t.Parallel()
 	alpha, later := fake(t, "alpha"), deferred(t, "later-one", "Later")

@@ -55,7 +55,7 @@ var notRun = map[string]string{
 	"docs/cluster.md: for machine":                  "it takes three machines; bench/cluster -only mixed upgrades one",
 }
 
-// A shown is a command of a page, and what the page says that it prints.
+// A shown is a command of a page, and the output that the page shows.
 type shown struct {
 	command string
 	output  []string
@@ -198,7 +198,7 @@ func runDocumented(t *testing.T, bin string, run []shown) {
 
 var numbers, blanks = regexp.MustCompile(`[0-9][0-9.,:]*`), regexp.MustCompile(`[ \t]+`)
 
-// comparable is a text without what differs from run to run: numbers and columns' widths.
+// comparable is a text without numbers and column widths, which differ from run to run.
 func comparable(text string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " "))
 }

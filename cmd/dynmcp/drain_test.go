@@ -49,13 +49,13 @@ func TestSIGTERMAnswersWhatIsInFlight(t *testing.T) {
 	contains(t, late.Wait().Raw, "shutting down", `"isError":true`, "outcome not_sent: ")
 }
 
-// What is cut off says whose call it was and whether it may have run, in the form
-// in which it would have been answered.
+// A call that is cut off is answered in its own form, with its server and whether it may have
+// run.
 func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 	t.Parallel()
 	for name, end := range ends {
 		if name == "EOF" {
-			continue // a host that only says no more gets the answers of a server that starts
+			continue // after EOF alone the server may start and answer
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,8 +92,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 	}
 }
 
-// A host that closed its end waits for a server that starts; a signal then ends
-// that.
+// After EOF dynmcp waits for a server that starts, until a signal ends that.
 func TestSIGTERMBehindEOF(t *testing.T) {
 	t.Parallel()
 	slow := deferred(t, "slow", "Slow", "-fault", "hang-init")
@@ -130,7 +129,7 @@ func TestTheSecondSignalEndsAtOnce(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	// Who ends in order answers the call and has an exit status.
+	// An orderly end would answer the call and have an exit status.
 	if code := host.Wait(); code != -1 || call.Done() {
 		t.Errorf("got exit status %d, want none; answered: %t", code, call.Done())
 	}

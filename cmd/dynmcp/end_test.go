@@ -26,7 +26,7 @@ var ends = map[string]func(*mcptest.Host){
 	},
 }
 
-// tree is the process ids of some servers and of what they started.
+// tree starts children of some servers, and returns the process ids of all.
 func tree(t *testing.T, host *mcptest.Host, servers ...string) []int {
 	t.Helper()
 	var pids []int

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Servers that ask, in front of hosts of both eras: whatever the form in which a
-// question is asked, and in which its host can be asked, it is answered.
+// Servers ask hosts of both eras. Every question is answered, whatever its form and the form
+// in which its host can be asked.
 
 // A questioned host answers what servers ask, in the form of its era.
 type questioned struct {
@@ -53,7 +53,7 @@ func (q *questioned) meta() string {
 
 func (q *questioned) params() string { return "{" + q.meta() + "}" }
 
-// answer is what its user says.
+// answer returns the user's answer to a question.
 func (q *questioned) answer(method string, params json.RawMessage) (any, error) {
 	q.asked <- method + " " + string(params)
 	switch text := string(params); {
@@ -78,14 +78,14 @@ func (q *questioned) begin(input string, more ...string) *mcptest.Pending {
 	return q.Go("tools/call", useParams("up/ask", input, append(more, q.meta())...))
 }
 
-// ask is a call of the tool ask, answered to its end. It returns early where the
-// user says nothing.
+// ask calls the tool ask, and answers to the end. It returns early if the user gives no
+// answer.
 func (q *questioned) ask(input string) mcptest.Message {
 	q.t.Helper()
 	return q.goOn(q.begin(input).Wait(), input)
 }
 
-// goOn answers what a result asks.
+// goOn answers the questions of results until the call ends.
 func (q *questioned) goOn(m mcptest.Message, input string) mcptest.Message {
 	q.t.Helper()
 	for string(m.Member("resultType")) == `"input_required"` {
@@ -112,7 +112,7 @@ func (q *questioned) goOn(m mcptest.Message, input string) mcptest.Message {
 	return m
 }
 
-// questions are how many the user was asked since the last time, and what they were.
+// questions returns the number of questions since its last call, and their texts.
 func (q *questioned) questions() (n int, all string) {
 	for {
 		select {
@@ -257,13 +257,13 @@ func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, 
 	close(host.release)
 	if m = host.goOn(m, hold); serverEra == "old" {
 		contains(t, m.Text(), "outcome unknown")
-	} else if m.Text() == "" { // there the call is nobody's, and may go on at a new process
+	} else if m.Text() == "" { // the call belongs to no process, so a new one may continue it
 		t.Errorf("got %s", m.Raw)
 	}
 }
 
-// TestRootsComeBeforeTheFirstCall has a server ask for the roots when it is
-// initialized, and looks at what reached it first: they, or the call.
+// TestRootsComeBeforeTheFirstCall runs a server that asks for the roots when it is
+// initialized, and checks that they reach it before the first call.
 func TestRootsComeBeforeTheFirstCall(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{handshake, stateless} {

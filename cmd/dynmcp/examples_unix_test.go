@@ -14,13 +14,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The examples of the systems that the surfaces discover, browser and proxy come from,
-// with the config files that they show. In place of the programs that those name, fakes
-// of the same names are found first on PATH. The gateway's are in serve_examples_test.go,
-// the tree's in tree_test.go.
+// The examples of the systems that the surfaces discover, browser and proxy come from, with
+// the config files that they show. Fakes with the names of their programs are found first on
+// PATH. The gateway's examples are in serve_examples_test.go, the tree's in tree_test.go.
 
-// standIn makes a fakemcp with these arguments that is started by a name. It ignores what
-// else it is started with, but for the line "argv …" in the ledger.
+// standIn puts a program of this name on PATH that runs fakemcp with these arguments. The
+// program's own arguments only appear in the ledger, in a line "argv …".
 func standIn(t *testing.T, name string, args ...string) (ledger mcptest.Ledger, env string) {
 	t.Helper()
 	dir, ledger := t.TempDir(), mcptest.NewLedger(t)
@@ -56,7 +55,7 @@ const deferringFile = `{
   }
 }`
 
-// What has no description is started, what has one is when it is loaded.
+// A server without a description starts at once, one with a description when it is loaded.
 func TestExampleOfDynamicDiscovery(t *testing.T) {
 	t.Parallel()
 	programs, path := standIn(t, "npx")
@@ -92,7 +91,7 @@ func TestExampleOfDynamicDiscovery(t *testing.T) {
 	}
 }
 
-// started are the command lines of the programs that were.
+// started returns the command lines of the programs that were started.
 func started(programs mcptest.Ledger) []string {
 	return slices.DeleteFunc(programs.Events(), func(line string) bool { return !strings.HasPrefix(line, "argv ") })
 }
@@ -170,8 +169,8 @@ func TestExampleOfTheBrowser(t *testing.T) {
 	}
 }
 
-// The extension shows no config file: the server is wrapped, so that its tool has the
-// name that it has there, or is called so of a file of Magg's servers.
+// The extension shows no config file. Its server is wrapped, so that the tool keeps its name,
+// or comes from a file of Magg's servers.
 func TestExamplesOfTheProxy(t *testing.T) {
 	t.Parallel()
 	const file = `{"servers": {"calculator": {"name": "calculator", "source": "https://magg.test/calculator", "prefix": "calculator", "command": "python", "args": ["-m", "calculator"], "enabled": true}}}`

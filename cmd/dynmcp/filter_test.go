@@ -8,7 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A tool that a filter hides is unknown behind every door, and reaches no server.
+// A tool that a filter hides is unknown on every surface, and no call of it reaches the
+// server.
 func TestNoDoorLeadsToAHiddenTool(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "git").with("tool_filter", []string{"!echo", "!secret*"})
@@ -53,8 +54,8 @@ func TestNoDoorLeadsToAHiddenTool(t *testing.T) {
 	}
 }
 
-// How much a list holds is the config's: of more bytes than by default for a model, and of
-// fewer than by default for a program.
+// The config says how much a list holds, whether the default is that for a model or for a
+// program.
 func TestListsHoldWhatTheConfigSays(t *testing.T) {
 	t.Parallel()
 	for limit, cut := range map[int]bool{1 << 20: false, 8 << 10: true} {

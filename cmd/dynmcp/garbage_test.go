@@ -8,8 +8,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Garbage: a host or a server that sends a line that is no message is told so, or
-// stepped over, and what comes next works.
+// Lines that are not messages: a host is told of them, those of a server are skipped, and the
+// next message works.
 
 func TestLinesOfTheHostThatAreNoMessage(t *testing.T) {
 	t.Parallel()
@@ -95,8 +95,8 @@ func TestBatchOfTheHost(t *testing.T) {
 	}
 }
 
-// A request that is too long for us, or for its server, is refused under its id,
-// did not run, and the session goes on.
+// A request that is too long for dynmcp or for its server is refused under its id and does
+// not run. The session goes on.
 func TestRequestsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	alpha := fake(t, "alpha").with("max_message_bytes", 100_000)
@@ -126,8 +126,7 @@ func TestRequestsThatAreTooLong(t *testing.T) {
 	}
 }
 
-// A line that the end of the input cuts off is said in the log, and the end is
-// an end like any other.
+// A line that the end of the input cuts off is logged, and dynmcp ends as usual.
 func TestLineThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))

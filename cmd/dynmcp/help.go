@@ -10,13 +10,12 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
-// helpWidth is how wide help is at most, but for flags on a wider terminal.
+// helpWidth is the maximum width of help. On a wider terminal the flags are wider.
 const helpWidth = 80
 
-// wrapHelp has the help of all commands wrapped at the width of the terminal, elsewhere
-// at helpWidth.
+// wrapHelp wraps the help of all commands at the width of the terminal, or at helpWidth.
 func wrapHelp(root *cobra.Command) {
-	width := cmp.Or(cli.Stdout(root).Width, helpWidth) // cobra has its own while it writes the flags
+	width := cmp.Or(cli.Stdout(root).Width, helpWidth) // cobra sets another output while it writes the flags
 	type flagSet interface{ FlagUsagesWrapped(columns int) string }
 	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(width) })
 	cobra.AddTemplateFunc("reflow", func(text string) string { return reflow(text, min(width, helpWidth)) })

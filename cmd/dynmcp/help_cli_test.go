@@ -48,8 +48,8 @@ func TestHelpOfVerbs(t *testing.T) {
 	}
 }
 
-// All help fits 80 columns, and shows what is to be replaced in letters that man pages
-// keep.
+// All help fits 80 columns, and marks placeholders without angle brackets, which man pages
+// lose.
 func TestHelpFits(t *testing.T) {
 	walked := 0
 	var walk func(verb ...string)

@@ -12,9 +12,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The servers of hosts are imported from where these have them on Windows, with paths of drives
-// and of shares. dynmcp is put into a config that an editor wrote with CRLF and a byte order
-// mark, and taken out of it to the byte.
+// Servers are imported from the config files of hosts on Windows, with paths of drives and of
+// shares. dynmcp is put into a config that an editor wrote with CRLF and a byte order mark,
+// and taken out of it to the byte.
 func TestHostsOfWindows(t *testing.T) {
 	t.Parallel()
 	home := oddDirectory(t)

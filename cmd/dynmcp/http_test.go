@@ -19,7 +19,7 @@ import (
 // Servers reached over HTTP: ours that can misbehave, and one that is made of the
 // SDK's parts.
 
-// nobodyListens is the URL of a server that is not there.
+// nobodyListens returns a URL on which nothing listens.
 func nobodyListens(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -169,7 +169,7 @@ func TestServerThatCannotBeReachedLeavesTheOthersAlone(t *testing.T) {
 	contains(t, use(host, "gone/echo", `{}`).Text(), "gone: ", "refused", "not_sent")
 }
 
-// TestHTTPAnswersThatAreNone strikes one call of a session; the one after it works.
+// TestHTTPAnswersThatAreNone breaks the answer to one call of a session. The next call works.
 func TestHTTPAnswersThatAreNone(t *testing.T) {
 	t.Parallel()
 	for fault, wants := range map[string][]string{
@@ -284,7 +284,7 @@ func TestHeadersFollowNoRedirect(t *testing.T) {
 	}
 }
 
-// TestServerOfTheSDK has a server behind dynmcp that none of our code is part of.
+// TestServerOfTheSDK runs a server that is built of the SDK alone.
 func TestServerOfTheSDK(t *testing.T) {
 	t.Parallel()
 	for name, stateless := range map[string]bool{"sessions": false, "stateless": true} {

@@ -8,8 +8,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A user who has enough presses control-C: nothing is left of what was started,
-// and a call that runs is cancelled.
+// Control-C ends a verb: nothing that it started is left, and a running call is cancelled.
 func TestInterruptedVerbs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// joinAs is a host on a socket with these capabilities, and how it leaves.
+// joinAs connects a host with these capabilities to a socket. leave closes the connection.
 func joinAs(t *testing.T, socket, capabilities string, on mcptest.Handlers) (host *mcptest.Conn, leave func()) {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -27,8 +27,8 @@ func call(host *mcptest.Conn, tool string, input any) mcptest.Message {
 	return host.Call("tools/call", useParams(tool, input))
 }
 
-// Each host has a process of its own of a server that isolates sessions, which is told
-// what that host can do, asks it and no other, and ends with it.
+// Each host has its own process of a server that isolates sessions. The process is told what
+// that host can do, asks that host alone, and ends with it.
 func TestIsolatedSessions(t *testing.T) {
 	t.Parallel()
 	for _, load := range []string{"eager", "lazy"} {
@@ -96,8 +96,8 @@ func TestIsolatedSessionsAreBounded(t *testing.T) {
 	mcptest.Eventually(t, "bob has a server", func() bool { return !call(bob, "alone/echo", `{}`).IsError() })
 }
 
-// All hosts on a socket are one user's, and so is what they have of a server that
-// isolates users.
+// All hosts on a socket belong to one user, and share the process of a server that isolates
+// users.
 func TestIsolatedPrincipals(t *testing.T) {
 	t.Parallel()
 	alone := deferred(t, "alone", "One for each user.").with("isolation", "principal").with("idle_timeout", "1s")
@@ -123,7 +123,7 @@ func TestIsolatedPrincipals(t *testing.T) {
 	alone.WaitFor("exit", 1)
 }
 
-// What a host subscribed to at a server of its own is its own.
+// A subscription at a host's own process concerns that host alone.
 func TestSubscriptionsOfIsolatedSessions(t *testing.T) {
 	t.Parallel()
 	alone := fake(t, "alone").with("isolation", "session")

@@ -14,9 +14,9 @@ import (
 )
 
 // TestARealKeyring keeps secrets in GNOME's keyring on a session bus of its own: they are
-// set, listed, found by a server, moved there by import and removed. Without those programs it
-// fails, and says what to install: nothing else shows that the keyring is spoken to. .ci/e2e
-// installs them, or leaves it out aloud.
+// set, listed, found by a server, moved there by import and removed. No other test talks to a
+// real keyring, so it fails without those programs, and says what to install. .ci/e2e
+// installs them, or reports that it leaves the test out.
 func TestARealKeyring(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dbus-run-session", "gnome-keyring-daemon", "secret-tool"} {

@@ -13,9 +13,9 @@ import (
 // thousand times.
 const kills = 4
 
-// hostile are servers whose trees resist: grandchildren, some of which ignore
-// SIGTERM or have a session of their own, one whose parent has ended, and a
-// leader that heeds neither the end of its input nor SIGTERM.
+// hostile are servers whose trees are hard to end: grandchildren, some of which ignore
+// SIGTERM or have a session of their own, one whose parent has ended, and a leader that heeds
+// neither the end of its input nor SIGTERM.
 func hostile(t *testing.T) []entry {
 	return []entry{
 		fake(t, "forks", "-fault", "double-fork"),
@@ -50,8 +50,8 @@ func TestNothingSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A kill in the middle of a start: the command is not there yet, or just now.
-// The pauses only spread the kills; whenever one comes, nothing must be left.
+// A kill during a start, just before or after the command runs. The pauses only spread the
+// kills: nothing may be left after any of them.
 func TestNothingSurvivesAKillDuringAStart(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 		t.Skip("there is neither a guard nor a job here")

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// stand starts a process that stands for a wrapper, until it is killed.
+// stand starts a stand-in for a wrapper, which runs until it is killed.
 func stand(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(mcptest.Fake(t), "-name", "wrapper")
@@ -73,7 +73,7 @@ func TestDynmcpEndsIfItsWrapperIsGoneAlready(t *testing.T) {
 	host.Wait() // its stdin is still open
 }
 
-// npx keeps what it fetched in a folder that the next version is not in.
+// npx keeps each version in a folder of its own, so the host's config must name npx.
 func TestInstallFromNpxNamesNpx(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -34,9 +34,8 @@ func openFiles(t *testing.T, pid int) int {
 	return len(entries)
 }
 
-// More servers than there are descriptors for: those that do not fit say so as
-// often as they are asked, nothing of them is left, and when others go there is
-// room again, without a new config.
+// There are more servers than descriptors. Calls of servers that do not fit say so each time
+// and leave nothing behind. When other servers end there is room again, without a new config.
 func TestTooFewDescriptors(t *testing.T) {
 	t.Parallel()
 	const many = 24
@@ -47,9 +46,9 @@ func TestTooFewDescriptors(t *testing.T) {
 	host := limited(t, "-n 64", "-c", mcptest.Config(t, document(servers)))
 	greet(host)
 	before := openFiles(t, host.Pid())
-	// A start needs more descriptors for a moment than a running server holds, so
-	// whether there is room for one more may change from try to try: up and down are
-	// who was there and who was not when asked last.
+	// A start needs more descriptors for a moment than a running server holds, so whether one
+	// more fits may change from try to try: up and down are the servers that answered and
+	// failed last.
 	down := make([]string, many)
 	for n, s := range servers {
 		down[n] = s.name
@@ -133,8 +132,7 @@ func TestTooFewDescriptorsForHTTP(t *testing.T) {
 	mcptest.Eventually(t, down+" answers", func() bool { return use(host, down+"/echo", `{"n":2}`).Text() == `{"n":2}` })
 }
 
-// What is in memory while large calls wait for their answers is about four times
-// that at most.
+// Large calls that wait for their answers take about four times their size in memory at most.
 func TestLargeCallsInFlight(t *testing.T) {
 	t.Parallel()
 	const servers = 4
@@ -226,7 +224,7 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 // idOf finds the id of an answer of ours at the beginning of its line.
 var idOf = regexp.MustCompile(`"id":("i"|\d+)`)
 
-// A host that reads nothing is not read either, and what waits for it is bounded:
+// dynmcp stops reading a host that does not read. What waits for that host is bounded, and
 // the servers wait too. Nothing is lost when it reads again.
 func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 	t.Parallel()

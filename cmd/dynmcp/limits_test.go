@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Limits: of the system, under which dynmcp is started here, and its own.
+// Limits of the system, under which dynmcp is started here, and of dynmcp itself.
 
 // limited runs dynmcp under a ulimit of the shell.
 func limited(t *testing.T, ulimit string, args ...string) *mcptest.Host {
@@ -25,7 +25,7 @@ func limited(t *testing.T, ulimit string, args ...string) *mcptest.Host {
 	return mcptest.Start(t, mcptest.HostOptions{Args: append(sh, args...)})
 }
 
-// status is a line of a file in /proc/PID that begins with name, without that.
+// status returns the rest of the line that begins with name in a file of /proc/PID.
 func status(t *testing.T, pid int, file, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))

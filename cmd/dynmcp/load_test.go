@@ -10,7 +10,7 @@ import (
 
 // Loading a lazy server, with load_mcp or by using one of its tools.
 
-// listChanged are the notifications about lists, by what they are about.
+// Notifications about lists.
 const (
 	toolsChanged     = "notifications/tools/list_changed"
 	promptsChanged   = "notifications/prompts/list_changed"
@@ -25,8 +25,7 @@ func counts(t *testing.T, host *mcptest.Host, method string, want int) {
 	}
 }
 
-// mark forgets what has been counted so far: it returns a function like counts
-// for what comes from now on.
+// mark returns a function like counts that counts what comes from now on.
 func mark(t *testing.T, host *mcptest.Host) func(method string, want int) {
 	before := len(host.Messages())
 	return func(method string, want int) {

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// protected is an entry for a fake that serves HTTP behind an authorization server, a
-// process as well unless the options have a function.
+// protected is an entry for a fake that serves HTTP behind an authorization server. That is a
+// process as well, unless opts.Wrap is set.
 func protected(t *testing.T, opts mcptest.AuthOptions, args ...string) (entry, *mcptest.AuthServer) {
 	t.Helper()
 	ledger := mcptest.NewLedger(t)
@@ -62,7 +62,7 @@ func login(t *testing.T, env []string, args ...string) (printed string, err erro
 	return runLogin(t, env, append([]string{"--no-browser"}, args...)...)
 }
 
-// runLogin is login with these arguments and no others.
+// runLogin is login without --no-browser.
 func runLogin(t *testing.T, env []string, args ...string) (printed string, err error) {
 	t.Helper()
 	cmd := exec.Command(mcptest.Dynmcp(t), append([]string{"login"}, args...)...)
@@ -122,7 +122,7 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 
 			lacks(t, catalogue(t, host), "dynmcp login")
 
-			// At the end of the token it is renewed, without anybody.
+			// An expired token is renewed without a person.
 			as.Expire()
 			contains(t, use(host, "web/echo", `{"text":"again"}`).Raw, "again")
 			if got := as.Count("refresh"); got != 1 {
@@ -215,8 +215,8 @@ func TestLoginOfAMachine(t *testing.T) {
 	}
 }
 
-// Nothing that a login involves may be read anywhere but in the file of the login:
-// not where it works, and not where everything fails.
+// The secrets of a login appear only in its file, both when everything works and when
+// everything fails.
 func TestSecretsOfALoginAreNotShown(t *testing.T) {
 	t.Parallel()
 	echoing := false // the token endpoint fails with all it was sent

@@ -1,7 +1,7 @@
 // Command dynmcp stands between an MCP host and many upstream MCP servers.
 //
-// verbs.go is the table of its verbs, each of which is declared in a package below
-// internal. stdio.go is what runs without a verb.
+// verbs.go is the table of its verbs. Most are declared in packages below internal. stdio.go
+// serves a host when there is no verb.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// manCommand is there in builds with the tag man.
+// manCommand is nil except in builds with the tag man.
 var manCommand func(root *cobra.Command) *cobra.Command
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 	err := rootCommand().Execute()
 	var stopped *cli.Interruption
 	switch {
-	case errors.As(err, &stopped): // which was said at once
+	case errors.As(err, &stopped): // already reported
 		os.Exit(stopped.Status())
 	case err != nil:
 		report(terminal.New(os.Stderr), err)
@@ -58,8 +58,8 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
-// report shows an error to a person: what is wrong, the last lines of a child
-// that failed, and what to do.
+// report shows an error to a person: what is wrong, the last lines of a child that failed,
+// and a hint.
 func report(out *terminal.Writer, err error) {
 	out.Labelled(terminal.Red, "dynmcp: ", cli.Secrets.String(err.Error()))
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {

@@ -48,9 +48,9 @@ func (e entry) with(field string, value any) entry {
 	return e
 }
 
-// document is a config of these entries, in this order. Further members, as
-// "name":value, come first. Lists wait long for servers that start: how slow the
-// machine is must not decide what a test sees.
+// document is a config of these entries, in this order. Further members, as "name":value,
+// come first. Lists wait up to a minute for servers that start, so that a slow machine
+// changes nothing that a test sees.
 func document(entries []entry, more ...string) string {
 	var servers []string
 	for _, e := range entries {
@@ -68,8 +68,8 @@ func start(t *testing.T, entries ...entry) *mcptest.Host {
 	return mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document(entries)))
 }
 
-// serve is start, a handshake, and a look at every list: what is not lazy is
-// there then, and the host has been told of nothing but what changes later.
+// serve is start, a handshake, and a request for every list. All eager servers are known
+// then, and notifications that follow are about later changes.
 func serve(t *testing.T, entries ...entry) *mcptest.Host {
 	t.Helper()
 	host := start(t, entries...)
@@ -92,7 +92,7 @@ func wrap(t *testing.T, args ...string) *mcptest.Host {
 	return host
 }
 
-// use calls an upstream's tool. No input (nil) is left out.
+// use calls an upstream's tool. A nil input is left out.
 func use(host *mcptest.Host, tool string, input any) mcptest.Message {
 	return host.Call("tools/call", useParams(tool, input))
 }
@@ -124,7 +124,7 @@ func quote(text string) string {
 // names are the members called key of the objects in a JSON array.
 func names(array json.RawMessage, key string) []string {
 	var objects []map[string]json.RawMessage
-	_ = json.Unmarshal(array, &objects) // what is no such array has no names
+	_ = json.Unmarshal(array, &objects) // anything else has no names
 	list := []string{}
 	for _, o := range objects {
 		var name string
@@ -169,8 +169,7 @@ func definition(t *testing.T, host *mcptest.Host, name string) toolDefinition {
 	return toolDefinition{}
 }
 
-// block is what stands between <name> and </name> in a text, "" where it has no
-// such block.
+// block returns the text between <name> and </name>, "" if there is no such block.
 func block(text, name string) string {
 	_, text, _ = strings.Cut(text, "<"+name+">\n")
 	inside, _, ok := strings.Cut(text, "</"+name+">")
@@ -200,10 +199,9 @@ func lacks(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// settle returns when dynmcp has told the host of every change so far: changes
-// are announced in order, and it waits for the one that it makes itself, to the
-// prompts. Where other prompts may have changed, wait for that first: it cannot be
-// told from its own. server is one that is loaded.
+// settle returns when dynmcp has announced every change so far. Changes are announced in
+// order: it adds a prompt to a loaded server, and waits for that announcement. If other
+// prompts may have changed, wait for that first: the announcements look the same.
 func settle(t *testing.T, host *mcptest.Host, server string) {
 	t.Helper()
 	const changed = "notifications/prompts/list_changed"

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A host that reads lists into types sees every server's good entries beside a
-// server whose entries are malformed.
+// A host that decodes lists into types reads every server's valid entries, although a server
+// lists malformed ones.
 func TestTypedHostListsBesideMalformedEntries(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]string{"handshake": handshake, "stateless": stateless} {

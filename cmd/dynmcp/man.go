@@ -11,9 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 )
 
-// A build with the tag man has a verb more, with which packaging/extras writes the
-// man pages. What makes them is not linked into what people run. SOURCE_DATE_EPOCH
-// is their date.
+// In a build with the tag man, dynmcp man writes the man pages for packaging/extras. Other
+// builds do not link the generator. SOURCE_DATE_EPOCH is the date of the pages.
 func init() {
 	manCommand = func(root *cobra.Command) *cobra.Command {
 		return &cobra.Command{

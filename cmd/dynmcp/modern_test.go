@@ -173,8 +173,8 @@ func TestListenTellsOfChangesUnderItsID(t *testing.T) {
 	if m := host.WaitMethod("notifications/resources/updated", 1); string(m.Member("_meta", subscription)) != `1007` || string(m.Member("uri")) != `"fake://alpha/text"` {
 		t.Errorf("got %s", m.Raw)
 	}
-	// Once it is cancelled it is told nothing: the change of tools is announced
-	// before that of prompts, and not at all.
+	// A cancelled subscription gets nothing more: the change of tools would be announced
+	// before that of prompts.
 	host.Notify("notifications/cancelled", modern(`"requestId":"tööls"`))
 	host.Call("tools/call", modernUse("alpha/add_tool", `{"name":"newer"}`))
 	host.Call("tools/call", modernUse("alpha/add_prompt", `{"name":"new"}`))
@@ -272,7 +272,7 @@ func TestErasMeet(t *testing.T) {
 	}
 }
 
-// change looks whether the host hears of a change.
+// change checks that the host is notified of a change.
 func change(t *testing.T, h *mcptest.Host, listen bool, suffix string) {
 	t.Helper()
 	h.Call("prompts/list", "{"+suffix+"}")

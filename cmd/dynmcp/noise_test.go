@@ -10,9 +10,8 @@ import (
 
 // Servers that print without end: where they must not, and where they may.
 
-// A server that prints on stdout is not restarted for it, however much it is:
-// what it has in memory would be lost. Calls work meanwhile, and the log says
-// little.
+// A server that floods its stdout is not restarted, since its memory would be lost. Calls
+// work meanwhile, and the log says little.
 func TestFloodOfJunkOnStdout(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "noisy", "-fault", "junk:200000", "-fault-tool", "pid")
@@ -37,8 +36,8 @@ func TestFloodOfJunkOnStdout(t *testing.T) {
 	}
 }
 
-// A server that knows no server/discover may complain about it at length, and
-// then refuse, exit or say nothing: it is started all the same.
+// A server without server/discover may complain about it at length, and then refuse, exit or
+// not answer. It is started all the same.
 func TestNoiseAboutDiscovery(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"stderr-on-discover", "noisy-exit-discover", "noisy-hang-discover"} {
@@ -57,8 +56,8 @@ func TestNoiseAboutDiscovery(t *testing.T) {
 	}
 }
 
-// A server that closes an end of its own and lives on is as good as dead: the
-// next use starts a new one, and it is gone itself.
+// A server that closes its stdin or stdout and lives on counts as dead: the next use starts
+// another, and it is ended.
 func TestServersThatCloseAnEnd(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"close-stdout", "close-stdin"} {

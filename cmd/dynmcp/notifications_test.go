@@ -172,7 +172,7 @@ func TestLastChangeIsAlwaysSeen(t *testing.T) {
 	for n := 1; n <= last; n++ {
 		host.Go("tools/call", useParams("alpha/add_tool", fmt.Sprintf(`{"name":"new_%d"}`, n)))
 	}
-	// A host that reads the list whenever it is told to has the last one in the end.
+	// A host that reads the list at each announcement has the last one in the end.
 	for range last {
 		host.WaitAfter(line, func(m mcptest.Message) bool { return m.Method == toolsChanged })
 		line = len(host.Messages())
@@ -218,7 +218,7 @@ func TestFloodOfOneServerDelaysNoOther(t *testing.T) {
 	}
 }
 
-// A flooded is a host on some edge, that counts what it hears.
+// A flooded is a host that counts the notifications it receives.
 type flooded struct {
 	call  func(tool, input string) mcptest.Message
 	ask   func(method, params string) mcptest.Message
@@ -235,7 +235,7 @@ func floodedConn(host *mcptest.Conn) flooded {
 	}
 }
 
-// floodedClient hears what comes on its stream and with the answers to its calls.
+// floodedClient counts what comes on its stream and with the answers to its calls.
 func floodedClient(t *testing.T, url string) flooded {
 	c := mcptest.NewClient(t, url+"/mcp")
 	c.Initialize(handshake, nil)
@@ -288,8 +288,8 @@ func documentedNotifications(t *testing.T) (methods []string) {
 	return methods
 }
 
-// A server that floods its hosts with notifications of any kind, on any edge, costs no other
-// server's calls, and its hosts hear what docs/protocol.md says of that kind.
+// A flood of notifications of any kind, over any connection, delays no other server's calls,
+// and hosts receive what docs/protocol.md says of that kind.
 func TestFloodsOfEachKind(t *testing.T) {
 	t.Parallel()
 	const many = 5000
@@ -303,7 +303,7 @@ func TestFloodsOfEachKind(t *testing.T) {
 		{"notifications/tasks/status", `{"taskId":"t","status":"working"}`, 1, many / 10},
 		{"notifications/tasks", `{"taskId":"t","status":"working"}`, 0, many / 10}, // where a host follows it
 		{"notifications/elicitation/complete", `{"elicitationId":"e"}`, 1, many / 10},
-		{"notifications/tools/list_changed", `{}`, 0, 0}, // it has not
+		{"notifications/tools/list_changed", `{}`, 0, 0}, // nothing has changed
 		{"notifications/prompts/list_changed", `{}`, 0, 0},
 		{"notifications/resources/list_changed", `{}`, 0, 0},
 		{"notifications/cancelled", `{"requestId":7}`, 0, 0},

@@ -22,12 +22,12 @@ import (
 
 const showsPages = `{"elicitation":{"url":{}}}`
 
-// A person answers questions of dynmcp with an action, after going to the page if that
-// is accept.
+// A person answers questions of dynmcp with an action, after visiting the page if that is
+// accept.
 type person struct {
 	t      *testing.T
 	action string
-	first  func(page string) // before the answer; nil is going to the page
+	first  func(page string) // called before the answer; nil visits the page
 
 	mu    sync.Mutex
 	pages []string
@@ -96,7 +96,7 @@ func TestLoginIsOfferedToHostsThatShowPages(t *testing.T) {
 			if got := string(done.Member("elicitationId")); p.count() != 1 || got != quote(p.ids[0]) {
 				t.Errorf("asked %d times, %s is complete", p.count(), got)
 			}
-			// A login that is over in the middle of it all.
+			// The login is revoked.
 			as.Revoke()
 			contains(t, use(host, "web/echo", `{"text":"again"}`).Raw, `"structuredContent":{"text":"again"}`)
 			if p.count() != 2 || as.Count("authorize") != 2 {
@@ -107,9 +107,8 @@ func TestLoginIsOfferedToHostsThatShowPages(t *testing.T) {
 	}
 }
 
-// noSecretIn fails the test if anything that a login involves is in a text, or in a log
-// what may be in no log: where logins begin and come back to, with all that is in these
-// addresses.
+// noSecretIn fails the test if a text has a secret of a login, or if a log has what must not
+// be logged: the addresses at which logins begin and return, and what is in them.
 func noSecretIn(t *testing.T, as *mcptest.AuthServer, log string, texts map[string]string) {
 	t.Helper()
 	search := func(where, text string, secrets []string) {
@@ -178,7 +177,7 @@ func TestLoginIsOfferedOnce(t *testing.T) {
 	}
 }
 
-// A no gives the text, and the same is not asked again at once.
+// A refused offer gives the usual text, and is not repeated at once.
 func TestOfferedLoginThatIsDeclined(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"decline", "cancel"} {
@@ -196,7 +195,7 @@ func TestOfferedLoginThatIsDeclined(t *testing.T) {
 			if p.count() != 1 || as.Count("authorize") != 0 {
 				t.Errorf("asked %d times, %d logins", p.count(), as.Count("authorize"))
 			}
-			// Nobody listens for that browser any more.
+			// The callback is closed.
 			page, err := url.Parse(p.pages[0])
 			if err != nil {
 				t.Fatal(err)
@@ -222,8 +221,8 @@ func configOf(env []string) string {
 	return config
 }
 
-// Hosts give up on calls, and some dismiss the question with them. The login goes on:
-// who is at its page may finish.
+// A host may cancel the call, and its question with it. The login goes on: a user who is at
+// its page may finish.
 func TestOfferedLoginOutlivesItsCall(t *testing.T) {
 	t.Parallel()
 	e, as := protected(t, mcptest.AuthOptions{})
@@ -264,8 +263,8 @@ func TestOfferedLoginThatIsMadeBeforeTheAnswer(t *testing.T) {
 	host.WaitMethod("notifications/elicitation/complete", 1)
 }
 
-// What goes wrong before or on the page is part of the text, and costs no second try
-// at once.
+// A login that fails before or on its page is part of the text, and is not tried again at
+// once.
 func TestOfferedLoginThatFails(t *testing.T) {
 	t.Parallel()
 	t.Run("no way to have a client", func(t *testing.T) {
@@ -314,7 +313,7 @@ func TestOfferedLoginThatFails(t *testing.T) {
 	})
 }
 
-// The end of the host ends what it was offered.
+// The end of the host ends the login that it was offered.
 func TestOfferedLoginEndsWithItsHost(t *testing.T) {
 	t.Parallel()
 	e, _ := protected(t, mcptest.AuthOptions{})
@@ -330,7 +329,7 @@ func TestOfferedLoginEndsWithItsHost(t *testing.T) {
 	host.WaitEnd()
 }
 
-// A host that cannot show pages has the text, and nothing begins.
+// A host that cannot show pages gets the usual text, and no login begins.
 func TestLoginIsNotOfferedToOthers(t *testing.T) {
 	t.Parallel()
 	e, as := protected(t, mcptest.AuthOptions{})
@@ -344,7 +343,7 @@ func TestLoginIsNotOfferedToOthers(t *testing.T) {
 	}
 }
 
-// A host of the stateless era has the question for a result, and calls again.
+// A host of the stateless era gets the question in a result, and calls again.
 func TestLoginIsOfferedInAResult(t *testing.T) {
 	t.Parallel()
 	for name, args := range flavours {
@@ -375,7 +374,7 @@ func TestLoginIsOfferedInAResult(t *testing.T) {
 	}
 }
 
-// pageIn is the login page that a result asks for.
+// pageIn returns the login page that a result asks for.
 func pageIn(t *testing.T, m mcptest.Message) string {
 	t.Helper()
 	var q struct {
@@ -405,7 +404,7 @@ func TestOfferInAResultThatIsDeclined(t *testing.T) {
 	pageIn(t, asked)
 	contains(t, call(accepted(asked, "decline")).Raw, `run \"dynmcp login web\"`)
 	contains(t, call().Raw, `run \"dynmcp login web\"`) // not again at once
-	// States that are old, or somebody's invention.
+	// Old and forged states.
 	contains(t, call(accepted(asked, "accept")).Raw, `run \"dynmcp login web\"`)
 	contains(t, call(`"requestState":"dynmcp-login.x.!"`).Raw, "-32602")
 	contains(t, call(`"requestState":"dynmcp-login."`).Raw, "-32602")
@@ -414,7 +413,7 @@ func TestOfferInAResultThatIsDeclined(t *testing.T) {
 	}
 }
 
-// What a host answered to a server before the login is not lost in it.
+// Answers that a host gave a server before the login are kept.
 func TestOfferInTheMiddleOfRounds(t *testing.T) {
 	t.Parallel()
 	e, as := protected(t, mcptest.AuthOptions{}, "-era", "new")
@@ -452,7 +451,7 @@ func TestOfferInTheMiddleOfRounds(t *testing.T) {
 	contains(t, host.Call("tools/call", useParams("web/ask", input, accepted(locked, "accept"), meta)).Raw, `{\"name\":\"me\"}`)
 }
 
-// Hosts over HTTP are offered logins too, where they can only be on this machine.
+// Hosts over HTTP are offered logins if they can only be on this machine.
 func TestLoginIsOfferedOverHTTP(t *testing.T) {
 	t.Parallel()
 	call := func(more ...string) string { return string(useParams("web/echo", `{"text":"hi"}`, more...)) }

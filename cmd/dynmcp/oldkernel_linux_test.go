@@ -16,8 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Where the kernel has no Landlock or no filters of seccomp, a server with a sandbox is refused, or
-// starts with a warning if its entry says so. The kernel is one by a filter under which dynmcp runs.
+// On a kernel without Landlock or without seccomp filters a server with a sandbox is refused,
+// or starts with a warning if its entry allows that. A filter around dynmcp simulates such a
+// kernel.
 func TestOldKernels(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,7 +83,7 @@ func checkOldKernel(t *testing.T, filter []bpf.Instruction, missing, listed stri
 	}
 }
 
-// onKernel runs dynmcp under a filter that makes the kernel another one, and returns what it prints.
+// onKernel runs dynmcp under a filter that simulates another kernel, and returns its output.
 func onKernel(t *testing.T, filter []bpf.Instruction, home string, args ...string) string {
 	t.Helper()
 	out, err := os.CreateTemp(t.TempDir(), "said")

@@ -21,9 +21,9 @@ func oddDirectory(t *testing.T, names ...string) string {
 	return dir
 }
 
-// A config, its .env and a recording are in a path that is longer than the 260 characters that
-// old programs of Windows take, and the program of a server is in one with spaces and letters of
-// many scripts, as is its working directory.
+// A config, its .env and a recording have a path longer than the 260 characters of old
+// Windows programs. The program of a server and its working directory have a path with spaces
+// and letters of many scripts.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	programs := oddDirectory(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Rules tell the users of a gateway apart, an answer is one user's in one session, and the
-// record says whose call was refused by which rule.
+// Rules may be about users of a gateway. An answer holds for one user in one session, and the
+// record says which rule refused whose call.
 func TestPolicyOfUsers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestPolicyOfUsers(t *testing.T) {
 	refused("echo by the API", "rule 2 of the policy", run.a("ann", "/meta_call").Post(`{"path":"/alpha/echo","args":{}}`).Body)
 	refused("pid by the API, which cannot ask", `put {\"match\": \"alpha/pid\", \"do\": \"allow\"} before`, run.a("ann", "/meta_call").Post(`{"path":"/alpha/pid","args":{}}`).Body)
 
-	// What ann allows for her session holds in no other.
+	// What ann allows for her session holds in no other session.
 	question, got := asking(t, ann, 50, "alpha/pid", `{}`, `{"action":"accept","content":{"allow":"session"}}`, nil)
 	refused("the question", "Allow a call of alpha/pid?", question.Raw)
 	allowed("pid of ann", got)
@@ -49,7 +49,7 @@ func TestPolicyOfUsers(t *testing.T) {
 	refused("the question to bob", "Allow a call of alpha/pid?", question.Raw)
 	refused("pid of bob", "did not allow it", got.Raw)
 
-	// A request that has no session is asked about each time, and its answer is its user's.
+	// A request without a session is asked about each time, and only its user may answer.
 	asked := once(run.a("ann", "/mcp"), "tools/call", "use_tool", pid+"}").Last()
 	if strings.Contains(asked.Raw, `"session"`) {
 		t.Errorf("without a session it is offered for one: %s", asked.Raw)

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What is refused for want of room says what is full, how full it is and what to do, over
-// stdio and over the socket, and was not sent.
+// A refusal for lack of room says what is full, how full it is and what to do. The call was
+// not sent.
 func TestRefusalsForWantOfRoom(t *testing.T) {
 	t.Parallel()
 	large := `{"text":"` + strings.Repeat("x", 1<<20) + `"}`

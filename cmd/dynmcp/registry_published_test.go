@@ -40,7 +40,7 @@ type publishedInput struct {
 	Variables                                     map[string]publishedInput
 }
 
-// answer is what the test says where it is asked.
+// answer returns what the test answers when it is asked for the input.
 func (in publishedInput) answer() string {
 	switch {
 	case len(in.Choices) > 0:
@@ -51,7 +51,7 @@ func (in publishedInput) answer() string {
 	return filepath.VolumeName(os.TempDir()) + string(filepath.Separator) + "answer" // absolute: it may be a path
 }
 
-// text is the value of an input, and the names of what is asked for it.
+// text returns the value of an input, and the answers to what is asked for it, by name.
 func (in publishedInput) text(name string) (text string, asked map[string]string) {
 	asked = map[string]string{}
 	switch {
@@ -71,7 +71,8 @@ func (in publishedInput) text(name string) (text string, asked map[string]string
 	return text, asked
 }
 
-// words are the words that arguments make; asked is added to.
+// words returns the command-line words of arguments, and adds the answers that they need to
+// asked.
 func words(arguments []publishedInput, asked map[string]string) (all []string) {
 	for _, a := range arguments {
 		name := a.ValueHint
@@ -93,8 +94,8 @@ func words(arguments []publishedInput, asked map[string]string) (all []string) {
 	return all
 }
 
-// expected is what an entry of a way has: its words after the program, or its address, and what
-// is asked for. A way that is not run here has no words.
+// expected returns what the entry of a way has, its words after the program or its address,
+// and the answers that it needs. A way that does not run here has no words.
 func (w publishedWay) expected() (all []string, asked map[string]string) {
 	asked = map[string]string{}
 	var names []string
@@ -127,8 +128,8 @@ func (w publishedWay) expected() (all []string, asked map[string]string) {
 	return nil, nil
 }
 
-// The examples of server.json that are published are found in a registry made of the published
-// API, and become the entries that their description says.
+// The published examples of server.json are found in a registry that follows the published
+// API, and become the entries that they describe.
 func TestPublishedServers(t *testing.T) {
 	t.Parallel()
 	texts, err := mcptest.PublishedServers()
@@ -162,7 +163,7 @@ func TestPublishedServers(t *testing.T) {
 				path := writeFile(t, cmd.Dir, "mcp.json", `{"mcp": {}}`)
 				cmd.Env = append(mcptest.Environ(t), "XDG_STATE_HOME="+state, "LOCALAPPDATA="+state, "DYNMCP_KEYRING=off", "PATH="+bin)
 				said, err := cmd.CombinedOutput()
-				if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // what it said is judged
+				if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended { // its output is checked
 					t.Fatal(err)
 				}
 				written, err := os.ReadFile(path)
@@ -199,7 +200,7 @@ func TestPublishedServers(t *testing.T) {
 // tryWay adds a server, and returns which way that was.
 func (s published) tryWay(t *testing.T, way publishedWay, dynmcp func(...string) (string, string)) string {
 	if way.RegistryType == "mcpb" {
-		return "a bundle" // that is elsewhere, and fetched before anything is asked
+		return "a bundle" // fetched from elsewhere before anything is asked
 	}
 	via := way.RegistryType
 	if way.URL != "" {

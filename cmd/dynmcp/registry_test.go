@@ -48,7 +48,8 @@ func serveRegistry(t *testing.T) *mcptest.Registry {
 	return r
 }
 
-// While a registry is away, outdated goes by what it said, and says how old that is.
+// While a registry cannot be reached, outdated uses its last answers, and says how old they
+// are.
 func TestOutdatedOffline(t *testing.T) {
 	t.Parallel()
 	r := serveRegistry(t)

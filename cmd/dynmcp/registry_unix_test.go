@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A person on a terminal is asked, in the registry's words; a secret is not shown, and is not
-// in the config.
+// A person on a terminal is asked in the registry's words. A secret is neither shown nor in
+// the config.
 func TestAddAsks(t *testing.T) {
 	t.Parallel()
 	r := serveRegistry(t)
@@ -108,7 +108,7 @@ func (s *screen) readFrom(r io.Reader) {
 	}
 }
 
-// waitFor waits for a text behind what was waited for before.
+// waitFor waits for a text after the last text that was waited for.
 func (s *screen) waitFor(text string) bool {
 	late := time.After(time.Minute) // a busy machine is slow
 	for {

@@ -29,8 +29,7 @@ func run(t *testing.T, flags []string, entries ...entry) *live {
 	return l
 }
 
-// write puts a text in the place of the config as editors do it: over what is
-// there, or under another name first.
+// write replaces the config as editors do: in place, or by renaming another file.
 func (l *live) write(text string, rename bool) {
 	l.t.Helper()
 	path := l.path
@@ -193,7 +192,7 @@ func TestReloadOnSIGHUP(t *testing.T) {
 	}
 }
 
-// The call of a server that is replaced has time to end.
+// A call of a server that is replaced has time to end.
 func TestReloadLetsCallsInFlightEnd(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)
@@ -220,8 +219,8 @@ func TestReloadLetsCallsInFlightEnd(t *testing.T) {
 	beta.WaitFor("exit", 1)
 }
 
-// Half of the configs are wrong, each of the others changes one server. Calls
-// of the other one do not notice.
+// Half of the configs are wrong, and each of the others changes one server. Calls of the
+// other server are not disturbed.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	alpha := fake(t, "alpha")

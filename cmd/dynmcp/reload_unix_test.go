@@ -11,9 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A FIFO that nobody writes to takes the place of the config or of its .env: it
-// is refused, and keeps dynmcp neither from serving, nor from reloading, nor from
-// ending.
+// A FIFO without a writer in place of the config or its .env is refused. dynmcp still serves,
+// reloads and ends.
 func TestReloadMeetsAFIFO(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"mcp.json", ".env"} {

@@ -11,10 +11,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What is watched stays what is read, wherever the path leads meanwhile.
+// The watch follows the path of the config, wherever it leads.
 
-// follow runs dynmcp on the config at path, which exists, and makes it one of these
-// entries. That is in force when it returns, and all that start does is over.
+// follow runs dynmcp on the existing config at path, and changes that to these entries. When
+// it returns they are in force, and dynmcp has finished starting.
 func follow(t *testing.T, path string, entries ...entry) *live {
 	t.Helper()
 	l := &live{mcptest.StartDynmcp(t, "-c", path), t, path}
@@ -39,7 +39,7 @@ func TestReloadFollowsAReplacedDirectory(t *testing.T) {
 	for name, replace := range map[string]func(dir string) error{
 		"moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
 		"removed": os.RemoveAll,
-		// No event says that what holds the directory was moved.
+		// No event reports that a parent of the directory was moved.
 		"parent moved": func(dir string) error {
 			parent := filepath.Dir(dir)
 			return errors.Join(os.Rename(parent, parent+".old"), os.Mkdir(parent, 0o700))
@@ -102,7 +102,7 @@ func TestReloadFollowsALinkThatIsAimedElsewhere(t *testing.T) {
 	}
 }
 
-// Edits that never pause do not put a reload off for ever.
+// Continuous edits do not postpone a reload for ever.
 func TestReloadDuringContinuousEdits(t *testing.T) {
 	t.Parallel()
 	alpha, beta := fake(t, "alpha"), fake(t, "beta")

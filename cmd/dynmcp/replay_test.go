@@ -17,7 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// talk has a host of a version make the same calls of any server, and returns what it received.
+// talk makes the same calls of any server, as a host of a version, and returns what it
+// received.
 func talk(t *testing.T, version string, args ...string) (received []string) {
 	t.Helper()
 	host := mcptest.Start(t, mcptest.HostOptions{
@@ -51,8 +52,8 @@ func talk(t *testing.T, version string, args ...string) (received []string) {
 	return received
 }
 
-// A host is told the same by a server and by its recording: results, errors, progress, log
-// messages and questions, in their order and to the byte.
+// A host receives the same from a server and from its recording: results, errors, progress,
+// log messages and questions, in order and to the byte.
 func TestReplayIsAsTheServer(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{handshake, stateless} {
@@ -71,8 +72,8 @@ func TestReplayIsAsTheServer(t *testing.T) {
 	}
 }
 
-// subscribed has a host of the stateless era subscribe at a server, or at its recording, and
-// returns what it receives.
+// subscribed subscribes as a host of the stateless era, at a server or its recording, and
+// returns what it received.
 func subscribed(t *testing.T, args ...string) (received []string) {
 	t.Helper()
 	host := mcptest.StartDynmcp(t, args...)
@@ -92,7 +93,7 @@ func subscribed(t *testing.T, args ...string) (received []string) {
 	return received
 }
 
-// A host hears the same on a subscription at a server and at its recording.
+// A host receives the same on a subscription at a server and at its recording.
 func TestReplayOfSubscriptions(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.jsonl")
@@ -103,9 +104,9 @@ func TestReplayOfSubscriptions(t *testing.T) {
 	}
 }
 
-// A recording by hand: a subscription was replaced, and the server ended the second during a
-// call. A host with one subscription hears all on that. It hears nothing more of one that it
-// has cancelled.
+// A recording by hand: a subscription was replaced, and the server ended the second one
+// during a call. A host with one subscription gets all notifications on that, and none after
+// it cancels it.
 func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "listen.jsonl")
@@ -164,8 +165,8 @@ func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
 	}
 }
 
-// A recording has the era in which the server was spoken to. It says so to a host of the other
-// one, and answers it through dynmcp.
+// A recording has the era of its connection. It refuses a host of the other era and names its
+// own, and answers that host through dynmcp.
 func TestReplayToTheOtherEra(t *testing.T) {
 	t.Parallel()
 	for recorded, other := range map[string]string{handshake: stateless, stateless: handshake} {
@@ -188,8 +189,8 @@ func TestReplayToTheOtherEra(t *testing.T) {
 	}
 }
 
-// A request that was not recorded is refused with the nearest one; equal requests are answered
-// in their order; what was cancelled is not answered.
+// A request that was not recorded is refused with the nearest one. Equal requests are
+// answered in order, and cancelled ones are not answered.
 func TestReplayOfOtherRequests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.jsonl")
@@ -230,8 +231,8 @@ func TestReplayOfOtherRequests(t *testing.T) {
 	}
 }
 
-// The file is the user's alone, has no secret, and is never written over. A call whose params
-// had a secret is known by the rest.
+// A recording is readable by its user alone, has no secret, and is never overwritten. A call
+// whose params had a secret is recognized by the rest.
 func TestRecordingsHaveNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "sw0rdfish-4711"
@@ -312,7 +313,7 @@ func TestInspectRecording(t *testing.T) {
 	}
 }
 
-// printed is what a verb prints that ends with this status.
+// printed runs a verb that must end with this status, and returns its output.
 func printed(t *testing.T, status int, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), args...)

@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// waysToAServer are the requests by which the texts of a server that fails reach hosts.
+// waysToAServer are requests whose answers may have texts of one failing server.
 var waysToAServer = []struct{ method, params string }{
 	{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"NAME/echo","tool_input":{}}}`},
 	{"tools/call", `{"name":"load_mcp","arguments":{"mcp_name":"NAME","retry":true}}`},
@@ -39,7 +39,7 @@ var waysToAServer = []struct{ method, params string }{
 	{"logging/setLevel", `{"level":"debug"}`},
 }
 
-// waysToAll are requests whose answers have something of every server.
+// waysToAll are requests whose answers may have texts of every server.
 var waysToAll = []struct{ method, params string }{
 	{"tools/list", `{}`}, {"resources/list", `{}`}, {"resources/templates/list", `{}`}, {"prompts/list", `{}`}, {"server/discover", `{}`},
 	{"tools/call", `{"name":"discover_tool","arguments":{}}`},
@@ -50,9 +50,8 @@ var waysToAll = []struct{ method, params string }{
 	{"tools/call", `{"name":"meta_tree","arguments":{"path":"/"}}`},
 }
 
-// A failing server says where things are in all that it prints and answers, and none of it
-// is for hosts that may be of other users: whatever fails, and whatever way a host takes to
-// it, the texts that arrive have no path, no address and nothing of stderr.
+// Failing servers print and answer with paths and addresses. Hosts that may belong to other
+// users get none of it: no answer to any request has a path, an address or a line of stderr.
 func TestNoWayShowsOthersWhereThingsAre(t *testing.T) {
 	t.Parallel()
 	leaky := newLeakyServers(t)
@@ -95,7 +94,7 @@ func TestNoWayShowsOthersWhereThingsAre(t *testing.T) {
 
 const leakyToken = "t0ken"
 
-// leakyServers are servers that fail, each in its own way, and say where things are.
+// leakyServers are servers that fail, each in its own way, and tell paths and addresses.
 type leakyServers struct {
 	said    string // a line
 	entries map[string]map[string]any
@@ -186,7 +185,7 @@ func (l *leakyServers) config(t *testing.T) json.RawMessage {
 	return text
 }
 
-// judge fails if what was said shows where things are.
+// judge fails the test if a text has a private word.
 func (l *leakyServers) judge(t *testing.T, way, said string) {
 	t.Helper()
 	for _, word := range l.private {
@@ -197,7 +196,7 @@ func (l *leakyServers) judge(t *testing.T, way, said string) {
 	}
 }
 
-// host begins a session of a host that shows the token.
+// host begins a session with the token.
 func (l *leakyServers) host(t *testing.T, web *webHost) *leakyHost {
 	t.Helper()
 	h := &leakyHost{webHost: *web, leaky: l}
@@ -243,8 +242,8 @@ func (h *leakyHost) ask(method, params string) {
 	h.session = session
 }
 
-// hear reads the session's stream until the function that it returns ends the session, and
-// returns what was heard.
+// hear reads the session's stream. The function that it returns ends the session, and returns
+// what came.
 func (h *leakyHost) hear() func() string {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url+"/mcp", nil)

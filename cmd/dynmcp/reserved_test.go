@@ -11,9 +11,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Hosts that show a token may be others than who runs dynmcp: they are told what happened
-// and what to do. What the server printed is in the log and on the page, which asks for
-// the token, under the reference that the host has.
+// A host that shows a token may belong to another user. It is told what happened, what to do,
+// and a reference. What the server printed is under that reference in the log and on the
+// page, which asks for the token.
 func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, `{"expose":["discover","proxy","browser","direct"],"mcp":{
@@ -100,7 +100,7 @@ func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
 	lacks(t, metrics, `dynmcp_upstream_start_failures_total{upstream="leak"} 0`, `dynmcp_upstream_start_failures_total{upstream="web"} 0`)
 }
 
-// On loopback without a token nobody else is served: the user of this machine is told all.
+// On loopback without a token there is only the user of this machine, who is told all.
 func TestTheUserOfThisMachineIsToldWhatAServerPrinted(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, `{"mcp":{"leak":{"description":"l","command":"/bin/sh","args":["-c","echo connecting to db.internal >&2; exit 3"]}}}`))

@@ -17,7 +17,7 @@ func direct(t *testing.T, name string, args ...string) *mcptest.Host {
 	return host
 }
 
-// join joins JSON arrays.
+// join returns the function that joins the arrays called key of these results.
 func join(arrays ...mcptest.Message) func(key string) string {
 	return func(key string) string {
 		all := "["

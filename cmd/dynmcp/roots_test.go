@@ -59,7 +59,8 @@ func (h *rooted) use(tool, input string) mcptest.Message {
 	return m
 }
 
-// sees checks that the host's server was told its roots before any call, and no others.
+// sees checks that the host's process was told its roots before any call, and no other roots.
+// It returns the process id.
 func (h *rooted) sees(others ...string) (pid string) {
 	h.t.Helper()
 	m := h.use("files/received", `{"n":100}`)
@@ -84,8 +85,8 @@ func narrowedTo(t *testing.T, received mcptest.Message, root string, others ...s
 	}
 }
 
-// A server that asks for roots is one process for each set of them, in a run that hosts
-// share: each of them sees its own roots and no others, from its first call on.
+// A server that asks for roots has one process for each set of roots in a shared run. Each
+// host's process has its roots and no others, from the first call on.
 func TestRootsNarrowAServerThatIsShared(t *testing.T) {
 	t.Parallel()
 	for _, load := range []string{"eager", "lazy"} {
@@ -165,7 +166,7 @@ func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
 	contains(t, m.Text(), "each set of roots has a server of its own, and there are 3", "not_sent", "max_sessions")
 }
 
-// The host of an SDK answers as well: go-sdk v1.8.0 fails on questions without params.
+// A host of the SDK answers as well: go-sdk v1.8.0 fails on questions without params.
 func TestTypedHostIsAskedForItsRoots(t *testing.T) {
 	t.Parallel()
 	command := exec.Command(mcptest.Dynmcp(t), "--log-level", "error", "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
@@ -189,7 +190,7 @@ func TestTypedHostIsAskedForItsRoots(t *testing.T) {
 	contains(t, string(text), "file:///of/the/host")
 }
 
-// While hosts of one user have calls in flight, a question goes to the one that can
+// While several hosts of a user have calls in flight, a question goes to the host that can
 // answer it.
 func TestQuestionFindsItsHostWhileOthersCall(t *testing.T) {
 	t.Parallel()
@@ -208,8 +209,8 @@ func TestQuestionFindsItsHostWhileOthersCall(t *testing.T) {
 	counts(t, &mcptest.Host{Conn: busy}, "elicitation/create", 0)
 }
 
-// At the gateway a server that speaks both eras is spoken to in that of each host, whether
-// it is eager or lazy: by two connections, unless it is to run once.
+// At the gateway a server that speaks both eras has a connection for each era of its hosts,
+// unless it must run once. It may be eager or lazy.
 func TestServerOfBothErasIsReachedInEach(t *testing.T) {
 	t.Parallel()
 	for _, load := range []string{"eager", "lazy"} {

@@ -44,8 +44,8 @@ func (q *questioned) script(code string, more ...string) *mcptest.Pending {
 	return q.Go("tools/call", mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote(code)), append(more, q.meta())...))
 }
 
-// run is a run_script, answered to its end, with all that it asks. rounds is how often it
-// asked a host of the stateless era.
+// run calls run_script and answers all its questions. rounds is the number of results that
+// asked, which only a host of the stateless era gets.
 func (q *questioned) run(code string) (m mcptest.Message, rounds int) {
 	q.t.Helper()
 	for m = q.script(code).Wait(); string(m.Member("resultType")) == `"input_required"`; rounds++ {
@@ -191,7 +191,7 @@ func TestScriptSaysWhichCallsRan(t *testing.T) {
 	contains(t, string(m.Member("content")), "so far", "line 3", "2 calls ran: alpha/echo (done), alpha/tool_error (")
 }
 
-// What nothing waited for is not taken for success.
+// A call that was not awaited is reported, and its failure fails the script.
 func TestScriptSaysWhatItDidNotAwait(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -260,7 +260,7 @@ func TestRunFromAShell(t *testing.T) {
 	contains(t, err, "this names no tools", "hint: write server/tool")
 }
 
-// Inner calls are in the record of calls as those of use_tool are, beside the script itself.
+// The calls of a script are recorded like those of use_tool, and the script is recorded too.
 func TestCallsOfAScriptAreRecorded(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, document([]entry{fake(t, "alpha")}, anyTool, `"activity": {"dir": "record", "arguments": true}`))
@@ -287,7 +287,7 @@ func TestCallsOfAScriptAreRecorded(t *testing.T) {
 	}
 }
 
-// Hosts over HTTP, in the sessions of the one era and the requests of the other.
+// Over HTTP a script asks within a session, and in results of requests without one.
 func TestScriptOverTheGateway(t *testing.T) {
 	t.Parallel()
 	run := serveHTTP(t, mcptest.Config(t, document([]entry{deferred(t, "alpha", "Asks.")}, anyTool)))

@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What a call may meet on its way, inside a script.
+// Calls of scripts are subject to logins, approvals, filters and roots like all others.
 
 func TestScriptIsOfferedALogin(t *testing.T) {
 	t.Parallel()
@@ -79,8 +79,8 @@ func TestScriptAsksForRoots(t *testing.T) {
 	}
 }
 
-// A script runs at the replica that its host reaches; what it calls, and the answers that it
-// waits for, are anywhere.
+// A script runs on the replica that its host reaches. Its servers may run on another replica,
+// and another may receive the answers to its questions.
 func TestScriptInACluster(t *testing.T) {
 	t.Parallel()
 	inACluster(t, func(c *testCluster) {

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A user is the surroundings of the runs of one user.
+// A user is the environment of one user's runs.
 type user struct {
 	t         *testing.T
 	variables []string
@@ -45,7 +45,7 @@ func (u user) run(args ...string) (text string, code int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// Each run of a user is found, with its servers; another verb stops and starts them.
+// All runs of a user are found, with their servers, which verbs stop and start.
 func TestRunsAreFoundAndSteered(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -90,8 +90,8 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	contains(t, do(1, "stop", "files"), "2 runs have a server", "--run ")
 }
 
-// A run serves another profile when it is told so: its hosts hear of it, and what is in both
-// profiles stays as it is.
+// A run changes its profile when it is told to. Its hosts are notified, and servers of both
+// profiles keep running.
 func TestUseChangesTheProfileOfARun(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -129,8 +129,8 @@ func TestUseChangesTheProfileOfARun(t *testing.T) {
 	contains(t, said(1, "use", "home", "--run", "1"), "no run 1")
 }
 
-// A call that the policy has a person asked about is allowed, or refused, from a shell while its
-// host still asks. The question is withdrawn from the host then.
+// A question of the policy may be answered from a shell while its host still asks. The
+// question is withdrawn from the host then.
 func TestQuestionsAreAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -180,8 +180,8 @@ func TestQuestionsAreAnsweredElsewhere(t *testing.T) {
 	contains(t, use(host, "files/echo", json.RawMessage(`{"n":4}`)).Text(), `{"n":4}`)
 }
 
-// The socket of a run is for its user alone, and goes with the run. What a killed run has left
-// is removed.
+// The socket of a run is for its user alone, and is removed when the run ends. The socket of
+// a killed run is removed later.
 func TestSocketsOfRuns(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -216,7 +216,7 @@ func TestSocketsOfRuns(t *testing.T) {
 
 func first(text string, _ int) string { return text }
 
-// What passes a run is shown to its user, as a recording or for people, until the run ends.
+// The messages of a run are shown to its user, as a recording or as text, until the run ends.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// TestEditScripts are the verbs that write files, as transcripts of a shell.
-// UPDATE_SCRIPTS=1 writes what they give into them.
+// TestEditScripts runs the verbs that write files, in scripts like the session of a shell.
+// UPDATE_SCRIPTS=1 updates the output in them.
 func TestEditScripts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts have paths with slashes, links and modes")
@@ -40,8 +40,8 @@ func TestEditScripts(t *testing.T) {
 	})
 }
 
-// save puts stdout, stderr or another file into the file saved, without the name of the
-// directory that the script runs in and the address of the registry.
+// save copies stdout, stderr or another file into the file saved, with $WORK in place of the
+// script's directory and $REGISTRY in place of the registry's address.
 func save(ts *testscript.TestScript, _ bool, args []string) {
 	work := ts.Getenv("WORK")
 	text := strings.ReplaceAll(ts.ReadFile(args[0]), work, "$WORK")

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secretref"
 )
 
-// The library's own mock takes the place of the keyring, which is one for the process.
+// The library's own mock replaces the keyring of this process.
 func TestSecretsInTheKeyring(t *testing.T) {
 	zalando.MockInit()
 	home := t.TempDir()

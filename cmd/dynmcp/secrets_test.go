@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Secrets: what the config takes from variables, headers and tokens shows up
-// nowhere, however upstreams repeat it.
+// Secrets that the config takes from variables, headers and tokens appear nowhere, however
+// upstreams repeat them.
 
 // canaries are variables of the config, each used in another place. Their
 // values are nothing that a program would print by itself.
@@ -76,8 +76,8 @@ var echoes = map[string]func(w http.ResponseWriter, sent string){
 	},
 }
 
-// rude serves the echoes on paths with their names. Before it repeats what it
-// was sent it cuts the beginning, so that every part is shown once.
+// rude serves the echoes on paths with their names. It repeats the whole request, or the
+// header that X-Show names.
 func rude(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent, err := httputil.DumpRequest(r, true)

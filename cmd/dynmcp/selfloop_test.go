@@ -15,9 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// However a config reaches itself, it is refused the second time, in a line
-// that says where. Each way leads through a script that counts how often it was
-// taken and leads nowhere after twenty times, so that a failure ends by itself.
+// A config that reaches itself is refused the second time, in a line that says where. Each
+// way leads through a script that counts its runs and ends after twenty, so that a failure
+// ends by itself.
 func TestConfigThatReachesItself(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -75,7 +75,7 @@ func TestConfigThatReachesItself(t *testing.T) {
 	}
 }
 
-// freeAddress is where a gateway can listen whose config says so.
+// freeAddress returns an address for a gateway whose config has to name it.
 func freeAddress(t *testing.T) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,8 +85,8 @@ func freeAddress(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// A gateway that is its own server says so at once: the first list waits for nothing, what
-// it lists does not grow, and it ends when it is told to.
+// A gateway that is its own server says so at once. The first list does not wait, later lists
+// do not grow, and a signal ends it.
 func TestGatewayThatIsItsOwnServer(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -136,8 +136,8 @@ func TestGatewaysThatAreEachOthersServers(t *testing.T) {
 	}
 }
 
-// nest writes configs by name. Each has a server of its own, and one for each config that
-// it names, whose command counts in the file that is returned how often it was started.
+// nest writes configs by name. Each has a server own, and a server for each config that it
+// names. The command of the latter adds a line to the file started.
 func nest(t *testing.T, names map[string][]string) (dir, started string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -159,11 +159,11 @@ func nest(t *testing.T, names map[string][]string) (dir, started string) {
 	return dir, started
 }
 
-// said is in the answer to what below returns.
+// said is part of the answer to a call with the arguments of below.
 const said = `"structuredContent":{"text":"hi"}`
 
-// below is what use_tool is to be told so that the server of its own is called that the
-// config at the end of the path has.
+// below returns the arguments of use_tool that call the server own of the config at the end
+// of the path.
 func below(path ...string) string {
 	input := `{"tool_name":"own/echo","tool_input":{"text":"hi"}}`
 	for _, name := range slices.Backward(path) {
@@ -172,8 +172,8 @@ func below(path ...string) string {
 	return input
 }
 
-// Of configs that all name each other the first starts three, which start none, and says so
-// of the others: four runs, and the guards and servers of each.
+// Of configs that all name each other the first starts three, which start none, and reports
+// the others: four runs, and the guards and servers of each.
 func TestConfigsThatNameEachOther(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -225,7 +225,7 @@ func TestConfigsThatNameEachOther(t *testing.T) {
 	}
 }
 
-// Configs that lead on, and not back, are served as far as dynmcp may be nested.
+// Configs that lead on, and not back, are served to the depth that dynmcp allows.
 func TestConfigsThatNameOthers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

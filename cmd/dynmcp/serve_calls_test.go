@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// listen opens an event stream that only listens and leaves it open. It returns its status.
+// listen opens an event stream without a call, leaves it open, and returns its status.
 func (h *webHost) listen(path string) int {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url+path, nil)
@@ -26,9 +26,8 @@ func (h *webHost) listen(path string) int {
 	return resp.StatusCode
 }
 
-// Calls that take longer than an answer without an event stream are answered when all
-// streams that there may be are taken by hosts that listen, and each ran once. What is
-// refused did not run.
+// Long calls are answered, and run once, while listening hosts hold all event streams. A
+// refused call does not run.
 func TestCallsAreAnsweredWhenAllStreamsListen(t *testing.T) {
 	t.Parallel()
 	bank := fake(t, "bank")

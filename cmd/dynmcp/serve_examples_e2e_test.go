@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// Those examples of the API that take packages of Debian. .ci/examples runs this where
-// they are, or can be installed.
+// The examples of the API that need packages of Debian. .ci/examples runs them if these are
+// there or can be installed.
 
-// run returns what a program says, with the address of the gateway as its last argument.
+// run returns the output of a program, with the address of the gateway as its last argument.
 func (h *webHost) run(name string, args ...string) string {
 	h.t.Helper()
 	out, err := exec.CommandContext(h.t.Context(), name, append(args, h.url)...).CombinedOutput()

@@ -12,11 +12,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The examples of the API that the gateway's routes come from, as they are written there
-// but for the ports. Those that take more than curl and Node.js are in
-// serve_examples_e2e_test.go.
+// The examples of the API that the gateway's routes come from, word for word but for the
+// ports. Those that need more than curl and Node.js are in serve_examples_e2e_test.go.
 
-// serveExamples serves what the examples are about, and the debug page at that address.
+// serveExamples serves the servers of the examples. debug is the address of the debug page.
 func serveExamples(t *testing.T) (web *webHost, debug string) {
 	t.Helper()
 	web = serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git"), deferred(t, "idle", "Not used.")}, `"gateway": {"allowed_origins": ["http://localhost:3000"]}`)), "--debug-http", "127.0.0.1:0")

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// halfAnswers is a server over HTTP whose answers to calls have a first part at once, and
-// the rest when it may.
+// halfAnswers is a server over HTTP that sends the first part of an answer at once, and the
+// rest when rest is closed.
 func halfAnswers(t *testing.T, size int, rest <-chan struct{}) entry {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,8 +47,8 @@ func halfAnswers(t *testing.T, size int, rest <-chan struct{}) entry {
 	return entry{name: "half", fields: map[string]any{"url": server.URL}}
 }
 
-// Answers that are being read have a bound: those that are too much for one user fail.
-// The metrics say how much is held.
+// The memory for answers in transit is bounded: answers that exceed a user's share fail. The
+// metrics say how much is held.
 func TestAnswersThatAreBeingReadAreBounded(t *testing.T) {
 	t.Parallel()
 	const calls, atLeast = 12, 8 // of 12 answers of 1.5 MB 4 MB may be there, half of all
@@ -91,7 +91,7 @@ func TestAnswersThatAreBeingReadAreBounded(t *testing.T) {
 	}
 }
 
-// A request of more than half of all is taken where nothing else is held.
+// A request of more than half of the limit is accepted while nothing else is held.
 func TestALargeRequestIsTakenAlone(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "good")}, `"gateway": {"max_held_bytes": 8388608, "max_request_bytes": 8388608}`)))
@@ -103,8 +103,7 @@ func TestALargeRequestIsTakenAlone(t *testing.T) {
 	}
 }
 
-// The collector of a run with many hosts may let the heap grow as far as they need, and not to
-// the limit of a run with one.
+// With many hosts the memory limit of the collector is not that of a run with one host.
 func TestManyHostsHaveTheMemoryThatTheyNeed(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "good")})))

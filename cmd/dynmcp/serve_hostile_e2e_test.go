@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// SIGTERM while hosts of all kinds have calls in flight: each is answered, with its result
-// or with what became of it, and nothing new is taken.
+// SIGTERM while hosts of all kinds have calls in flight: each call is answered, with its
+// result or its outcome, and no new call is accepted.
 func TestSIGTERMAnswersHostsOverHTTP(t *testing.T) {
 	t.Parallel()
 	e, gate := fake(t, "alpha"), mcptest.NewGate(t)

@@ -7,10 +7,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What hosts over HTTP do at a bad moment, and what we do at one of theirs.
-
-// A session that ends while its calls run: they are answered, and cancelled at their
-// server; another session's goes on.
+// When a session ends its running calls are answered, and cancelled at their server. Calls of
+// another session go on.
 func TestASessionEndsWhileItsCallsRun(t *testing.T) {
 	t.Parallel()
 	e, gate := fake(t, "alpha"), mcptest.NewGate(t)

@@ -59,7 +59,7 @@ func (h *webHost) send(method, path, body string, headers ...string) (status int
 	return resp.StatusCode, resp.Header, string(all)
 }
 
-// begin is another host, which has made the handshake.
+// begin returns another host, after its handshake.
 func (h *webHost) begin(path string) *webHost {
 	h.t.Helper()
 	other := *h
@@ -71,7 +71,7 @@ func (h *webHost) begin(path string) *webHost {
 	return &other
 }
 
-// call is the answer to a request, the last event where it came on a stream.
+// call returns the answer to a request: the body, or the last event of a stream.
 func (h *webHost) call(path string, id int, method, params string, headers ...string) mcptest.Message {
 	h.t.Helper()
 	_, header, text := h.send("POST", path, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params), headers...)
@@ -128,7 +128,8 @@ func TestAnAddressForOthersTakesATokenAndSayingSo(t *testing.T) {
 	}
 }
 
-// A host that ends its session while calls run is told that it did, and what may have run.
+// When a host ends its session, its calls are answered with that reason, and with what may
+// have run.
 func TestCallsOfASessionThatItsHostEnds(t *testing.T) {
 	t.Parallel()
 	book := fake(t, "book")

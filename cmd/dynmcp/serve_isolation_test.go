@@ -8,14 +8,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// pid is the process in which a server answers a host.
+// pid returns the process id of the server that answers a host.
 func pid(c *mcptest.Client, server string) string {
 	return c.Call("tools/call", useParams(server+"/pid", nil)).Text()
 }
 
-// Two users with two sessions each: of a server that isolates sessions there are four
-// processes, of one that isolates users two, of any other one. Each is told what its host
-// can do, asks it alone, and ends with it.
+// Two users have two sessions each. A server that isolates sessions has four processes, one
+// that isolates users has two, any other one. Each process is told what its host can do, asks
+// that host alone, and ends with it.
 func TestIsolationOverHTTP(t *testing.T) {
 	t.Parallel()
 	alone := deferred(t, "alone", "One for each session.").with("isolation", "session").with("max_sessions", 4)
@@ -62,7 +62,7 @@ func TestIsolationOverHTTP(t *testing.T) {
 				if _, m := asking(t, s.host, 50, "alone/ask", ask(s.method, s.params), s.answer, nil); !strings.Contains(m.Text(), "of") || m.IsError() {
 					t.Errorf("session %d, %s: got %s", i, s.method, m.Raw)
 				}
-			default: // another's server may, its own must not
+			default: // only the other session's process may ask this
 				if m := s.host.Call("tools/call", useParams("alone/ask", ask(asker.method, asker.params))); !strings.Contains(m.Raw, "support") {
 					t.Errorf("session %d, %s: got %s", i, asker.method, m.Raw)
 				}
@@ -70,7 +70,7 @@ func TestIsolationOverHTTP(t *testing.T) {
 		}
 	}
 
-	// There are as many as there may be, until one leaves: with what is its own, and nobody else's.
+	// The limit is reached until a session ends. That ends its own process and no other.
 	fifth := run.a("bob", "/mcp")
 	fifth.Initialize(handshake, `{}`)
 	m := fifth.Call("tools/call", useParams("alone/pid", nil))
@@ -99,8 +99,8 @@ func TestIsolationOverHTTP(t *testing.T) {
 	}
 }
 
-// Requests of the stateless era have what their user has: of a server that isolates
-// sessions as well, for they have none. What nobody uses ends.
+// Requests of the stateless era use their user's processes, since they have no session.
+// Processes that nobody uses end.
 func TestIsolationOfRequestsWithoutSession(t *testing.T) {
 	t.Parallel()
 	alone := deferred(t, "alone", "One for each session.").with("isolation", "session")

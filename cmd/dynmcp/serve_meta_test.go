@@ -7,7 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The tree of tools over HTTP, as its API has it.
+// The tree of tools over HTTP.
 func TestTreeOverHTTP(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{deferred(t, "git", "Versions.")})), "--token", "mysecret")

@@ -44,7 +44,7 @@ func TestANamespaceIsOneServerAsItIs(t *testing.T) {
 	}
 }
 
-// A server is reached by the name that the config gives it, which may be none of ours.
+// A server is reached by its name in the config, even if dynmcp would not allow that name.
 func TestANamespaceIsCalledAsTheConfigCallsIt(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "git")
@@ -82,8 +82,8 @@ func TestHealthOfAServer(t *testing.T) {
 	}
 }
 
-// HTTP with SSE, as its hosts use it, with the header that the API's own example has,
-// and with the Accept of those who change the headers of an EventSource.
+// HTTP with SSE as its hosts use it, with the header of the API's own example, and with the
+// Accept header of clients that change an EventSource's headers.
 func TestHTTPWithSSE(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})))

@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A session of a profile sees the servers of that, as the profile has them, and no other,
-// though the gateway serves all.
+// A session of a profile sees only its servers, with its overrides, although the gateway
+// serves all.
 func TestASessionOfAProfileSeesItsServersAlone(t *testing.T) {
 	t.Parallel()
 	git, docs, diary := deferred(t, "git", "Versions."), deferred(t, "docs", "Documents."), deferred(t, "diary", "What was.")
@@ -56,7 +56,8 @@ func TestASessionOfAProfileSeesItsServersAlone(t *testing.T) {
 	}
 }
 
-// Whatever a profile has, a server outside it costs no process and appears in no answer.
+// A server outside the profile starts no process and appears in no answer, whatever the
+// profile.
 func TestServersOutsideAProfileCostNothing(t *testing.T) {
 	t.Parallel()
 	names := []string{"alphaone", "betatwo", "gammathree"}
@@ -102,8 +103,8 @@ func TestServersOutsideAProfileCostNothing(t *testing.T) {
 	}
 }
 
-// A changed profile starts what came into it and ends what left it. What stays is not
-// restarted.
+// A changed profile starts the servers that join it and ends those that leave. The others are
+// not restarted.
 func TestReloadOfAProfile(t *testing.T) {
 	t.Parallel()
 	alpha, beta, gamma := fake(t, "alpha"), fake(t, "beta"), fake(t, "gamma")

@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// socketPath is a path for a socket in a directory that only we may enter. Those of
+// socketPath returns a path for a socket in a directory that only we may enter. Paths of
 // t.TempDir are too long for some systems.
 func socketPath(t *testing.T) string {
 	t.Helper()
@@ -39,7 +39,7 @@ func serveOn(t *testing.T, socket, config string, args ...string) *mcptest.Proce
 	return p
 }
 
-// dial is a host that connects to a socket itself.
+// dial connects a host to a socket.
 func dial(t *testing.T, socket string) *mcptest.Conn {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -129,7 +129,7 @@ func TestSocketThatCannotBe(t *testing.T) {
 	}
 }
 
-// What a host has in flight is answered when the run ends, and its session ends.
+// Calls in flight are answered when the run ends, and sessions end.
 func TestCallsOverASocketAreAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -146,7 +146,7 @@ func TestCallsOverASocketAreAnsweredAtTheEnd(t *testing.T) {
 	mcptest.WaitVanished(t, p.Marker())
 }
 
-// A run that ends by itself does so only while no host is there.
+// A run ends by itself only while no host is connected.
 func TestSocketThatNobodyUsesEnds(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
@@ -194,7 +194,8 @@ func TestSocketThatWasRemovedIsMadeAgain(t *testing.T) {
 	dial(t, socket).Initialize(handshake, nil)
 }
 
-// Two runs never share a path: who finds the path taken by another one ends.
+// Two runs never share a path. A run whose path was taken serves the hosts it has, and ends
+// when they leave.
 func TestSocketThatAnotherRunTookIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	socket, config := socketPath(t), mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
@@ -206,12 +207,12 @@ func TestSocketThatAnotherRunTookIsLeftToIt(t *testing.T) {
 	}
 	serveOn(t, socket, config)
 	first.WaitStderr("the socket is another's now")
-	host.Call("ping", nil) // who is there stays
+	host.Call("ping", nil) // a connected host stays
 	dial(t, socket).Initialize(handshake, nil)
 }
 
-// Of hosts that share a run, each is shown what was known when its own session began: a
-// server that was starting in one session is there in the next.
+// In a shared run each session lists what was known when it began: a server that was starting
+// in one session is listed in the next.
 func TestListThatStaysIsOneOfTheSession(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)

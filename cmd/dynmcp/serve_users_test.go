@@ -20,7 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Several users of one run over HTTP: each has a token of the same identity provider.
+// Several users of one run over HTTP. Each has a token of the same identity provider.
 
 // users serves a config over HTTP to users with tokens.
 type users struct {
@@ -52,7 +52,7 @@ func serveUsers(t *testing.T, entries []entry, more ...string) *users {
 	return u
 }
 
-// a user is a host of theirs, which has not begun a session.
+// a returns a host of a user, before its handshake.
 func (u *users) a(user, path string) *mcptest.Client {
 	u.t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: u.key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
@@ -72,8 +72,8 @@ func (u *users) a(user, path string) *mcptest.Client {
 	return c
 }
 
-// once sends a request of the stateless era, of a host that follows tasks and can be
-// asked. Its params lack _meta.
+// once sends a request of the stateless era, as a host that follows tasks and answers
+// questions. Its params lack _meta.
 func once(c *mcptest.Client, method, name, params string) mcptest.Reply {
 	c.Header.Set("Mcp-Protocol-Version", stateless)
 	c.Header.Set("Mcp-Method", method)
@@ -86,8 +86,8 @@ func toolCall(id int, tool string, input any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, id, useParams(tool, input))
 }
 
-// asking calls a tool that asks its host something, which answers in a request of its own
-// once before has returned, and returns question and answer.
+// asking calls a tool that asks its host. The host answers in a request of its own after
+// before has returned. asking returns the question and the answer to the call.
 func asking(t *testing.T, c *mcptest.Client, id int, tool, input, answer string, before func(question mcptest.Message)) (question, got mcptest.Message) {
 	t.Helper()
 	messages, stop := c.Stream(http.MethodPost, toolCall(id, tool, input))
@@ -110,8 +110,8 @@ func asking(t *testing.T, c *mcptest.Client, id int, tool, input, answer string,
 	return question, got
 }
 
-// Whatever one user asks, is asked, is told, parks or stores: another user gets nothing
-// of it, and can do nothing to it, though he guesses every name.
+// A user sees nothing of another user's questions, notifications, parked calls, results and
+// tasks, and cannot change them, even if he guesses every name.
 func TestUsersDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
 	const secret = "only-for-ann"
@@ -144,7 +144,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	anns, _ := ann.Listen()
 	told, _ := bob.Listen()
 
-	// A question: its answer, progress with it and its cancellation are ann's.
+	// A question, its answer, its progress and its cancellation are ann's.
 	question := ask("elicitation/create", `{"message":"`+secret+`","requestedSchema":{"type":"object","properties":{}},"_meta":{"progressToken":"t"}}`)
 	answer := func(who string) string { return `{"action":"accept","content":{"who":"` + who + `"}}` }
 	_, got := asking(t, ann, 77, "files/ask", question, answer(secret), func(q mcptest.Message) {
@@ -157,7 +157,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 				fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"of bob"}}`, token),
 				`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`,
 			} {
-				want := http.StatusAccepted // it is about something of his own session, which is not there
+				want := http.StatusAccepted // accepted as about his own session, where it matches nothing
 				if c != bob {
 					want = http.StatusNotFound
 				}
@@ -175,8 +175,8 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 		t.Errorf("the server was told %s", got.Raw)
 	}
 
-	// Log messages and what else is said in her call, progress, and its events.
-	for range 20 { // her streams have numbers that none of his has
+	// Notifications of her call, progress, and its events.
+	for range 20 { // until her streams have numbers that his do not
 		ann.Call("ping", nil)
 	}
 	if r := ann.Post(toolCall(78, "files/log", `{"level":"error","data":"`+secret+`"}`)); !strings.Contains(r.Body, "notifications/message") {
@@ -272,7 +272,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	}
 	refused("her HTTP with SSE", 404, run.a("bob", endpoint).Post(toolCall(1, "echo", `{}`)))
 
-	// What she subscribed to. What he is told of last shows that he was told of nothing before.
+	// Subscriptions. His last update shows that he got none before.
 	const hers, his = `{"uri":"fake://files/text"}`, `{"uri":"fake://files/blob"}`
 	ann.Call("resources/subscribe", hers)
 	ann.Call("tools/call", useParams("files/touch", hers))
@@ -287,8 +287,8 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-// The requestState of a server of the stateless era is one user's, for one request, once:
-// whatever else brings it back reaches no server.
+// The requestState of a server of the stateless era is valid once, for one user and one
+// request. No other use reaches the server.
 func TestStateOfANewServerIsForOneRequest(t *testing.T) {
 	t.Parallel()
 	files := fake(t, "files", "-era", "new")

@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What launchd starts serves the hosts of a user whose login shell alone knows where dynmcp is,
-// and ends as launchd asks it to: with success, so that it is not started again.
+// launchd's service serves the hosts of a user although only the user's login shell knows
+// where dynmcp is. It exits with success on SIGTERM, so that launchd does not start it again.
 func TestServiceOfLaunchd(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../packaging/launchd/dynmcp.plist")

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// shareVariable names the variable with a share that .ci/windows makes. On Windows itself that of
-// the first drive is used, which is open to administrators.
+// shareVariable names the variable with a share that .ci/windows makes. On Windows itself the
+// share of the first drive is used, which is open to administrators.
 const shareVariable = "MCPTEST_SHARE"
 
 // share returns a directory in a share, \\server\share\….

@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Where the tests themselves run with signals ignored (nohup, a background job of a
-// script), what they start must not: some of them send these.
+// If the tests run with signals ignored (nohup, a background job of a script), their children
+// must not: some tests send these signals.
 func init() {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// What nohup, or a script for its background jobs, had ignored stays ignored.
+// Signals that nohup, or a script for its background jobs, ignores stay ignored.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string]func(some entry) []string{
@@ -75,8 +75,8 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}
 }
 
-// A verb that handles signals ends at once with the first one, also while it reads a
-// config that is not there yet.
+// A verb that handles signals ends with the first one, even while it reads a config that
+// never ends.
 func TestSignalsEndReading(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

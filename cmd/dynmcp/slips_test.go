@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Where models slip: what is understood, and that it is said.
+// Mistakes of models in calls: what is understood, and how it is reported.
 
 func TestInputUnderAnotherName(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestNumberInAStringIsChangedAndSaid(t *testing.T) {
 	if m := use(host, "alpha/big", `{"bytes":3}`); m.Member("_meta", "dynmcp/changedInput") != nil {
 		t.Errorf("got %s", m.Raw)
 	}
-	// What has no such schema is not touched.
+	// An input without such a schema is not changed.
 	if got := use(host, "alpha/echo", `{"bytes":"3"}`).Text(); got != `{"bytes":"3"}` {
 		t.Errorf("got %s", got)
 	}

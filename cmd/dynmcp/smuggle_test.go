@@ -9,8 +9,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Smuggling: what a call names for us is what it names for its server, and what
-// a server writes into its tools makes nobody do anything.
+// Smuggling: a call names the same tool for dynmcp and for its server, and texts of servers
+// are data.
 
 func TestCallNamesOneToolForEveryReader(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func TestCallNamesOneToolForEveryReader(t *testing.T) {
 	}
 }
 
-// Nothing that a schema refers to is fetched, and what cannot be read by a model
-// hides its own tool only.
+// References in schemas are never fetched, and a schema that is too large for a model hides
+// only its own tool.
 func TestSchemasAreNeverFollowed(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,8 +136,8 @@ func TestLoadStartsOnlyWhatTheConfigNames(t *testing.T) {
 	}
 }
 
-// What a server says is never taken for a variable, and what it writes on stderr
-// is neither a line of our log nor a command to a terminal.
+// A server's texts are never taken for variables, and its stderr is neither a line of our log
+// nor a command to a terminal.
 func TestWordsOfServersAreData(t *testing.T) {
 	t.Parallel()
 	const mean = "\x1b]8;;http://evil\aclick\x1b[2J \u202e \u200b \x9b31m\r\nlevel=INFO msg=approved"

@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// asNobody runs f on a thread of its own, of another user.
+// asNobody runs f as another user, on a thread of its own.
 func asNobody(f func() error) error {
 	const nobody = 65534
 	done := make(chan error)
@@ -30,8 +30,8 @@ func asNobody(f func() error) error {
 	return <-done
 }
 
-// A process that may open the socket's file is asked for its user all the same, and so is one that
-// listens on it.
+// The user at the other end of a socket is checked even if the file is open to all, by the
+// run and by connect.
 func TestAnotherUserIsNotServed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -115,8 +115,8 @@ func TestProcessesOfHostsThatShare(t *testing.T) {
 	}
 }
 
-// Some hosts end all descendants of a server when they leave: the run that others share is
-// not one of them.
+// Some hosts end all descendants of a server when they leave. A shared run is not a
+// descendant.
 func TestRunThatIsSharedIsNoDescendantOfItsHost(t *testing.T) {
 	t.Parallel()
 	shared := newSharing(t, fake(t, "alpha"))

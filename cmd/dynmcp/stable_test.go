@@ -8,9 +8,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// A list of tools that stays while it is used.
+// Lists of tools that do not change during a session.
 
-// greetAs is greet by a host of this name.
+// greetAs is greet for a host of this name.
 func greetAs(host *mcptest.Host, name string) {
 	host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}`, handshake, name))
 	host.Notify("notifications/initialized", nil)
@@ -64,7 +64,7 @@ func TestListThatStays(t *testing.T) {
 	}
 }
 
-// It is that of the config: a new one is another list, which hosts are told of.
+// A new config makes a new list, which is announced.
 func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,8 +83,7 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	contains(t, catalogue(t, host), "start when a tool of theirs is used:\n\n<mcp_servers>\n- beta: B\n</mcp_servers>", "call load_mcp with a name to get them.\n\n<mcp_servers>\n- gamma: C\n</mcp_servers>")
 }
 
-// What earlier runs have stored changes nothing while it is used either: the direct
-// list is the same before and after servers were started.
+// The direct list of stored servers is the same before and after they start.
 func TestDirectListThatStays(t *testing.T) {
 	t.Parallel()
 	alpha, beta := deferred(t, "alpha", "A"), deferred(t, "beta", "B")

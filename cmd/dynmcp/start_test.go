@@ -7,7 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The start: when servers are started, who waits for them and who does not.
+// When servers start, and which requests wait for them.
 
 // impatient runs dynmcp with lists that wait only a moment for servers.
 func impatient(t *testing.T, entries ...entry) *mcptest.Host {
@@ -131,7 +131,7 @@ func TestFailingServerLeavesTheOthersAlone(t *testing.T) {
 				t.Errorf("got %s", m.Raw)
 			}
 			contains(t, catalogue(t, host), "Could not be started so far; discover_tool {\"server\": \"name\"} says why:\n- bad")
-			lacks(t, string(m.Text()), "load_mcp") // which there is not
+			lacks(t, string(m.Text()), "load_mcp") // there is no such tool
 			contains(t, discover(host, `{}`).Text(), "- bad (could not be started: ")
 		})
 	}

@@ -64,7 +64,7 @@ func (f *stdioFlags) add(cmd *cobra.Command) {
 	cli.CompleteValues(cmd, map[string][]string{"expose": schema.Surfaces})
 }
 
-// run serves a host. messages, which may be nil, shows what passes.
+// run serves a host. If messages is not nil, it receives every message.
 func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *tap.Tap) error {
 	log, err := cli.Logger(os.Stderr, f.level)
 	if err != nil {

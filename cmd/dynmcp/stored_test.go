@@ -10,10 +10,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What servers listed in an earlier run: they are known, and searched, and shown, and
-// are not started before a call.
+// Servers that an earlier run listed are known, searched and shown, and start at the first
+// call.
 
-// A remembered config is one whose runs share what servers listed.
+// A remembered config is one whose runs share the stored listings.
 type remembered struct {
 	t      *testing.T
 	config string
@@ -33,7 +33,7 @@ func (m remembered) run(args ...string) *mcptest.Host {
 	return mcptest.StartDynmcp(m.t, append([]string{"-c", m.config}, args...)...)
 }
 
-// learn has every server be listed once.
+// learn lists every server once.
 func (m remembered) learn(servers ...string) {
 	m.t.Helper()
 	host := m.run()
@@ -95,8 +95,8 @@ func TestPromptAndResourceOfAStoredServerStartIt(t *testing.T) {
 	}
 }
 
-// Lists do not wait for an eager server that is known, and are told of nothing when it
-// lists the same again.
+// Lists do not wait for a known eager server, and nothing is announced when it lists the same
+// again.
 func TestKnownEagerServerIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)
@@ -145,8 +145,7 @@ func TestDirectToolsOfServersThatDoNotRun(t *testing.T) {
 	}
 }
 
-// What is stored and not as it should be costs a warning: the server is one that is
-// not known.
+// A damaged listing is a warning, and its server counts as unknown.
 func TestDamagedCatalogueCostsAWarning(t *testing.T) {
 	t.Parallel()
 	alpha := deferred(t, "alpha", "The first")
@@ -225,7 +224,7 @@ func TestCatalogueIsInTheStateDirectory(t *testing.T) {
 	}
 }
 
-// What an earlier run listed is that of another entry when the entry has changed.
+// A listing is not used when the entry has changed.
 func TestChangedEntryIsNotKnown(t *testing.T) {
 	t.Parallel()
 	alpha := deferred(t, "alpha", "The first")

@@ -11,8 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// What the host reads before it has done anything: the tools, their
-// descriptions, the capabilities.
+// What the host reads first: the tools, their descriptions, the capabilities.
 
 func TestWithoutLazyServersThereAreTwoTools(t *testing.T) {
 	t.Parallel()
@@ -209,7 +208,7 @@ func TestSingleWrapIntroducesItselfAsTheServer(t *testing.T) {
 	contains(t, string(greeting.Member("instructions")), `Be <kind> & brief.`)
 }
 
-// grease is a part of what every fake decorates everything with.
+// grease is part of the members that fakes add everywhere.
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2}`
 
 func TestListsKnowNoCursor(t *testing.T) {

@@ -55,7 +55,7 @@ func TestTasksOfSeveralServers(t *testing.T) {
 	}
 }
 
-// An id is good after the config was reloaded, and after the session has ended.
+// An id stays valid after a reload and after the end of the session.
 func TestTasksOutliveReloads(t *testing.T) {
 	t.Parallel()
 	far, near := remote(t, "far", "-era", "new", "-tasks"), fake(t, "near")

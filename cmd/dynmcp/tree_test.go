@@ -11,14 +11,14 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The tree surface, over a config file of pyMCPBroker.
+// The tree surface, with a config file of pyMCPBroker.
 
-// getFile is the tool of that system's own examples.
+// getFile is a tool of pyMCPBroker's own examples.
 const getFile = `{"name":"get_file_contents","description":"Get the contents of a file. Long story.","inputSchema":{"type":"object",` +
 	`"properties":{"owner":{"type":"string"},"repo":{"type":"string"},"ref":{"type":"string"},"filePath":{"type":"string"}},"required":["owner","repo","filePath"],"additionalProperties":false}}`
 
-// broker is a config file of pyMCPBroker, nothing of which is ours, with the command of
-// a forge of these tools. The variable FORGE is in its command.
+// broker returns a config file of pyMCPBroker, with no key of ours. Its source is a fake with
+// these tools, whose command refers to the variable FORGE.
 func broker(t *testing.T, ledger mcptest.Ledger, extra string) string {
 	command := fmt.Sprintf("NAME=${FORGE}; exec '%s' -name \"$NAME\" -ledger '%s' -bare -tool '%s'", mcptest.Fake(t), ledger.Path, getFile)
 	for _, name := range []string{"get_secret_key", "get_issue", "delete_file"} {
@@ -99,7 +99,7 @@ func TestBrokerFileRunsUnchanged(t *testing.T) {
 	}
 }
 
-// A variable that is not set costs the source that needs it, and no other.
+// A variable that is not set switches off the source that needs it, and no other.
 func TestMissingVariableSwitchesOffItsSource(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
@@ -149,8 +149,8 @@ func TestDumpTreeWithAVariableThatIsNotSet(t *testing.T) {
 	}
 }
 
-// The command line of that system is answered with ours, without the secret in it. Its
-// options are known.
+// The command line of pyMCPBroker is refused with a hint that has ours, without the secret in
+// it. Its options are accepted.
 func TestCommandLineOfTheBroker(t *testing.T) {
 	t.Parallel()
 	const wide = "hint: write\n  dynmcp serve --http 0.0.0.0:8100 --listen-public --token SECRET -c /config.json\n"
@@ -177,7 +177,7 @@ func TestCommandLineOfTheBroker(t *testing.T) {
 	}
 }
 
-// The requests of that system's own examples, over HTTP, with its config file.
+// The requests of pyMCPBroker's own examples, over HTTP, with its config file.
 func TestExamplesOfTheBroker(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
@@ -238,8 +238,8 @@ func TestBrokenToolOfASource(t *testing.T) {
 	contains(t, host.Tool("meta_tree", `{"path": "/repo/read"}`).Text(), "/repo/read/get_file")
 }
 
-// Two things with one path are an error that names both; an alias for a tool that there
-// is not is a warning.
+// Two tools with one path are an error that names both. An alias for an unknown tool is a
+// warning.
 func TestProblemsOfATree(t *testing.T) {
 	t.Parallel()
 	aliases := func(aliases string) string {

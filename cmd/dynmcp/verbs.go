@@ -27,8 +27,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify"
 )
 
-// verbs are the commands of dynmcp. A new one has its declaration in a package below
-// internal, and a line here.
+// verbs are the commands of dynmcp. A new one is declared in a package below internal and
+// listed here.
 var verbs = []cli.Verb{
 	configcmd.List,
 	testcmd.Test,

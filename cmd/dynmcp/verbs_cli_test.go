@@ -20,8 +20,8 @@ import (
 
 var updateCLI = flag.Bool("update", false, "write what was printed into testdata/cli1")
 
-// The scripts are what a user types and what is printed then, byte for byte.
-// Nothing in them is a terminal.
+// The scripts are what a user types and what is then printed, byte for byte, without a
+// terminal.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	open := mcptest.ServeFake(t, "-name", "web", "-bare", "-tools", "1", "-no", "resources,prompts")
@@ -56,9 +56,9 @@ func TestVerbs(t *testing.T) {
 	})
 }
 
-// terminal runs a command with a terminal for stdin, stdout and stderr on which the
-// line after -types= was typed, if there is one, and Ctrl-D was pressed; its stdout is what the terminal shows. Testscript's ttyin
-// loses output: it closes the terminal before all of it was read.
+// terminal runs a command on a terminal, on which the line after -types= and Ctrl-D are
+// typed. Its stdout is what the terminal shows. -cols= is the width of the terminal.
+// Testscript's ttyin loses output: it closes the terminal before all of it was read.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	master, tty, err := pty.Open()
 	ts.Check(err)
@@ -92,7 +92,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 
 var seconds = regexp.MustCompile(`("seconds": |\()[0-9.]+( s\)\n|,\n)`)
 
-// timeless puts stdout into the file timeless, with N in the place of seconds.
+// timeless copies stdout into the file timeless, with N for seconds.
 func timeless(ts *testscript.TestScript, _ bool, args []string) {
 	text := seconds.ReplaceAllString(ts.ReadFile(args[0]), "${1}N${2}")
 	ts.Check(os.WriteFile(ts.MkAbs("timeless"), []byte(text), 0o666))
@@ -100,8 +100,8 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 
 var throughDynmcp = regexp.MustCompile(`(saves |it adds |"dynmcp": |\()[0-9,.]*[0-9]( of | at |%\)|,?\n)`)
 
-// countless puts stdout into the file countless, with N in the place of what is read
-// through dynmcp: that changes with every word of its tools.
+// countless copies stdout into the file countless, with N for what is read through dynmcp,
+// which changes with every word of its tools.
 func countless(ts *testscript.TestScript, _ bool, args []string) {
 	text := throughDynmcp.ReplaceAllString(ts.ReadFile(args[0]), "${1}N${2}")
 	ts.Check(os.WriteFile(ts.MkAbs("countless"), []byte(text), 0o666))

@@ -34,10 +34,10 @@ var versionVerb = cli.Verb{
 	},
 }
 
-// A build is what dynmcp knows of its own making.
+// A build describes how this dynmcp was built.
 type build struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"` // "… with changes" where the work tree had some
+	Commit   string `json:"commit,omitempty"` // "… with changes" if the work tree was dirty
 	Date     string `json:"date,omitempty"`   // of the commit, RFC 3339
 	Go       string `json:"go"`
 	Platform string `json:"platform"`

@@ -84,4 +84,3 @@ func TestNothingDiffers(t *testing.T) {
 		t.Errorf("%d answers vary by themselves, want the process id on the four surfaces that add nothing, in each era", varies)
 	}
 }
-
