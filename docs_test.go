@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the documentation may have.
+// Limits of the documentation.
 const (
 	readmeWords       = 1400
 	architectureWords = 3000
@@ -24,7 +24,7 @@ const (
 // ownWords are pages that have a limit of their own.
 var ownWords = map[string]int{"docs/sandbox.md": 900, "docs/secrets.md": 450, "docs/moving.md": 1000, "docs/definitions.md": 450, "docs/policy.md": 620, "docs/activity.md": 460, "docs/ui.md": 600, "docs/trust.md": 740, "docs/descriptions.md": 630, "docs/registries.md": 760, "docs/profiles.md": 440, "docs/scripts.md": 850, "docs/verify.md": 630, "docs/recording.md": 870}
 
-// documents reads what users read, by path.
+// documents reads the pages that users read, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -98,7 +98,7 @@ func TestTablesAreWhole(t *testing.T) {
 	}
 }
 
-// A link to a file or to a heading leads there.
+// A link to a file or a heading leads there.
 func TestLinksResolve(t *testing.T) {
 	texts := documents(t)
 	for name, text := range texts {

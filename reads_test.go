@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// readers are functions that read or open files by name. Package regular is the one
-// reader: it refuses what is no regular file, or too large, and ends with its context.
+// readers are functions that read or open files by name. Package regular is the one reader:
+// it refuses files that are not regular or too large, and ends with its context.
 var readers = map[string][]string{
 	"os":                         {"ReadFile", "Open", "OpenFile", "Create", "DirFS", "OpenRoot", "OpenInRoot"},
 	"io/fs":                      {"ReadFile"},
