@@ -16,8 +16,9 @@ import (
 // shells are the shells that the completion command supports.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
-// refuseOtherShells makes an unknown shell an error, for which cobra would print its help.
-func refuseOtherShells(root *cobra.Command) {
+// fixCompletion changes the completion command of cobra: an unknown shell is an error, for
+// which cobra would print its help, and bash gets the script of writeBashCompletion.
+func fixCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != "completion" {

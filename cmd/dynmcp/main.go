@@ -50,7 +50,7 @@ func rootCommand() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hint.With(err, "%s --help lists the flags", verb.CommandPath())
 	})
-	refuseOtherShells(cmd)
+	fixCompletion(cmd)
 	wrapHelp(cmd)
 	if len(os.Args) > 1 && os.Args[1] == cobra.ShellCompRequestCmd {
 		plainFlagTexts(cmd)

@@ -36,7 +36,7 @@ was recorded.`,
 				return hint.With(errors.New("no file for the recording given"), "dynmcp record -o FILE -- COMMAND")
 			}
 			if *most < 1 {
-				return fmt.Errorf("--max-mb is %d, and at least 1", *most)
+				return fmt.Errorf("--max-mb is %d, want at least 1", *most)
 			}
 			file, err := recording.Create(*path, recording.Header{Dynmcp: cli.Version, Single: cmd.ArgsLenAtDash() >= 0, Expose: flags.expose}, *most<<20)
 			if err != nil {
