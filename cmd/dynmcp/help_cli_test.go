@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,31 +49,73 @@ func TestHelpOfVerbs(t *testing.T) {
 	}
 }
 
-// All help fits 80 columns, and marks placeholders without angle brackets, which man pages
-// lose.
-func TestHelpFits(t *testing.T) {
-	walked := 0
+// allHelp returns the help of all verbs that help lists, by verb.
+func allHelp(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
 	var walk func(verb ...string)
 	walk = func(verb ...string) {
-		walked++
-		below := false
-		for _, line := range strings.Split(helpOf(t, verb...), "\n") {
-			if n := utf8.RuneCountInString(line); n > 80 {
-				t.Errorf("%v: %d columns: %s", verb, n, line)
-			}
-			if strings.HasPrefix(line, "  dynmcp") && strings.Contains(line, "<") {
-				t.Errorf("%v: %s", verb, line)
-			}
-			if line == "Available Commands:" || line == "" {
-				below = line != ""
-			} else if below {
-				walk(append(slices.Clone(verb), strings.Fields(line)[0])...)
-			}
+		text := helpOf(t, verb...)
+		all[strings.Join(verb, " ")] = text
+		_, list, _ := strings.Cut(text, "Available Commands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		for line := range strings.Lines(list) {
+			walk(append(slices.Clone(verb), strings.Fields(line)[0])...)
 		}
 	}
 	walk()
-	if walked < len(verbs) {
-		t.Errorf("%d verbs were found, of at least %d", walked, len(verbs))
+	if len(all) < len(verbs) {
+		t.Errorf("%d verbs were found, of at least %d", len(all), len(verbs))
 	}
-	t.Logf("%d verbs", walked)
+	return all
+}
+
+// All help fits 80 columns, and marks placeholders without angle brackets, which man pages
+// lose.
+func TestHelpFits(t *testing.T) {
+	for verb, help := range allHelp(t) {
+		for line := range strings.Lines(help) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > 80 {
+				t.Errorf("%s: %d columns: %s", verb, n, line)
+			}
+			if strings.HasPrefix(line, "  dynmcp") && strings.Contains(line, "<") {
+				t.Errorf("%s: %s", verb, line)
+			}
+		}
+	}
+}
+
+var listedFlag = regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
+
+// The documentation has every flag that help lists.
+func TestFlagsAreDocumented(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented strings.Builder
+	for _, path := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documented.Write(text)
+	}
+	seen := 0
+	for verb, help := range allHelp(t) {
+		if first, _, _ := strings.Cut(verb, " "); first == "completion" {
+			continue // cobra's own
+		}
+		_, flags, _ := strings.Cut(help, "Flags:")
+		for _, m := range listedFlag.FindAllStringSubmatch(flags, -1) {
+			seen++
+			if !regexp.MustCompile(m[1] + `\b`).MatchString(documented.String()) {
+				t.Errorf("dynmcp %s: the documentation does not have %s", verb, m[1])
+			}
+		}
+	}
+	if seen < 150 {
+		t.Errorf("only %d flags looked at", seen)
+	}
 }
