@@ -28,8 +28,11 @@ func helpOf(t *testing.T, verb ...string) string {
 
 // Help is golden, so that a change shows what users will read.
 func TestHelpOfVerbs(t *testing.T) {
-	for _, verb := range []string{"ls", "test", "search", "outdated", "update", "warm", "diff", "approve", "call", "find", "describe", "read", "prompt", "run", "sandbox", "policy", "policy test", "log", "stats", "doctor", "tokens", "version", "serve", "connect",
-		"cluster", "cluster key", "cluster push", "cluster pull"} {
+	for _, verb := range []string{
+		"ls", "test", "warm", "diff", "approve", "call", "find", "describe", "read", "prompt", "run", "sandbox", "policy", "policy test", "log", "stats", "doctor", "tokens", "version",
+		"init", "add", "remove", "search", "outdated", "update", "schema", "import", "install", "login", "logout", "serve", "connect",
+		"cluster", "cluster key", "cluster push", "cluster pull",
+	} {
 		t.Run(verb, func(t *testing.T) {
 			got := helpOf(t, strings.Fields(verb)...)
 			golden := filepath.Join("testdata", "cli1", "help", strings.ReplaceAll(verb, " ", "-")+".hlp")
