@@ -39,40 +39,14 @@ func TestConfigIsFoundInWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestConfigFlagNamesTheFile(t *testing.T) {
+func TestFlagsNameTheConfigAndTheEnvFile(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"-c", "--config"} {
-		config := mcptest.Config(t, document([]entry{deferred(t, "named", "Named by "+flag)}))
-		host := mcptest.StartDynmcp(t, flag, config)
+	for config, env := range map[string]string{"-c": "-e", "--config": "--env"} {
+		e := deferred(t, "named", "Named by "+config+" and ${GREETING}")
+		host := mcptest.StartDynmcp(t, config, mcptest.Config(t, document([]entry{e})), env, writeFile(t, t.TempDir(), "custom", "GREETING=by the file\n"))
 		host.Initialize(handshake, nil)
-		contains(t, catalogue(t, host), "- named: Named by "+flag)
+		contains(t, catalogue(t, host), "- named: Named by "+config+" and by the file")
 	}
-}
-
-func TestEnvFlagNamesTheEnvFile(t *testing.T) {
-	t.Parallel()
-	for _, flag := range []string{"-e", "--env"} {
-		env := writeFile(t, t.TempDir(), "custom", "GREETING=from the file\n")
-		e := deferred(t, "named", "${GREETING}")
-		host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{e})), flag, env)
-		host.Initialize(handshake, nil)
-		contains(t, catalogue(t, host), "- named: from the file")
-	}
-}
-
-func TestNoConfigAnywhere(t *testing.T) {
-	t.Parallel()
-	contains(t, fails(t, mcptest.HostOptions{}), "No config file found", "mcp.json", "dynmcp init")
-}
-
-func TestConfigThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", "missing.json"}}), "Config file not found", "missing.json")
-}
-
-func TestNothingAfterTheDashes(t *testing.T) {
-	t.Parallel()
-	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--"}}), "no upstream command was provided", "hint: dynmcp -- npx")
 }
 
 func TestWordsAfterTheCommandPassUntouched(t *testing.T) {
@@ -94,12 +68,6 @@ func TestCommandWithoutArguments(t *testing.T) {
 	if got, want := use(host, "args", nil).Text(), string(mcptest.Raw([]string{mcptest.Fake(t)})); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-}
-
-func TestCommandThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--", "no-such-command-anywhere", "-y"}}),
-		`"no-such-command-anywhere" is not there`, "hint: install it")
 }
 
 func TestCommandThatDiesAtStartShowsItsLastWords(t *testing.T) {

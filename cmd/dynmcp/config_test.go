@@ -10,6 +10,7 @@ import (
 
 // What a config file may say, and how its errors are reported.
 
+// testdata/cli2/errors.txtar has the texts of more errors.
 func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -17,24 +18,10 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 		config string // GOOD is a server that would start
 		want   []string
 	}{
-		{"malformed", `{"mcp": {GOOD, "x": }}`, []string{"Invalid config file", "config.json:"}},
 		{"an unknown key", "{\n  \"mcp\": {GOOD},\n  \"exposed\": []\n}", []string{"Invalid config file", "config.json:3:3: exposed:", `"expose"`}},
 		{"a misspelt key of a server", `{"mcp": {GOOD, "x": {"comand": "y"}}}`, []string{"mcp.x.comand"}},
-		{"an upper-case name", "{\"mcp\": {GOOD,\n\"Git\": {\"command\": \"x\"}}}", []string{"config.json:2:1: mcp.Git:", `"git"`}},
-		{"a name with _", `{"mcp": {GOOD, "a_b": {"command": "x"}}}`, []string{"mcp.a_b", `"a-b"`}},
-		{"a name with !", `{"mcp": {GOOD, "a!": {"command": "x"}}}`, []string{"invalid server name"}},
-		{"url on a stdio server", `{"mcp": {GOOD, "x": {"command": "y", "url": "http://h/"}}}`, []string{"mcp.x.url", "stdio"}},
-		{"command on an http server", `{"mcp": {GOOD, "x": {"transport": "streamable-http", "url": "http://h/", "command": "y"}}}`, []string{"mcp.x.command", "streamable-http"}},
-		{"no URL", `{"mcp": {GOOD, "x": {"url": "not a url"}}}`, []string{"mcp.x.url", "not an http or https address"}},
-		{"nothing to reach it by", `{"mcp": {GOOD, "x": {}}}`, []string{"mcp.x", "command", "url"}},
-		{"auth on stdio", `{"mcp": {GOOD, "x": {"command": "y", "auth": {"client_id": "c"}}}}`, []string{"mcp.x.auth"}},
-		{"empty client_id", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": ""}}}}`, []string{"mcp.x.auth.client_id"}},
-		{"blank client_id", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": "  "}}}}`, []string{"mcp.x.auth.client_id"}},
-		{"unknown key in auth", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": "c", "redirect_uri": "r"}}}}`, []string{"mcp.x.auth.redirect_uri"}},
 		{"no servers", `{"env": "process"}`, []string{"Invalid config file", "mcp"}},
-		{"an empty map", `{"mcp": {}}`, []string{"there is no server in it"}},
-		{"all errors at once", `{"mcp": {GOOD, "X": {"command": "y"}, "z": {"url": "u"}}, "expose": ["nothing"]}`, []string{"mcp.X", "mcp.z.url", "expose"}},
-		{"an unknown surface", `{"mcp": {GOOD}, "expose": ["all"]}`, []string{"expose", "discover"}},
+		{"all errors at once", `{"mcp": {GOOD, "X": {"command": "y"}, "z": {"url": "u"}}, "expose": ["all"]}`, []string{"mcp.X", "mcp.z.url", "expose", "discover"}},
 		{"not a config at all", "\x89PNG\r\n\x1a\n\x00\x00", []string{"config.json:1:1:"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,32 +61,11 @@ func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--strict", "-c", config}}), "missing environment variable: OFF_TOKEN", "mcp.off.env.T")
 }
 
-func TestConfigThatIsADirectory(t *testing.T) {
-	t.Parallel()
-	contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", t.TempDir()}}), "is a directory")
-}
-
 func TestErrorsShowNoSecret(t *testing.T) {
 	t.Parallel()
 	config := `{"mcp": {"x": {"url": "https://user:hunter2@:bad:/${KEY}"}, "y": {"command": "${NOT_THERE}", "env": {"T": "${KEY}"}}}}`
 	stderr := fails(t, mcptest.HostOptions{Args: []string{"-c", mcptest.Config(t, config)}, Env: []string{"KEY=s3cr3t"}})
 	lacks(t, stderr, "s3cr3t", "hunter2")
-}
-
-func TestEnvFileAgainstEnvMode(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"disable", "process"} {
-		config := mcptest.Config(t, document([]entry{fake(t, "a")}, `"env": "`+mode+`"`))
-		contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", config, "-e", "any"}}), "incompatible")
-	}
-}
-
-func TestEnvFileThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"dotenv", "enable"} {
-		config := mcptest.Config(t, document([]entry{fake(t, "a")}, `"env": "`+mode+`"`))
-		contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", config, "-e", "missing.env"}}), ".env file not found", "missing.env")
-	}
 }
 
 // TestVariablesByMode looks at one variable that the process has, one that .env
