@@ -14,6 +14,14 @@ import (
 
 const autoConfig = `"expose": ["auto"], "startup_wait": "5m"`
 
+// shakeHands returns a host of this name, after its handshake.
+func (h *webHost) shakeHands(name string) *mcptest.Client {
+	c := mcptest.NewClient(h.t, h.url+"/mcp")
+	r := c.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, handshake, name))
+	c.Session = r.Header.Get("Mcp-Session-Id")
+	return c
+}
+
 func TestOneGatewayShowsEachHostWhatSuitsIt(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "alpha")}, autoConfig)))
@@ -28,13 +36,7 @@ func TestOneGatewayShowsEachHostWhatSuitsIt(t *testing.T) {
 		_, _, body := web.send("POST", "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta), headers...)
 		return body
 	}
-	shakeHands := func(client string) *mcptest.Client {
-		c := mcptest.NewClient(t, web.url+"/mcp")
-		r := c.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, handshake, client))
-		c.Session = r.Header.Get("Mcp-Session-Id")
-		return c
-	}
-	claude, other := shakeHands("claude-code"), shakeHands("some-host")
+	claude, other := web.shakeHands("claude-code"), web.shakeHands("some-host")
 
 	ofClaude := names(claude.Call("tools/list", nil).Member("tools"), "name")
 	if !slices.Contains(ofClaude, "alpha__echo") || slices.Contains(ofClaude, "discover_tool") {
@@ -94,13 +96,11 @@ func TestNamesOfToolsFitEachHost(t *testing.T) {
 	tool := func(name string) string { return `{"name":` + quote(name) + `,"inputSchema":{"type":"object"}}` }
 	alpha := fake(t, "alpha", "-bare", "-tool", tool(stem+"one"), "-tool", tool(stem+"two"), "-tool", tool("short"))
 	for _, surface := range []string{`"expose": ["direct"]`, `"pin": [` + quote("alpha/"+stem+"one") + `, ` + quote("alpha/"+stem+"two") + `, "alpha/short"]`} {
-		config := mcptest.Config(t, document([]entry{alpha}, surface, `"startup_wait": "5m"`))
+		web := serveHTTP(t, mcptest.Config(t, document([]entry{alpha}, surface, `"startup_wait": "5m"`)))
 		for client, longest := range map[string]int{"claude-code": 51, "Visual Studio Code": 53, "some-host": 64} {
-			host := mcptest.StartDynmcp(t, "-c", config)
-			host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}`, handshake, client))
-			host.Notify("notifications/initialized", nil)
+			host := web.shakeHands(client)
 			var shown []string
-			for _, name := range tools(host) {
+			for _, name := range names(host.Call("tools/list", nil).Member("tools"), "name") {
 				if !strings.HasPrefix(name, "alpha__") {
 					continue
 				}

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -10,9 +11,13 @@ import (
 
 // planes are a request for each way a request can take through dynmcp, and what
 // the result must have.
-var planes = map[string]struct{ method, params, has string }{
-	"the SDK":     {"ping", "", "{}"},
-	"the lists":   {"tools/list", "", "discover_tool"},
+var planes = map[string]struct {
+	method string
+	params any
+	has    string
+}{
+	"the SDK":     {"ping", nil, "{}"},
+	"the lists":   {"tools/list", nil, "discover_tool"},
 	"ourselves":   {"tools/call", `{"name":"discover_tool","arguments":{}}`, "content"},
 	"an upstream": {"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo"}}`, "content"},
 	"a resource":  {"resources/read", `{"uri":"fake://alpha/text"}`, "contents"},
@@ -23,11 +28,7 @@ func TestIDsComeBackAsTheyWereSent(t *testing.T) {
 	host := serve(t, fake(t, "alpha"))
 	for plane, c := range planes {
 		for _, id := range []string{`1001`, `"1001"`, `"a b"`, `"\u00e9"`, `"é"`, `9007199254740993`, `-5`, `0`, `""`, `"\"quoted\""`} {
-			var params any
-			if c.params != "" {
-				params = c.params
-			}
-			m := host.CallRaw(id, c.method, params)
+			m := host.CallRaw(id, c.method, c.params)
 			if m.Error != nil {
 				t.Errorf("%s, id %s: got %s", plane, id, m.Raw)
 			}
@@ -36,15 +37,15 @@ func TestIDsComeBackAsTheyWereSent(t *testing.T) {
 	}
 }
 
-func TestIDsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidIDsAreRefused(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))
 	for plane, c := range planes {
 		for _, id := range []string{`null`, `1.5`, `true`, `{}`, `["a"]`} {
 			before := len(host.Messages())
 			line := `{"jsonrpc":"2.0","id":` + id + `,"method":` + quote(c.method)
-			if c.params != "" {
-				line += `,"params":` + c.params
+			if c.params != nil {
+				line += fmt.Sprint(`,"params":`, c.params)
 			}
 			host.Send(line + "}")
 			m := host.WaitAfter(before, func(m mcptest.Message) bool { return m.IsAnswer() || m.Error != nil })
@@ -60,28 +61,27 @@ func TestIDsThatAreNoneAreRefused(t *testing.T) {
 
 func TestIDInFlightIsRefusedOnce(t *testing.T) {
 	t.Parallel()
-	gate := mcptest.NewGate(t)
-	e := fake(t, "alpha", "-fault", "gate-call:"+gate.Path)
+	e := fake(t, "alpha")
 	host := serve(t, e)
+	begun := 0
+	begin := func(id string, gate mcptest.Gate) *mcptest.Pending {
+		call := host.GoRaw(id, "tools/call", useParams("alpha/sleep", map[string]string{"until": gate.Path}))
+		begun++
+		e.WaitFor("call sleep", begun)
+		return call
+	}
 	for plane, c := range planes {
 		gate := mcptest.NewGate(t)
-		e := fake(t, "alpha", "-fault", "gate-call:"+gate.Path)
-		host := serve(t, e)
-		first := host.GoRaw(`"same"`, "tools/call", useParams("alpha/echo", `{"n":1}`))
-		e.WaitFor("call echo", 1)
-		var params any
-		if c.params != "" {
-			params = c.params
-		}
+		first := begin(`"same"`, gate)
 		before := len(host.Messages())
-		host.GoRaw(`"same"`, c.method, params)
+		host.GoRaw(`"same"`, c.method, c.params)
 		if m := host.WaitAfter(before, func(m mcptest.Message) bool { return m.Error != nil }); m.Code() != -32600 || string(m.ID) != "null" {
 			t.Errorf("%s: got %s", plane, m.Raw)
 		}
 		before = len(host.Messages())
 		gate.Open()
 		answer := host.WaitAfter(before, func(m mcptest.Message) bool { return string(m.ID) == string(first.ID) })
-		if answer.Text() != `{"n":1}` {
+		if answer.Text() != "slept" {
 			t.Errorf("%s: the first request got %s", plane, answer.Raw)
 		}
 		if m := host.CallRaw(`"same"`, "ping", nil); m.Error != nil {
@@ -89,12 +89,14 @@ func TestIDInFlightIsRefusedOnce(t *testing.T) {
 		}
 	}
 	// A string and a number are two ids.
-	number, text := host.GoRaw(`7`, "tools/call", useParams("alpha/echo", `{"n":7}`)), host.GoRaw(`"7"`, "tools/call", useParams("alpha/echo", `{"n":"7"}`))
-	e.WaitFor("call echo", 2)
-	gate.Open()
-	if number.Wait().Text() != `{"n":7}` || text.Wait().Text() != `{"n":"7"}` {
+	one, other := mcptest.NewGate(t), mcptest.NewGate(t)
+	number, text := begin(`7`, one), begin(`"7"`, other)
+	one.Open()
+	if m := number.Wait(); m.Text() != "slept" || text.Done() {
 		t.Errorf("7 and \"7\" were mixed up: %q", host.Lines())
 	}
+	other.Open()
+	text.Wait()
 }
 
 const hello = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
@@ -107,11 +109,7 @@ func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
 		if c.method == "ping" {
 			continue
 		}
-		var params any
-		if c.params != "" {
-			params = c.params
-		}
-		if m := host.Call(c.method, params); m.Code() != -32600 {
+		if m := host.Call(c.method, c.params); m.Code() != -32600 {
 			t.Errorf("%s: got %s", plane, m.Raw)
 		}
 	}

@@ -19,30 +19,26 @@ import (
 
 func TestProgressComesUnderTheHostsToken(t *testing.T) {
 	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
 	for _, token := range []string{`"tök\u00e9n"`, `7`, `9007199254740993`, `"7"`, `0`} {
-		t.Run(token, func(t *testing.T) {
-			t.Parallel()
-			e := fake(t, "alpha")
-			host := serve(t, e)
-			before := len(host.Messages())
-			m := host.Call("tools/call", useParams("alpha/progress", `{"steps":4}`, `"_meta":{"progressToken":`+token+`}`))
-			if m.Text() != "4 steps" {
-				t.Fatalf("got %s", m.Raw)
-			}
-			var steps []string
-			for _, p := range host.Messages()[before:] {
-				if p.Method == "notifications/progress" {
-					steps = append(steps, string(p.Member("message")))
-					if got := string(p.Member("progressToken")); got != token {
-						t.Errorf("got token %s, want %s", got, token)
-					}
-					contains(t, p.Raw, `"total":4.0`, grease)
+		before := len(host.Messages())
+		m := host.Call("tools/call", useParams("alpha/progress", `{"steps":4}`, `"_meta":{"progressToken":`+token+`}`))
+		if m.Text() != "4 steps" {
+			t.Fatalf("%s: got %s", token, m.Raw)
+		}
+		var steps []string
+		for _, p := range host.Messages()[before:] {
+			if p.Method == "notifications/progress" {
+				steps = append(steps, string(p.Member("message")))
+				if got := string(p.Member("progressToken")); got != token {
+					t.Errorf("got token %s, want %s", got, token)
 				}
+				contains(t, p.Raw, `"total":4.0`, grease)
 			}
-			if want := []string{`"step 1"`, `"step 2"`, `"step 3"`, `"step 4"`}; !slices.Equal(steps, want) {
-				t.Errorf("got %q, want %q", steps, want)
-			}
-		})
+		}
+		if want := []string{`"step 1"`, `"step 2"`, `"step 3"`, `"step 4"`}; !slices.Equal(steps, want) {
+			t.Errorf("%s: got %q, want %q", token, steps, want)
+		}
 	}
 }
 
@@ -70,18 +66,11 @@ func TestProgressOfSimultaneousCallsIsKeptApart(t *testing.T) {
 	}
 }
 
-func TestNoTokenNoProgress(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha")
-	host := serve(t, e)
-	use(host, "alpha/progress", nil)
-	counts(t, host, "notifications/progress", 0)
-	lacks(t, use(host, "alpha/received", `{"n":2}`).Text(), "progressToken")
-}
-
-func TestProgressBehindTheResultIsDropped(t *testing.T) {
+func TestProgressWithoutATokenOrBehindTheResultIsDropped(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))
+	use(host, "alpha/progress", nil)
+	lacks(t, use(host, "alpha/received", `{"n":2}`).Text(), "progressToken")
 	host.Call("tools/call", useParams("alpha/fault", `{"mode":"late-progress"}`, `"_meta":{"progressToken":1}`))
 	use(host, "alpha/echo", nil) // what came behind the result has come
 	counts(t, host, "notifications/progress", 0)
@@ -320,7 +309,7 @@ func TestFloodsOfEachKind(t *testing.T) {
 			t.Errorf("no flood is of %s, which docs/protocol.md has", documented)
 		}
 	}
-	for edge, open := range map[string]func(t *testing.T, config string) flooded{
+	for way, open := range map[string]func(t *testing.T, config string) flooded{
 		"stdio": func(t *testing.T, config string) flooded {
 			host := mcptest.StartDynmcp(t, "-c", config)
 			greet(host)
@@ -334,7 +323,7 @@ func TestFloodsOfEachKind(t *testing.T) {
 		},
 		"HTTP": func(t *testing.T, config string) flooded { return floodedClient(t, serveHTTP(t, config).url) },
 	} {
-		t.Run(edge, func(t *testing.T) {
+		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			host := open(t, mcptest.Config(t, document([]entry{fake(t, "noisy"), fake(t, "quiet")})))
 			host.ask("resources/list", `{}`)
@@ -342,7 +331,7 @@ func TestFloodsOfEachKind(t *testing.T) {
 				t.Fatalf("got %s", m.Raw)
 			}
 			for _, kind := range kinds {
-				if edge == "HTTP" && kind.method == "notifications/tasks/status" {
+				if way == "HTTP" && kind.method == "notifications/tasks/status" {
 					kind.least, kind.most = 0, 0 // it is no task of this user's
 				}
 				before, over := host.heard(kind.method), make(chan mcptest.Message, 1)

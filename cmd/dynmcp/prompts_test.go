@@ -8,7 +8,7 @@ import (
 // Prompts, completion and logging pass by name; the first server in config order
 // that lists a prompt has it.
 
-func TestPromptGoesToTheOwner(t *testing.T) {
+func TestPromptsAndCompletionsGoToTheOwner(t *testing.T) {
 	t.Parallel()
 	alpha, beta := fake(t, "alpha"), fake(t, "beta")
 	host, want := serve(t, alpha, beta), direct(t, "beta")
@@ -20,19 +20,19 @@ func TestPromptGoesToTheOwner(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", params, got.Raw, want.Result)
 		}
 	}
-	if alpha.Count("prompts/get") != 0 || beta.Count("prompts/get beta.greet") != 2 {
+	for _, ref := range []string{
+		`{"type":"ref/prompt","name":"beta.greet"}`,
+		`{"type":"ref/resource","uri":"fake://beta/item/{id}"}`,
+		`{"uri":"fake://beta/text","type":"ref/resource","x":1.0}`,
+	} {
+		params := `{"ref":` + ref + `,"argument":{"name":"who","value":"wo\u00e9"}}`
+		if got, want := host.Call("completion/complete", params), want.Call("completion/complete", params); string(got.Result) != string(want.Result) {
+			t.Errorf("%s: got\n%s\nwant\n%s", ref, got.Raw, want.Result)
+		}
+	}
+	if alpha.Count("prompts/get")+alpha.Count("completion/complete") != 0 || beta.Count("prompts/get beta.greet") != 2 || beta.Count("completion/complete") != 3 {
 		t.Errorf("got %q and %q", alpha.Events(), beta.Events())
 	}
-}
-
-func TestUnknownPrompt(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	m := host.Call("prompts/get", `{"name":"nobody.greet"}`)
-	if m.Code() != -32602 {
-		t.Errorf("got %s", m.Raw)
-	}
-	contains(t, m.Text(), "Unknown prompt: nobody.greet")
 }
 
 func TestSamePromptOfTwoServersIsWarnedAbout(t *testing.T) {
@@ -65,28 +65,14 @@ func TestPromptChangesAreSeen(t *testing.T) {
 	}
 }
 
-func TestCompletionGoesToTheOwnerOfItsReference(t *testing.T) {
-	t.Parallel()
-	alpha, beta := fake(t, "alpha"), fake(t, "beta")
-	host, want := serve(t, alpha, beta), direct(t, "beta")
-	for _, ref := range []string{
-		`{"type":"ref/prompt","name":"beta.greet"}`,
-		`{"type":"ref/resource","uri":"fake://beta/item/{id}"}`,
-		`{"uri":"fake://beta/text","type":"ref/resource","x":1.0}`,
-	} {
-		params := `{"ref":` + ref + `,"argument":{"name":"who","value":"wo\u00e9"}}`
-		if got, want := host.Call("completion/complete", params), want.Call("completion/complete", params); string(got.Result) != string(want.Result) {
-			t.Errorf("%s: got\n%s\nwant\n%s", ref, got.Raw, want.Result)
-		}
-	}
-	if alpha.Count("completion/complete") != 0 || beta.Count("completion/complete") != 3 {
-		t.Errorf("got %q and %q", alpha.Events(), beta.Events())
-	}
-}
-
-func TestCompletionOfWhatNobodyHas(t *testing.T) {
+func TestUnknownPromptsAndCompletionsAreRefused(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-no", "resources"))
+	m := host.Call("prompts/get", `{"name":"nobody.greet"}`)
+	if m.Code() != -32602 {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Text(), "Unknown prompt: nobody.greet")
 	for ref, want := range map[string]string{
 		`{"type":"ref/prompt","name":"nobody"}`:          "Unknown prompt: nobody",
 		`{"type":"ref/resource","uri":"fake://nobody/"}`: "Unknown resource: fake://nobody/",
@@ -118,7 +104,7 @@ func TestLogLevelGoesToEveryServerThatLogs(t *testing.T) {
 	}
 }
 
-func TestServerThatFailsToSetTheLevelIsSwallowed(t *testing.T) {
+func TestFailureToSetTheLevelIsOnlyLogged(t *testing.T) {
 	t.Parallel()
 	bad, good := fake(t, "bad", "-fault", "noresult", "-fault-on", "logging/setLevel"), fake(t, "good")
 	host := serve(t, bad, good)
