@@ -85,14 +85,12 @@ func (c *testCluster) process(m mcptest.Message) int {
 	return n
 }
 
+const clusterKey = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\n"
+
 func newCluster(t *testing.T) *testCluster {
 	t.Helper()
 	c := &testCluster{t: t, nats: natstest.Start(t, "")}
-	key, err := exec.Command(mcptest.Dynmcp(t), "cluster", "key").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.env = []string{"DYNMCP_CLUSTER=" + c.nats.URL, "DYNMCP_CLUSTER_KEY=" + writeFile(t, t.TempDir(), "key", string(key))}
+	c.env = []string{"DYNMCP_CLUSTER=" + c.nats.URL, "DYNMCP_CLUSTER_KEY=" + writeFile(t, t.TempDir(), "key", clusterKey)}
 	return c
 }
 
@@ -313,6 +311,13 @@ func replicasAreOneService(c *testCluster) {
 func TestReplicaThatCannotBe(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
+	waiting := c.replica("a")
+	waiting.WaitStderr("there is no config in the cluster yet")
+	waiting.Signal(syscall.SIGTERM)
+	if code := waiting.Wait(); code != 0 {
+		t.Errorf("a replica that waits for a config ends with status %d", code)
+	}
+
 	alpha := fake(t, "alpha")
 	c.push(alpha)
 	config := mcptest.Config(t, document([]entry{alpha}))
@@ -335,11 +340,4 @@ func TestReplicaThatCannotBe(t *testing.T) {
 	contains(t, fails(t, mcptest.HostOptions{Args: []string{"serve", "--http", "127.0.0.1:0", "-c", config, "--peer-addr", "127.0.0.1:0"}}),
 		"--replica and --peer-… are for a replica of a cluster, and none is named")
 	nothingStarted(t, alpha)
-
-	waiting := newCluster(t).replica("a")
-	waiting.WaitStderr("there is no config in the cluster yet")
-	waiting.Signal(syscall.SIGTERM)
-	if code := waiting.Wait(); code != 0 {
-		t.Errorf("a replica that waits for a config ends with status %d", code)
-	}
 }

@@ -45,7 +45,7 @@ func TestLargeOutputSchemaIsNamedAndGivenInFull(t *testing.T) {
 	contains(t, discover(host, `{"tool_name":"alpha/wide","full":true}`).Text(), large)
 }
 
-func TestUnknownToolNamesWhatThereIs(t *testing.T) {
+func TestUnknownNamesAreAnsweredWithNearOnes(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-bare", "-tools", "3"), deferred(t, "later", "Later"))
 	for _, m := range []mcptest.Message{
@@ -57,18 +57,6 @@ func TestUnknownToolNamesWhatThereIs(t *testing.T) {
 			t.Errorf("no isError in %s", m.Raw)
 		}
 	}
-}
-
-func TestBareNamesAreUnknownInConfigMode(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
-	contains(t, discover(host, `{"tool_name":"echo"}`).Text(), "Unknown tool: echo", "Did you mean: alpha/echo")
-	contains(t, use(host, "echo", nil).Text(), "Unknown tool: echo", "Did you mean: alpha/echo", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}}`)
-}
-
-func TestWhatIsNotKnownMayBeOfAServerNotLoaded(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"), deferred(t, "later", "Later"))
 	contains(t, host.Call("resources/read", `{"uri":"fake://later/text"}`).Text(), "Unknown resource: fake://later/text. Servers not started yet, which may have it: later")
 	contains(t, host.Call("prompts/get", `{"name":"later.greet"}`).Text(), "Unknown prompt: later.greet. Servers not started yet, which may have it: later")
 }
@@ -99,6 +87,10 @@ func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
 			t.Errorf("%s: got %s", name, m.Raw)
 		}
 	}
+	contains(t, discover(host, `{"tool_name":"echo"}`).Text(), "Unknown tool: echo", "Did you mean: alpha/echo")
+	contains(t, use(host, "echo", nil).Text(), "Unknown tool: echo", "Did you mean: alpha/echo", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}}`)
+	contains(t, use(host, "nobody/echo", `{}`).Text(), "Unknown tool: nobody/echo")
+	contains(t, use(host, "alpha/no_such_tool", `{}`).Text(), "Unknown tool: alpha/no_such_tool")
 	m := host.Tool("alpha/echo", `{"n":1}`)
 	contains(t, m.Raw, `Call it through use_tool: {\"tool_name\": \"alpha/echo\", \"tool_input\": {…}}`)
 	if m.Code() != -32602 || alpha.Count("call") > 0 {

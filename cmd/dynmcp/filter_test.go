@@ -10,7 +10,7 @@ import (
 
 // A tool that a filter hides is unknown on every surface, and no call of it reaches the
 // server.
-func TestNoDoorLeadsToAHiddenTool(t *testing.T) {
+func TestHiddenToolIsUnknownOnEverySurface(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "git").with("tool_filter", []string{"!echo", "!secret*"})
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{e}, `"expose": ["discover", "direct", "tree", "browser", "proxy"]`)))

@@ -169,8 +169,8 @@ func TestServerThatCannotBeReachedLeavesTheOthersAlone(t *testing.T) {
 	contains(t, use(host, "gone/echo", `{}`).Text(), "gone: ", "refused", "not_sent")
 }
 
-// TestHTTPAnswersThatAreNone breaks the answer to one call of a session. The next call works.
-func TestHTTPAnswersThatAreNone(t *testing.T) {
+// TestBrokenHTTPAnswers breaks the answer to one call of a session. The next call works.
+func TestBrokenHTTPAnswers(t *testing.T) {
 	t.Parallel()
 	for fault, wants := range map[string][]string{
 		"h500":                {"500", "outcome unknown"},

@@ -68,6 +68,8 @@ func TestLoadedServerMovesFromOneBlockToTheOther(t *testing.T) {
 	loadAnnounced(host, "one")
 	settle(t, host, "one")
 	told(toolsChanged, 1)
+	told(resourcesChanged, 1)
+	told(promptsChanged, 2) // one of settle
 	text := catalogue(t, host)
 	if got := block(text, "mcp_servers"); got != "- two: Second\n" {
 		t.Errorf("got <mcp_servers> %q", got)
@@ -89,17 +91,6 @@ func TestListsWithoutNewEntriesAreNotAnnounced(t *testing.T) {
 	for _, list := range []string{"resources/list", "prompts/list"} {
 		contains(t, host.WaitStderr(list), "advertised but not known")
 	}
-}
-
-func TestEveryListWithNewEntriesIsAnnounced(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "now"), deferred(t, "later", "Later"))
-	told := mark(t, host)
-	loadAnnounced(host, "later")
-	settle(t, host, "now")
-	told(toolsChanged, 1)
-	told(resourcesChanged, 1)
-	told(promptsChanged, 2) // one of settle
 }
 
 func TestLoadingWhatIsLoadedIsNoWork(t *testing.T) {
@@ -212,22 +203,16 @@ func TestUseLoadsTheServer(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "later", "Later")
 	host := serve(t, e)
+	m := use(host, "later/ecko", `{}`) // it is known only once the server was started
+	contains(t, m.Text(), "Unknown tool: later/ecko", "Did you mean: later/echo")
+	if !m.IsError() || e.Count("start") != 1 {
+		t.Errorf("got %s, %q", m.Raw, e.Events())
+	}
 	if got := use(host, "later/echo", quote(`{"n":1.0}`)).Text(); got != `{"n":1.0}` {
 		t.Errorf("got %s", got)
 	}
-	contains(t, use(host, "later/ecko", nil).Text(), "Unknown tool: later/ecko", "Did you mean: later/echo")
 	if e.Count("start") != 1 || e.Count("call") != 1 {
 		t.Errorf("got %q", e.Events())
-	}
-}
-
-func TestUnknownToolOfAnUnloadedServerLoadsAndSaysSo(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "later", "Later"))
-	m := use(host, "later/ecko", `{}`)
-	contains(t, m.Text(), "Unknown tool: later/ecko", "Did you mean: later/echo")
-	if !m.IsError() {
-		t.Errorf("got %s", m.Raw)
 	}
 }
 

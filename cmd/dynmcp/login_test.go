@@ -115,11 +115,10 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 			}
 			contains(t, printed, "Logged in to web, with the scopes offline_access read.")
 			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
-			listed, _ := verb(t, env, "ls", "-c", config)
-			if !strings.Contains(listed, "oauth: logged in (expires in ") {
-				t.Errorf("ls:\n%s", listed)
+			if name == "events" {
+				listed, _ := verb(t, env, "ls", "-c", config)
+				contains(t, listed, "oauth: logged in (expires in ")
 			}
-
 			lacks(t, catalogue(t, host), "dynmcp login")
 
 			// An expired token is renewed without a person.

@@ -240,28 +240,26 @@ func TestConfigsThatNameOthers(t *testing.T) {
 	args := append([]string{"--", wrapped.fields["command"].(string)}, wrapped.fields["args"].([]string)...)
 	wrap := entry{name: "wrap", fields: map[string]any{"command": mcptest.Dynmcp(t), "args": args}}
 	nested := entry{name: "a", fields: map[string]any{"command": mcptest.Dynmcp(t), "args": []string{"-c", filepath.Join(dir, "b")}}}
-	for name, test := range map[string]struct {
-		config string
-		path   []string
-		fails  bool
-	}{
-		"the first":   {filepath.Join(dir, "a"), nil, false},
-		"the second":  {filepath.Join(dir, "a"), []string{"b"}, false},
-		"beside it":   {filepath.Join(dir, "a"), []string{"e"}, false},
-		"the third":   {filepath.Join(dir, "a"), []string{"b", "c"}, false},
-		"the fourth":  {filepath.Join(dir, "a"), []string{"b", "c", "d"}, true},
-		"by itself":   {filepath.Join(dir, "b"), []string{"c", "d"}, false},
-		"the fifth":   {filepath.Join(dir, "five"), []string{"h"}, false},
-		"a pair":      {filepath.Join(dir, "of the pair"), []string{"pair", "other"}, false},
-		"under a key": {mcptest.Config(t, document([]entry{nested})), []string{"a", "c"}, false},
+	type path struct {
+		names []string
+		fails bool
+	}
+	for config, paths := range map[string][]path{
+		filepath.Join(dir, "a"):                      {{nil, false}, {[]string{"b"}, false}, {[]string{"e"}, false}, {[]string{"b", "c"}, false}, {[]string{"b", "c", "d"}, true}},
+		filepath.Join(dir, "b"):                      {{[]string{"c", "d"}, false}},
+		filepath.Join(dir, "five"):                   {{[]string{"h"}, false}},
+		filepath.Join(dir, "of the pair"):            {{[]string{"pair", "other"}, false}},
+		mcptest.Config(t, document([]entry{nested})): {{[]string{"a", "c"}, false}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(config), func(t *testing.T) {
 			t.Parallel()
-			host := mcptest.StartDynmcp(t, "-c", test.config)
+			host := mcptest.StartDynmcp(t, "-c", config)
 			greet(host)
-			m := host.Tool("use_tool", below(test.path...))
-			if got := strings.Contains(string(m.Raw), said); got == test.fails {
-				t.Errorf("got %s", m.Raw)
+			for _, p := range paths {
+				m := host.Tool("use_tool", below(p.names...))
+				if got := strings.Contains(string(m.Raw), said); got == p.fails {
+					t.Errorf("%q: got %s", p.names, m.Raw)
+				}
 			}
 		})
 	}

@@ -60,9 +60,15 @@ func TestLoadKeyMakesLazyWithoutDescription(t *testing.T) {
 	nothingStarted(t, quiet)
 }
 
-func TestDescriptionsTellHostsHowToTreatOurTools(t *testing.T) {
+func TestToolsOfALazyServerAlone(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "later", "Later"))
+	text := catalogue(t, host)
+	contains(t, text, "No tools of these servers are known: call load_mcp")
+	lacks(t, text, "<tools>", "</tools>")
+	if m := host.Call("tools/list", `{"cursor":"next"}`); m.Code() != -32602 { // lists have no pages
+		t.Errorf("got %s", m.Raw)
+	}
 	use := definition(t, host, "use_tool")
 	if want := "Use a tool that was previously discovered with the discover_tool tool."; use.Description != want {
 		t.Errorf("got %q, want %q", use.Description, want)
@@ -103,14 +109,6 @@ func TestLazyServersAreListedInConfigOrder(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	contains(t, text, "No tools of these servers are known: call load_mcp with a name", "- now/tool_001: Generated tool 1.")
-}
-
-func TestOnlyLazyServersMeansNoToolsBlock(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "later", "Later"))
-	text := catalogue(t, host)
-	contains(t, text, "No tools of these servers are known: call load_mcp")
-	lacks(t, text, "<tools>", "</tools>")
 }
 
 func TestFiftyLazyServersCostNothing(t *testing.T) {
@@ -210,14 +208,6 @@ func TestSingleWrapIntroducesItselfAsTheServer(t *testing.T) {
 
 // grease is part of the members that fakes add everywhere.
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2}`
-
-func TestListsKnowNoCursor(t *testing.T) {
-	t.Parallel()
-	host := serve(t, deferred(t, "later", "Later"))
-	if m := host.Call("tools/list", `{"cursor":"next"}`); m.Code() != -32602 {
-		t.Errorf("got %s", m.Raw)
-	}
-}
 
 func TestUpstreamPagesAreFollowed(t *testing.T) {
 	t.Parallel()

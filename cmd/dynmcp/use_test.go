@@ -45,21 +45,11 @@ func TestInputReachesTheUpstreamAsItIs(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
-}
-
-func TestInputAsAString(t *testing.T) {
-	t.Parallel()
-	host := wrap(t)
 	for _, want := range []string{`{"n":9007199254740993,"f":1.0}`, `{"s":"a \"quoted\" \u00e9 word"}`, `{}`} {
 		if got := use(host, "echo", quote(want)).Text(); got != want {
-			t.Errorf("got %s, want %s", got, want)
+			t.Errorf("in a string: got %s, want %s", got, want)
 		}
 	}
-}
-
-func TestMissingInputIsAnEmptyObject(t *testing.T) {
-	t.Parallel()
-	host := wrap(t)
 	for _, input := range []any{nil, "null", `{}`} {
 		if got := use(host, "echo", input).Text(); got != "{}" {
 			t.Errorf("%v: the upstream got %s, want {}", input, got)
@@ -102,18 +92,6 @@ func TestSlashIsNoSeparatorInSingleWrap(t *testing.T) {
 	contains(t, use(host, "received", `{"n":2}`).Text(), `\"name\":\"a/b\"`)
 }
 
-func TestUnknownToolReachesNobody(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha")
-	host := serve(t, e)
-	m := use(host, "alpha/no_such_tool", `{}`)
-	contains(t, m.Text(), "Unknown tool: alpha/no_such_tool")
-	contains(t, use(host, "nobody/echo", `{}`).Text(), "Unknown tool: nobody/echo")
-	if n := e.Count("call"); n > 0 {
-		t.Errorf("the upstream saw %d calls", n)
-	}
-}
-
 func TestErrorsOfTheUpstreamPassAsTheyAre(t *testing.T) {
 	t.Parallel()
 	single, config := wrap(t), serve(t, fake(t, "alpha"))
@@ -136,11 +114,7 @@ func TestErrorsOfTheUpstreamPassAsTheyAre(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestToolErrorsPassAsResults(t *testing.T) {
-	t.Parallel()
-	m := use(wrap(t), "tool_error", `{"text":"it broke"}`)
+	m := use(single, "tool_error", `{"text":"it broke"}`) // which is a result
 	if m.Error != nil || !m.IsError() || m.Text() != "it broke" {
 		t.Errorf("got %s", m.Raw)
 	}

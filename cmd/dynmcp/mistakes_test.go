@@ -7,7 +7,7 @@ import (
 
 // Mistakes of models in calls: what is understood, and how it is reported.
 
-func TestInputUnderAnotherName(t *testing.T) {
+func TestMistakesInTheInputAreCorrected(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))
 	for _, name := range []string{"arguments", "args", "input", "params"} {
@@ -19,11 +19,6 @@ func TestInputUnderAnotherName(t *testing.T) {
 		}
 		contains(t, host.Tool("use_tool", `{"tool_name":"alpha/echo",`+quote(name)+`:[1]}`).Text(), quote(name)+" must be an object")
 	}
-}
-
-func TestNumberInAStringIsChangedAndSaid(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
 	m := use(host, "alpha/big", `{"bytes":"3"}`)
 	if m.IsError() {
 		t.Errorf("got %s", m.Raw)
@@ -62,13 +57,9 @@ func TestComplaintAboutTheInputBringsItsSchemaOnce(t *testing.T) {
 			t.Errorf("got %s, want %s", got, other)
 		}
 	}
-}
 
-func TestErrorForWrongParamsBringsTheSchemaOnce(t *testing.T) {
-	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
 	const fail = `{"code":-32602,"message":"n <is> missing","data":{"f":1.0}}`
-	m := use(host, "alpha/fail", fail)
+	m = use(host, "alpha/fail", fail)
 	contains(t, string(m.Error), `"message":"n <is> missing\nInput schema of alpha/fail, which tool_input has to fit:\n{`, `"data":{"f":1.0}`)
 	lacks(t, string(use(host, "alpha/fail", fail).Error), "Input schema")
 	lacks(t, string(use(host, "alpha/fail", `{"code":-32000,"message":"other"}`).Error), "Input schema")
