@@ -26,7 +26,8 @@ type questioned struct {
 
 const questionable = `{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`
 
-func question(t *testing.T, era string, e entry) *questioned {
+// answering runs dynmcp on a config of these entries, for a host that answers questions.
+func answering(t *testing.T, era string, entries []entry, more ...string) *questioned {
 	t.Helper()
 	q := &questioned{t: t, era: era, release: make(chan struct{}), asked: make(chan string, 100)}
 	on := mcptest.Handlers{}
@@ -34,7 +35,7 @@ func question(t *testing.T, era string, e entry) *questioned {
 		on[method] = func(params json.RawMessage) (any, error) { return q.answer(method, params) }
 	}
 	q.Host = mcptest.Start(t, mcptest.HostOptions{
-		Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{e}))},
+		Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document(entries, more...))},
 		OnRequest: on,
 	})
 	if era == handshake {
@@ -88,7 +89,15 @@ func (q *questioned) ask(input string) mcptest.Message {
 // goOn answers the questions of results until the call ends.
 func (q *questioned) goOn(m mcptest.Message, input string) mcptest.Message {
 	q.t.Helper()
-	for string(m.Member("resultType")) == `"input_required"` {
+	m, _ = q.rounds(m, func(more ...string) *mcptest.Pending { return q.begin(input, more...) })
+	return m
+}
+
+// rounds answers the questions of results, and sends the call again with them, until it ends or
+// the user gives no answer. n is the number of results that asked.
+func (q *questioned) rounds(m mcptest.Message, again func(more ...string) *mcptest.Pending) (last mcptest.Message, n int) {
+	q.t.Helper()
+	for ; string(m.Member("resultType")) == `"input_required"`; n++ {
 		var requests map[string]struct {
 			Method string
 			Params json.RawMessage
@@ -100,16 +109,16 @@ func (q *questioned) goOn(m mcptest.Message, input string) mcptest.Message {
 		for key, r := range requests {
 			answer, err := q.answer(r.Method, r.Params)
 			if errors.Is(err, mcptest.ErrNoAnswer) {
-				return m
+				return m, n
 			}
 			if err != nil {
 				q.t.Fatal(err)
 			}
 			responses = append(responses, fmt.Sprintf("%s:%s", quote(key), answer))
 		}
-		m = q.begin(input, `"inputResponses":{`+strings.Join(responses, ",")+`}`, `"requestState":`+string(m.Member("requestState"))).Wait()
+		m = again(`"inputResponses":{`+strings.Join(responses, ",")+`}`, `"requestState":`+string(m.Member("requestState"))).Wait()
 	}
-	return m
+	return m, n
 }
 
 // questions returns the number of questions since its last call, and their texts.
@@ -170,7 +179,7 @@ const form, sampling = `{"message":"Who?","requestedSchema":{"type":"object","pr
 
 func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, kill func())) {
 	up, _ := open()
-	host := question(t, hostEra, up)
+	host := answering(t, hostEra, []entry{up})
 	accepted, written, rooted := `{"action":"accept","content":{"n":9007199254740993}}`,
 		`{"role":"assistant","content":{"type":"text","text":"\u00e9"},"model":"m"}`, `{"roots":[{"uri":"file:///\u00e9","n":1.0}]}`
 	url := `{"mode":"url","message":"Log in","url":"https://login.example/"}`
@@ -237,7 +246,7 @@ func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, 
 
 	// The upstream dies while it is parked.
 	up, kill := open()
-	host = question(t, hostEra, up)
+	host = answering(t, hostEra, []entry{up})
 	hold := ask("elicitation/create", `{"message":"hold"}`)
 	parked = host.begin(hold)
 	if hostEra == handshake {
@@ -280,7 +289,7 @@ func TestRootsComeBeforeTheFirstCall(t *testing.T) {
 					if description != "" {
 						e = e.with("description", description)
 					}
-					host := question(t, era, e)
+					host := answering(t, era, []entry{e})
 					input := `{"n":100}`
 					call := func(more ...string) mcptest.Message {
 						return host.Call("tools/call", useParams("up/received", input, append(more, host.meta())...))

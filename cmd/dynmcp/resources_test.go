@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -17,20 +18,15 @@ func direct(t *testing.T, name string, args ...string) *mcptest.Host {
 	return host
 }
 
-// join returns the function that joins the arrays called key of these results.
-func join(arrays ...mcptest.Message) func(key string) string {
-	return func(key string) string {
-		all := "["
-		for _, m := range arrays {
-			if a := string(m.Member(key)); len(a) > 2 {
-				if len(all) > 1 {
-					all += ","
-				}
-				all += a[1 : len(a)-1]
-			}
+// join joins the arrays called key of some results.
+func join(key string, results ...mcptest.Message) string {
+	var all []string
+	for _, m := range results {
+		if array := string(m.Member(key)); len(array) > 2 {
+			all = append(all, array[1:len(array)-1])
 		}
-		return all + "]"
 	}
+	return "[" + strings.Join(all, ",") + "]"
 }
 
 func TestListsAreJoinedInConfigOrder(t *testing.T) {
@@ -40,7 +36,7 @@ func TestListsAreJoinedInConfigOrder(t *testing.T) {
 	for method, key := range map[string]string{
 		"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 	} {
-		want := join(zebra.Call(method, nil), ant.Call(method, nil))(key)
+		want := join(key, zebra.Call(method, nil), ant.Call(method, nil))
 		if got := string(host.Call(method, nil).Member(key)); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", method, got, want)
 		}

@@ -22,23 +22,6 @@ import (
 
 const anyTool = `"scripts": {"tools": ["*"]}`
 
-// scripted runs dynmcp on a config with scripts, for a host that answers questions.
-func scripted(t *testing.T, era string, entries []entry, more ...string) *questioned {
-	t.Helper()
-	q := &questioned{t: t, era: era, release: make(chan struct{}), asked: make(chan string, 100)}
-	on := mcptest.Handlers{}
-	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
-		on[method] = func(params json.RawMessage) (any, error) { return q.answer(method, params) }
-	}
-	config := mcptest.Config(t, document(entries, more...))
-	q.Host = mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, OnRequest: on})
-	if era == handshake {
-		q.Initialize(handshake, questionable)
-	}
-	q.Call("tools/list", q.params())
-	return q
-}
-
 // script begins a run_script.
 func (q *questioned) script(code string, more ...string) *mcptest.Pending {
 	return q.Go("tools/call", mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote(code)), append(more, q.meta())...))
@@ -48,32 +31,13 @@ func (q *questioned) script(code string, more ...string) *mcptest.Pending {
 // asked, which only a host of the stateless era gets.
 func (q *questioned) run(code string) (m mcptest.Message, rounds int) {
 	q.t.Helper()
-	for m = q.script(code).Wait(); string(m.Member("resultType")) == `"input_required"`; rounds++ {
-		var requests map[string]struct {
-			Method string
-			Params json.RawMessage
-		}
-		if err := json.Unmarshal(m.Member("inputRequests"), &requests); err != nil {
-			q.t.Fatal(err)
-		}
-		var responses []string
-		for key, r := range requests {
-			answer, err := q.answer(r.Method, r.Params)
-			if err != nil {
-				q.t.Fatal(err)
-			}
-			responses = append(responses, fmt.Sprintf("%s:%s", quote(key), answer))
-		}
-		m = q.script(code, `"inputResponses":{`+strings.Join(responses, ",")+`}`, `"requestState":`+string(m.Member("requestState"))).Wait()
-	}
-	return m, rounds
+	return q.rounds(q.script(code).Wait(), func(more ...string) *mcptest.Pending { return q.script(code, more...) })
 }
 
-func TestScriptIsThereWhenTheConfigSaysSo(t *testing.T) {
+func TestScriptsOfAConfig(t *testing.T) {
 	t.Parallel()
-	e := fake(t, "alpha", "-tool", `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
-	lacks(t, strings.Join(tools(serve(t, e)), " "), "run_script")
-	host := scripted(t, handshake, []entry{e}, `"scripts": {}`)
+	e := fake(t, "alpha", "-tool", `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, "-tool", `{"name":"change","inputSchema":{"type":"object"}}`)
+	host := answering(t, handshake, []entry{e}, `"scripts": {}`)
 	if got, want := strings.Join(tools(host.Host), " "), "discover_tool use_tool run_script"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -88,19 +52,26 @@ func TestScriptIsThereWhenTheConfigSaysSo(t *testing.T) {
 		t.Errorf("the example %s: got %s", example, m.Raw)
 	}
 	contains(t, host.Tool("discover_tool", `{"tool_name":"alpha/look"}`).Text(), "Input Schema:\nobject")
+
+	m, _ = host.run(`await tools.alpha.look({}); try { await tools.alpha.change({}) } catch (e) { return [e.server, e.tool, e.outcome, e.message] }`)
+	contains(t, m.Text(), `["alpha","change","not_sent","`, "scripts may not call alpha/change, only @readonly", "use_tool")
+	if n := e.Count("call change"); n != 0 {
+		t.Errorf("it was called %d times", n)
+	}
+
 	for rules, want := range map[string]string{
 		`"scripts": {"tools": ["@readonly", "!alpha/x"]}`: `"readOnlyHint":true`,
 		`"scripts": {"tools": ["@readonly", "@write"]}`:   `"readOnlyHint":false,"destructiveHint":false`,
 		`"scripts": {"tools": ["!alpha/x"]}`:              `"readOnlyHint":false,"destructiveHint":true`,
 	} {
-		contains(t, string(scripted(t, handshake, []entry{e}, rules).Call("tools/list", nil).Result), want)
+		contains(t, string(answering(t, handshake, []entry{e}, rules).Call("tools/list", nil).Result), want)
 	}
 }
 
 func TestScriptCallsAsUseToolDoes(t *testing.T) {
 	t.Parallel()
 	lazy := deferred(t, "late-one", "Starts late.")
-	host := scripted(t, handshake, []entry{fake(t, "alpha"), lazy}, anyTool)
+	host := answering(t, handshake, []entry{fake(t, "alpha"), lazy}, anyTool)
 	m, _ := host.run(`
 		const [a, b, c] = await Promise.all([
 			tools.alpha.echo({n: 1}), tools["late-one"].echo({n: 2}), call("late-one/echo", {n: 3})]);
@@ -112,17 +83,6 @@ func TestScriptCallsAsUseToolDoes(t *testing.T) {
 	}
 }
 
-func TestScriptMayCallWhatTheConfigSays(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha", "-tool", `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, "-tool", `{"name":"change","inputSchema":{"type":"object"}}`)
-	host := scripted(t, handshake, []entry{e}, `"scripts": {}`)
-	m, _ := host.run(`await tools.alpha.look({}); try { await tools.alpha.change({}) } catch (e) { return [e.server, e.tool, e.outcome, e.message] }`)
-	contains(t, m.Text(), `["alpha","change","not_sent","`, "scripts may not call alpha/change, only @readonly", "use_tool")
-	if n := e.Count("call change"); n != 0 {
-		t.Errorf("it was called %d times", n)
-	}
-}
-
 func TestScriptAsksInBothEras(t *testing.T) {
 	t.Parallel()
 	const params = `{message: "hold", requestedSchema: {type: "object", properties: {n: {type: "number"}}}}`
@@ -130,7 +90,7 @@ func TestScriptAsksInBothEras(t *testing.T) {
 		for _, serverEra := range []string{"old", "new"} {
 			t.Run(hostEra+" "+serverEra, func(t *testing.T) {
 				t.Parallel()
-				q := scripted(t, hostEra, []entry{fake(t, "alpha", "-era", serverEra)}, anyTool)
+				q := answering(t, hostEra, []entry{fake(t, "alpha", "-era", serverEra)}, anyTool)
 				close(q.release)
 				m, rounds := q.run(`
 					const before = await tools.alpha.echo({n: 1});
@@ -156,7 +116,7 @@ func TestScriptUnderThePolicy(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
 			e := fake(t, "alpha")
-			q := scripted(t, era, []entry{e}, anyTool, `"policy": [{"match": "alpha/echo", "do": "ask", "surface": "discover"}, {"match": "alpha/pid", "do": "deny"}, {"do": "allow"}]`)
+			q := answering(t, era, []entry{e}, anyTool, `"policy": [{"match": "alpha/echo", "do": "ask", "surface": "discover"}, {"match": "alpha/pid", "do": "deny"}, {"do": "allow"}]`)
 			m, _ := q.run(`
 				const said = await tools.alpha.echo({n: 1});
 				try { await call("alpha/pid", {}) } catch (e) { return [said, e.outcome, e.message] }`)
@@ -168,12 +128,14 @@ func TestScriptUnderThePolicy(t *testing.T) {
 	}
 }
 
-func TestScriptIsCancelled(t *testing.T) {
+func TestScriptSaysHowFarItIsAndIsCancelled(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
-	q := scripted(t, handshake, []entry{e}, anyTool)
-	running := q.script(`await tools.alpha.echo({}); await tools.alpha.sleep({ms: 0}); await tools.alpha.echo({})`)
+	q := answering(t, handshake, []entry{e}, anyTool)
+	code := quote(`await tools.alpha.echo({}); await tools.alpha.sleep({ms: 0}); await tools.alpha.echo({})`)
+	running := q.Go("tools/call", mcptest.ToolParams("run_script", `{"code":`+code+`}`, `"_meta":{"progressToken":"p"}`))
 	e.WaitFor("call sleep", 1)
+	contains(t, q.WaitMethod("notifications/progress", 1).Raw, `"progressToken":"p","progress":1,"message":"1 call made, the last alpha/echo"`)
 	running.Cancel("enough")
 	e.WaitFor("cancelled", 1)
 	if n := e.Count("call echo"); n != 1 {
@@ -181,22 +143,16 @@ func TestScriptIsCancelled(t *testing.T) {
 	}
 }
 
-func TestScriptSaysWhichCallsRan(t *testing.T) {
+// The calls of a script are reported, and a call that was not awaited fails the script.
+func TestScriptSaysWhatBecameOfItsCalls(t *testing.T) {
 	t.Parallel()
-	q := scripted(t, handshake, []entry{fake(t, "alpha")}, anyTool)
+	q := answering(t, handshake, []entry{fake(t, "alpha")}, anyTool)
 	m, _ := q.run("await tools.alpha.echo({n: 1});\nconsole.log('so far');\nawait tools.alpha.tool_error({text: 'no'});")
 	if !m.IsError() {
 		t.Errorf("got %s", m.Raw)
 	}
 	contains(t, string(m.Member("content")), "so far", "line 3", "2 calls ran: alpha/echo (done), alpha/tool_error (")
-}
-
-// A call that was not awaited is reported, and its failure fails the script.
-func TestScriptSaysWhatItDidNotAwait(t *testing.T) {
-	t.Parallel()
-	e := fake(t, "alpha")
-	q := scripted(t, handshake, []entry{e}, anyTool)
-	m, _ := q.run("tools.alpha.sleep({ms: 0}); await tools.alpha.echo({}); return 'done'")
+	m, _ = q.run("tools.alpha.sleep({ms: 0}); await tools.alpha.echo({}); return 'done'")
 	contains(t, string(m.Member("content")), `"text":"done"`, "The script ended before these calls, which were cancelled. Await them: alpha/sleep (unknown: ")
 	m, _ = q.run("tools.alpha.tool_error({text: 'no'}); await new Promise(done => setTimeout(done, 1000)); return 'done'")
 	if !m.IsError() {
@@ -207,18 +163,9 @@ func TestScriptSaysWhatItDidNotAwait(t *testing.T) {
 	contains(t, m.Text(), "no call ran: alpha/nope (not_sent: Unknown tool: alpha/nope)")
 }
 
-func TestScriptSaysHowFarItIs(t *testing.T) {
-	t.Parallel()
-	q := scripted(t, handshake, []entry{fake(t, "alpha")}, anyTool)
-	running := q.Go("tools/call", mcptest.ToolParams("run_script", fmt.Sprintf(`{"code":%s}`, quote("await tools.alpha.echo({}); await tools.alpha.sleep({ms: 0})")), `"_meta":{"progressToken":"p"}`))
-	m := q.WaitMethod("notifications/progress", 1)
-	contains(t, m.Raw, `"progressToken":"p","progress":1,"message":"1 call made, the last alpha/echo"`)
-	running.Cancel("enough")
-}
-
 func TestResultOfAScriptIsReadOn(t *testing.T) {
 	t.Parallel()
-	q := scripted(t, handshake, []entry{fake(t, "alpha")}, `"scripts": {"tools": ["*"], "output": 2000}`)
+	q := answering(t, handshake, []entry{fake(t, "alpha")}, `"scripts": {"tools": ["*"], "output": 2000}`)
 	m, _ := q.run(`return "x".repeat(5000) + "needle"`)
 	text := string(m.Member("content"))
 	contains(t, text, "truncated", `discover_tool {\"result\": `)

@@ -47,7 +47,7 @@ func TestScriptIsOfferedALogin(t *testing.T) {
 func TestScriptCallsNoToolThatIsNotApproved(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
-	q := scripted(t, handshake, []entry{e.with("pins", "block")}, anyTool)
+	q := answering(t, handshake, []entry{e.with("pins", "block")}, anyTool)
 	m, _ := q.run(`try { await tools.alpha.echo({}) } catch (e) { return e.outcome + ": " + e.message }`)
 	contains(t, m.Text(), "not_sent: ", "approve")
 	if n := e.Count("call echo"); n != 0 {
@@ -58,7 +58,7 @@ func TestScriptCallsNoToolThatIsNotApproved(t *testing.T) {
 func TestScriptCallsNoToolThatIsFiltered(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
-	q := scripted(t, handshake, []entry{e.with("tool_filter", []string{"!echo"})}, anyTool)
+	q := answering(t, handshake, []entry{e.with("tool_filter", []string{"!echo"})}, anyTool)
 	m, _ := q.run(`try { await tools.alpha.echo({}) } catch (e) { return [e.outcome, e.message, (await search("echo")).includes("alpha/echo")] }`)
 	contains(t, m.Text(), `["not_sent","Unknown tool: alpha/echo`, ",false]")
 	if n := e.Count("call echo"); n != 0 {
@@ -71,7 +71,7 @@ func TestScriptAsksForRoots(t *testing.T) {
 	for _, era := range []string{handshake, stateless} {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
-			q := scripted(t, era, []entry{fake(t, "alpha")}, anyTool)
+			q := answering(t, era, []entry{fake(t, "alpha")}, anyTool)
 			close(q.release)
 			m, _ := q.run(`return (await tools.alpha.ask({method: "roots/list"}))`)
 			contains(t, m.Text(), `"roots":[`)
