@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,9 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -65,6 +62,11 @@ func (m remembered) approved() (names []string) {
 func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	const question = "[y]es, [n]o, [a]ll of "
+	shared := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2"), fake(t, "beta", "-bare", "-tools", "2")})
+	config, err := os.ReadFile(shared.config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		answers  []string // to one question each
 		approved []string
@@ -80,30 +82,14 @@ func TestApproveAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2"), fake(t, "beta", "-bare", "-tools", "2")})
-			cmd := m.command("approve")
-			master, err := pty.Start(cmd)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer master.Close()
-			defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
-			var screen bytes.Buffer
+			m := remembered{t, mcptest.Config(t, string(config)), shared.dir} // with a lock of its own
+			screen := onTerminal(t, m.command("approve"))
 			for _, answer := range test.answers {
-				asked := strings.Count(screen.String(), question)
-				for strings.Count(screen.String(), question) == asked || !strings.HasSuffix(screen.String(), "[q]uit: ") {
-					if !readMore(&screen, master) {
-						t.Fatalf("it ended before %q was answered:\n%s", answer, &screen)
-					}
-				}
-				if _, err := master.WriteString(answer); err != nil {
-					t.Fatal(err)
-				}
+				screen.waitFor("[q]uit: ")
+				screen.types(answer)
 			}
-			for readMore(&screen, master) {
-			}
-			err = cmd.Wait()
-			text := screen.String()
+			err := screen.wait()
+			text := screen.text()
 			if (err != nil) != (name == "interrupted") || !strings.Contains(text, test.says) || strings.Count(text, question) != len(test.answers) {
 				t.Errorf("%v, %d questions\n%s", err, strings.Count(text, question), text)
 			}
@@ -115,15 +101,6 @@ func TestApproveAsks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// readMore adds what a terminal shows to a screen, and reports false when nobody has it
-// any more.
-func readMore(screen *bytes.Buffer, master *os.File) bool {
-	some := make([]byte, 4096)
-	n, err := master.Read(some)
-	screen.Write(some[:n])
-	return err == nil
 }
 
 // A run notices an approval by another process: it announces the changed list, and the tool

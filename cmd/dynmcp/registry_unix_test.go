@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,17 +35,7 @@ func TestAddAsks(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = append(mcptest.Environ(t), "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "state"), "DYNMCP_KEYRING=off", "TERM=dumb",
 		"PATH="+bin+string(os.PathListSeparator)+filepath.Dir(mcptest.Fake(t))+string(os.PathListSeparator)+"/usr/bin:/bin")
-	master, err := pty.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer master.Close()
-	screen := &screen{}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		screen.readFrom(master)
-	}()
+	screen := onTerminal(t, cmd)
 	for _, step := range []struct{ wait, answer string }{
 		{"1  npm  @example/weather 1.2.0", ""}, {"Which one? [1-", "1"},
 		{"The key of the weather service (secret)", ""}, {"WEATHER_API_KEY: ", "s3cret-CANARY"},
@@ -56,18 +45,12 @@ func TestAddAsks(t *testing.T) {
 		{"npx -y @example/weather@1.2.0 --units=imperial Graz Bern", ""}, {`Add it as "weather"? [y/N] `, "y"},
 		{"Limit it to what every sandbox allows", "n"}, {"Start and list them now? [y/N] ", "y"}, {"PASS", ""},
 	} {
-		if !screen.waitFor(step.wait) {
-			t.Fatalf("%q did not appear:\n%s", step.wait, screen.text())
-		}
+		screen.waitFor(step.wait)
 		if step.answer != "" {
-			if _, err := master.WriteString(strings.TrimSuffix(step.answer, "\n") + "\n"); err != nil {
-				t.Fatal(err)
-			}
+			screen.types(strings.TrimSuffix(step.answer, "\n") + "\n")
 		}
 	}
-	err = cmd.Wait()
-	<-read
-	if err != nil {
+	if err := screen.wait(); err != nil {
 		t.Fatalf("%v\n%s", err, screen.text())
 	}
 	config, env := readFile(t, filepath.Join(dir, "mcp.json")), readFile(t, filepath.Join(dir, ".env"))
@@ -82,19 +65,42 @@ func TestAddAsks(t *testing.T) {
 	contains(t, config, `"WEATHER_API_KEY": "${WEATHER_API_KEY}"`, `"registry": "io.example/weather@1.2.0"`, `"description": "`)
 }
 
-// A screen is what a terminal has shown.
+// A screen is what a terminal has shown of a command.
 type screen struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	ended  chan struct{} // closed when nobody has the terminal any more
+
 	mu    sync.Mutex
 	shown strings.Builder
-	seen  int // up to where waitFor has looked
-	more  chan struct{}
+	seen  int           // how much of it waitFor has passed
+	more  chan struct{} // closed when more is shown, nil while nobody waits
 }
 
-// readFrom reads what the program shows until it has ended.
-func (s *screen) readFrom(r io.Reader) {
+func onTerminal(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	master, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{t: t, cmd: cmd, master: master, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		s.read()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, or the test has failed
+		<-s.ended
+		master.Close()
+	})
+	return s
+}
+
+func (s *screen) read() {
 	chunk := make([]byte, 4096)
 	for {
-		n, err := r.Read(chunk)
+		n, err := s.master.Read(chunk)
 		s.mu.Lock()
 		s.shown.Write(chunk[:n])
 		if s.more != nil {
@@ -109,7 +115,8 @@ func (s *screen) readFrom(r io.Reader) {
 }
 
 // waitFor waits for a text after the last text that was waited for.
-func (s *screen) waitFor(text string) bool {
+func (s *screen) waitFor(text string) {
+	s.t.Helper()
 	late := time.After(time.Minute) // a busy machine is slow
 	for {
 		s.mu.Lock()
@@ -117,7 +124,7 @@ func (s *screen) waitFor(text string) bool {
 		if at >= 0 {
 			s.seen += at + len(text)
 			s.mu.Unlock()
-			return true
+			return
 		}
 		if s.more == nil {
 			s.more = make(chan struct{})
@@ -127,9 +134,24 @@ func (s *screen) waitFor(text string) bool {
 		select {
 		case <-more:
 		case <-late:
-			return false
+			s.t.Fatalf("%q did not appear:\n%s", text, s.text())
 		}
 	}
+}
+
+func (s *screen) types(text string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wait waits for the end of the command, and for all that it shows.
+func (s *screen) wait() error {
+	defer time.AfterFunc(2*time.Minute, func() { _ = s.cmd.Process.Kill() }).Stop()
+	err := s.cmd.Wait()
+	<-s.ended
+	return err
 }
 
 func (s *screen) text() string {
