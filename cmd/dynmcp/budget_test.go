@@ -117,9 +117,7 @@ func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
 	}
 	contains(t, again().Text(), "bad/echo")
 	contains(t, catalogue(t, host), "- bad/echo")
-	if got := use(host, "bad/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "bad/echo", `{"n":1}`)
 }
 
 // Nine retries by a model start a dead server once more, not nine times.

@@ -34,9 +34,7 @@ func TestConfigIsFoundInWorkingDirectory(t *testing.T) {
 	writeFile(t, dir, "mcp.json", document([]entry{e}))
 	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t)}, Dir: dir})
 	host.Initialize(handshake, nil)
-	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 }
 
 func TestFlagsNameTheConfigAndTheEnvFile(t *testing.T) {

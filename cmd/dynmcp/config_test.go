@@ -159,9 +159,7 @@ func TestOtherSpellingsOfAConfig(t *testing.T) {
 			t.Parallel()
 			host := mcptest.StartDynmcp(t, "-c", writeFile(t, t.TempDir(), file, text))
 			host.Initialize(handshake, nil)
-			if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
-				t.Errorf("got %q", got)
-			}
+			checkEcho(t, host, "alpha/echo", `{}`)
 		})
 	}
 }
@@ -183,8 +181,6 @@ func TestMissingCommandOfOneServerIsAWarning(t *testing.T) {
 	host := start(t, bad, fake(t, "good"))
 	contains(t, host.WaitStderr("server cannot start"), "level=WARN", "upstream=bad", "no-such-command-anywhere")
 	host.Initialize(handshake, nil)
-	if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("the other server does not work: %q", got)
-	}
+	checkEcho(t, host, "good/echo", `{}`)
 	contains(t, catalogue(t, host), "- good/echo", "Could not be started so far", "\n- bad")
 }

@@ -99,9 +99,7 @@ func TestHostsThatConnectAtOnceShareOneRun(t *testing.T) {
 			host.Initialize(handshake, nil)
 			for n := range 20 {
 				input := fmt.Sprintf(`{"host":%d,"n":%d}`, i, n)
-				if got := use(host, "alpha/echo", input).Text(); got != input {
-					t.Errorf("got %s, want %s", got, input)
-				}
+				checkEcho(t, host, "alpha/echo", input)
 			}
 		})
 	}
@@ -120,9 +118,7 @@ func TestConnectPassesEverything(t *testing.T) {
 	shared := newSharing(t, fake(t, "alpha"))
 	host := shared.greet(nil)
 	large := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 5<<20))
-	if got := use(host, "alpha/echo", large).Text(); got != large {
-		t.Errorf("got %d bytes, want %d", len(got), len(large))
-	}
+	checkEcho(t, host, "alpha/echo", large)
 	host.Send(`{"jsonrpc":"2.0","id":"broken",]`)
 	host.WaitFor(func(m mcptest.Message) bool { return m.Error != nil && strings.Contains(m.Raw, "-32700") })
 	if m := host.CallRaw(`"a string"`, "ping", nil); string(m.ID) != `"a string"` {
@@ -152,9 +148,7 @@ func TestConnectAnswersWhatWasSentBeforeTheEnd(t *testing.T) {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			}
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d\n%s", code, host.Stderr())
-			}
+			leaves(t, host)
 		})
 	}
 }
@@ -169,9 +163,7 @@ func TestHostThatIsKilledLeavesTheOthers(t *testing.T) {
 	e.WaitFor("call sleep", 1)
 	first.Kill()
 	e.WaitFor("cancelled", 1)
-	if got := use(second, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, second, "alpha/echo", `{"n":1}`)
 	if got := e.Count("start"); got != 1 {
 		t.Errorf("the server was started %d times", got)
 	}
@@ -286,9 +278,7 @@ func TestRunIsFoundWithoutItsDirectory(t *testing.T) {
 	first := shared.greet([]string{temporary})
 	second := shared.greet([]string{temporary, "XDG_RUNTIME_DIR="})
 	for _, host := range []*mcptest.Host{first, second} {
-		if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-			t.Errorf("got %s", got)
-		}
+		checkEcho(t, host, "alpha/echo", `{"n":1}`)
 	}
 	if got := e.Count("start"); got != 1 {
 		t.Errorf("the server was started %d times", got)
@@ -337,9 +327,7 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 	second.Wait()
 	mcptest.WaitGone(t, pid)
 	third := run()
-	if got := use(third, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, third, "alpha/echo", `{"n":1}`)
 }
 
 func TestConnectThatCannotBe(t *testing.T) {

@@ -23,9 +23,7 @@ func TestFirstStartWritesAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.WaitStderr("reloaded")
-	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 	next := mcptest.StartDynmcp(t, "--create", "-c", path)
 	next.Initialize(handshake, nil)
 	lacks(t, catalogue(t, next), "example")

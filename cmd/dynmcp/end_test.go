@@ -56,9 +56,7 @@ func TestEndTakesTheWholeTreeAlong(t *testing.T) {
 			greet(host)
 			pids := tree(t, host, "alpha", "later")
 			end(host)
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d, want 0", code)
-			}
+			leaves(t, host)
 			mcptest.WaitGone(t, pids...)
 			if runtime.GOOS == "windows" && name == "SIGINT" {
 				mcptest.WaitVanished(t, host.Marker()) // its console ends behind it
@@ -78,9 +76,7 @@ func TestEndInSingleWrap(t *testing.T) {
 			host := wrap(t)
 			pid, _ := strconv.Atoi(use(host, "pid", nil).Text())
 			end(host)
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d, want 0", code)
-			}
+			leaves(t, host)
 			mcptest.WaitGone(t, pid)
 		})
 	}
@@ -107,10 +103,7 @@ func TestEndOfServersThatDoNotWantTo(t *testing.T) {
 					pids = append(pids, n)
 				}
 			}
-			host.CloseStdin()
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d, want 0", code)
-			}
+			end(t, host)
 			mcptest.WaitGone(t, pids...)
 			if left := mcptest.Processes(host.Marker()); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -150,9 +143,7 @@ func TestRequestsBeforeTheEndAreAnswered(t *testing.T) {
 					t.Errorf("%s: got %s", tools[n], m.Raw)
 				}
 			}
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d, want 0", code)
-			}
+			leaves(t, host)
 		})
 	}
 }
@@ -167,9 +158,7 @@ func TestCallThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
 	m := call.Wait()
 	contains(t, m.Raw, `"isError":true`, "alpha: dynmcp is shutting down", "outcome unknown")
 	e.WaitFor("cancelled", 1)
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
+	leaves(t, host)
 }
 
 func TestHostThatReadsNoMoreEndsTheRun(t *testing.T) {

@@ -236,10 +236,7 @@ func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, 
 	if hostEra == stateless {
 		parked.Wait()
 	}
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("left with status %d", code)
-	}
+	end(t, host.Host)
 	if serverEra == "old" && hostEra == stateless {
 		up.WaitFor("cancelled", 2)
 	}

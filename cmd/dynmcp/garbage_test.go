@@ -133,10 +133,7 @@ func TestLineThatIsCutOff(t *testing.T) {
 	if err := host.Write(`{"jsonrpc":"2.0","id":9,"meth`); err != nil {
 		t.Fatal(err)
 	}
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
+	end(t, host)
 	contains(t, host.Stderr(), "a line that is no message", `\"id\":9,\"meth`)
 }
 

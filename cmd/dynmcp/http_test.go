@@ -163,9 +163,7 @@ func TestServerThatCannotBeReachedLeavesTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	host := serve(t, entry{name: "gone", fields: map[string]any{"url": nobodyListens(t)}}, fake(t, "good"))
 	contains(t, catalogue(t, host), "- good/echo", "Could not be started so far", "\n- gone")
-	if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "good/echo", `{}`)
 	contains(t, use(host, "gone/echo", `{}`).Text(), "gone: ", "refused", "not_sent")
 }
 
@@ -207,9 +205,7 @@ func TestBrokenHTTPAnswers(t *testing.T) {
 			if n := e.Count("call echo first"); n > 1 {
 				t.Errorf("the call was made %d times", n)
 			}
-			if got := use(host, "web/echo", `{}`).Text(); got != "{}" {
-				t.Errorf("the next call: %s", got)
-			}
+			checkEcho(t, host, "web/echo", `{}`)
 		})
 	}
 }
@@ -234,9 +230,7 @@ func TestSessionLostAgainAndAgain(t *testing.T) {
 	if n := e.Count("call echo lost"); n != 0 {
 		t.Errorf("the call ran %d times", n)
 	}
-	if got := use(host, "other/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("the other server: %s", got)
-	}
+	checkEcho(t, host, "other/echo", `{}`)
 }
 
 // TestSessionLostByMany has a server that forgets the session while many calls

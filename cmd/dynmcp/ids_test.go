@@ -121,9 +121,7 @@ func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
 	if m := host.Call("initialize", hello); m.Code() != -32600 {
 		t.Errorf("a second initialize: got %s", m.Raw)
 	}
-	if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{}`)
 }
 
 func TestAnswersWaitForThatOfInitialize(t *testing.T) {

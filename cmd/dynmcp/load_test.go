@@ -255,9 +255,7 @@ func TestLostServerComesBackWithTheNextUse(t *testing.T) {
 	load(host, "later")
 	use(host, "later/crash", nil)
 	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
-	if got := use(host, "later/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "later/echo", `{}`)
 	if e.Count("start") != 2 {
 		t.Errorf("got %q", e.Events())
 	}
@@ -270,9 +268,7 @@ func TestIdleServerIsLetGoAndWakes(t *testing.T) {
 	load(host, "later")
 	e.WaitFor("exit", 1)
 	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
-	if got := use(host, "later/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "later/echo", `{}`)
 	if e.Count("start") < 2 {
 		t.Errorf("got %q", e.Events())
 	}

@@ -97,6 +97,14 @@ func use(host *mcptest.Host, tool string, input any) mcptest.Message {
 	return host.Call("tools/call", useParams(tool, input))
 }
 
+// checkEcho checks that a tool echo answers with its input.
+func checkEcho(t *testing.T, host *mcptest.Host, tool, input string) {
+	t.Helper()
+	if m := use(host, tool, input); m.Text() != input {
+		t.Errorf("%s %.300s: got %.1000s", tool, input, m.Raw)
+	}
+}
+
 // useParams are the params of a tools/call of use_tool, with further members.
 func useParams(tool string, input any, more ...string) json.RawMessage {
 	arguments := fmt.Sprintf(`{"tool_name":%s`, quote(tool))
@@ -214,4 +222,22 @@ func settle(t *testing.T, host *mcptest.Host, server string) {
 		t.Fatalf("settle: %s", m.Raw)
 	}
 	host.WaitMethod(changed, before+1)
+}
+
+// leaves waits for the end of a process, which must have the exit status 0.
+func leaves(t *testing.T, p interface {
+	Wait() int
+	Stderr() string
+}) {
+	t.Helper()
+	if code := p.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0\n%s", code, p.Stderr())
+	}
+}
+
+// end ends dynmcp as a host does.
+func end(t *testing.T, host *mcptest.Host) {
+	t.Helper()
+	host.CloseStdin()
+	leaves(t, host)
 }

@@ -42,10 +42,7 @@ func TestNpxServerWrapped(t *testing.T) {
 	if p := host.WaitMethod("notifications/progress", 1); string(p.Member("progressToken")) != `"tök"` {
 		t.Errorf("got %s", p.Raw)
 	}
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
+	end(t, host)
 }
 
 func TestExampleConfigWorks(t *testing.T) {
@@ -93,10 +90,7 @@ func TestExampleConfigWorks(t *testing.T) {
 	text = catalogue(t, host)
 	lacks(t, block(text, "mcp_servers"), "- files: ", "- memory: ")
 	contains(t, block(text, "tools"), "- everything/echo: ", "files (", "memory (")
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
+	end(t, host)
 	if left := mcptest.Processes(host.Marker()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -43,10 +43,7 @@ func TestReloadMeetsAFIFO(t *testing.T) {
 			l.await(1)
 			l.pid("beta")
 			mkfifo()
-			l.CloseStdin()
-			if code := l.Wait(); code != 0 {
-				t.Errorf("got exit status %d, want 0", code)
-			}
+			end(t, l.Host)
 		})
 	}
 }

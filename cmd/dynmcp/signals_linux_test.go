@@ -68,9 +68,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 				}
 				host.CloseStdin()
 			}
-			if code := host.Wait(); code != 0 {
-				t.Errorf("got exit status %d, %s", code, host.Stderr())
-			}
+			leaves(t, host)
 		})
 	}
 }

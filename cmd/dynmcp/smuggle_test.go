@@ -146,9 +146,7 @@ func TestWordsOfServersAreData(t *testing.T) {
 	use(host, "alpha/add_tool", `{"entry":{"name":"mean","description":"${HOME} ${env:HOME} $HOME","inputSchema":{"type":"object"}},"name":"mean"}`)
 	settle(t, host, "alpha")
 	contains(t, host.Tool("discover_tool", `{"tool_name":"alpha/mean"}`).Text(), "${HOME} ${env:HOME} $HOME")
-	if got := use(host, "alpha/echo", `{"x":"${HOME}","y":"${env:HOME}"}`).Text(); got != `{"x":"${HOME}","y":"${env:HOME}"}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"x":"${HOME}","y":"${env:HOME}"}`)
 	use(host, "alpha/stderr", `{"text":`+quote(mean)+`}`)
 	host.WaitStderr("approved")
 	m := use(host, "alpha/crash", nil)

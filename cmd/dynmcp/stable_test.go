@@ -57,9 +57,7 @@ func TestListThatStays(t *testing.T) {
 				t.Errorf("%d announcements", n)
 			}
 			contains(t, discover(host, `{"query":"echo"}`).Text(), "beta/echo") // answers know what was loaded
-			if got := use(host, "gamma/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-				t.Errorf("got %s", got)
-			}
+			checkEcho(t, host, "gamma/echo", `{"n":1}`)
 		})
 	}
 }

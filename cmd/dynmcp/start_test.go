@@ -25,9 +25,7 @@ func TestServerThatHangsDelaysNobody(t *testing.T) {
 			bad := fake(t, "bad", "-fault", fault)
 			host := impatient(t, bad, deferred(t, "later", "Later"))
 			// Calls do not wait for it at all: all of this while it hangs.
-			if got := use(host, "later/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-				t.Errorf("got %s", got)
-			}
+			checkEcho(t, host, "later/echo", `{"n":1}`)
 			text := catalogue(t, host)
 			contains(t, text, "- later/echo", "Still starting; use_tool works on their tools", "\n- bad")
 			for _, list := range []string{"resources/list", "prompts/list"} {
@@ -122,9 +120,7 @@ func TestFailingServerLeavesTheOthersAlone(t *testing.T) {
 				bad = fake(t, "bad", "-fault", fault, "-fault-on", "initialize")
 			}
 			host := serve(t, bad, fake(t, "good"))
-			if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
-				t.Errorf("got %s", got)
-			}
+			checkEcho(t, host, "good/echo", `{}`)
 			m := use(host, "bad/echo", `{}`)
 			contains(t, m.Text(), "bad: ", "not_sent")
 			if !m.IsError() {

@@ -44,15 +44,6 @@ func (m remembered) learn(servers ...string) {
 	end(m.t, host)
 }
 
-// end ends dynmcp as a host does.
-func end(t *testing.T, host *mcptest.Host) {
-	t.Helper()
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Fatalf("got exit status %d", code)
-	}
-}
-
 func TestServersOfAnEarlierRunAreKnown(t *testing.T) {
 	t.Parallel()
 	alpha := deferred(t, "alpha", "The first", "-instructions", "Alpha says hello.")
@@ -73,9 +64,7 @@ func TestServersOfAnEarlierRunAreKnown(t *testing.T) {
 	if n := alpha.Count("start") - starts; n != 0 {
 		t.Errorf("it was started %d times to be shown", n)
 	}
-	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 	if n := alpha.Count("start") - starts; n != 1 {
 		t.Errorf("it was started %d times to be called", n)
 	}
@@ -171,9 +160,7 @@ func TestDamagedCatalogueCostsAWarning(t *testing.T) {
 	text := discover(host, `{"query":"echo"}`).Text()
 	contains(t, text, "beta/echo")
 	lacks(t, text, "alpha/echo")
-	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 	end(t, host)
 
 	host = m.run()
@@ -190,9 +177,7 @@ func TestCatalogueThatCannotBeWrittenCostsAWarning(t *testing.T) {
 	greet(host)
 	load(host, "alpha")
 	contains(t, host.WaitStderr("a listing is not kept"), "upstream=alpha")
-	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
-		t.Errorf("got %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 }
 
 func TestNothingIsKeptWhereTheConfigSaysSo(t *testing.T) {

@@ -41,9 +41,7 @@ func TestInputReachesTheUpstreamAsItIs(t *testing.T) {
 	t.Parallel()
 	host := wrap(t)
 	for _, want := range awkward {
-		if got := use(host, "echo", want).Text(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		checkEcho(t, host, "echo", want)
 	}
 	for _, want := range []string{`{"n":9007199254740993,"f":1.0}`, `{"s":"a \"quoted\" \u00e9 word"}`, `{}`} {
 		if got := use(host, "echo", quote(want)).Text(); got != want {
@@ -141,12 +139,8 @@ func TestCrashOfTheUpstreamIsSaidAndTheNextCallWorks(t *testing.T) {
 		t.Errorf("got %s", m.Raw)
 	}
 	contains(t, m.Text(), "alpha: ", "exit status 3", "outcome unknown", "fakemcp: panic: as asked")
-	if got := use(host, "beta/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("the other server does not work: %s", got)
-	}
-	if got := use(host, "alpha/echo", `{"again":1}`).Text(); got != `{"again":1}` {
-		t.Errorf("after the crash: %s", got)
-	}
+	checkEcho(t, host, "beta/echo", `{}`)
+	checkEcho(t, host, "alpha/echo", `{"again":1}`)
 	if e.Count("start") != 2 || e.Count("call fault") != 1 {
 		t.Errorf("got %q", e.Events())
 	}
@@ -177,9 +171,7 @@ func TestTimeoutOfACall(t *testing.T) {
 	}
 	contains(t, m.Text(), "no answer", "2s", "outcome unknown")
 	e.WaitFor("cancelled", 1)
-	if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
-		t.Errorf("the next call: %s", got)
-	}
+	checkEcho(t, host, "alpha/echo", `{}`)
 }
 
 func TestAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
@@ -208,9 +200,7 @@ func TestLargeMessagesPassWhole(t *testing.T) {
 		t.Errorf("got %d bytes, want %d", len(got), size)
 	}
 	text := `{"text":"` + strings.Repeat("é\\u00e9", 100_000) + `"}`
-	if got := use(host, "alpha/echo", text).Text(); got != text {
-		t.Errorf("got %d bytes back, sent %d", len(got), len(text))
-	}
+	checkEcho(t, host, "alpha/echo", text)
 }
 
 func TestThousandCallsAtOnce(t *testing.T) {
