@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,22 +24,6 @@ func held(t *testing.T, entries []entry, more ...string) remembered {
 	m := remembering(t, entries, more...)
 	m.verb("warm")
 	return m
-}
-
-// verb runs a verb on the config, and returns what it prints.
-func (m remembered) verb(args ...string) string {
-	m.t.Helper()
-	out, err := m.command(args...).CombinedOutput()
-	if err != nil {
-		m.t.Fatalf("%v: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
-
-func (m remembered) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(mcptest.Dynmcp(m.t), append(args, "-c", m.config)...)
-	cmd.Env = mcptest.Environ(m.t)
-	return cmd
 }
 
 var locked = regexp.MustCompile(`(?m)^tool (\S+) (\S+) `)

@@ -55,8 +55,7 @@ func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 	host.WaitStderr("config reloaded")
 	contains(t, use(host, "late/echo", `{"n":2}`).Text(), `{"n":2}`)
 	nothingStarted(t, off)
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 
 	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--strict", "-c", config}}), "missing environment variable: OFF_TOKEN", "mcp.off.env.T")
 }

@@ -116,8 +116,7 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 			contains(t, printed, "Logged in to web, with the scopes offline_access read.")
 			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
 			if name == "events" {
-				listed, _ := verb(t, env, "ls", "-c", config)
-				contains(t, listed, "oauth: logged in (expires in ")
+				contains(t, runVerb(t, env, 0, "ls", "-c", config), "oauth: logged in (expires in ")
 			}
 			lacks(t, catalogue(t, host), "dynmcp login")
 
@@ -128,22 +127,12 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 				t.Errorf("%d refreshes, want 1", got)
 			}
 
-			out, err := verb(t, env, "logout", "web", "-c", config)
-			if err != nil || out != "Logged out of web.\n" || as.Count("revoke") != 2 {
-				t.Errorf("logout: %v, %d tokens revoked\n%s", err, as.Count("revoke"), out)
+			if out := runVerb(t, env, 0, "logout", "web", "-c", config); out != "Logged out of web.\n" || as.Count("revoke") != 2 {
+				t.Errorf("logout: %d tokens revoked\n%s", as.Count("revoke"), out)
 			}
 			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, `run \"dynmcp login web\"`)
 		})
 	}
-}
-
-// verb runs dynmcp to its end.
-func verb(t *testing.T, env []string, args ...string) (string, error) {
-	t.Helper()
-	cmd := exec.Command(mcptest.Dynmcp(t), args...)
-	cmd.Env = env
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }
 
 // The browser is opened by the system's program for that, with the address for its one
@@ -209,9 +198,7 @@ func TestLoginOfAMachine(t *testing.T) {
 	if as.Count("machine") != 1 {
 		t.Errorf("%d logins", as.Count("machine"))
 	}
-	if out, err := verb(t, env, "login", "web", "-c", config); err == nil || !strings.Contains(out, "logs in by itself") {
-		t.Errorf("got %v\n%s", err, out)
-	}
+	contains(t, runVerb(t, env, 1, "login", "web", "-c", config), "logs in by itself")
 }
 
 // The secrets of a login appear only in its file, both when everything works and when
@@ -252,8 +239,8 @@ func TestSecretsOfALoginAreNotShown(t *testing.T) {
 	if err == nil {
 		t.Error("the login worked")
 	}
-	out, _ := verb(t, env, "logout", "web", "-c", config)
-	listed, _ := verb(t, env, "ls", "-c", config)
+	out := runVerb(t, env, 1, "logout", "web", "-c", config) // nothing is revoked
+	listed := runVerb(t, env, 0, "ls", "-c", config)
 	all := map[string]string{"login": printed, "second login": again, "logout": out, "ls": listed, "host": strings.Join(host.Lines(), "\n")}
 	noSecretIn(t, as, host.Stderr(), all)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -240,4 +241,16 @@ func end(t *testing.T, host *mcptest.Host) {
 	t.Helper()
 	host.CloseStdin()
 	leaves(t, host)
+}
+
+// runVerb runs a verb that must end with this status, and returns what it prints.
+func runVerb(t *testing.T, env []string, status int, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), args...)
+	cmd.Env = env
+	out, _ := cmd.CombinedOutput() // the exit status is looked at
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("%q: got exit status %d, want %d\n%s", args, got, status, out)
+	}
+	return string(out)
 }

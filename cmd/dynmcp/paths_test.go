@@ -67,9 +67,8 @@ func TestOddPaths(t *testing.T) {
 			if got := use(host, "odd/env", `{"name":"WORD"}`).Text(); got != "wörter" {
 				t.Errorf("WORD is %q", got)
 			}
-			host.CloseStdin()
-			host.Wait()
-			contains(t, printed(t, 0, "inspect", recording, "--method", "tools/call"), "日本", "odd/env")
+			end(t, host)
+			contains(t, runVerb(t, mcptest.Environ(t), 0, "inspect", recording, "--method", "tools/call"), "日本", "odd/env")
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -47,8 +46,7 @@ func talk(t *testing.T, version string, args ...string) (received []string) {
 	for _, m := range host.Messages() {
 		received = append(received, m.Raw)
 	}
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	return received
 }
 
@@ -87,8 +85,7 @@ func subscribed(t *testing.T, args ...string) (received []string) {
 	for _, m := range host.Messages() {
 		received = append(received, m.Raw)
 	}
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	slices.Sort(received) // the subscription and the calls have no common order
 	return received
 }
@@ -152,8 +149,7 @@ func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
 			for line := range strings.Lines(test.sent) {
 				host.Send(strings.TrimSpace(line))
 			}
-			host.CloseStdin()
-			host.Wait()
+			end(t, host)
 			got := strings.Join(host.Lines(), "\n")
 			if name == "cancelled" { // it may have been acknowledged before
 				got = got[strings.LastIndex(got, "\n")+1:]
@@ -203,8 +199,7 @@ func TestReplayOfOtherRequests(t *testing.T) {
 	host.Tool("received", `{"n":1}`)
 	second := host.Tool("received", `{"n":1}`)
 	pending.Cancel("enough")
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 
 	again := mcptest.StartDynmcp(t, "replay", file)
 	again.Initialize(handshake, nil)
@@ -244,8 +239,7 @@ func TestRecordingsHaveNoSecrets(t *testing.T) {
 		host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "record", "-o", file, "-c", config}, Env: []string{"FISH=" + secret}})
 		greet(host)
 		answer := host.Call("tools/call", params)
-		host.CloseStdin()
-		host.Wait()
+		end(t, host)
 		return answer.Text()
 	}
 	answer := record(useParams("one/echo", fmt.Sprintf(`{"key":%q}`, secret)))
@@ -262,8 +256,8 @@ func TestRecordingsHaveNoSecrets(t *testing.T) {
 	}
 	again := mcptest.StartDynmcp(t, "replay", file)
 	contains(t, again.Tool("echo", fmt.Sprintf(`{"key":%q}`, secret)).Text(), "[redacted]")
-	contains(t, printed(t, 1, "replay", file, "--server", "other"), `no server "other", but one`)
-	contains(t, printed(t, 1, "replay", config), "this is no recording")
+	contains(t, runVerb(t, mcptest.Environ(t), 1, "replay", file, "--server", "other"), `no server "other", but one`)
+	contains(t, runVerb(t, mcptest.Environ(t), 1, "replay", config), "this is no recording")
 }
 
 // A recording by hand: two answers in the order of their times, not of their requests.
@@ -303,24 +297,12 @@ func TestInspectRecording(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fake.jsonl")
 	talk(t, handshake, "record", "-o", file, "--expose", "direct", "--", mcptest.Fake(t))
-	shown := printed(t, 0, "inspect", file, "--method", "tools/*", "--server", "fakemcp")
+	shown := runVerb(t, mcptest.Environ(t), 0, "inspect", file, "--method", "tools/*", "--server", "fakemcp")
 	if lines := strings.Split(strings.TrimSpace(shown), "\n"); len(lines) != 14 || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, "fakemcp tools/") }) {
 		t.Errorf("inspect: %d lines\n%s", len(lines), shown)
 	}
-	failed := printed(t, 0, "inspect", file, "--errors")
+	failed := runVerb(t, mcptest.Environ(t), 0, "inspect", file, "--errors")
 	if lines := strings.Split(strings.TrimSpace(failed), "\n"); len(lines) != 8 { // two of the host, and of the server, with their requests
 		t.Errorf("inspect --errors: %d lines\n%s", len(lines), failed)
 	}
-}
-
-// printed runs a verb that must end with this status, and returns its output.
-func printed(t *testing.T, status int, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), mcptest.Dynmcp(t), args...)
-	cmd.Env = mcptest.Environ(t)
-	out, _ := cmd.CombinedOutput() // the exit status is looked at
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		t.Errorf("%q: exit status %d\n%s", args, got, out)
-	}
-	return string(out)
 }

@@ -216,8 +216,7 @@ func TestCallsOfAScriptAreRecorded(t *testing.T) {
 	use(host, "alpha/echo", `{"n":1}`)
 	q := &questioned{Host: host, t: t, era: handshake}
 	q.run(`await tools.alpha.echo({n: 2}); await tools.alpha.tool_error({})`)
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	r := &activity.Reader{Dir: filepath.Join(filepath.Dir(config), "record")}
 	lines, err := r.Next(context.Background(), &activity.Filter{})
 	if err != nil {

@@ -5,7 +5,6 @@ package main_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,49 +35,38 @@ func (u user) serve(args ...string) *mcptest.Host {
 	return host
 }
 
-// run runs a verb. code is its exit status.
-func (u user) run(args ...string) (text string, code int) {
+// run runs a verb that must end with this status, and returns what it prints.
+func (u user) run(status int, args ...string) string {
 	u.t.Helper()
-	cmd := exec.CommandContext(u.t.Context(), mcptest.Dynmcp(u.t), args...)
-	cmd.Env = append(os.Environ(), u.variables...)
-	out, _ := cmd.CombinedOutput() // the exit status is looked at
-	return string(out), cmd.ProcessState.ExitCode()
+	return runVerb(u.t, append(os.Environ(), u.variables...), status, args...)
 }
 
 // All runs of a user are found, with their servers, which verbs stop and start.
 func TestRunsAreFoundAndSteered(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	if out, code := u.run("ps"); code != 0 || out != "No run of dynmcp was found.\n" {
-		t.Errorf("without a run: %d %s", code, out)
+	if out := u.run(0, "ps"); out != "No run of dynmcp was found.\n" {
+		t.Errorf("without a run: %s", out)
 	}
 	one := fake(t, "files")
 	broken := entry{one.Ledger, "broken", map[string]any{"command": "/bin/sh", "args": []string{"-c", "echo no database >&2; exit 3"}, "description": "Breaks."}}
 	config := mcptest.Config(t, document([]entry{one, broken}))
 	host := u.serve("-c", config)
 	settle(t, host, "files")
-	do := func(want int, args ...string) string {
-		t.Helper()
-		out, code := u.run(args...)
-		if code != want {
-			t.Errorf("%q: exit status %d\n%s", args, code, out)
-		}
-		return out
-	}
-	contains(t, do(0, "stop", "files"), `Stopped "files"`)
+	contains(t, u.run(0, "stop", "files"), `Stopped "files"`)
 	one.WaitFor("exit", 1)
-	contains(t, do(0, "start", "files"), `Started "files"`)
+	contains(t, u.run(0, "start", "files"), `Started "files"`)
 	one.WaitFor("start", 2)
-	contains(t, do(0, "restart", "files"), `Restarted "files"`)
+	contains(t, u.run(0, "restart", "files"), `Restarted "files"`)
 	one.WaitFor("start", 3)
-	contains(t, do(1, "start", "broken"), "broken", "exit status 3")
-	contains(t, do(1, "start", "nothing"), `no run has a server "nothing"`)
+	contains(t, u.run(1, "start", "broken"), "broken", "exit status 3")
+	contains(t, u.run(1, "start", "nothing"), `no run has a server "nothing"`)
 
 	var runs []struct {
 		Kind, Config string
 		Servers      []struct{ Name, State, Era, Error, Stderr string }
 	}
-	if err := json.Unmarshal([]byte(do(0, "ps", "--json")), &runs); err != nil || len(runs) != 1 {
+	if err := json.Unmarshal([]byte(u.run(0, "ps", "--json")), &runs); err != nil || len(runs) != 1 {
 		t.Fatalf("ps: %v %+v", err, runs)
 	}
 	files, failed := runs[0].Servers[0], runs[0].Servers[1]
@@ -87,7 +75,7 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 	}
 
 	u.serve("-c", config)
-	contains(t, do(1, "stop", "files"), "2 runs have a server", "--run ")
+	contains(t, u.run(1, "stop", "files"), "2 runs have a server", "--run ")
 }
 
 // A run changes its profile when it is told to. Its hosts are notified, and servers of both
@@ -100,15 +88,7 @@ func TestUseChangesTheProfileOfARun(t *testing.T) {
 	host := u.serve("-c", config, "--profile", "work")
 	settle(t, host, "files")
 	mail.WaitFor("start", 1)
-	said := func(want int, args ...string) string {
-		t.Helper()
-		out, code := u.run(args...)
-		if code != want {
-			t.Errorf("%q: exit status %d\n%s", args, code, out)
-		}
-		return out
-	}
-	contains(t, said(0, "use", "home", "-c", config), "has the profile home")
+	contains(t, u.run(0, "use", "home", "-c", config), "has the profile home")
 	diary.WaitFor("start", 1)
 	mail.WaitFor("exit", 1)
 	if m := use(host, "diary/pid", nil); m.IsError() {
@@ -120,13 +100,13 @@ func TestUseChangesTheProfileOfARun(t *testing.T) {
 	if n := files.Count("start"); n != 1 {
 		t.Errorf("a server of both was started %d times", n)
 	}
-	contains(t, said(0, "ps"), config+"  home")
-	contains(t, said(1, "use", "hom", "-c", config), `unknown profile "hom"; did you mean home?`)
-	contains(t, said(0, "ps"), config+"  home")
-	said(0, "use", "all", "-c", config)
+	contains(t, u.run(0, "ps"), config+"  home")
+	contains(t, u.run(1, "use", "hom", "-c", config), `unknown profile "hom"; did you mean home?`)
+	contains(t, u.run(0, "ps"), config+"  home")
+	u.run(0, "use", "all", "-c", config)
 	mail.WaitFor("start", 2)
-	contains(t, said(1, "use", "home", "-c", mcptest.Config(t, `{"mcp": {}}`)), "no run has this config")
-	contains(t, said(1, "use", "home", "--run", "1"), "no run 1")
+	contains(t, u.run(1, "use", "home", "-c", mcptest.Config(t, `{"mcp": {}}`)), "no run has this config")
+	contains(t, u.run(1, "use", "home", "--run", "1"), "no run 1")
 }
 
 // A question of the policy may be answered from a shell while its host still asks. The
@@ -148,7 +128,7 @@ func TestQuestionsAreAnsweredElsewhere(t *testing.T) {
 		call = host.Go("tools/call", useParams("files/echo", json.RawMessage(input)))
 		asked++
 		host.WaitMethod("elicitation/create", asked)
-		out, _ := u.run("ps", "--json")
+		out := u.run(0, "ps", "--json")
 		var runs []struct {
 			Questions []struct{ ID, Tool, Arguments string }
 		}
@@ -162,20 +142,18 @@ func TestQuestionsAreAnsweredElsewhere(t *testing.T) {
 		return q.ID, call
 	}
 	id, call := question(`{"n":1}`)
-	contains(t, first(u.run("ps")), "asks: may files/echo be called with {\"n\":1}?", "dynmcp answer "+id)
-	contains(t, first(u.run("answer", id, "perhaps")), `"perhaps" is no answer`)
-	if out, code := u.run("answer", id, "once"); code != 0 {
-		t.Errorf("answer: %d %s", code, out)
-	}
+	contains(t, u.run(0, "ps"), "asks: may files/echo be called with {\"n\":1}?", "dynmcp answer "+id)
+	contains(t, u.run(1, "answer", id, "perhaps"), `"perhaps" is no answer`)
+	u.run(0, "answer", id, "once")
 	contains(t, call.Wait().Text(), `{"n":1}`)
 	host.WaitMethod("notifications/cancelled", 1)
-	contains(t, first(u.run("answer", id, "once")), "no run asks "+id)
+	contains(t, u.run(1, "answer", id, "once"), "no run asks "+id)
 
 	id, call = question(`{"n":2}`)
-	u.run("answer", id, "no")
+	u.run(0, "answer", id, "no")
 	contains(t, call.Wait().Text(), "the person who was asked did not allow it", "not_sent")
 	id, call = question(`{"n":3}`)
-	u.run("answer", id, "session")
+	u.run(0, "answer", id, "session")
 	contains(t, call.Wait().Text(), `{"n":3}`)
 	contains(t, use(host, "files/echo", json.RawMessage(`{"n":4}`)).Text(), `{"n":4}`)
 }
@@ -197,8 +175,7 @@ func TestSocketsOfRuns(t *testing.T) {
 	if err != nil || info.Mode() != os.ModeSocket|0o600 {
 		t.Errorf("the socket: %v %v", info.Mode(), err)
 	}
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	if left := sockets(); len(left) != 0 {
 		t.Errorf("left over: %q", left)
 	}
@@ -208,19 +185,17 @@ func TestSocketsOfRuns(t *testing.T) {
 	if len(sockets()) != 1 {
 		t.Fatalf("a killed run left %q", sockets())
 	}
-	contains(t, first(u.run("ps")), "No run of dynmcp was found.")
+	contains(t, u.run(0, "ps"), "No run of dynmcp was found.")
 	if left := sockets(); len(left) != 0 {
 		t.Errorf("left over: %q", left)
 	}
 }
 
-func first(text string, _ int) string { return text }
-
 // The messages of a run are shown to its user, as a recording or as text, until the run ends.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	contains(t, first(u.run("inspect")), "no run of dynmcp was found")
+	contains(t, u.run(1, "inspect"), "no run of dynmcp was found")
 	host := u.serve("-c", mcptest.Config(t, document([]entry{fake(t, "files")})))
 	watch := func(args ...string) *mcptest.Host {
 		return mcptest.Start(t, mcptest.HostOptions{Args: append([]string{mcptest.Dynmcp(t), "inspect"}, args...), Env: u.variables})
@@ -235,8 +210,7 @@ func TestInspect(t *testing.T) {
 	all.WaitFor(seen)
 	contains(t, shown.WaitFor(request).Raw, `{"name":"fail"`)
 	shown.WaitFor(func(m mcptest.Message) bool { return seen(m) && strings.Contains(m.Raw, "← files tools/call") })
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	all.Process.Wait()
 	shown.Process.Wait()
 	contains(t, shown.Stderr(), "has ended")

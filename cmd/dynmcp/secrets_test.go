@@ -145,8 +145,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Errorf("the failure does not show what the server said last: %s", crash.Raw)
 	}
 	c.mustHide(t, "a failure", string(crash.Raw))
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	c.mustHide(t, "stderr", host.Stderr())
 }
 

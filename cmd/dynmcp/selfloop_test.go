@@ -58,8 +58,7 @@ func TestConfigThatReachesItself(t *testing.T) {
 			host := mcptest.StartDynmcp(t, "-c", filepath.Join(dir, "a.json"))
 			greet(host)
 			host.Tool("use_tool", `{"tool_name":"loop/x"}`)
-			host.CloseStdin()
-			host.Wait()
+			end(t, host)
 			said, err := os.ReadFile(filepath.Join(dir, "stderr"))
 			if err != nil || !strings.Contains(string(said), "the config reaches itself: ") {
 				t.Errorf("got %s, %v", said, err)
@@ -216,8 +215,7 @@ func TestConfigsThatNameEachOther(t *testing.T) {
 	if bound := 4*runs - 1; most > bound || most < runs {
 		t.Errorf("%d processes at once, want %d at most", most, bound)
 	}
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	mcptest.WaitVanished(t, host.Marker())
 	text, err := os.ReadFile(started)
 	if got := strings.Fields(string(text)); err != nil || len(got) != runs-1 {

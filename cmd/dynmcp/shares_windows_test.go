@@ -77,8 +77,7 @@ func TestDirectoriesOfWindows(t *testing.T) {
 			delete(servers, "batch")
 			write(t, dir, map[string][]byte{"mcp.json": config()})
 			host.WaitStderr("config reloaded")
-			host.CloseStdin()
-			host.Wait()
+			end(t, host)
 			for _, pattern := range []string{"kept/*.listing", "dynmcp.lock"} {
 				if found, err := filepath.Glob(filepath.Join(dir, pattern)); err != nil || len(found) == 0 {
 					t.Errorf("%s: %v, %v", pattern, found, err)

@@ -86,7 +86,7 @@ func TestDirectListThatStays(t *testing.T) {
 	t.Parallel()
 	alpha, beta := deferred(t, "alpha", "A"), deferred(t, "beta", "B")
 	m := remembering(t, []entry{alpha, beta}, `"expose": ["direct"]`)
-	warm(t, m)
+	m.verb("warm")
 	starts := alpha.Count("start") + beta.Count("start")
 	host := m.run()
 	greetAs(host, "claude-code")
@@ -105,14 +105,5 @@ func TestDirectListThatStays(t *testing.T) {
 	}
 	if n := host.Count("notifications/tools/list_changed"); n != 0 {
 		t.Errorf("%d announcements", n)
-	}
-}
-
-// warm fills the catalogue with the verb.
-func warm(t *testing.T, m remembered) {
-	t.Helper()
-	p := mcptest.Run(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "warm", "-c", m.config}})
-	if code := p.Wait(); code != 0 {
-		t.Fatalf("got exit status %d\n%s", code, p.Stderr())
 	}
 }

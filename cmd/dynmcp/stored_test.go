@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -31,6 +32,18 @@ func remembering(t *testing.T, entries []entry, more ...string) remembered {
 func (m remembered) run(args ...string) *mcptest.Host {
 	m.t.Helper()
 	return mcptest.StartDynmcp(m.t, append([]string{"-c", m.config}, args...)...)
+}
+
+func (m remembered) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(mcptest.Dynmcp(m.t), append(args, "-c", m.config)...)
+	cmd.Env = mcptest.Environ(m.t)
+	return cmd
+}
+
+// verb runs a verb on the config.
+func (m remembered) verb(args ...string) {
+	m.t.Helper()
+	runVerb(m.t, mcptest.Environ(m.t), 0, append(args, "-c", m.config)...)
 }
 
 // learn lists every server once.

@@ -72,8 +72,7 @@ func TestTasksOutliveReloads(t *testing.T) {
 	mcptest.Eventually(t, "the task waits for an answer", func() bool {
 		return strings.Contains(host.Call("tasks/get", about).Raw, `"inputRequests":{"confirm":`)
 	})
-	host.CloseStdin()
-	host.Wait()
+	end(t, host)
 	next := mcptest.StartDynmcp(t, "-c", path)
 	next.Call("tasks/update", aboutTask(id, `"inputResponses":{"confirm":{"action":"accept","content":{"n":1.0}}}`))
 	mcptest.Eventually(t, "the task ends", func() bool {
