@@ -120,7 +120,6 @@ func TestRunFollowsAnApproval(t *testing.T) {
 			t.Parallel()
 			m := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2")}, `"expose": ["direct"]`)
 			host := connect(t, m)
-			const changed = "notifications/tools/list_changed"
 			call := func(tool string) mcptest.Message {
 				return host.Call("tools/call", `{"name":"`+tool+`","arguments":{}}`)
 			}
@@ -131,9 +130,9 @@ func TestRunFollowsAnApproval(t *testing.T) {
 			if m := call("alpha__tool_001"); !m.IsError() && m.Error == nil {
 				t.Errorf("a tool that is not approved is called: %s", m.Raw)
 			}
-			before := host.Count(changed)
+			before := host.Count(toolsChanged)
 			m.verb("approve", "alpha/tool_001", "--all")
-			host.WaitMethod(changed, before+1)
+			host.WaitMethod(toolsChanged, before+1)
 			if got := listed(); !strings.Contains(got, "tool_001") || strings.Contains(got, "tool_002") {
 				t.Errorf("after the approval: %s", got)
 			}

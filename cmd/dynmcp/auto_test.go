@@ -17,7 +17,7 @@ const autoConfig = `"expose": ["auto"], "startup_wait": "5m"`
 // shakeHands returns a host of this name, after its handshake.
 func (h *webHost) shakeHands(name string) *mcptest.Client {
 	c := mcptest.NewClient(h.t, h.url+"/mcp")
-	r := c.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, handshake, name))
+	r := c.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` + helloOf(name) + `}`)
 	c.Session = r.Header.Get("Mcp-Session-Id")
 	return c
 }
@@ -68,7 +68,7 @@ func TestAutoOverStdio(t *testing.T) {
 	alpha := fake(t, "alpha")
 	path := mcptest.Config(t, document([]entry{alpha}, autoConfig))
 	l := &live{mcptest.StartDynmcp(t, "-c", path), t, path}
-	m := l.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}`, handshake))
+	m := l.Call("initialize", helloOf("claude-code"))
 	if got := m.Member("instructions"); got != nil {
 		t.Errorf("a host that sees every tool is told %s", got)
 	}
@@ -77,12 +77,12 @@ func TestAutoOverStdio(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	l.write(document([]entry{alpha}, autoConfig, `"host": "other"`), true)
-	l.WaitMethod("notifications/tools/list_changed", 1)
+	l.WaitMethod(toolsChanged, 1)
 	if got := tools(l.Host); !slices.Equal(got, []string{"discover_tool", "use_tool"}) {
 		t.Errorf("got %v", got)
 	}
 	l.write(document([]entry{alpha}, autoConfig), true)
-	l.WaitMethod("notifications/tools/list_changed", 2)
+	l.WaitMethod(toolsChanged, 2)
 	if got := tools(l.Host); !slices.Contains(got, "alpha__echo") {
 		t.Errorf("got %v", got)
 	}

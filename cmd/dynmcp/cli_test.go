@@ -74,7 +74,7 @@ func TestCommandThatDiesAtStartShowsItsLastWords(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			host := mcptest.StartDynmcp(t, "--", mcptest.Fake(t), "-fault", fault)
-			answer := host.Call("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+			answer := host.Call("initialize", hello)
 			if answer.Error == nil {
 				t.Errorf("initialize was answered with %s", answer.Result)
 			}

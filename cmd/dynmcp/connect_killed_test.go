@@ -76,7 +76,7 @@ func TestRunThatIsKilledUnderItsHosts(t *testing.T) {
 				host.WaitMethod("notifications/subscriptions/acknowledged", 1)
 			}
 			shared.killAmidCalls(host, e, params)
-			host.WaitMethod("notifications/tools/list_changed", 1)
+			host.WaitMethod(toolsChanged, 1)
 			host.Call("tools/call", params("alpha/touch", `{"uri":"fake://alpha/text"}`))
 			host.WaitMethod("notifications/resources/updated", 1)
 			answers := map[string]int{}

@@ -139,7 +139,7 @@ func TestClaudeCodeSeesAllToolsAndNothingRuns(t *testing.T) {
 	if again := host.Call("tools/list", "{"+meta+"}").Member("tools"); string(again) != string(tools) {
 		t.Error("the list is another after a call")
 	}
-	if n := host.Count("notifications/tools/list_changed"); n != 0 || listen.Done() {
+	if n := host.Count(toolsChanged); n != 0 || listen.Done() {
 		t.Errorf("%d announcements", n)
 	}
 }

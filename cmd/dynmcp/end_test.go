@@ -126,7 +126,7 @@ func TestRequestsBeforeTheEndAreAnswered(t *testing.T) {
 				tools = []string{"alpha/echo", "alpha/sleep", "later/echo"}
 			}
 			// As from a shell: printf '…' | dynmcp
-			init := host.Go("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+			init := host.Go("initialize", hello)
 			host.Notify("notifications/initialized", nil)
 			list := host.Go("tools/list", nil)
 			var calls []*mcptest.Pending
@@ -181,7 +181,7 @@ func TestHostThatReadsNoMoreEndsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = stdout.Close(), unread.Close()
-	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+hello+`}`)
 	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("got %v, want exit status 1", err)

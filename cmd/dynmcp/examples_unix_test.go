@@ -78,7 +78,7 @@ func TestExampleOfDynamicDiscovery(t *testing.T) {
 	}
 
 	first := load(host, "chrome-devtools").Text()
-	host.WaitMethod("notifications/tools/list_changed", 1)
+	host.WaitMethod(toolsChanged, 1)
 	contains(t, first, "chrome-devtools (", "chrome-devtools/echo", " resources:", " prompt")
 	if again := load(host, "chrome-devtools").Text(); again != first {
 		t.Errorf("loaded once more it is\n%s\nnot\n%s", again, first)

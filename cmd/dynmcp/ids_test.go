@@ -99,8 +99,6 @@ func TestIDInFlightIsRefusedOnce(t *testing.T) {
 	text.Wait()
 }
 
-const hello = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
-
 func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")

@@ -59,7 +59,7 @@ func TestNothingSurvivesAKillDuringAStart(t *testing.T) {
 	t.Parallel()
 	for i := range 10 {
 		host := start(t, hostile(t)...)
-		host.Go("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`)
+		host.Go("initialize", hello)
 		time.Sleep(time.Duration(i) * 4 * time.Millisecond)
 		host.Kill()
 		mcptest.WaitVanished(t, host.Marker())

@@ -23,6 +23,12 @@ const (
 	stateless = "2026-07-28"
 )
 
+// hello is the params of initialize.
+const hello = `{"protocolVersion":"` + handshake + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
+
+// helloOf is hello of a host of this name.
+func helloOf(name string) string { return strings.Replace(hello, `"t"`, quote(name), 1) }
+
 // An entry is one server of a config, with the ledger of the fake behind it.
 type entry struct {
 	mcptest.Ledger
@@ -78,9 +84,11 @@ func serve(t *testing.T, entries ...entry) *mcptest.Host {
 	return host
 }
 
+var allLists = []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
+
 func greet(host *mcptest.Host) {
 	host.Initialize(handshake, nil)
-	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+	for _, list := range allLists {
 		host.Call(list, nil)
 	}
 }
@@ -213,8 +221,7 @@ func lacks(t *testing.T, text string, parts ...string) {
 // prompts may have changed, wait for that first: the announcements look the same.
 func settle(t *testing.T, host *mcptest.Host, server string) {
 	t.Helper()
-	const changed = "notifications/prompts/list_changed"
-	before := host.Count(changed)
+	before := host.Count(promptsChanged)
 	tool := "add_prompt"
 	if server != "" {
 		tool = server + "/" + tool
@@ -222,7 +229,7 @@ func settle(t *testing.T, host *mcptest.Host, server string) {
 	if m := use(host, tool, fmt.Sprintf(`{"name":"settle-%d"}`, before)); m.IsError() {
 		t.Fatalf("settle: %s", m.Raw)
 	}
-	host.WaitMethod(changed, before+1)
+	host.WaitMethod(promptsChanged, before+1)
 }
 
 // leaves waits for the end of a process, which must have the exit status 0.

@@ -155,7 +155,7 @@ const subscription = "io.modelcontextprotocol/subscriptionId"
 func TestListenTellsOfChangesUnderItsID(t *testing.T) {
 	t.Parallel()
 	host := start(t, fake(t, "alpha"))
-	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+	for _, list := range allLists {
 		host.Call(list, modern())
 	}
 	tools := host.GoRaw(`"tööls"`, "subscriptions/listen", modern(`"notifications":{"toolsListChanged":true}`))

@@ -292,9 +292,9 @@ func TestFloodsOfEachKind(t *testing.T) {
 		{"notifications/tasks/status", `{"taskId":"t","status":"working"}`, 1, many / 10},
 		{"notifications/tasks", `{"taskId":"t","status":"working"}`, 0, many / 10}, // where a host follows it
 		{"notifications/elicitation/complete", `{"elicitationId":"e"}`, 1, many / 10},
-		{"notifications/tools/list_changed", `{}`, 0, 0}, // nothing has changed
-		{"notifications/prompts/list_changed", `{}`, 0, 0},
-		{"notifications/resources/list_changed", `{}`, 0, 0},
+		{toolsChanged, `{}`, 0, 0}, // nothing has changed
+		{promptsChanged, `{}`, 0, 0},
+		{resourcesChanged, `{}`, 0, 0},
 		{"notifications/cancelled", `{"requestId":7}`, 0, 0},
 		{"notifications/progress", `{"progressToken":"nobody's","progress":1}`, 0, 0},
 		{"notifications/message", `{"level":"error","data":"flood"}`, 1, many},

@@ -82,7 +82,7 @@ func TestReloadAddsChangesAndRemoves(t *testing.T) {
 
 	l.edit(alpha, beta, gamma) // gamma is not lazy: it starts by itself
 	gamma.WaitFor("start", 1)
-	l.WaitMethod("notifications/tools/list_changed", 1)
+	l.WaitMethod(toolsChanged, 1)
 	l.pid("gamma")
 	if l.pid("alpha") != kept || l.pid("beta") != changed {
 		t.Error("a server that was not touched was started again")

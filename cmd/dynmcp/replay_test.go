@@ -178,7 +178,7 @@ func TestReplayToTheOtherEra(t *testing.T) {
 			host := mcptest.StartDynmcp(t, "replay", file)
 			method, params := "tools/list", "{"+mcptest.ModernMeta(nil)+"}"
 			if other == handshake {
-				method, params = "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}`
+				method, params = "initialize", hello
 			}
 			contains(t, host.Call(method, params).Raw, `"code":-32022`, "the server was recorded with version "+recorded, `"data":{"supported":["`+recorded+`"]}`)
 		})

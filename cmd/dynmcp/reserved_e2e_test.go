@@ -201,7 +201,7 @@ func (l *leakyServers) host(t *testing.T, web *webHost) *leakyHost {
 	t.Helper()
 	h := &leakyHost{webHost: *web, leaky: l}
 	h.t = t
-	_, header, text := h.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "Authorization", "Bearer "+leakyToken)
+	_, header, text := h.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`, "Authorization", "Bearer "+leakyToken)
 	if h.session = header.Get("Mcp-Session-Id"); h.session == "" {
 		t.Fatalf("no session: %s", text)
 	}

@@ -25,7 +25,7 @@ func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
 	page := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(web.dynmcp.WaitStderr("/debug\n"))
 	token := []string{"Authorization", "Bearer t0ken"}
 
-	_, header, _ := web.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, token...)
+	_, header, _ := web.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`, token...)
 	host := &webHost{t: t, url: web.url, session: header.Get("Mcp-Session-Id")}
 	var reference string
 	for _, call := range []struct{ path, method, params string }{

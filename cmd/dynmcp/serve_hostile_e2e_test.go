@@ -48,7 +48,7 @@ func TestSIGTERMAnswersHostsOverHTTP(t *testing.T) {
 	web.dynmcp.Signal(syscall.SIGTERM)
 	late := mcptest.NewClient(t, web.url+"/mcp")
 	mcptest.Eventually(t, "nothing new is taken", func() bool {
-		r := late.Do(context.Background(), http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		r := late.Do(context.Background(), http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`)
 		return r.Err != nil || r.Status == http.StatusServiceUnavailable
 	})
 	gate.Open()

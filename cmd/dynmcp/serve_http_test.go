@@ -63,7 +63,7 @@ func (h *webHost) send(method, path, body string, headers ...string) (status int
 func (h *webHost) begin(path string) *webHost {
 	h.t.Helper()
 	other := *h
-	_, header, text := h.send("POST", path, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	_, header, text := h.send("POST", path, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`)
 	if other.session = header.Get("Mcp-Session-Id"); other.session == "" {
 		h.t.Fatalf("no session: %s", text)
 	}

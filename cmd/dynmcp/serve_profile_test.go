@@ -81,7 +81,7 @@ func TestServersOutsideAProfileCostNothing(t *testing.T) {
 			host := mcptest.StartDynmcp(t, "--profile", "p", "-c", config)
 			host.Initialize(handshake, nil)
 			var said strings.Builder
-			for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			for _, method := range allLists {
 				said.WriteString(host.Call(method, nil).Raw)
 			}
 			for _, call := range []string{

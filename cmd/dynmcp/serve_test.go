@@ -218,7 +218,7 @@ func TestListThatStaysIsOneOfTheSession(t *testing.T) {
 	socket := socketPath(t)
 	run := serveOn(t, socket, mcptest.Config(t, document([]entry{fake(t, "alpha"), late}, `"startup_wait": 0`)))
 	listed := func(host *mcptest.Conn) string {
-		host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}`, handshake))
+		host.Call("initialize", helloOf("codex-mcp-client"))
 		host.Notify("notifications/initialized", nil)
 		host.Call("prompts/list", nil)
 		return string(host.Call("tools/list", nil).Raw)
@@ -232,9 +232,9 @@ func TestListThatStaysIsOneOfTheSession(t *testing.T) {
 	lacks(t, string(first.Call("tools/list", nil).Raw), "toast")
 	second.Call("tools/call", useParams("alpha/add_prompt", `{"name":"settle"}`)) // its announcement comes behind any other
 	for _, host := range []*mcptest.Conn{first, second} {
-		host.WaitMethod("notifications/prompts/list_changed", 1)
+		host.WaitMethod(promptsChanged, 1)
 	}
-	if n := first.Count("notifications/tools/list_changed") + second.Count("notifications/tools/list_changed"); n != 0 {
+	if n := first.Count(toolsChanged) + second.Count(toolsChanged); n != 0 {
 		t.Errorf("%d announcements", n)
 	}
 }

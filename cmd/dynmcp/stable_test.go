@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -12,16 +11,15 @@ import (
 
 // greetAs is greet for a host of this name.
 func greetAs(host *mcptest.Host, name string) {
-	host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}`, handshake, name))
+	host.Call("initialize", helloOf(name))
 	host.Notify("notifications/initialized", nil)
-	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+	for _, list := range allLists {
 		host.Call(list, nil)
 	}
 }
 
 func TestListThatStays(t *testing.T) {
 	t.Parallel()
-	const changed = "notifications/tools/list_changed"
 	for _, test := range []struct {
 		name, host, stable string
 		stays              bool
@@ -44,7 +42,7 @@ func TestListThatStays(t *testing.T) {
 				contains(t, load(host, server).Text(), server+"/echo")
 			}
 			if !test.stays {
-				host.WaitMethod(changed, 1)
+				host.WaitMethod(toolsChanged, 1)
 				contains(t, block(catalogue(t, host), "tools"), "beta (B): ")
 				return
 			}
@@ -53,7 +51,7 @@ func TestListThatStays(t *testing.T) {
 			if got := after.Member("tools"); string(got) != string(mcptest.Parse(before).Member("tools")) {
 				t.Errorf("the list was\n%s\nand is\n%s", before, got)
 			}
-			if n := host.Count(changed); n != 0 {
+			if n := host.Count(toolsChanged); n != 0 {
 				t.Errorf("%d announcements", n)
 			}
 			contains(t, discover(host, `{"query":"echo"}`).Text(), "beta/echo") // answers know what was loaded
@@ -77,7 +75,7 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 		return len(files) > 0
 	})
 	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}, `"catalog": {"dir": `+quote(stored)+`}`))
-	host.WaitMethod("notifications/tools/list_changed", 1)
+	host.WaitMethod(toolsChanged, 1)
 	contains(t, catalogue(t, host), "start when a tool of theirs is used:\n\n<mcp_servers>\n- beta: B\n</mcp_servers>", "call load_mcp with a name to get them.\n\n<mcp_servers>\n- gamma: C\n</mcp_servers>")
 }
 
@@ -103,7 +101,7 @@ func TestDirectListThatStays(t *testing.T) {
 	if after := string(host.Call("tools/list", nil).Member("tools")); after != before {
 		t.Errorf("the list was\n%s\nand is\n%s", before, after)
 	}
-	if n := host.Count("notifications/tools/list_changed"); n != 0 {
+	if n := host.Count(toolsChanged); n != 0 {
 		t.Errorf("%d announcements", n)
 	}
 }

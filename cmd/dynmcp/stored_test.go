@@ -122,7 +122,7 @@ func TestKnownEagerServerIsNotWaitedFor(t *testing.T) {
 	if after := catalogue(t, host); after != before {
 		t.Errorf("the same listing reads otherwise: %s\n%s", before, after)
 	}
-	if n := host.Count("notifications/tools/list_changed"); n != 0 {
+	if n := host.Count(toolsChanged); n != 0 {
 		t.Errorf("%d announcements of what did not change", n)
 	}
 }

@@ -190,7 +190,7 @@ func TestSameCatalogueSameBytes(t *testing.T) {
 	t.Parallel()
 	entries := []entry{fake(t, "a"), fake(t, "b"), deferred(t, "c", "Later")}
 	first, second := serve(t, entries...), serve(t, entries...)
-	for _, list := range []string{"tools/list", "resources/list", "resources/templates/list", "prompts/list"} {
+	for _, list := range allLists {
 		a, b := first.Call(list, nil), second.Call(list, nil)
 		if string(a.Result) != string(b.Result) {
 			t.Errorf("%s: got\n%s\nand\n%s", list, a.Result, b.Result)
