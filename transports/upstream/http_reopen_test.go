@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A responder answers HTTP requests without a network, and records the times of GETs.
@@ -142,5 +144,22 @@ func wantPauses(t *testing.T, r *responder, want []time.Duration) {
 	got := r.pauses()
 	if first := got[:min(len(got), len(want))]; !slices.Equal(first, want) {
 		t.Errorf("got pauses of %v, want %v", first, want)
+	}
+}
+
+// A stream that ends without an answer is resumed resumeTries times if no new event id comes.
+func TestResumesAreCounted(t *testing.T) {
+	r := &responder{answer: func(_ *http.Request, n int) (int, string) {
+		if n < 0 {
+			return 200, "id: 1\n" + someMessage
+		}
+		return 200, ": nothing\n\n"
+	}}
+	onResponder(t, r, func(c *Conn, _ *httpLink) {
+		_, err := c.Call(context.Background(), "tools/call", []byte(`{}`))
+		wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	})
+	if got := len(r.gets); got != resumeTries {
+		t.Errorf("it was resumed %d times, want %d", got, resumeTries)
 	}
 }

@@ -1,9 +1,11 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -158,4 +160,74 @@ func TestHTTPCloseEndsCalls(t *testing.T) {
 func TestHTTPManyCalls(t *testing.T) {
 	t.Parallel()
 	manyCalls(t, dial(t, remote(t), Options{}), 300)
+}
+
+// A request follows at most three redirects.
+func TestRedirectsAreCounted(t *testing.T) {
+	for _, redirects := range []int{3, 4} {
+		s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+			if done := strings.Count(r.URL.Path, "x"); done < redirects {
+				http.Redirect(w, r, "/"+strings.Repeat("x", done+1), http.StatusTemporaryRedirect)
+				return
+			}
+			fine(w, id)
+		}}
+		_, err := tool(t, dial(t, script(t, s), Options{HandshakeOnly: true}), "x", "{}")
+		if (err == nil) != (redirects == 3) {
+			t.Errorf("%d redirects: got %v", redirects, err)
+		}
+	}
+}
+
+// A message without an answer is delivered if the status is below 300.
+func TestStatusOfANotification(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusAccepted, 299, 300, http.StatusInternalServerError} {
+		s := &scripted{rest: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }}
+		if _, err := tryDial(t, script(t, s), Options{HandshakeOnly: true}); (err == nil) != (status < 300) {
+			t.Errorf("status %d: got %v", status, err)
+		}
+	}
+}
+
+// An answer may have at most max_message_bytes.
+func TestAnswerOfTheLargestSize(t *testing.T) {
+	const most = 1000
+	for _, size := range []int{most, most + 1} {
+		for name, answer := range map[string]func(w http.ResponseWriter, text string){
+			"JSON":   plain,
+			"events": func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") },
+		} {
+			s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+				before, after := `{"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`, `"}}`
+				answer(w, before+strings.Repeat("x", size-len(before)-len(after))+after)
+			}}
+			server := script(t, s)
+			server.MaxMessageBytes = most
+			_, err := tool(t, dial(t, server, Options{HandshakeOnly: true}), "x", "{}")
+			if size == most && err != nil {
+				t.Errorf("%s of %d bytes: got %v", name, size, err)
+			}
+			if size > most {
+				wantFailure(t, err, transports.CodeTooLarge, transports.Executed)
+			}
+		}
+	}
+}
+
+// Requests have the media types of their bodies and of the accepted answers.
+func TestMediaTypesOfRequests(t *testing.T) {
+	var got []string
+	r := &responder{answer: func(r *http.Request, _ int) (int, string) {
+		got = append(got, r.Method+" "+r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"))
+		return 405, ""
+	}}
+	onResponder(t, r, func(c *Conn, l *httpLink) {
+		_ = l.post(context.Background(), []byte(`{}`))
+		if resp, err := l.listenFrom(context.Background(), ""); err == nil {
+			resp.Body.Close()
+		}
+	})
+	if want := []string{"POST application/json application/json, text/event-stream", "GET  text/event-stream"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
