@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/dynmcp/dynmcp/transports"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A call's stream may have other events besides the answer.
@@ -103,23 +104,6 @@ func TestHTTPResume(t *testing.T) {
 	if got := peer.all(); len(got) != 1 {
 		t.Errorf("got %q", got)
 	}
-}
-
-func TestHTTPResumeGivesUp(t *testing.T) {
-	t.Parallel()
-	s := &scripted{
-		call: func(w http.ResponseWriter, _ *http.Request, _ string) { events(w, "id: e1\nretry: 1\ndata: \n\n") },
-		get: func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Last-Event-ID") != "" {
-				events(w, ": nothing\n\n")
-				return
-			}
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		},
-	}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{reopen: time.Millisecond}})
-	_, err := tool(t, c, "x", "{}")
-	wantFailure(t, err, transports.CodeExited, transports.Unknown)
 }
 
 // The GET stream is reopened after its last event. After each gap the peer is told that lists may
