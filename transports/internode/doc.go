@@ -46,7 +46,7 @@ const (
 )
 
 // ErrUnsupported means that a replica runs a release that does not know the request.
-var ErrUnsupported = errors.New("the replica runs another release of dynmcp, which does not know this")
+var ErrUnsupported = errors.New("the replica runs another release of dynmcp, which does not support the request")
 
 // ErrDraining means that a replica is about to end, and accepts nothing new.
 var ErrDraining = errors.New("the replica is about to end")
