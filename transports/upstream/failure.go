@@ -20,7 +20,7 @@ var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // errVersionGone is the Err of a connection whose upstream no longer supports the negotiated
 // version: a new connection is needed.
-var errVersionGone = errors.New("the upstream no longer speaks the protocol version of this connection")
+var errVersionGone = errors.New("the upstream no longer supports the protocol version of this connection")
 
 // A reporter creates the failures of a connection.
 type reporter struct {

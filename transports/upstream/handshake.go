@@ -133,7 +133,7 @@ func readInitializeResult(result json.RawMessage) (info ServerInfo, err error) {
 	}
 	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
 	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {
-		return info, fmt.Errorf("it speaks protocol version %q, which is not known here", version)
+		return info, fmt.Errorf("it chose protocol version %q, which dynmcp does not support", version)
 	}
 	instructions, _ := wire.Text(wire.Get(result, "instructions"))
 	return ServerInfo{
@@ -191,7 +191,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	return false, cmp.Or(namedVersion(err, isHandshake), handshakeVersion), nil
 }
 
-// readDiscoverResult reports whether the upstream speaks the stateless era.
+// readDiscoverResult reports whether the upstream supports the stateless era.
 func readDiscoverResult(result json.RawMessage) (info ServerInfo, stateless bool) {
 	for version := range wire.Elements(wire.Get(result, "supportedVersions")) {
 		stateless = stateless || string(version) == `"`+transports.StatelessVersion+`"`

@@ -169,7 +169,7 @@ func TestFailuresHideSecrets(t *testing.T) {
 		"initialize": `"result":{"protocolVersion":"` + secret + `","capabilities":{}}`,
 	}))
 	err := c.Handshake(t.Context(), nil)
-	if f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent); strings.Contains(f.Text(), secret) || !strings.Contains(f.Text(), "is not known here") {
+	if f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent); strings.Contains(f.Text(), secret) || !strings.Contains(f.Text(), "dynmcp does not support") {
 		t.Errorf("got %s", f.Text())
 	}
 }

@@ -24,7 +24,7 @@ type health struct {
 	checking atomic.Bool  // a check is in progress
 }
 
-var errSilent = errors.New("it answered nothing, three pings included")
+var errSilent = errors.New("it sent nothing, not even an answer to three pings")
 
 // check pings an upstream whose call timed out, and ends the connection if the upstream sends
 // nothing at all. A slow call, or one that a host cancelled, is no reason for a check: many

@@ -30,7 +30,7 @@ var defaultHTTPTimeouts = httpTimeouts{header: 15 * time.Second, body: 60 * time
 var errStalled = errors.New("stalled")
 
 // errNoRoom ends a call whose answer exceeds the memory left for its host.
-var errNoRoom = errors.New("larger than what its host may hold of \"max_held_bytes\"")
+var errNoRoom = errors.New(`larger than what is left for its host of "max_held_bytes"`)
 
 // countedFrom is the size from which the bytes of an answer are reported.
 const countedFrom = 64 << 10

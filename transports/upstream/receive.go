@@ -103,7 +103,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 }
 
 func (c *Conn) handleNotification(m wire.Message, own *Call) {
-	if c.onReplica && c.replicaSays(m) {
+	if c.onReplica && c.handleReplica(m) {
 		return
 	}
 	switch m.Method {

@@ -41,8 +41,8 @@ func (c *Conn) Kill() {
 
 var errNotHere = fmt.Errorf("this replica may not run it any more: %w", ErrMoved)
 
-// replicaSays handles a notification of the replica itself, and reports whether m is one.
-func (c *Conn) replicaSays(m wire.Message) bool {
+// handleReplica handles a notification of the replica itself, and reports whether m is one.
+func (c *Conn) handleReplica(m wire.Message) bool {
 	said := wire.Get(m.Raw, transports.MemberReplica)
 	if said == nil {
 		return false

@@ -34,7 +34,7 @@ func (s *serverRequests) handle(m wire.Message, own *Call) {
 		s.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	case peer == nil:
-		s.respond(m.ID, nil, &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf("no host takes %q", m.Method)})
+		s.respond(m.ID, nil, &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf("no host can answer %q", m.Method)})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)

@@ -81,7 +81,7 @@ func (l *sseLink) setEndpoint(address string) error {
 		return fmt.Errorf("the address to post to cannot be read: %w", err)
 	}
 	if origin(target) != origin(base) {
-		return fmt.Errorf("the address to post to is of another origin, %s", origin(target))
+		return fmt.Errorf("the address to post to has another origin, %s", origin(target))
 	}
 	l.postURL = target.String()
 	return nil
