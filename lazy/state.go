@@ -69,16 +69,6 @@ func (u *Upstream) Status() Status {
 	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed}
 }
 
-// useLocked counts a user of the connection, which stops the idle timer.
-func (u *Upstream) useLocked() *upstream.Conn {
-	u.users++
-	if u.idle != nil {
-		u.idle.Stop()
-		u.idle = nil
-	}
-	return u.conn
-}
-
 func (u *Upstream) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

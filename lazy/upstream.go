@@ -33,7 +33,12 @@ func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 	if u.state != Ready || u.conn.Err() != nil {
 		return nil, nil, false
 	}
-	return u.useLocked(), u.releaser, true
+	u.users++
+	if u.idle != nil {
+		u.idle.Stop()
+		u.idle = nil
+	}
+	return u.conn, u.releaser, true
 }
 
 // Acquire returns a connection that stays open until release is called. If necessary it
