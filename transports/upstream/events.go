@@ -100,7 +100,9 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 			return before, err
 		}
 		chunk, _ := l.in.Peek(l.in.Buffered())
-		if l.skipLF(chunk[0]) {
+		skip := l.wasCR && chunk[0] == '\n'
+		if l.wasCR = false; skip {
+			_, _ = l.in.Discard(1)
 			continue
 		}
 		end, found := lineEnd(chunk)
@@ -120,15 +122,6 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 			return before, nil
 		}
 	}
-}
-
-// skipLF skips the "\n" of a "\r\n", and reports whether next is one.
-func (l *eventLines) skipLF(next byte) bool {
-	skip := l.wasCR && next == '\n'
-	if l.wasCR = false; skip {
-		_, _ = l.in.Discard(1)
-	}
-	return skip
 }
 
 // lineEnd returns the end of the first line of text; false if it is incomplete.

@@ -54,8 +54,10 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		return f
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		f := l.conn.newFailure(transports.CodeRateLimited, outcomeOf(code), cause)
-		f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
-		f.Hint = retryHint(f.RetryAfter)
+		f.Hint = "try again later"
+		if f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now()); f.RetryAfter != 0 {
+			f.Hint = fmt.Sprintf("try again in %.0f seconds", math.Ceil(f.RetryAfter.Seconds()))
+		}
 		return f
 	case code < 300:
 		return l.conn.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("no answer, but %w", cause))
@@ -130,13 +132,6 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return min(max(date.Sub(now), 0), retryMost)
 	}
 	return 0
-}
-
-func retryHint(after time.Duration) string {
-	if after == 0 {
-		return "try again later"
-	}
-	return fmt.Sprintf("try again in %d seconds", int(math.Ceil(after.Seconds())))
 }
 
 // readExcerpt returns the beginning of a body for display.
