@@ -58,16 +58,16 @@ func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := openAndShake(ctx, server, opts)
+	c, err := openWithHandshake(ctx, server, opts)
 	if err == nil {
 		t.Cleanup(c.Close)
 	}
 	return c, err
 }
 
-// openAndShake opens a connection and makes the handshake. Its stopGrace is short, unless the
+// openWithHandshake opens a connection and makes the handshake. Its stopGrace is short, unless the
 // test sets another.
-func openAndShake(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+func openWithHandshake(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
 	if opts.timing.stopGrace == 0 {
 		opts.timing.stopGrace = 200 * time.Millisecond
 	}

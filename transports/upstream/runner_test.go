@@ -71,7 +71,7 @@ func TestInstallThatHangs(t *testing.T) {
 	server.Env["HOME"] = home
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := openAndShake(ctx, server, Options{HandshakeOnly: true})
+	_, err := openWithHandshake(ctx, server, Options{HandshakeOnly: true})
 	failure := wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	if want := "npx installs into " + folder + ", or was cut short there: try again, and if that hangs too remove the folder"; failure.Hint != want {
 		t.Errorf("got hint %q, want %q", failure.Hint, want)

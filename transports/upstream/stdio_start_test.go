@@ -34,7 +34,7 @@ func TestStdioFailsToStart(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := openAndShake(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
+		_, err := openWithHandshake(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
 		wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	})
 	t.Run("exit-on-discover", func(t *testing.T) {
