@@ -102,36 +102,25 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 		return err
 	}
 	path, args = l.sandbox.Command(path, append([]string{program}, args...))
-	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env}
-	var theirs []*os.File
-	pipe := func(child **os.File, childReads bool) *os.File {
-		r, w, pipeErr := os.Pipe()
-		if pipeErr != nil {
-			err = guard.MarkResources(pipeErr)
-			return nil
+	var pipes [6]*os.File // of stdin, stdout and stderr: the end to read and the end to write
+	for i := 0; i < len(pipes); i += 2 {
+		if pipes[i], pipes[i+1], err = os.Pipe(); err != nil {
+			closeAll(pipes[:]...)
+			return guard.MarkResources(err)
 		}
-		if childReads {
-			*child, theirs = r, append(theirs, r)
-			return w
-		}
-		*child, theirs = w, append(theirs, w)
-		return r
 	}
-	var in, out, errs *os.File
-	l.stdin, l.stdout, l.errPipe = pipe(&in, true), &timedPipe{File: pipe(&out, false)}, &timedPipe{File: pipe(&errs, false)}
-	defer closeAll(&theirs)
-	if err == nil {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
-		l.tree, err = guard.Start(cmd, fence, l.sandbox.Walls())
-	}
+	l.stdin, l.stdout, l.errPipe = pipes[1], &timedPipe{File: pipes[2]}, &timedPipe{File: pipes[4]}
+	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env, Stdin: pipes[0], Stdout: pipes[3], Stderr: pipes[5]}
+	l.tree, err = guard.Start(cmd, fence, l.sandbox.Walls())
+	closeAll(pipes[0], pipes[3], pipes[5])
 	if err != nil {
-		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe.File})
+		closeAll(pipes[1], pipes[2], pipes[4])
 	}
 	return err
 }
 
-func closeAll(files *[]*os.File) {
-	for _, f := range *files {
+func closeAll(files ...*os.File) {
+	for _, f := range files {
 		f.Close() // a nil file returns an error
 	}
 }
