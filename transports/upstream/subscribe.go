@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -365,16 +363,16 @@ func listenParams(topics map[topic]bool) json.RawMessage {
 	for about := range topics {
 		names[about.filter] = append(names[about.filter], about.name)
 	}
-	for _, list := range names {
-		slices.Sort(list)
+	wanted := json.RawMessage(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
+	for _, filter := range []string{resourceTopics, taskTopics} {
+		if list := names[filter]; list != nil {
+			text, _ := json.Marshal(slices.Sorted(slices.Values(list))) // texts always marshal
+			wanted = wire.Set(wanted, filter, text)
+		}
 	}
-	wanted, _ := json.Marshal(mcp.NotificationSubscriptions{ // texts always marshal
-		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: names[resourceTopics],
-	})
+	params := wire.Set([]byte(`{}`), "notifications", wanted)
 	if names[taskTopics] == nil {
-		return wire.Set([]byte(`{}`), "notifications", wanted)
+		return params
 	}
-	tasks, _ := json.Marshal(names[taskTopics])
-	params := wire.Set([]byte(`{}`), "notifications", wire.Set(wanted, taskTopics, tasks))
 	return transports.SetMeta(params, transports.MetaCapabilities, []byte(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`))
 }
