@@ -52,7 +52,7 @@ type Process struct {
 
 // Process returns the process that serves the connection.
 func (c *Conn) Process() Process {
-	if l, ok := c.link.(*childLink); ok && l.tree != nil {
+	if l, ok := c.link.(*childLink); ok {
 		return Process{l.tree.Pid(), l.sandbox.Status()}
 	}
 	return Process{}
