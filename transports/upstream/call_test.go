@@ -240,10 +240,8 @@ func TestCallKeepsParams(t *testing.T) {
 			`{"progressToken":"x"}`: `{"progressToken":"x"}`,
 			`[1.0]`:                 `[1.0]`,
 		} {
-			done := make(chan struct{})
-			call := &Call{Method: "x", Params: []byte(params), Peer: &recorder{}, Done: func(json.RawMessage, error) { close(done) }}
-			c.Start(call)
-			<-done
+			call := &Call{Method: "x", Params: []byte(params), Peer: &recorder{}}
+			<-start(c, call)
 			lines := p.lines()
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x","params":%s}`, call.id, strings.Replace(want, "ID", fmt.Sprint(call.id), 1))
 			if got := lines[len(lines)-1]; got != want {
@@ -271,7 +269,7 @@ func TestTooManyServerRequests(t *testing.T) {
 		p.say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 		synctest.Wait()
 		if got := asked.Load(); got != maxServerRequests {
-			t.Errorf("%d questions reached the host, want %d", got, maxServerRequests)
+			t.Errorf("%d requests reached the host, want %d", got, maxServerRequests)
 		}
 		if got := strings.Join(p.lines(), "\n"); strings.Count(got, `"code":-32600`) != 10 || !strings.Contains(got, `{"jsonrpc":"2.0","id":"p","result":{}}`) {
 			t.Errorf("got %s", got)
@@ -279,7 +277,7 @@ func TestTooManyServerRequests(t *testing.T) {
 		close(answers)
 		synctest.Wait()
 		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxServerRequests+1 {
-			t.Errorf("%d answers", got)
+			t.Errorf("got %d answers", got)
 		}
 	})
 }
