@@ -106,7 +106,7 @@ func (s *session) receive(m wire.Message, via *stream) {
 	if m.Method != "initialize" && m.Method != "ping" && m.IsRequest() {
 		s.called()
 	}
-	s.host.AwaitRoom()
+	s.host.AwaitReceive()
 	s.host.Receive(m, via)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// AwaitRoom waits while the messages received and held before the answer to initialize exceed the
+// AwaitReceive waits while the messages received and held before the answer to initialize exceed the
 // limit, or while too many messages wait for the control plane. It returns when the session ends.
 func TestWhatTheReaderWaitsFor(t *testing.T) {
 	for _, test := range []struct {
@@ -26,12 +26,12 @@ func TestWhatTheReaderWaitsFor(t *testing.T) {
 			test.set(s)
 			went := false
 			go func() {
-				s.AwaitRoom()
+				s.AwaitReceive()
 				went = true
 			}()
 			synctest.Wait()
 			if went == test.waits {
-				t.Errorf("%s: AwaitRoom has returned: %t", test.name, went)
+				t.Errorf("%s: AwaitReceive has returned: %t", test.name, went)
 			}
 			s.mu.Lock()
 			s.ending = true
@@ -39,7 +39,7 @@ func TestWhatTheReaderWaitsFor(t *testing.T) {
 			s.mu.Unlock()
 			synctest.Wait()
 			if !went {
-				t.Errorf("%s: AwaitRoom does not return at the end", test.name)
+				t.Errorf("%s: AwaitReceive does not return at the end", test.name)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ type Session struct {
 	held     []heldMessage       // messages held until open
 	heldSize int                 // its bytes
 	early    int                 // bytes received while opening
-	room     sync.Cond           // on mu: signals a change that AwaitRoom waits for
+	room     sync.Cond           // on mu: signals a change that AwaitReceive waits for
 	requests map[string]*Request // in flight, by their id as it was sent
 	idle     chan struct{}       // not nil while someone waits for the last answer
 	dropped  int                 // notifications
@@ -223,10 +223,10 @@ func (s *Session) countEarly(size int) {
 	}
 }
 
-// AwaitRoom returns when more messages of the host may be received. It bounds those that
-// come before the answer to initialize, and those that wait for the control plane. An edge
-// calls it before each read. It returns when the session ends.
-func (s *Session) AwaitRoom() {
+// AwaitReceive returns when Receive may be called with another message, or the session ends. It
+// limits the messages that come before the answer to initialize, and those that wait for the
+// control plane. An edge calls it before each read.
+func (s *Session) AwaitReceive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.ending && (s.opening.Load() && s.early+s.heldSize > maxEarly || s.control.waiting.Load() > maxControl) {

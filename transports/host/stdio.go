@@ -128,7 +128,7 @@ func (e *Stdio) read(s *Session) (err error) {
 	}()
 	defer e.in.Uncork()
 	e.in.Idle = func() {
-		s.AwaitRoom()
+		s.AwaitReceive()
 		e.out.WaitBelow(stdioMaxQueued)
 	}
 	for n := 0; ; n++ {
