@@ -128,7 +128,7 @@ func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
 		}
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		resp.Body.Close()
-		var said struct {
+		var metadata struct {
 			Issuer string `json:"issuer"`
 			Keys   string `json:"jwks_uri"`
 		}
@@ -137,12 +137,12 @@ func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
 			last = err
 		case resp.StatusCode != http.StatusOK:
 			last = fmt.Errorf("%s: %s", at, resp.Status)
-		case json.Unmarshal(body, &said) != nil || said.Keys == "":
+		case json.Unmarshal(body, &metadata) != nil || metadata.Keys == "":
 			last = fmt.Errorf("%s names no keys", at)
-		case said.Issuer != issuer:
+		case metadata.Issuer != issuer:
 			last = fmt.Errorf("%s names another issuer", at)
 		default:
-			return said.Keys, nil
+			return metadata.Keys, nil
 		}
 	}
 	return "", last

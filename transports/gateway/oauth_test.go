@@ -37,17 +37,17 @@ func newIssuer(t *testing.T) *issuer {
 }
 
 func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
-	var said any
+	var body any
 	switch r.URL.Path {
 	case "/.well-known/oauth-authorization-server":
-		said = map[string]string{"issuer": i.url, "jwks_uri": i.url + "/keys"}
+		body = map[string]string{"issuer": i.url, "jwks_uri": i.url + "/keys"}
 	case "/keys":
-		said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
+		body = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
 	default:
 		http.NotFound(w, r)
 		return
 	}
-	if err := json.NewEncoder(w).Encode(said); err != nil {
+	if err := json.NewEncoder(w).Encode(body); err != nil {
 		i.t.Error(err)
 	}
 }

@@ -73,15 +73,15 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, principa
 // headersMatch compares the headers of a request with its body, because proxies use the
 // headers and the gateway uses the body.
 func headersMatch(h http.Header, m wire.Message) (denial, bool) {
-	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
+	inBody, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	version := h.Get("MCP-Protocol-Version")
 	switch {
 	case version == "":
 		return denial{code: codeHeaderMismatch, text: "the header MCP-Protocol-Version is missing"}, false
-	case said == "":
+	case inBody == "":
 		return denial{code: wire.CodeInvalidParams, text: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaVersion)}, false
-	case said != version:
-		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header MCP-Protocol-Version is %q, the body says %q", version, said)}, false
+	case inBody != version:
+		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header MCP-Protocol-Version is %q, the body says %q", version, inBody)}, false
 	}
 	if method, ok := headerText(h, "Mcp-Method"); !ok || method != m.Method {
 		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Method is %q, the body says %q", method, m.Method)}, false

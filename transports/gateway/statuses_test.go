@@ -235,7 +235,7 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 				}
 			})
 			got := probe(p)
-			said := said(got)
+			gotRow := rowOf(got)
 			want := row
 			want.when = ""
 			if strings.HasPrefix(row.code, "5101 to ") {
@@ -244,8 +244,8 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 			if want.code == "the server's" {
 				want.code = "-32602"
 			}
-			if said != want {
-				t.Errorf("got %+v, want %+v: %s", said, want, got.body)
+			if gotRow != want {
+				t.Errorf("got %+v, want %+v: %s", gotRow, want, got.body)
 			}
 			if again := got.header.Get("Retry-After") != ""; again != strings.Contains(row.when, "`Retry-After`") || again && row.outcome != "not_sent" {
 				t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
@@ -262,8 +262,8 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// said returns the row of the table for a response.
-func said(a answer) statusRow {
+// rowOf returns the row of the table for a response.
+func rowOf(a answer) statusRow {
 	row := statusRow{strconv.Itoa(a.status), "–", "–", "–", ""}
 	body := []byte(a.body)
 	failure := wire.Get(body, "error")
