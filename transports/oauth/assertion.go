@@ -49,7 +49,7 @@ func (a *assertion) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	// The SDK tries a secret in the body after it was refused in a header. Without a secret both
+	// The SDK tries a secret in the body after it was rejected in a header. Without a secret both
 	// requests are equal, and the second one is not sent.
 	resp := *a.answer
 	resp.Body = io.NopCloser(bytes.NewReader(a.body))

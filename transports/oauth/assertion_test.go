@@ -130,7 +130,7 @@ func TestTokenOfAWorkload(t *testing.T) {
 		l, err := login()
 		switch {
 		case n == 0 && (err == nil || !strings.Contains(err.Error(), "invalid_client") || strings.Contains(err.Error(), "w0rkload")):
-			t.Errorf("refused: got %v", err)
+			t.Errorf("rejected: got %v", err)
 		case n == 1 && (err != nil || l.AccessToken != "for-the-workload"):
 			t.Errorf("got %+v, %v", l, err)
 		}

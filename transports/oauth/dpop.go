@@ -84,7 +84,7 @@ func proof(req *http.Request, key *ecdsa.PrivateKey, token, nonce string) (strin
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// wantsNonce reports whether a request was refused only for a missing nonce, by a protected
+// wantsNonce reports whether a request was rejected only for a missing nonce, by a protected
 // resource (RFC 9449, 9) or an authorization server (8).
 func wantsNonce(resp *http.Response) bool {
 	const code = "use_dpop_nonce"

@@ -30,17 +30,17 @@ func (s *Session) machineToken() string {
 
 // machineLogin logs in with the client of the config after resp, a 401, and returns the
 // token.
-func (s *Session) machineLogin(ctx context.Context, refused string, resp *http.Response) (string, error) {
+func (s *Session) machineLogin(ctx context.Context, rejected string, resp *http.Response) (string, error) {
 	challenge := http.Header{"Www-Authenticate": resp.Header.Values("WWW-Authenticate")}
-	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, refused, challenge) })
+	return s.shared(ctx, rejected, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, rejected, challenge) })
 }
 
-func (s *Session) machineLoginOnce(ctx context.Context, refused string, challenge http.Header) (string, error) {
-	if token := s.machineToken(); token != "" && token != refused {
+func (s *Session) machineLoginOnce(ctx context.Context, rejected string, challenge http.Header) (string, error) {
+	if token := s.machineToken(); token != "" && token != rejected {
 		return token, nil // another request was faster
 	}
 	s.mu.Lock()
-	tooSoon := refused != "" && time.Since(s.renewedAt) < renewPause || time.Now().Before(s.retryAt)
+	tooSoon := rejected != "" && time.Since(s.renewedAt) < renewPause || time.Now().Before(s.retryAt)
 	s.mu.Unlock()
 	if tooSoon {
 		return "", nil

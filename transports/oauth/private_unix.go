@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkPrivate refuses a file or directory that others can access, or that the user does not
+// checkPrivate rejects a file or directory that others can access, or that the user does not
 // own: its content might not be secret, or not be ours.
 func checkPrivate(path string, info fs.FileInfo) error {
 	switch stat, ok := info.Sys().(*syscall.Stat_t); {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// checkPrivate refuses anything but files and directories; access depends on the user's profile
+// checkPrivate rejects anything but files and directories; access depends on the user's profile
 // that contains it.
 func checkPrivate(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() && !info.IsDir() {

@@ -21,7 +21,7 @@ const (
 	// renewTime limits a renewal with everything that it waits for: the lock that another
 	// process holds during its own renewal, the keyring, one request.
 	renewTime = 30 * time.Second
-	// renewPause is the shortest time between two renewals of a token that is refused:
+	// renewPause is the shortest time between two renewals of a token that is rejected:
 	// another renewal would not help.
 	renewPause = 10 * time.Second
 	// refreshPause and refreshMost are the first and the longest pause after a failed
@@ -30,16 +30,16 @@ const (
 	refreshMost  = time.Minute
 )
 
-// renew returns a token other than the refused one, fresh if possible, from the store or by a
+// renew returns a token other than the rejected one, fresh if possible, from the store or by a
 // refresh; empty if absent.
-func (s *Session) renew(ctx context.Context, refused string) (string, error) {
-	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, refused) })
+func (s *Session) renew(ctx context.Context, rejected string) (string, error) {
+	return s.shared(ctx, rejected, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, rejected) })
 }
 
-// shared gets one replacement for a refused token for all callers that need it at the same
+// shared gets one replacement for a rejected token for all callers that need it at the same
 // time. A caller that gives up does not end it for the others.
-func (s *Session) shared(ctx context.Context, refused string, get func(context.Context) (string, error)) (string, error) {
-	done := s.group.DoChan(refused, func() (token any, err error) {
+func (s *Session) shared(ctx context.Context, rejected string, get func(context.Context) (string, error)) (string, error) {
+	done := s.group.DoChan(rejected, func() (token any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				token, err = "", fmt.Errorf("internal error: %v", p)
@@ -58,25 +58,25 @@ func (s *Session) shared(ctx context.Context, refused string, get func(context.C
 	}
 }
 
-func (s *Session) renewOnce(ctx context.Context, refused string) (string, error) {
+func (s *Session) renewOnce(ctx context.Context, rejected string) (string, error) {
 	l, err := s.loadWithRetry(ctx)
 	if err != nil {
 		s.mu.Lock()
 		l = s.login // as it was read before
 		s.mu.Unlock()
 		if l != nil && errors.Is(err, kv.ErrUnavailable) {
-			return s.withoutRefresh(l, refused, err)
+			return s.withoutRefresh(l, rejected, err)
 		}
 		return "", s.loadFailure(err)
 	}
-	if token, enough := s.enough(l, refused); enough {
+	if token, final := s.storedToken(l, rejected); final {
 		return token, nil
 	}
 	s.mu.Lock()
 	wait, failed := time.Until(s.retryAt), s.failed
 	s.mu.Unlock()
 	if wait > 0 {
-		return s.withoutRefresh(l, refused, fmt.Errorf("the last refresh of its login failed: %w; the next is due in %s", failed, wait.Truncate(time.Second)+time.Second))
+		return s.withoutRefresh(l, rejected, fmt.Errorf("the last refresh of its login failed: %w; the next is due in %s", failed, wait.Truncate(time.Second)+time.Second))
 	}
 
 	// The holder of the lock refreshes. Others wait here and find its result: if tokens are
@@ -84,13 +84,13 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	ctx, unlock, err := s.Store.Lock(ctx, s.key)
 	if err != nil {
 		s.pause(err)
-		return s.withoutRefresh(l, refused, err)
+		return s.withoutRefresh(l, rejected, err)
 	}
 	defer unlock()
 	if l, err = s.load(); err != nil {
 		return "", s.loadFailure(err)
 	}
-	if token, enough := s.enough(l, refused); enough {
+	if token, final := s.storedToken(l, rejected); final {
 		return token, nil
 	}
 	own := *l // others read the login that load published
@@ -104,7 +104,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	case err != nil:
 		s.Logger.Warn("refresh failed", "upstream", s.key.Server, "err", err)
 		s.pause(err)
-		return s.withoutRefresh(l, refused, fmt.Errorf("refresh its login: %w", err))
+		return s.withoutRefresh(l, rejected, fmt.Errorf("refresh its login: %w", err))
 	}
 	s.mu.Lock()
 	s.login, s.renewedAt, s.retryAt, s.failures = l, time.Now(), time.Time{}, 0
@@ -165,29 +165,29 @@ func (s *Session) loadFailure(err error) error {
 
 func (s *Session) slot() string { return "login of " + s.key.Server }
 
-// enough reports whether a stored login needs no refresh or cannot have one, and returns
-// the token to use.
-func (s *Session) enough(l *Login, refused string) (token string, enough bool) {
+// storedToken returns the token to use if a stored login needs no refresh or cannot have one, and
+// reports whether that is so.
+func (s *Session) storedToken(l *Login, rejected string) (token string, final bool) {
 	now := time.Now()
 	switch {
 	case l == nil:
 		return "", true
-	case l.AccessToken != refused && l.fresh(now):
+	case l.AccessToken != rejected && l.fresh(now):
 		return l.AccessToken, true
-	case l.RefreshToken == "" && l.AccessToken != refused && l.valid(now):
+	case l.RefreshToken == "" && l.AccessToken != rejected && l.valid(now):
 		return l.AccessToken, true
 	case l.RefreshToken == "":
 		return "", true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return "", refused != "" && l.AccessToken == refused && now.Sub(s.renewedAt) < renewPause
+	return "", rejected != "" && l.AccessToken == rejected && now.Sub(s.renewedAt) < renewPause
 }
 
 // withoutRefresh continues with the present token, as long as it may be valid.
-func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, error) {
+func (s *Session) withoutRefresh(l *Login, rejected string, err error) (string, error) {
 	switch {
-	case l.AccessToken != refused && l.valid(time.Now()):
+	case l.AccessToken != rejected && l.valid(time.Now()):
 		return l.AccessToken, nil
 	case errors.Is(err, kv.ErrUnavailable):
 		return "", s.loadFailure(err)

@@ -105,7 +105,7 @@ type Session struct {
 func (s *Session) machine() bool { return s.server.Auth.Machine() }
 
 // Transport returns a transport that adds the token to each request to the server's own origin.
-// If the server refuses it, with 401 or for a scope, the request is sent a second time with
+// If the server rejects it, with 401 or for a scope, the request is sent a second time with
 // another token, if there is one: nothing ran before. An error of its own is a
 // *transports.Failure, and nothing was sent.
 func (s *Session) Transport(base http.RoundTripper) http.RoundTripper {

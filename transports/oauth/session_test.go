@@ -374,8 +374,8 @@ func TestOneRefreshForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 8
 	for name, expire := range map[string]func(*mcptest.AuthServer, *Store, schema.Server){
-		"expired": func(_ *mcptest.AuthServer, store *Store, server schema.Server) { age(t, store, server, -time.Second) },
-		"refused": func(as *mcptest.AuthServer, _ *Store, _ schema.Server) { as.Expire() },
+		"expired":  func(_ *mcptest.AuthServer, store *Store, server schema.Server) { age(t, store, server, -time.Second) },
+		"rejected": func(as *mcptest.AuthServer, _ *Store, _ schema.Server) { as.Expire() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})

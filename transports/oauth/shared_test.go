@@ -345,7 +345,7 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 		t.Errorf("a token that is still good: %q, %v", token, err)
 	}
 	token, err := session.renewOnce(t.Context(), soon.AccessToken)
-	notPlaced("a token that was refused", token, err)
+	notPlaced("a token that was rejected", token, err)
 	token, err = session.stepUp(t.Context(), soon.AccessToken, []string{"write"})
 	notPlaced("a scope that is missing", token, err)
 }
