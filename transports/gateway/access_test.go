@@ -141,7 +141,7 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-func TestTokenIsWantedOnEveryRouteButHealth(t *testing.T) {
+func TestTokenIsRequiredOnEveryRouteButHealth(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{Token: "secret"}, nil)
 	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"POST", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {

@@ -58,7 +58,7 @@ func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 
 // A request with a wrong token is answered before its body arrives, and its connection is
 // closed.
-func TestA401IsKnownBeforeTheBody(t *testing.T) {
+func TestWrongTokenIsDeniedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	tg := crowd(t, 64)
 	conn := tg.dial("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
@@ -72,7 +72,7 @@ func TestA401IsKnownBeforeTheBody(t *testing.T) {
 // The account with the most connections makes room: with an idle connection, or with a busy
 // one for another account. If a new connection is for the account with the most, and none is
 // idle, the new one is denied.
-func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
+func TestAccountWithTheMostMakesRoom(t *testing.T) {
 	t.Parallel()
 	table := newConns(16) // 14 authenticated
 	open := func(account string) *conn {
@@ -151,7 +151,7 @@ func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 
 // Of the unauthenticated connections, the longest unchanged is closed first. If it were the
 // newest, an attacker could keep out new hosts.
-func TestTheLongestIdleStrangerGoesFirst(t *testing.T) {
+func TestLongestUnchangedConnectionGoesFirst(t *testing.T) {
 	t.Parallel()
 	table := newConns(4)
 	var all []*conn

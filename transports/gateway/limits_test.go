@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-func TestWhatIsTooLargeIsRefused(t *testing.T) {
+func TestLargeMessagesAreDenied(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 4<<10) + `"}]}`)
 	tg := newTestGateway(t, Options{MaxResponseBytes: 2 << 10}, func(r *host.Request) { r.Reply(large, nil) })

@@ -22,7 +22,7 @@ func connect(t *testing.T, ln net.Listener, count int) {
 	}
 }
 
-func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
+func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	const limit, count = 8, 40
 	ln, err := Listen("127.0.0.1:0", false, false, limit)
@@ -48,7 +48,7 @@ func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
 }
 
 // Silent connections keep nobody out: they time out, and waiting hosts are served.
-func TestConnectionsThatSayNothing(t *testing.T) {
+func TestSilentConnectionsTimeOut(t *testing.T) {
 	t.Parallel()
 	ln, err := Listen("127.0.0.1:0", false, false, 8)
 	if err != nil {

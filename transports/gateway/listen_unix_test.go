@@ -26,7 +26,7 @@ func TestConnectionsLeaveDescriptors(t *testing.T) {
 }
 
 // Connections that are established before Close are accepted, because the system would reset them.
-func TestListenersEndLeavesNobodyBehind(t *testing.T) {
+func TestCloseAcceptsEstablishedConnections(t *testing.T) {
 	const rounds, count = 20, 4
 	for range rounds {
 		ln, err := Listen("127.0.0.1:0", false, false, 8)

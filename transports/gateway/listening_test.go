@@ -11,7 +11,7 @@ import (
 
 // One user may have all listening streams until other users need some. Then the newest stream
 // of the user with the most ends, but not a stream on which a call waits for its answer.
-func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
+func TestStreamOfTheUserWithTheMostEnds(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	of := newIssuer(t)
@@ -59,7 +59,7 @@ func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
 
 // A host that lost the stream of a call can fetch the answer while the limit of listening
 // streams is reached.
-func TestTheAnswerToACallIsFetchedWhenAllStreamsListen(t *testing.T) {
+func TestAnswerIsFetchedAtTheStreamLimit(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{MaxConnections: 1}, func(r *host.Request) {

@@ -8,7 +8,7 @@ import (
 )
 
 // A page with a token requires it, by either scheme. A page without a token is open to all.
-func TestThePageAsksForItsToken(t *testing.T) {
+func TestPageRequiresItsToken(t *testing.T) {
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, row := range []struct {
 		token, user, password, bearer string

@@ -76,7 +76,7 @@ func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
 	}
 }
 
-func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
+func TestMessagesOfACallComeBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
@@ -136,7 +136,7 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
+func TestAnswerIsAnEventIfAcceptNamesEventsFirst(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		if strings.Contains(string(r.Params), "refuse") {
@@ -192,7 +192,7 @@ func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
 	}
 }
 
-func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
+func TestLostStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
@@ -228,7 +228,7 @@ func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
+func TestOtherMessagesComeOnTheStandaloneStream(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	id := tg.begin("/mcp")
@@ -295,7 +295,7 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 
 // In the stateless era, closing the connection cancels the request. In the handshake era it does
 // not: the host may resume the stream, and cancels with a notification.
-func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
+func TestClosedConnectionCancelsInTheStatelessEraOnly(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	cancelled := make(chan string, 9)
@@ -363,7 +363,7 @@ func TestACancelledRequestEndsItsResponse(t *testing.T) {
 	}
 }
 
-func TestABatchIsAnsweredInOne(t *testing.T) {
+func TestBatchIsAnsweredAsOne(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	a := tg.do("POST", "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))

@@ -20,7 +20,7 @@ import (
 
 // Incomplete bodies count toward the memory budget: the next request is denied before its body
 // is read, also if its length is unknown. Once the first requests are gone there is room again.
-func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
+func TestBodiesAreDeniedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
 	tg := newTestGateway(t, Options{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.bodyTimeout = 10 * time.Second })
@@ -103,7 +103,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 }
 
 // A call continues after its host has lost the connection, and its memory stays charged.
-func TestACallWhoseHostIsGoneIsAccountedFor(t *testing.T) {
+func TestCallWithoutItsHostStaysCharged(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
 	asked := make(chan *host.Request, 1)

@@ -382,7 +382,7 @@ func (l lostConnection) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // A request that another replica did not take is sent again. If that fails, it is served here.
-func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
+func TestRequestNotTakenByAReplicaIsServed(t *testing.T) {
 	t.Parallel()
 	lost := lostConnection{t, make(chan string, 2)}
 	keys := seal.Random()

@@ -143,7 +143,7 @@ func TestNothingIsLeftOfASession(t *testing.T) {
 }
 
 // The messages for a host that does not read are charged until its session ends.
-func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
+func TestQueuedMessagesStayChargedUntilTheEnd(t *testing.T) {
 	const size = 100 << 10
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
 	id := tg.begin("/mcp")
@@ -157,7 +157,7 @@ func TestWhatWaitsIsHeldUntilTheEnd(t *testing.T) {
 }
 
 // An answer up to max_response_bytes is sent, even if the limit of unread bytes is lower.
-func TestALargeAnswerIsNotTooMuch(t *testing.T) {
+func TestLargeAnswerIgnoresTheUnreadLimit(t *testing.T) {
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.maxUnread = 1 })
 	id := tg.begin("/mcp")
@@ -183,7 +183,7 @@ func (tg *testGateway) endFirst(by func(end func())) {
 }
 
 // A session that takes long to end does not keep the reaper from the others.
-func TestASessionThatDoesNotEndKeepsNoOther(t *testing.T) {
+func TestSlowEndDelaysNoOtherSession(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
 	ending, release := make(chan struct{}), make(chan struct{})

@@ -33,7 +33,7 @@ func (b *lockedBuffer) String() string {
 
 // If one host reads nothing, neither answers nor its standalone stream, its session ends and the
 // log says so. All others are answered.
-func TestASlowReaderShedsItsOwnSession(t *testing.T) {
+func TestSlowReaderLosesItsSession(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
@@ -71,7 +71,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 }
 
 // The unread bytes of a host are counted over all its streams, as long as it can read them.
-func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
+func TestUnreadBytesOfAllStreamsAreCounted(t *testing.T) {
 	t.Parallel()
 	tg := newTestGateway(t, Options{}, nil)
 	tg.g.maxUnread = 1 << 20

@@ -12,7 +12,7 @@ import (
 
 // A stream is charged for its unsent events, and for sent events in the replay buffer until
 // nobody can resume it.
-func TestAStreamHoldsWhatItKeeps(t *testing.T) {
+func TestStreamIsChargedForItsEvents(t *testing.T) {
 	const size = 400 << 10
 	budget := membudget.New(64<<20, nil)
 	st := newStream(maxOrdinary)
