@@ -18,7 +18,7 @@ import (
 
 // If one of many hosts does not read, its senders do not wait, and its session ends when far too
 // much is queued.
-func TestOneOfManyThatDoesNotReadIsGivenUp(t *testing.T) {
+func TestOneOfManyThatDoesNotReadIsDisconnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()

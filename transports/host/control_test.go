@@ -89,7 +89,7 @@ func TestControlPlaneWaitsForRoom(t *testing.T) {
 
 // Until initialize is answered, messages that may be dropped are held up to a limit, all others
 // without one.
-func TestWhatIsHeldIsBounded(t *testing.T) {
+func TestHeldMessagesAreLimited(t *testing.T) {
 	for _, test := range []struct {
 		class Class
 		most  int // limit of the bytes held already; -1 means no limit

@@ -56,7 +56,7 @@ func parsed(t *testing.T, line string) wire.Message {
 
 // Another replica gets all details of a failure. The control plane of a host gets the initialized
 // notification.
-func TestReplicasAreToldAll(t *testing.T) {
+func TestReplicasGetFailureDetails(t *testing.T) {
 	failure := &transports.Failure{Upstream: "git", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files")}
 	for _, replica := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 }
 
 // An unsent message is logged if the host is gone, and not if it is slow.
-func TestWhatIsNotSentIsLogged(t *testing.T) {
+func TestUnsentMessagesAreLogged(t *testing.T) {
 	for err, want := range map[error]bool{nil: false, wire.ErrFull: false, errHostGone: true} {
 		var log bytes.Buffer
 		s := NewSession("h1", &listEdge{}, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

@@ -46,7 +46,7 @@ func TestHostAnswersBeforeTheEnd(t *testing.T) {
 
 // A request that takes too long at the end is answered by its handler, which learns of the end
 // through its OnCancel function, or from OnCancel itself.
-func TestHostHurries(t *testing.T) {
+func TestHandlersAnswerAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
 		var asleep *Request
@@ -87,7 +87,7 @@ func TestHostHurries(t *testing.T) {
 }
 
 // A request that nobody answers at the end is withdrawn and answered with an error.
-func TestHostAbandons(t *testing.T) {
+func TestUnansweredRequestsAreWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
 		told := 0

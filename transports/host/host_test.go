@@ -32,7 +32,7 @@ func TestHostKeepsIDs(t *testing.T) {
 	}
 }
 
-func TestHostRefusesIDs(t *testing.T) {
+func TestHostRejectsInvalidIDs(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
 	for n, id := range []string{`null`, `1.5`, `1.0`, `1e3`, `true`, `[1]`, `{}`} {
@@ -45,7 +45,7 @@ func TestHostRefusesIDs(t *testing.T) {
 
 // A second request with an id in flight is rejected without an id, because the host would take
 // the error for the answer to the first request. Afterwards the id is free.
-func TestHostRefusesDuplicateIDs(t *testing.T) {
+func TestHostRejectsDuplicateIDs(t *testing.T) {
 	release := make(chan struct{})
 	e := newTestHost(t, func(r *Request) {
 		go func() {
@@ -68,7 +68,7 @@ func TestHostRefusesDuplicateIDs(t *testing.T) {
 }
 
 // A line that is not a message is answered, and the session continues.
-func TestHostRefusesJunk(t *testing.T) {
+func TestInvalidLinesAreAnswered(t *testing.T) {
 	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
 	for n, test := range []struct{ line, want string }{

@@ -160,7 +160,7 @@ func TestFirstAtOnceThenTheLast(t *testing.T) {
 }
 
 // Up to maxAtOnce notifications of new subjects are sent at once, and as many after each pause.
-func TestSoManySubjectsAtOnce(t *testing.T) {
+func TestSubjectsAtOnceAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLatestHost(false)
 		for n := range 2*maxAtOnce + 1 {
@@ -178,7 +178,7 @@ func TestSoManySubjectsAtOnce(t *testing.T) {
 
 // The waiting subjects and bytes are limited. A notification that replaces another is counted
 // once, and one that was sent is no longer counted.
-func TestWhatWaitsForRoomIsBounded(t *testing.T) {
+func TestWaitingNotificationsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLatestHost(true)
 		for n := range maxMerged {

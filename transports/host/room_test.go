@@ -7,7 +7,7 @@ import (
 
 // AwaitReceive waits while the messages received and held before the answer to initialize exceed the
 // limit, or while too many messages wait for the control plane. It returns when the session ends.
-func TestWhatTheReaderWaitsFor(t *testing.T) {
+func TestAwaitReceive(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		set   func(*Session)
