@@ -38,7 +38,7 @@ func victim(t *testing.T) (port string, connections *atomic.Int32) {
 func unseen(*http.Request, int, []byte) {}
 
 // A server on the internet may name these addresses, but no connection is made to them.
-func TestAddressesThatAreNotAsked(t *testing.T) {
+func TestRefusedAddresses(t *testing.T) {
 	t.Parallel()
 	port, connections := victim(t)
 	port = ":" + port
@@ -149,7 +149,7 @@ func (t redirecting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {t.to}}, Body: http.NoBody, Request: req}, nil
 }
 
-func TestAddressesThatMayBeAsked(t *testing.T) {
+func TestPermittedAddresses(t *testing.T) {
 	t.Parallel()
 	local, err := newGuard(schema.Server{URL: "http://localhost:8080"})
 	if err != nil {

@@ -272,7 +272,7 @@ func TestRefreshThatFailsEarly(t *testing.T) {
 }
 
 // If a server rejects every token, not every request causes a refresh.
-func TestServerThatRefusesEveryToken(t *testing.T) {
+func TestServerThatRejectsEveryToken(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") != "" {
