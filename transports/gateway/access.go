@@ -48,9 +48,8 @@ func (a *access) hostAllowed(r *http.Request) bool {
 	return name != "" && slices.ContainsFunc(a.hosts, func(allowed string) bool { return allowed == name || allowed == host })
 }
 
-// originAllowed reports whether a request comes from no web page, from a page of the gateway's
-// own origin, or from an origin that the config allows. origin is for the CORS headers, ""
-// for none.
+// originAllowed reports whether a request comes from no web page, from the gateway's own origin,
+// or from an origin that the config allows. origin is for the CORS headers, "" for none.
 func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 	switch origins := r.Header.Values("Origin"); len(origins) {
 	case 0:

@@ -84,8 +84,7 @@ func (t *conns) moveLocked(c *conn, account string) {
 	t.authenticated++
 }
 
-// authenticate assigns a connection to an account. It returns false if the account has too many
-// connections.
+// authenticate assigns a connection to an account, or returns false if that has too many.
 func (c *conn) authenticate(account string) bool {
 	t := c.in
 	t.mu.Lock()

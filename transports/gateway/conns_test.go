@@ -56,8 +56,7 @@ func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
 	}
 }
 
-// A request with a wrong token is answered before its body arrives, and its connection is
-// closed.
+// A request with a wrong token is answered before its body arrives. Its connection is closed.
 func TestWrongTokenIsDeniedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	tg := crowd(t, 64)

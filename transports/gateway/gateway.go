@@ -35,8 +35,7 @@ type Options struct {
 	InputSchema func(namespace, tool string) json.RawMessage
 	// Health returns the health of a server; false if the name is unknown.
 	Health func(namespace string) (Health, bool)
-	// Unknown returns the error text for a name that Health does not know. Nil means a
-	// default text.
+	// Unknown returns the error text for a name without Health. Nil means a default text.
 	Unknown func(namespace string) string
 	// Named returns the name of the server with a key in the config. Nil means that keys and
 	// names are equal.

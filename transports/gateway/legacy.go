@@ -27,8 +27,7 @@ func wantsLegacy(r *http.Request) bool {
 	return false
 }
 
-// legacy serves the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with a heartbeat
-// event.
+// legacy serves the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with a heartbeat event.
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, principal, namespace string) {
 	s := g.openSession(r, principal, namespace, true)
 	if s == nil {
@@ -122,8 +121,7 @@ func (g *Gateway) messageWithoutSession(w http.ResponseWriter, r *http.Request, 
 	g.respond(w, r, e.standalone, reply{forms: forms{text: true}, status: http.StatusAccepted})
 }
 
-// handshake makes the handshake on behalf of the host, and returns the answer; false if the host
-// is gone.
+// handshake makes the handshake for the host and returns the answer; false if the host is gone.
 func (g *Gateway) handshake(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	st := newStream(g.opts.MaxResponseBytes)
 	st.answerOnly = true

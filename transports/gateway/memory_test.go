@@ -130,8 +130,7 @@ func TestCallWithoutItsHostStaysCharged(t *testing.T) {
 	}
 }
 
-// An account is an IPv4 address, an IPv6 network of one machine, or a user of an identity
-// provider.
+// An account is an IPv4 address, an IPv6 network of one machine, or an identity provider's user.
 func TestAccountsByAddress(t *testing.T) {
 	for _, row := range []struct{ address, principal, want string }{
 		{"192.0.2.1:5000", anybody, "192.0.2.1"},

@@ -49,8 +49,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, principal, tool s
 	}
 }
 
-// metaAnswer writes answer, the response of a tool of the tree to arguments, in the form that
-// the API has.
+// metaAnswer writes the answer of a tool of the tree to arguments, in the form of the API.
 func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answer []byte) {
 	if failure := wire.Get(answer, "error"); failure != nil {
 		e := wire.ParseError(failure)

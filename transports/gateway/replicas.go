@@ -73,8 +73,7 @@ func newForwarder(replicas *Replicas, running *counter, leaving <-chan struct{},
 	return f
 }
 
-// newSessionID returns the id of a new session of this replica. Hosts can neither read nor forge
-// it.
+// newSessionID returns the id of a new session. Hosts can neither read nor forge it.
 func (f *forwarder) newSessionID() string {
 	plain := make([]byte, sessionRandom, sessionRandom+len(f.ID))
 	_, _ = rand.Read(plain) // never fails

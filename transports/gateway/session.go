@@ -259,9 +259,8 @@ func (g *Gateway) openSession(r *http.Request, principal, namespace string, lega
 	return s
 }
 
-// sessionOf returns the session with an id, nil if the principal has no such session in the
-// namespace. It treats a session of another principal like an unknown one. The caller must
-// call done.
+// sessionOf returns the session with an id, nil if it is unknown, or of another principal or
+// namespace. The caller must call done.
 func (g *Gateway) sessionOf(id, principal, namespace string) *session {
 	s := g.sessions.get(id)
 	if s == nil || s.principal != principal || s.namespace != namespace || !s.use() {
@@ -270,8 +269,7 @@ func (g *Gateway) sessionOf(id, principal, namespace string) *session {
 	return s
 }
 
-// drain ends a session that is retired. Its streams end after the answers to the requests in
-// flight.
+// drain ends a retired session. Its streams end after the answers to the requests in flight.
 func (s *session) drain(ctx context.Context) {
 	s.end(ctx)
 	close(s.over)

@@ -14,8 +14,7 @@ import (
 // maxSessions is the limit of sessions at once.
 const maxSessions = 20_000
 
-// sessions is the table of sessions. At the limit, a session of the account with the most ends
-// for a new one.
+// sessions is the table of sessions. At the limit, the account with the most gives way.
 type sessions struct {
 	most int
 
@@ -137,8 +136,7 @@ func (t *sessions) makeRoom(account string) bool {
 	return false
 }
 
-// endSession ends a session without waiting for its requests in flight. Only the first call
-// has an effect.
+// endSession ends a session, once, without waiting for its requests in flight.
 func (t *sessions) endSession(s *session) { t.endUnused(context.Background(), s, time.Time{}) }
 
 // endUnused is endSession for a session that was unused since a time. If since is zero, it
@@ -217,8 +215,7 @@ func (r *reaper) endIdle(now time.Time) {
 	}
 }
 
-// end ends a session with endUnused on a goroutine. It returns false if too many others have
-// not ended yet.
+// end starts endUnused on a goroutine. It returns false if too many sessions are being ended.
 func (r *reaper) end(s *session, since time.Time) bool {
 	patience := time.NewTimer(endWithin)
 	defer patience.Stop()

@@ -202,8 +202,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"the tree: the server did no": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/slow"}`) },
 }
 
-// Hosts get every row of the table in docs/gateway.md. A request with outcome not_sent reaches
-// no server.
+// Hosts get every row of the table in docs/gateway.md. With not_sent, no server gets the request.
 func TestStatusesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

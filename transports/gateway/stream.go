@@ -85,8 +85,7 @@ func (st *stream) countLocked(n int) (tooMany bool) {
 	return tooMany
 }
 
-// abandon is called when nobody can resume the stream. The rest of its events no longer counts
-// as unread.
+// abandon is called when nobody can resume the stream. Its events no longer count as unread.
 func (st *stream) abandon() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
