@@ -29,9 +29,8 @@ func isControl(method string) bool {
 	return false
 }
 
-// requestKey is the key under which a request of the control plane carries its *Request.
-// Hosts cannot write there: only code that forwards a message sets the token information of
-// the SDK.
+// requestKey is the key under which a request of the control plane carries its *Request, in the
+// SDK's token information. Hosts cannot set that.
 const requestKey = "dynmcp"
 
 // RequestOf returns the request for which a handler of the control plane was called, as

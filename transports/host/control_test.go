@@ -87,8 +87,7 @@ func TestControlPlaneWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Until initialize is answered, messages that may be dropped are held up to a limit, all others
-// without one.
+// Until initialize is answered, messages that may be dropped are held up to a limit.
 func TestHeldMessagesAreLimited(t *testing.T) {
 	for _, test := range []struct {
 		class Class

@@ -54,8 +54,7 @@ func parsed(t *testing.T, line string) wire.Message {
 	return m
 }
 
-// Another replica gets all details of a failure. The control plane of a host gets the initialized
-// notification.
+// Another replica gets all details of a failure. Only a host's control plane gets initialized.
 func TestReplicasGetFailureDetails(t *testing.T) {
 	failure := &transports.Failure{Upstream: "git", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files")}
 	for _, replica := range []bool{true, false} {

@@ -112,8 +112,7 @@ func TestUnansweredRequestsAreWithdrawn(t *testing.T) {
 	})
 }
 
-// The answers to a host that closed its input wait for an upstream that starts, but no longer
-// once ctx ends.
+// Until ctx ends, answers to a host that closed its input wait for an upstream that starts.
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()

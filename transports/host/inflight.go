@@ -35,8 +35,7 @@ func (s *Session) admit(r *Request) *wire.Error {
 	return nil
 }
 
-// handshakeProblemLocked returns why a request violates the order of the handshake, "" if it
-// does not.
+// handshakeProblemLocked returns how a request violates the order of the handshake, or "".
 func (s *Session) handshakeProblemLocked(r *Request) string {
 	if s.opts.Control == nil { // a replica introduces itself in either era, or in both
 		s.begun, s.open = true, true
@@ -72,8 +71,7 @@ func (s *Session) removeLocked(r *Request) bool {
 	return true
 }
 
-// Waiting reports whether a request other than a subscription, which only the host ends, is in
-// flight.
+// Waiting reports whether a request is in flight, except subscriptions, which only the host ends.
 func (s *Session) Waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,9 +87,8 @@ func (s *Session) waitingLocked() bool {
 	return false
 }
 
-// answer writes the answer of a request, unless the request has left the table. The
-// control plane, which answers on goroutines of its own, waits for a host that is far
-// behind.
+// answer writes the answer of a request, unless the request has left the table. The control
+// plane, which answers on its own goroutines, waits for a host that is far behind.
 func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	if err == nil && r.sdkID != 0 {
 		s.edge.AwaitRoom()

@@ -128,8 +128,7 @@ func (l *latest) flush() {
 	}
 }
 
-// sendLocked sends the first n notifications in the queue, and reports whether there was room
-// for any.
+// sendLocked sends the first n in the queue, and reports whether there was room for any.
 func (l *latest) sendLocked(n int, class Class) (sent bool) {
 	for _, subject := range l.order[:n] {
 		m := l.waiting[subject]

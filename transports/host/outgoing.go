@@ -111,8 +111,7 @@ func classOf(method string) Class {
 	return Expendable
 }
 
-// sendMerged sends a merged notification: about its request, or about no request once that is
-// answered.
+// sendMerged sends a merged notification, about its request unless that is answered.
 func (s *Session) sendMerged(m latestMessage, class Class) error {
 	text := wire.Notification(wire.Quote(m.method), m.params)
 	err := s.write(m.about, class, text)
