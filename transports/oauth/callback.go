@@ -121,10 +121,9 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errNoSuchLogin = errors.New("no login with this state is under way")
 
-// accept takes the result from the browser or the user, the first time that it has the state of
-// the login under way. An error of the authorization server has the state as well (RFC 6749,
-// 4.1.2.1). Results with another state may come from any page or program on this machine, and
-// are ignored.
+// accept takes the first result from the browser or the user with the state of the login under
+// way, which an error has as well (RFC 6749, 4.1.2.1). It ignores results with another state,
+// which may come from any page or program on this machine.
 func (c *callback) accept(query url.Values) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -87,8 +87,7 @@ func TestNoncesWithoutEnd(t *testing.T) {
 	}
 }
 
-// If the authorization server issues unbound tokens, no key is stored. With a broken key, no token
-// is sent.
+// For an unbound token, no key is stored. With a broken key, no token is sent.
 func TestKeysThatProveNothing(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Bind: "metadata", Wrap: func(_ http.ResponseWriter, r *http.Request) bool {

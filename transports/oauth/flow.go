@@ -212,8 +212,7 @@ func (f *Flow) ask(ctx context.Context, client *http.Client, message, session st
 	return resp, nil
 }
 
-// fetchCode sends the user to the login page and waits for the callback, or for its address
-// to be typed.
+// fetchCode shows the login page, and waits for the callback or for its pasted address.
 func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *recorder, made *Login) (*auth.AuthorizationResult, error) {
 	address, err := checkPage(g, address)
 	if err != nil {
@@ -310,8 +309,7 @@ func (r *recorder) issuer() string {
 	return r.servers[len(r.servers)-1].Issuer
 }
 
-// checkPKCE rejects a server that does not support S256: the SDK accepts any method (OAuth
-// 2.1, 7.5.2).
+// checkPKCE rejects a server without S256 (OAuth 2.1, 7.5.2): the SDK accepts any method.
 func (r *recorder) checkPKCE() error {
 	for _, s := range r.servers {
 		if !slices.Contains(s.Challenges, "S256") {

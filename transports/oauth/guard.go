@@ -199,8 +199,7 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errBodyTooLong = fmt.Errorf("the answer is longer than %d bytes", maxBody)
 
-// withoutURL returns an error of an HTTP request without the address, which may contain a
-// secret.
+// withoutURL returns an error of an HTTP request without the address, which may hold a secret.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

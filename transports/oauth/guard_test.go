@@ -254,8 +254,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// The login page that a server names is passed to a program of the user's, so it is checked and
-// re-encoded.
+// A login page is checked and re-encoded, because a program of the user's gets its address.
 func TestPagesThatAreNotOpened(t *testing.T) {
 	t.Parallel()
 	g := remoteGuard(t)

@@ -109,8 +109,7 @@ func beforeRedirects(req *http.Request) *url.URL {
 
 const resourceWellKnown = "/.well-known/oauth-protected-resource"
 
-// check returns why metadata from an address must not be used. Invalid metadata is treated as
-// absent.
+// check returns why metadata from an address must not be used. It ignores invalid metadata.
 func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	var found oauthex.ProtectedResourceMetadata
 	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {

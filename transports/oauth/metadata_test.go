@@ -89,8 +89,7 @@ func TestUnusableResourceMetadata(t *testing.T) {
 	}
 }
 
-// A server that spells its own address differently, and is its own authorization server, is
-// accepted.
+// A server may spell its own address differently if it is its own authorization server.
 func TestResourceOfTheSameOrigin(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {

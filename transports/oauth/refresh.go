@@ -24,8 +24,7 @@ const (
 	// renewPause is the shortest time between two renewals of a token that is rejected:
 	// another renewal would not help.
 	renewPause = 10 * time.Second
-	// refreshPause and refreshMost are the first and the longest pause after a failed
-	// refresh.
+	// refreshPause and refreshMost are the first and the longest pause after a failed refresh.
 	refreshPause = time.Second
 	refreshMost  = time.Minute
 )
@@ -128,9 +127,8 @@ func (s *Session) load() (*Login, error) {
 	return l, nil
 }
 
-// loadWithRetry is load, and retries for up to storeTime while the state of the cluster is
-// unreachable. An election of NATS thus fails no request, and a longer outage delays only the
-// first one.
+// loadWithRetry is load, with retries for up to storeTime while the state of the cluster cannot be
+// reached, so that an election of NATS fails no request. A longer outage delays one request only.
 func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 	for {
 		l, err := s.load()
@@ -300,8 +298,8 @@ func (l *Login) take(token *oauth2.Token) error {
 	return nil
 }
 
-// tokenError returns an error of a token endpoint without possible secrets: its raw answer,
-// and addresses.
+// tokenError returns an error of a token endpoint without its raw answer and addresses, which may
+// be secret.
 func tokenError(err error) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {

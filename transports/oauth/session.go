@@ -238,9 +238,8 @@ func (s *Session) token(ctx context.Context) (string, error) {
 	return s.renew(ctx, "")
 }
 
-// stepUp returns the token of a login that was made since the request, which lacked scopes. If
-// no such login exists, the scopes are recorded for the next login (MCP "Step-Up Authorization
-// Flow").
+// stepUp returns the token of a login since the request, which lacked scopes. Without one the
+// scopes are recorded for the next login (MCP "Step-Up Authorization Flow").
 func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
 	if len(scopes) == 0 || s.machine() {
 		return "", nil

@@ -86,8 +86,7 @@ func TestSharedStore(t *testing.T) {
 	}
 }
 
-// The lock of a replica that is cut off expires after some seconds. The context of its holder ends
-// before that.
+// The lock of a replica that is cut off expires after some seconds, its context before that.
 func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, keys := memkv.New(), seal.Random()

@@ -7,10 +7,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Key identifies the subject of a login: an entry of the config, its address, and its
-// client. Another address or client is another login. The server chooses the issuer of
-// tokens, so logins at several issuers may have one key: each has its own file, and the most
-// recent login is used.
+// A Key identifies the subject of a login: an entry of the config, its address, and its client.
+// The server chooses the issuer of tokens, so logins at several issuers may have one key. Then
+// the most recent login is used.
 type Key struct {
 	Server   string // the name of the entry
 	Resource string // its url
