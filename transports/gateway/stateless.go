@@ -15,7 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// codeHeaderMismatch: the headers contradict the body (MCP 2026-07-28, "Transports").
+// codeHeaderMismatch means that headers contradict the body (MCP 2026-07-28, "Transports").
 const codeHeaderMismatch = -32020
 
 // postStateless handles a request of the stateless era. Each request has its own session,
