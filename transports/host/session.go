@@ -77,7 +77,7 @@ type Session struct {
 	pending  map[int64]pendingRequest // our requests to the host
 }
 
-// NewSession returns the session of the host behind edge, with an id for the SDK. Call End.
+// NewSession returns the session of the host behind edge. id is for the SDK. End must be called.
 func NewSession(id string, edge Edge, opts Options) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
