@@ -298,8 +298,7 @@ func (l *Login) take(token *oauth2.Token) error {
 	return nil
 }
 
-// tokenError returns an error of a token endpoint without its raw answer and addresses, which may
-// be secret.
+// tokenError returns an error of a token endpoint without possible secrets: raw answer, addresses.
 func tokenError(err error) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
