@@ -74,10 +74,10 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool string, arguments, answ
 	failed := string(wire.Get(result, "isError")) == "true"
 	path, _ := wire.Text(wire.Get(arguments, "path"))
 	kind := g.opts.TreeKind(path)
-	switch wanted := map[bool]string{true: "tool", false: "node"}[tool == "meta_call"]; {
+	switch {
 	case failed && kind == "":
 		denyMeta(w, http.StatusNotFound, wire.CodeInvalidParams, text)
-	case failed && (tool != "meta_call" || kind != wanted):
+	case failed && (tool != "meta_call" || kind != "tool"):
 		denyMeta(w, http.StatusBadRequest, wire.CodeInvalidParams, text)
 	case tool == "meta_call":
 		writeJSON(w, http.StatusOK, result)
