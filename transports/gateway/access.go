@@ -154,9 +154,9 @@ func sameToken(given, want string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// Local passes requests to next whose Host is a name of this machine and which come from no
-// page of another site, against DNS rebinding. If token is not empty, requests must also have
-// it: as a bearer token or, for browsers, as the password of any user (RFC 7617).
+// Local returns a handler that passes a request to next if its Host is a name of this machine and
+// it comes from no page of another site, against DNS rebinding. If token is not empty, a request
+// must have it: as a bearer token or, for browsers, as the password of any user (RFC 7617).
 func Local(token string, next http.Handler) http.Handler {
 	a := newAccess(Options{AllowedHosts: []string{"localhost", "127.0.0.1", "::1"}, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

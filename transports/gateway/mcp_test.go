@@ -28,9 +28,9 @@ func TestAHandshakeBeginsASession(t *testing.T) {
 		status  int
 	}{
 		{"no session", "POST", call(2, "x"), nil, 400},
-		{"a session nobody has", "POST", call(2, "x"), []string{"Mcp-Session-Id", "nobody"}, 404},
+		{"an unknown session", "POST", call(2, "x"), []string{"Mcp-Session-Id", "nobody"}, 404},
 		{"one that has begun", "POST", initialize, []string{"Mcp-Session-Id", id}, 409},
-		{"a version nobody speaks", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", "1999-01-01"}, 400},
+		{"an unknown version", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", "1999-01-01"}, 400},
 		{"the session of another path", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "X-Path", "/mcp/git"}, 404},
 		{"a stream of no session", "GET", "", []string{"Accept", "text/event-stream"}, 400},
 		{"a stream that is not wanted", "GET", "", []string{"Mcp-Session-Id", id, "Accept", "text/html"}, 406},
