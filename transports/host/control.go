@@ -183,8 +183,7 @@ func (c *controlConn) enqueue(m jsonrpc.Message) bool {
 	return true
 }
 
-// controlError adds the missing code to errors of the SDK. It wraps errors that have one,
-// such as that of a method which the stateless era removed.
+// controlError adds the missing code to errors of the SDK. An error with a code may be wrapped.
 func controlError(err error) error {
 	if err == nil {
 		return nil

@@ -33,7 +33,7 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 }
 
 // statelessResult adds the members that the stateless era requires and the result lacks.
-// It returns two pieces, to avoid a copy of a large result, whose outline may be nil.
+// It returns two pieces, to avoid a copy of a large result. outline may be nil.
 func statelessResult(method string, result json.RawMessage, outline *wire.Outline) (first, rest []byte) {
 	end := bytes.LastIndexByte(result, '}')
 	if end < 0 || !wire.IsObject(result) {

@@ -78,8 +78,8 @@ func (s *Session) logUnsent(err error) {
 	}
 }
 
-// Notify sends the host a notification that belongs to none of its requests. See classOf, and
-// latest, for its treatment while the host is far behind.
+// Notify sends the host a notification about no request. classOf and latest determine its
+// treatment while the host is far behind.
 func (s *Session) Notify(method string, params json.RawMessage) { s.notify(nil, method, params) }
 
 func (s *Session) notify(about *Request, method string, params json.RawMessage) {

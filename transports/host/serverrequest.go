@@ -12,8 +12,8 @@ import (
 
 var errHostGone = errors.New("the host is gone")
 
-// Request sends the host a request that belongs to none of its own. The returned function
-// waits for the answer.
+// Request sends the host a request about no request of its own. The returned function waits for
+// the answer.
 func (s *Session) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	return s.request(ctx, nil, method, params)
 }

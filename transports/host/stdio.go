@@ -90,8 +90,8 @@ func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
 
 // Serve runs the session, which must be on this edge, until the host closes its end or stops
 // reading ours, or ctx ends. Requests in flight at the end of the input are answered first,
-// within a time limit. The goroutine that reads the input ends with the input, that of a
-// connection before Serve returns.
+// within a time limit. The goroutine that reads the input ends with the input, or before Serve
+// returns if it reads a connection.
 func (e *Stdio) Serve(ctx context.Context, s *Session) error {
 	read := make(chan error, 1)
 	reading := make(chan struct{})
