@@ -115,8 +115,8 @@ func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig,
 	return handler.Authorize(ctx, req, challenge)
 }
 
-// registration selects the client: that of the config, that of a metadata document, or one
-// registered for this login. A secret is sent only to the issuer of the previous login.
+// registration selects the client: from the config, from a metadata document, or one registered
+// for this login. A secret is sent only to the issuer of the previous login.
 func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before *Login) {
 	a := f.Server.Auth
 	switch {

@@ -152,8 +152,8 @@ func (s *Session) loadWithRetry(ctx context.Context) (*Login, error) {
 	}
 }
 
-// loadFailure returns the failure of a request whose login cannot be read. An outage of the cluster's
-// state is not the server's fault: the retry budget does not count it.
+// loadFailure returns the failure of a request if its login cannot be read. An outage of the
+// cluster's state is not the server's fault: the retry budget does not count it.
 func (s *Session) loadFailure(err error) error {
 	if errors.Is(err, kv.ErrUnavailable) {
 		return s.failure(transports.CodeNotPlaced, "call again: the state of the cluster, which has its login, cannot be reached now", err)

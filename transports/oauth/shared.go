@@ -176,7 +176,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 	}
 }
 
-// removeBroken removes a broken record in the place of a lock, which might not expire.
+// removeBroken removes a broken record in place of a lock, which might not expire.
 func (s *shared) removeBroken(ctx context.Context, name string) {
 	if e, err := s.bucket.Get(ctx, name); err == nil && checkLock(e.Value) != nil {
 		_ = s.bucket.Delete(ctx, name, e.Revision) // or the next attempt does
