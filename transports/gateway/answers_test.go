@@ -85,6 +85,16 @@ func TestStatusesByCode(t *testing.T) {
 	}
 }
 
+// The status of an error does not depend on the length of the id.
+func TestStatusWithALongID(t *testing.T) {
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no"}) })
+	id := strings.Repeat("x", 600)
+	body, headers := modern(1, "no/such", "")
+	if a := tg.do("POST", "/mcp", strings.Replace(body, `"id":1`, fmt.Sprintf(`"id":%q`, id), 1), headers...); a.status != 404 {
+		t.Errorf("got %d %.300s", a.status, a.body)
+	}
+}
+
 // The body of a message determines its era, even if headers are missing. On the route for
 // messages, a message needs neither headers nor a handshake.
 func TestTheEraOfAMessage(t *testing.T) {

@@ -267,7 +267,8 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 
 // statusOf returns the HTTP status of an answer.
 func statusOf(answer []byte, stateless bool) int {
-	if !bytes.Contains(answer[:min(len(answer), 512)], []byte(`"error"`)) {
+	head, _, _ := bytes.Cut(answer, []byte(`"result":`)) // a result, which may be large, is not parsed
+	if !bytes.Contains(head, []byte(`"error":`)) {
 		return http.StatusOK
 	}
 	failure := wire.Get(answer, "error")
