@@ -64,26 +64,26 @@ func compareMembers(path string, a, b []byte, note func(string), all *[]differen
 		text, _ := wire.Text([]byte(name))
 		return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(text)
 	}
-	same := len(names) == len(others)
-	for i, name := range names {
+	reordered := !slices.Equal(names, others)
+	for _, name := range names {
 		if other, ok := two[name]; ok {
 			compare(below(name), one[name], other, all)
 		} else {
-			same = false
 			*all = append(*all, difference{Path: below(name), What: missing, Direct: outline(one[name]), value: one[name]})
 		}
-		same = same && names[i] == others[i]
 	}
 	for _, name := range others {
 		if _, ok := one[name]; !ok {
 			*all = append(*all, difference{Path: below(name), What: added, Behind: outline(two[name]), value: two[name]})
-			same = true // the difference is not in the order
+			reordered = false
 		}
 	}
-	if !same && len(one) == len(two) && len(names) == len(others) {
-		note("order of members")
-	} else if len(names) != len(others) && len(one) == len(two) {
+	switch {
+	case len(one) != len(two):
+	case len(names) != len(others):
 		note("a member that is there twice")
+	case reordered:
+		note("order of members")
 	}
 }
 
