@@ -180,12 +180,11 @@ func (h Host) UserFile() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, file := range files {
-		if _, err := os.Stat(file); err == nil {
-			return file, nil
-		}
-	}
-	return files[0], nil
+	i := slices.IndexFunc(files, func(file string) bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	return files[max(i, 0)], nil
 }
 
 // OtherVersions returns the user's files, other than path, that only another version of
@@ -246,10 +245,7 @@ func Owner(path string) (Host, bool) {
 		return Host{}, false
 	}
 	for _, h := range all {
-		files, err := h.Files()
-		if err != nil {
-			continue
-		}
+		files, _ := h.Files() // none without a home directory
 		for _, file := range files {
 			if own, err := filepath.Abs(file); err == nil && (own == path || SameFile(own, path)) {
 				return h, true
