@@ -307,9 +307,9 @@ func setsOf(root *syntax.Node) map[string][]string {
 	return sets
 }
 
-// beside returns notes on the other members of an aggregator's file: their counterparts in
+// otherMembers returns notes on the other members of an aggregator's file: their counterparts in
 // dynmcp, or that they have none.
-func (h Host) beside(path string, data []byte) (notes []string) {
+func (h Host) otherMembers(path string, data []byte) (notes []string) {
 	root, err := (&syntax.Source{Name: path, Data: data}).Parse()
 	if h.form != foreign || err != nil {
 		return nil

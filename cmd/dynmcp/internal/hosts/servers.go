@@ -44,9 +44,9 @@ func (s *Server) project() string {
 }
 
 // Read reads the servers of a host's file, in its order. Servers that Claude Code has for
-// the project in the working directory come first and hide others of the same name. beside
-// holds notes on other members of an aggregator's file.
-func (h Host) Read(ctx context.Context, path string) (servers []Server, beside []string, err error) {
+// the project in the working directory come first and hide others of the same name. notes
+// are on other members of an aggregator's file.
+func (h Host) Read(ctx context.Context, path string) (servers []Server, notes []string, err error) {
 	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (h Host) Read(ctx context.Context, path string) (servers []Server, beside [
 			}
 		}
 	}
-	return servers, h.beside(path, data), nil
+	return servers, h.otherMembers(path, data), nil
 }
 
 // parse returns all servers of a host's file.

@@ -35,7 +35,7 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 			}
 		}
 		for _, path := range files {
-			servers, beside, err := h.Read(ctx, path)
+			servers, notes, err := h.Read(ctx, path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && m.from == "":
 				continue
@@ -47,7 +47,7 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 				return nil, err
 			}
 			m.errOut.Printf("%s: %d in %s\n", h.Title, len(servers), path)
-			for _, note := range beside {
+			for _, note := range notes {
 				m.errOut.Printf("%s: %s\n", h.Title, note)
 			}
 			for _, s := range servers {
