@@ -24,16 +24,16 @@ func (d *doctor) checkHostEnvironment(ctx context.Context) {
 	if err != nil {
 		return // loading the config has failed and is reported already
 	}
-	beside := schema.EnvFileBeside(d.Cfg.Path)
+	envFile := schema.EnvFileBeside(d.Cfg.Path)
 	for _, server := range slices.Sorted(maps.Keys(missing.Directory)) {
 		d.add(finding{Check: aboutConfig, Level: warning, Server: server,
 			Text: fmt.Sprintf("a host starts dynmcp in another directory, where it would be off: %s only in the .env of this directory", hosts.Are(missing.Directory[server])),
-			Hint: fmt.Sprintf("move that to %s, or have the host start dynmcp with -e; dynmcp install does that", beside)})
+			Hint: fmt.Sprintf("move that to %s, or have the host start dynmcp with -e; dynmcp install does that", envFile)})
 	}
 	for _, server := range slices.Sorted(maps.Keys(missing.Environment)) {
 		d.add(finding{Check: aboutConfig, Level: note, Server: server,
 			Text: fmt.Sprintf("with a host started from the desktop it may be off: %s only in the environment of this shell", hosts.Are(missing.Environment[server])),
-			Hint: fmt.Sprintf("write that to %s, or to the env of dynmcp's entry in the host", beside)})
+			Hint: fmt.Sprintf("write that to %s, or to the env of dynmcp's entry in the host", envFile)})
 	}
 	for _, s := range conf.Enabled(d.Cfg) {
 		if file := relativeFile(s); file != "" {

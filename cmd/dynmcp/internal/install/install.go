@@ -307,20 +307,20 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	beside := schema.EnvFileBeside(near)
+	envFile := schema.EnvFileBeside(near)
 	missing, err := hosts.MissingUnder(context.Background(), cfg, configs, "")
 	if err != nil {
 		return "", err
 	}
 	if here := hosts.VariablesOf(missing.Directory); len(here) > 0 {
-		if _, err := os.Stat(beside); err == nil {
-			i.errOut.Printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", hosts.Are(here), beside)
+		if _, err := os.Stat(envFile); err == nil {
+			i.errOut.Printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", hosts.Are(here), envFile)
 		} else if path, err = filepath.Abs(".env"); err != nil {
 			return "", err
 		}
 	}
 	if shell := hosts.VariablesOf(missing.Environment); len(shell) > 0 {
-		i.errOut.Printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", hosts.Are(shell), cmp.Or(path, beside))
+		i.errOut.Printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", hosts.Are(shell), cmp.Or(path, envFile))
 	}
 	for _, s := range cfg.Servers {
 		if s.Off != nil {

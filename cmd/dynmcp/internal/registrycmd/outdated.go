@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// Outdated lists the servers of which there are newer versions.
+// Outdated lists the servers with newer versions.
 var Outdated = cli.Verb{
 	Use:   "outdated [flags]",
 	Short: "List servers of which there are newer versions",

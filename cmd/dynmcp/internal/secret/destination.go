@@ -74,13 +74,13 @@ func Open(config *editfile.File, inKeyring bool, texts ...string) (d *Destinatio
 		d.others[name] = value
 	}
 	if d.mode != "process" {
-		d.env, d.set, err = beside(config)
+		d.env, d.set, err = openEnv(config)
 	}
 	return d, err
 }
 
-// beside opens the .env beside a config, and returns its variables.
-func beside(config *editfile.File) (*editfile.File, map[string]string, error) {
+// openEnv opens the .env beside a config, and returns its variables.
+func openEnv(config *editfile.File) (*editfile.File, map[string]string, error) {
 	path := config.Path
 	if config.Link != "" {
 		path = config.Link // the .env is beside the link

@@ -142,8 +142,8 @@ func (r *run) cancelCall(ctx context.Context, p *plan, fence request) {
 	r.record(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
 }
 
-// relist fetches the lists whose change was announced again. If the direct run finds no change,
-// the announcement is not required behind dynmcp.
+// relist fetches the lists again whose change was announced. If the direct run finds no change, the
+// announcement is not required behind dynmcp.
 func (r *run) relist(ctx context.Context, p *plan) {
 	wait, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
