@@ -191,9 +191,9 @@ func (c *shownCluster) write(out *terminal.Writer, asJSON bool) error {
 	}
 	switch {
 	case len(c.Broken) > 0:
-		return hint.With(fmt.Errorf("the cluster is degraded: broken records: %s", strings.Join(c.Broken, ", ")), "replicas that are well replace those of members and leases within a minute; docs/cluster.md says what mends the others")
+		return hint.With(fmt.Errorf("the cluster is degraded: broken records: %s", strings.Join(c.Broken, ", ")), "healthy replicas replace the records of members and leases within a minute; docs/cluster.md says how to repair the others")
 	case c.Status != "ok":
-		return hint.With(errors.New("the cluster is degraded: a replica was not heard of"), "if it stays so its log says why, or that of NATS")
+		return hint.With(errors.New("the cluster is degraded: a replica sends no heartbeats"), "if it stays so, see its log, or that of NATS")
 	}
 	return out.Err
 }

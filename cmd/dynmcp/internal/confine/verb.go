@@ -72,7 +72,7 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 		return err
 	}
 	if s.Transport != schema.Stdio {
-		return fmt.Errorf("%s is at %s: what it does there is not ours to limit", s.Name, conf.Endpoint(s))
+		return fmt.Errorf("%s runs at %s, where dynmcp cannot limit it", s.Name, conf.Endpoint(s))
 	}
 	if !l.learn {
 		return describe(out, s)

@@ -245,7 +245,7 @@ func (a *Adding) read(in io.Reader, questions []registry.Question) (registry.Ans
 	}
 	given := map[string]string{}
 	if json.Unmarshal(text, &given) != nil { // its errors quote the text, which may be a secret
-		return nil, hint.With(errors.New("--answers is no JSON object of texts"), `write it like {"API_KEY": "…"}`)
+		return nil, hint.With(errors.New("--answers is not a JSON object of texts"), `write it like {"API_KEY": "…"}`)
 	}
 	for _, name := range sortedKeys(given) {
 		q := named(questions, name)

@@ -174,7 +174,7 @@ func published(ctx context.Context, kind, name string) (string, error) {
 	out, err := cmd.Output()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", fmt.Errorf("%s is not installed, which says the newest version of %s", words[0], name)
+		return "", fmt.Errorf("%s, which tells the newest version of %s, is not installed", words[0], name)
 	case err != nil:
 		return "", fmt.Errorf("%s does not say the newest version of %s: %w", words[0], name, err)
 	}

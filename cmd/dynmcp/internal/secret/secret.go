@@ -97,7 +97,7 @@ func oneSecret(cmd *cobra.Command, args []string) error {
 	case len(args) > 1:
 		return cli.UnexpectedArgument(cmd, args[1])
 	case !secretref.Name().MatchString(args[0]):
-		return hint.With(errors.New("this is no name of a secret"), "it has letters, digits and _ . / @ -")
+		return hint.With(errors.New("this is not a name for a secret"), "use letters, digits and _ . / @ -")
 	}
 	return nil
 }

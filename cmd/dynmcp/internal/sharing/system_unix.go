@@ -75,7 +75,7 @@ func CheckPrivate(dir string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.IsDir():
-		err = fmt.Errorf("%s is no directory", dir)
+		err = fmt.Errorf("%s is not a directory", dir)
 	case !ok || int(stat.Uid) != os.Getuid():
 		err = fmt.Errorf("%s belongs to another user", dir)
 	case info.Mode()&(fs.ModePerm&^0o700) != 0:

@@ -110,7 +110,7 @@ func TestSentencesAreWrappedBetweenWords(t *testing.T) {
 	}
 	s.Width = 0
 	if long := strings.Repeat("word ", 50); s.Fold(long, 4) != long {
-		t.Error("what is no terminal has a width")
+		t.Error("a text is wrapped although the output is not a terminal")
 	}
 }
 

@@ -65,13 +65,13 @@ func foreign(r *http.Request) string {
 		return ""
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
-		return "the request is of another page"
+		return "the request comes from another page"
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
-		return "the request is of another site"
+		return "the request comes from another site"
 	}
 	if r.Header.Get("Content-Type") != "application/json" {
-		return "the request is no JSON"
+		return "the request is not JSON"
 	}
 	return ""
 }

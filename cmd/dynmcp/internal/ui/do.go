@@ -87,7 +87,7 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	act, ok := acts[o.Act]
 	switch {
 	case !ok || strings.HasPrefix(o.Server, "-"):
-		return nil, fmt.Errorf("there is no act %q of %q", o.Act, o.Server)
+		return nil, fmt.Errorf("unknown act %q of %q", o.Act, o.Server)
 	case s.fixed && !act.asks:
 		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)
 	}

@@ -54,7 +54,7 @@ func (s *server) host(ctx context.Context, id, profile string, change func(*sche
 		return nil, nil, err
 	}
 	if p.Config == "" {
-		return nil, nil, errors.New("this run has no config of which listings are stored")
+		return nil, nil, errors.New("this run has no config, and so no stored listings")
 	}
 	from.Profile = profile
 	cfg, err := from.Load(ctx)

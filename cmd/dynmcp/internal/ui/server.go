@@ -78,7 +78,7 @@ func answer[Q, A any](f func(context.Context, Q) (A, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q Q
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&q); err != nil {
-			http.Error(w, "the request is no JSON of its kind", http.StatusBadRequest)
+			http.Error(w, "the request is not valid JSON", http.StatusBadRequest)
 			return
 		}
 		a, err := f(r.Context(), q)
