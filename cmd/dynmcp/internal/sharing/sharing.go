@@ -90,7 +90,7 @@ func (c *Client) connect(ctx context.Context, path string, wait time.Duration) (
 			}
 			return l, nil
 		}
-		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN}
+		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} // no run accepts hosts
 		if !slices.ContainsFunc(absent, func(one error) bool { return errors.Is(err, one) }) {
 			return nil, err
 		}
