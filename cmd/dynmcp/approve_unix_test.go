@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// held returns a config whose servers must be approved and have been listed.
-func held(t *testing.T, entries []entry, more ...string) remembered {
+// pinned returns a config whose servers must be approved and have been listed.
+func pinned(t *testing.T, entries []entry, more ...string) remembered {
 	t.Helper()
 	for i := range entries {
 		entries[i] = entries[i].with("pins", "block")
@@ -45,7 +45,7 @@ func (m remembered) approved() (names []string) {
 func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	const question = "[y]es, [n]o, [a]ll of "
-	shared := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2"), fake(t, "beta", "-bare", "-tools", "2")})
+	shared := pinned(t, []entry{fake(t, "alpha", "-bare", "-tools", "2"), fake(t, "beta", "-bare", "-tools", "2")})
 	config, err := os.ReadFile(shared.config)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestRunFollowsAnApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := held(t, []entry{fake(t, "alpha", "-bare", "-tools", "2")}, `"expose": ["direct"]`)
+			m := pinned(t, []entry{fake(t, "alpha", "-bare", "-tools", "2")}, `"expose": ["direct"]`)
 			host := connect(t, m)
 			call := func(tool string) mcptest.Message {
 				return host.Call("tools/call", `{"name":"`+tool+`","arguments":{}}`)

@@ -158,7 +158,7 @@ func TestCoalescedLoadsCountOnce(t *testing.T) {
 	}
 }
 
-func TestCancelCountsForNothing(t *testing.T) {
+func TestCancelDoesNotCountTowardTheBudget(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)
 	e := deferred(t, "slow", "Slow", "-fault", "gate-init:"+gate.Path)

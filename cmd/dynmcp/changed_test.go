@@ -99,7 +99,7 @@ func TestChangedToolIsCalledWhereTheConfigSaysSo(t *testing.T) {
 	}
 }
 
-func TestToolThatOnlyReadsOtherwiseIsCalled(t *testing.T) {
+func TestToolWithTheSameMeaningIsCalled(t *testing.T) {
 	t.Parallel()
 	host, _ := staleHost(t, []string{sameTool})
 	if got := use(host, "files/read", `{"path":"/a"}`).Text(); got != `{"path":"/a"}` {

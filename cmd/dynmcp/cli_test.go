@@ -111,7 +111,7 @@ func TestConfigAndCommandExcludeEachOther(t *testing.T) {
 	nothingStarted(t, e)
 }
 
-func TestWordsThatMeanNothing(t *testing.T) {
+func TestWrongCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -30,8 +30,8 @@ func brokenRecordsStopNothing(c *testCluster) {
 	c.push(one, idle)
 	a.serving()
 	b := c.replica("b").serving()
-	first := c.process(useOnce(a.once(), "one/pid", `{}`))
-	c.process(useOnce(b.once(), "one/pid", `{}`))
+	first := c.process(useStateless(a.statelessHost(), "one/pid", `{}`))
+	c.process(useStateless(b.statelessHost(), "one/pid", `{}`))
 	c.state()
 
 	store, err := natskv.Open(natskv.Options{URLs: []string{c.nats.URL}})
@@ -62,8 +62,8 @@ func brokenRecordsStopNothing(c *testCluster) {
 	var calls sync.WaitGroup
 	for _, r := range []*testReplica{a, b} {
 		calls.Go(func() {
-			for h := r.once(); calling.Err() == nil; time.Sleep(5 * time.Millisecond) { // so that the others can run
-				if got := c.process(useOnce(h, "one/pid", `{}`)); got != first {
+			for h := r.statelessHost(); calling.Err() == nil; time.Sleep(5 * time.Millisecond) { // so that the others can run
+				if got := c.process(useStateless(h, "one/pid", `{}`)); got != first {
 					c.errorf("another process answers: %d, not %d", got, first)
 				}
 			}
@@ -111,7 +111,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 		c.errorf("with a broken config: %s", health)
 	}
 	began := time.Now()
-	if m := useOnce(b.once(), "idle/echo", `{"n":1}`); m.Text() != `{"n":1}` {
+	if m := useStateless(b.statelessHost(), "idle/echo", `{"n":1}`); m.Text() != `{"n":1}` {
 		c.errorf("a server whose lease is broken: %s after %v", m.Raw, time.Since(began))
 	}
 	enough()
@@ -119,7 +119,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 
 	// A replica that starts now goes on from the copy, and a push repairs the record.
 	d := c.replica("d").serving()
-	if got := c.process(useOnce(d.once(), "one/pid", `{}`)); got != first {
+	if got := c.process(useStateless(d.statelessHost(), "one/pid", `{}`)); got != first {
 		c.errorf("at a new replica another process answers: %d, not %d", got, first)
 	}
 	for name, keys := range records {

@@ -29,15 +29,15 @@ func serversOfAReplicaThatWasKilled(c *testCluster) {
 	alpha := fake(c.t, "alpha")
 	c.push(alpha)
 	a, b := c.replica("a").serving(), c.replica("b").serving()
-	before := c.process(useOnce(a.once(), "alpha/pid", `{}`))
-	c.process(useOnce(b.once(), "alpha/pid", `{}`))
+	before := c.process(useStateless(a.statelessHost(), "alpha/pid", `{}`))
+	c.process(useStateless(b.statelessHost(), "alpha/pid", `{}`))
 	killed, staying := c.holder("alpha", a, b)
 	lost := killed.host()
 	killed.Kill()
 	// Calls fail until the end of the replica is noticed.
 	var after int
 	mcptest.Eventually(c.t, "the server runs elsewhere", func() (ok bool) {
-		n, err := strconv.Atoi(useOnce(staying.once(), "alpha/pid", `{}`).Text())
+		n, err := strconv.Atoi(useStateless(staying.statelessHost(), "alpha/pid", `{}`).Text())
 		after = n
 		return err == nil
 	})
@@ -65,8 +65,8 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 	alpha := fake(c.t, "alpha")
 	c.push(alpha)
 	a, b := c.replica("a").serving(), c.replica("b").serving()
-	before := c.process(useOnce(a.once(), "alpha/pid", `{}`))
-	c.process(useOnce(b.once(), "alpha/pid", `{}`))
+	before := c.process(useStateless(a.statelessHost(), "alpha/pid", `{}`))
+	c.process(useStateless(b.statelessHost(), "alpha/pid", `{}`))
 	ending, staying := c.holder("alpha", a, b)
 
 	ctx, stop := context.WithCancel(context.Background())
@@ -75,9 +75,9 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 	defer stop()
 	for range 3 {
 		calls.Go(func() {
-			h := staying.once()
+			h := staying.statelessHost()
 			for n := 0; ctx.Err() == nil; n++ {
-				if want := fmt.Sprintf(`{"n":%d}`, n); useOnce(h, "alpha/echo", want).Text() != want {
+				if want := fmt.Sprintf(`{"n":%d}`, n); useStateless(h, "alpha/echo", want).Text() != want {
 					c.errorf("call %d failed", n)
 				}
 				time.Sleep(2 * time.Millisecond) // leaves the processors to what starts and ends
@@ -88,7 +88,7 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 	if code := ending.Wait(); code != 0 {
 		c.errorf("got exit status %d", code)
 	}
-	after := c.process(useOnce(staying.once(), "alpha/pid", `{}`))
+	after := c.process(useStateless(staying.statelessHost(), "alpha/pid", `{}`))
 	stop()
 	calls.Wait()
 	if after == before || mcptest.Alive(before) {
@@ -106,6 +106,6 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 	}
 	c.shows("\n" + staying.name + "  ")
 	if text := c.state(); strings.Contains(text, "\n"+ending.name+"  ") {
-		c.errorf("who has ended is shown: %s", text)
+		c.errorf("a replica that has ended is shown: %s", text)
 	}
 }

@@ -22,7 +22,7 @@ func policyOfReplicas(c *testCluster) {
 	c.pushDocument(document([]entry{alpha}, `"policy": [{"match": "alpha/echo", "arguments": {"required": ["secret"]}, "do": "deny"},
 		{"match": "alpha/args", "do": "ask"}, {"do": "allow"}]`, fmt.Sprintf(`"activity": {"dir": %q}`, dir)))
 	a, b := c.replica("a").serving(), c.replica("b").serving()
-	c.process(useOnce(a.once(), "alpha/pid", `{}`))
+	c.process(useStateless(a.statelessHost(), "alpha/pid", `{}`))
 	there, here := c.holder("alpha", a, b)
 
 	h := mcptest.NewClient(c.t, here.url+"/mcp")
@@ -30,7 +30,7 @@ func policyOfReplicas(c *testCluster) {
 	if got := h.Call("tools/call", useParams("alpha/echo", `{"n":1}`)).Text(); got != `{"n":1}` {
 		c.errorf("a call that is allowed: got %s", got)
 	}
-	for _, m := range []mcptest.Message{h.Call("tools/call", useParams("alpha/echo", `{"secret":1}`)), useOnce(here.once(), "alpha/echo", `{"secret":2}`)} {
+	for _, m := range []mcptest.Message{h.Call("tools/call", useParams("alpha/echo", `{"secret":1}`)), useStateless(here.statelessHost(), "alpha/echo", `{"secret":2}`)} {
 		if !strings.Contains(m.Raw, "rule 1 of the policy") || !strings.Contains(m.Raw, "not_sent") {
 			c.errorf("a call that is denied: got %s", m.Raw)
 		}

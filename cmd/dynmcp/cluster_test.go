@@ -162,7 +162,7 @@ func (r *testReplica) serving() *testReplica {
 	return r
 }
 
-// host is a host that has made the handshake with a replica.
+// host returns a host that has made the handshake with a replica.
 func (r *testReplica) host() *mcptest.Client {
 	r.t.Helper()
 	h := mcptest.NewClient(r.t, r.url+"/mcp")
@@ -170,16 +170,16 @@ func (r *testReplica) host() *mcptest.Client {
 	return h
 }
 
-// once is a host of the stateless era.
-func (r *testReplica) once() *mcptest.Client {
+// statelessHost returns a host of the stateless era.
+func (r *testReplica) statelessHost() *mcptest.Client {
 	h := mcptest.NewClient(r.t, r.url+"/mcp")
 	h.Header.Set("Mcp-Protocol-Version", stateless)
 	return h
 }
 
-// useOnce calls an upstream's tool as a host of the stateless era.
-func useOnce(h *mcptest.Client, tool string, input string) mcptest.Message {
-	return once(h, "tools/call", "use_tool", fmt.Sprintf(`{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":%s}}`, tool, input)).Last()
+// useStateless calls an upstream's tool as a host of the stateless era.
+func useStateless(h *mcptest.Client, tool string, input string) mcptest.Message {
+	return postStateless(h, "tools/call", "use_tool", fmt.Sprintf(`{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":%s}}`, tool, input)).Last()
 }
 
 // holder returns the replica that has the lease of a server, and another one.
@@ -198,7 +198,7 @@ func (c *testCluster) holder(server string, replicas ...*testReplica) (holder, o
 			}
 		}
 	}
-	c.errorf("nobody has the lease of %s: %+v", server, state)
+	c.errorf("no replica has the lease of %s: %+v", server, state)
 	c.t.SkipNow()
 	return nil, nil
 }
@@ -221,7 +221,7 @@ func replicasAreOneService(c *testCluster) {
 
 	atA, atB := a.host(), b.host()
 	first := c.process(atA.Call("tools/call", useParams("alpha/pid", nil)))
-	for i, m := range []mcptest.Message{atB.Call("tools/call", useParams("alpha/pid", nil)), useOnce(a.once(), "alpha/pid", `{}`), useOnce(b.once(), "alpha/pid", `{}`)} {
+	for i, m := range []mcptest.Message{atB.Call("tools/call", useParams("alpha/pid", nil)), useStateless(a.statelessHost(), "alpha/pid", `{}`), useStateless(b.statelessHost(), "alpha/pid", `{}`)} {
 		if got := c.process(m); got != first {
 			c.errorf("host %d is answered by another process: %d, not %d", i, got, first)
 		}
@@ -244,27 +244,27 @@ func replicasAreOneService(c *testCluster) {
 	}
 
 	// A handle or a state of one replica is valid at the other.
-	m := useOnce(a.once(), "alpha/big", `{"bytes":4000}`)
+	m := useStateless(a.statelessHost(), "alpha/big", `{"bytes":4000}`)
 	handle := regexp.MustCompile(`\\"result\\": \\"([A-Za-z0-9-]+)\\"`).FindStringSubmatch(m.Raw)
 	if handle == nil {
 		c.errorf("no handle in %s", m.Raw)
 		return
 	}
-	if m := once(b.once(), "tools/call", "discover_tool", fmt.Sprintf(`{"name":"discover_tool","arguments":{"result":%q}}`, handle[1])).Last(); m.IsError() || m.Error != nil {
+	if m := postStateless(b.statelessHost(), "tools/call", "discover_tool", fmt.Sprintf(`{"name":"discover_tool","arguments":{"result":%q}}`, handle[1])).Last(); m.IsError() || m.Error != nil {
 		c.errorf("the rest of a result: %s", m.Raw)
 	}
 	question := ask("elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
 	parking := func(more string) string {
 		return `{"name":"use_tool","arguments":{"tool_name":"alpha/ask","tool_input":` + question + `}` + more + `}`
 	}
-	state := once(a.once(), "tools/call", "use_tool", parking("")).Last().Member("requestState")
-	next := once(b.once(), "tools/call", "use_tool", parking(`,"requestState":`+string(state)+`,"inputResponses":{"question-1":{"action":"accept","content":{"who":"ann"}}}`)).Last()
+	state := postStateless(a.statelessHost(), "tools/call", "use_tool", parking("")).Last().Member("requestState")
+	next := postStateless(b.statelessHost(), "tools/call", "use_tool", parking(`,"requestState":`+string(state)+`,"inputResponses":{"question-1":{"action":"accept","content":{"who":"ann"}}}`)).Last()
 	if state == nil || !strings.Contains(next.Text(), "ann") {
 		c.errorf("a call that waited for its host: %s, then %s", state, next.Raw)
 	}
 	// The state of a server of the stateless era is valid once, at any replica.
 	continuing := func(r *testReplica, more string) mcptest.Message {
-		return once(r.once(), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"modern/ask","tool_input":`+question+`}`+more+`}`).Last()
+		return postStateless(r.statelessHost(), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"modern/ask","tool_input":`+question+`}`+more+`}`).Last()
 	}
 	more := fmt.Sprintf(`,"requestState":%s,"inputResponses":{"ask é":{"action":"accept","content":{"who":"ann"}}}`, continuing(a, "").Member("requestState"))
 	if next := continuing(b, more); !strings.Contains(next.Text(), "ann") {
@@ -308,7 +308,7 @@ func replicasAreOneService(c *testCluster) {
 }
 
 // A run that cannot become a replica says why and ends.
-func TestReplicaThatCannotBe(t *testing.T) {
+func TestReplicaThatCannotStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	waiting := c.replica("a")

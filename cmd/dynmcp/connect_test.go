@@ -171,34 +171,34 @@ func TestHostThatIsKilledLeavesTheOthers(t *testing.T) {
 
 // Hosts share a run unless the config depends on something in which their environments
 // differ.
-func TestWhoSharesARun(t *testing.T) {
+func TestHostsThatShareARun(t *testing.T) {
 	t.Parallel()
 	shared := newSharing(t, fake(t, "alpha").with("env", map[string]string{"ACCOUNT": "${ACCOUNT:-nobody}"}))
 	shared.greet([]string{"ACCOUNT=ann", "TERM_SESSION_ID=1"})
 	shared.greet([]string{"ACCOUNT=ann", "TERM_SESSION_ID=2"})
 	if got := shared.glob("*.sock"); len(got) != 1 {
-		t.Errorf("of two that differ in what does not matter there are sockets %q", got)
+		t.Errorf("two hosts with the same account have sockets %q", got)
 	}
 	bob := shared.greet([]string{"ACCOUNT=bob"})
 	if got := shared.glob("*.sock"); len(got) != 2 {
-		t.Errorf("of two accounts there are sockets %q", got)
+		t.Errorf("two accounts have sockets %q", got)
 	}
 	if got := use(bob, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "bob") {
 		t.Errorf("bob's server has the account %q", got)
 	}
 	shared.greet([]string{"ACCOUNT=ann", "PATH=/nowhere:" + os.Getenv("PATH")})
 	if got := shared.glob("*.sock"); len(got) != 2 {
-		t.Errorf("with another PATH by which the same is found there are sockets %q", got)
+		t.Errorf("another PATH with the same programs: sockets %q", got)
 	}
 	shared.greet([]string{"ACCOUNT=ann", "HTTPS_PROXY=http://127.0.0.1:9"})
 	if got := shared.glob("*.sock"); len(got) != 3 {
-		t.Errorf("with another proxy there are sockets %q", got)
+		t.Errorf("another proxy: sockets %q", got)
 	}
 	named := socketPath(t)
 	shared.greet([]string{"ACCOUNT=ann"}, "--socket", named)
 	cy := shared.greet([]string{"ACCOUNT=cy"}, "--socket", named)
 	if got := use(cy, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "ann") {
-		t.Errorf("on a socket by name the first host's environment holds, got %q", got)
+		t.Errorf("a named socket has the first host's environment, got %q", got)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 	checkEcho(t, third, "alpha/echo", `{"n":1}`)
 }
 
-func TestConnectThatCannotBe(t *testing.T) {
+func TestConnectThatFails(t *testing.T) {
 	t.Parallel()
 	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t)
 	other := socketPath(t)

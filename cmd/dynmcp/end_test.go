@@ -82,7 +82,7 @@ func TestEndInSingleWrap(t *testing.T) {
 	}
 }
 
-func TestEndOfServersThatDoNotWantTo(t *testing.T) {
+func TestEndOfStubbornServers(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"ignores everything": {"-fault", "ignore-term,ignore-eof"},

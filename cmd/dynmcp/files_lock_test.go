@@ -13,8 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// Runs that change one file at the same time wait for each other: none fails, and
-// nobody's entry is lost.
+// Runs that change one file at the same time wait for each other: none fails, and no entry
+// is lost.
 func TestConcurrentRunsLoseNoEntry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 // Lines that are not messages: a host is told of them, those of a server are skipped, and the
 // next message works.
 
-func TestLinesOfTheHostThatAreNoMessage(t *testing.T) {
+func TestInvalidLinesOfTheHost(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))
 	for _, c := range []struct {
@@ -137,8 +137,7 @@ func TestLineThatIsCutOff(t *testing.T) {
 	contains(t, host.Stderr(), "a line that is no message", `\"id\":9,\"meth`)
 }
 
-// TestServersThatWriteOddly runs servers whose output is not as it should be but
-// can be understood.
+// TestServersThatWriteOddly runs servers whose output is wrong but can be understood.
 func TestServersThatWriteOddly(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{

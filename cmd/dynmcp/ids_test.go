@@ -122,7 +122,7 @@ func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
 	checkEcho(t, host, "alpha/echo", `{}`)
 }
 
-func TestAnswersWaitForThatOfInitialize(t *testing.T) {
+func TestAnswersWaitForInitialize(t *testing.T) {
 	t.Parallel()
 	gate := mcptest.NewGate(t)
 	ledger := mcptest.NewLedger(t)

@@ -59,7 +59,7 @@ func TestIsolatedSessions(t *testing.T) {
 				t.Errorf("they share the process %s", pids["ann"])
 			}
 			if got, want := call(bob, "shared/pid", nil).Text(), call(ann, "shared/pid", nil).Text(); got != want {
-				t.Errorf("of what is shared there are the processes %s and %s", got, want)
+				t.Errorf("the shared server has the processes %s and %s", got, want)
 			}
 			before := len(bob.Lines())
 			call(ann, "alone/log", `{"level":"error","data":"ann's"}`)

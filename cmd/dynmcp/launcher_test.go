@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// stand starts a stand-in for a wrapper, which runs until it is killed.
-func stand(t *testing.T) *exec.Cmd {
+// startWrapper starts a stand-in for a wrapper, which runs until it is killed.
+func startWrapper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(mcptest.Fake(t), "-name", "wrapper")
 	in, err := cmd.StdinPipe() // which stays open
@@ -39,7 +39,7 @@ func TestDynmcpEndsWithItsWrappers(t *testing.T) {
 	for killed, name := range []string{"the launcher", "npx above it"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wrappers := []*exec.Cmd{stand(t), stand(t)}
+			wrappers := []*exec.Cmd{startWrapper(t), startWrapper(t)}
 			alpha := fake(t, "alpha")
 			host := mcptest.Start(t, mcptest.HostOptions{
 				Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{alpha}))},
@@ -61,7 +61,7 @@ func TestDynmcpEndsWithItsWrappers(t *testing.T) {
 
 func TestDynmcpEndsIfItsWrapperIsGoneAlready(t *testing.T) {
 	t.Parallel()
-	wrapper := stand(t)
+	wrapper := startWrapper(t)
 	if err := wrapper.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func status(t *testing.T, pid int, file, name string) string {
 }
 
 // Neither dynmcp nor a server leaves a core file: it would hold every secret.
-func TestNobodyDumpsCore(t *testing.T) {
+func TestNoCoreFiles(t *testing.T) {
 	t.Parallel()
 	host := limited(t, `-S -c "$(ulimit -H -c)"`, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
 	greet(host)

@@ -261,7 +261,7 @@ func TestLostServerComesBackWithTheNextUse(t *testing.T) {
 	}
 }
 
-func TestIdleServerIsLetGoAndWakes(t *testing.T) {
+func TestIdleServerEndsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "later", "Later").with("idle_timeout", "100ms")
 	host := serve(t, e)

@@ -409,7 +409,7 @@ func TestOfferInAResultThatIsDeclined(t *testing.T) {
 	contains(t, call(`"requestState":"dynmcp-login.x.!"`).Raw, "-32602")
 	contains(t, call(`"requestState":"dynmcp-login."`).Raw, "-32602")
 	if as.Count("authorize") != 0 {
-		t.Error("somebody logged in")
+		t.Error("there was a login")
 	}
 }
 
@@ -493,7 +493,7 @@ func TestLoginIsOfferedOverHTTP(t *testing.T) {
 	t.Run("not to one of several users", func(t *testing.T) {
 		t.Parallel()
 		e, as := protected(t, mcptest.AuthOptions{})
-		host := serveUsers(t, []entry{e}).a("ann", "/mcp")
+		host := serveUsers(t, []entry{e}).client("ann", "/mcp")
 		host.Initialize(handshake, showsPages)
 		contains(t, host.Call("tools/call", call()).Raw, `run \"dynmcp login web\"`)
 		if as.Count("register") != 0 {

@@ -18,7 +18,7 @@ func TestPolicyOfUsers(t *testing.T) {
 	run := serveUsers(t, []entry{fake(t, "alpha")}, `"policy": [{"match": "alpha/echo", "principal": "b*", "do": "deny"},
 		{"match": "alpha/echo", "surface": "api", "do": "deny"}, {"match": "alpha/pid", "do": "ask"}, {"do": "allow"}]`,
 		fmt.Sprintf(`"activity": {"dir": %q}`, dir))
-	ann, bob := run.a("ann", "/mcp"), run.a("bob", "/mcp")
+	ann, bob := run.client("ann", "/mcp"), run.client("bob", "/mcp")
 	ann.Initialize(handshake, `{"elicitation":{}}`)
 	bob.Initialize(handshake, `{"elicitation":{}}`)
 	const echo, pid = `{"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_input":{}}}`, `{"name":"use_tool","arguments":{"tool_name":"alpha/pid","tool_input":{}}`
@@ -36,9 +36,9 @@ func TestPolicyOfUsers(t *testing.T) {
 	}
 	allowed("echo of ann", ann.Call("tools/call", useParams("alpha/echo", `{}`)))
 	refused("echo of bob", "rule 1 of the policy", bob.Call("tools/call", useParams("alpha/echo", `{}`)).Raw)
-	refused("echo of bob without a session", "rule 1 of the policy", once(run.a("bob", "/mcp"), "tools/call", "use_tool", echo).Body)
-	refused("echo by the API", "rule 2 of the policy", run.a("ann", "/meta_call").Post(`{"path":"/alpha/echo","args":{}}`).Body)
-	refused("pid by the API, which cannot ask", `put {\"match\": \"alpha/pid\", \"do\": \"allow\"} before`, run.a("ann", "/meta_call").Post(`{"path":"/alpha/pid","args":{}}`).Body)
+	refused("echo of bob without a session", "rule 1 of the policy", postStateless(run.client("bob", "/mcp"), "tools/call", "use_tool", echo).Body)
+	refused("echo by the API", "rule 2 of the policy", run.client("ann", "/meta_call").Post(`{"path":"/alpha/echo","args":{}}`).Body)
+	refused("pid by the API, which cannot ask", `put {\"match\": \"alpha/pid\", \"do\": \"allow\"} before`, run.client("ann", "/meta_call").Post(`{"path":"/alpha/pid","args":{}}`).Body)
 
 	// What ann allows for her session holds in no other session.
 	question, got := asking(t, ann, 50, "alpha/pid", `{}`, `{"action":"accept","content":{"allow":"session"}}`, nil)
@@ -50,15 +50,15 @@ func TestPolicyOfUsers(t *testing.T) {
 	refused("pid of bob", "did not allow it", got.Raw)
 
 	// A request without a session is asked about each time, and only its user may answer.
-	asked := once(run.a("ann", "/mcp"), "tools/call", "use_tool", pid+"}").Last()
+	asked := postStateless(run.client("ann", "/mcp"), "tools/call", "use_tool", pid+"}").Last()
 	if strings.Contains(asked.Raw, `"session"`) {
 		t.Errorf("without a session it is offered for one: %s", asked.Raw)
 	}
 	answered := fmt.Sprintf(`%s,"requestState":%s,"inputResponses":{"permit":{"action":"accept","content":{"allow":"once"}}}}`, pid, asked.Member("requestState"))
-	refused("her answer, by bob", "requestState is not valid", once(run.a("bob", "/mcp"), "tools/call", "use_tool", answered).Body)
-	allowed("pid with her answer", once(run.a("ann", "/mcp"), "tools/call", "use_tool", answered).Last())
-	refused("her answer again", "requestState is not valid", once(run.a("ann", "/mcp"), "tools/call", "use_tool", answered).Body)
-	if m := once(run.a("ann", "/mcp"), "tools/call", "use_tool", pid+"}").Last(); m.Member("requestState") == nil {
+	refused("her answer, by bob", "requestState is not valid", postStateless(run.client("bob", "/mcp"), "tools/call", "use_tool", answered).Body)
+	allowed("pid with her answer", postStateless(run.client("ann", "/mcp"), "tools/call", "use_tool", answered).Last())
+	refused("her answer again", "requestState is not valid", postStateless(run.client("ann", "/mcp"), "tools/call", "use_tool", answered).Body)
+	if m := postStateless(run.client("ann", "/mcp"), "tools/call", "use_tool", pid+"}").Last(); m.Member("requestState") == nil {
 		t.Errorf("it is not asked again: %s", m.Raw)
 	}
 

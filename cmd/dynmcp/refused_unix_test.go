@@ -12,7 +12,7 @@ import (
 
 // A refusal for lack of room says what is full, how full it is and what to do. The call was
 // not sent.
-func TestRefusalsForWantOfRoom(t *testing.T) {
+func TestRefusalsForLackOfRoom(t *testing.T) {
 	t.Parallel()
 	large := `{"text":"` + strings.Repeat("x", 1<<20) + `"}`
 	for name, test := range map[string]struct {

@@ -52,7 +52,7 @@ var waysToAll = []struct{ method, params string }{
 
 // Failing servers print and answer with paths and addresses. Hosts that may belong to other
 // users get none of it: no answer to any request has a path, an address or a line of stderr.
-func TestNoWayShowsOthersWhereThingsAre(t *testing.T) {
+func TestOthersSeeNoPathsOrAddresses(t *testing.T) {
 	t.Parallel()
 	leaky := newLeakyServers(t)
 	web := serveHTTP(t, mcptest.Config(t, leaky.config(t)), "--token", leakyToken)

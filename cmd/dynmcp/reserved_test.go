@@ -14,7 +14,7 @@ import (
 // A host that shows a token may belong to another user. It is told what happened, what to do,
 // and a reference. What the server printed is under that reference in the log and on the
 // page, which asks for the token.
-func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
+func TestOthersDoNotSeeStderr(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, `{"expose":["discover","proxy","browser","direct"],"mcp":{
 		"leak":{"description":"l","load_budget":0,"command":"/bin/sh","args":["-c","echo connecting to db.internal:5432 as admin >&2; exit 3"]},
@@ -101,7 +101,7 @@ func TestOthersAreNotToldWhatAServerPrinted(t *testing.T) {
 }
 
 // On loopback without a token there is only the user of this machine, who is told all.
-func TestTheUserOfThisMachineIsToldWhatAServerPrinted(t *testing.T) {
+func TestUserOfThisMachineSeesStderr(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, `{"mcp":{"leak":{"description":"l","command":"/bin/sh","args":["-c","echo connecting to db.internal >&2; exit 3"]}}}`))
 	contains(t, web.begin("/mcp").call("/mcp", 1, "tools/call", `{"name":"use_tool","arguments":{"tool_name":"leak/x","tool_input":{}}}`).Text(),

@@ -135,7 +135,7 @@ func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
 	roots := func(root string) string { return `{"roots":[{"uri":"file://` + root + `"}]}` }
 	pids := map[string]string{}
 	for i, host := range []struct{ user, root string }{{"ann", "/ra"}, {"ann", "/rb"}, {"bob", "/ra"}} {
-		c := run.a(host.user, "/mcp")
+		c := run.client(host.user, "/mcp")
 		c.Initialize(handshake, `{"roots":{}}`)
 		question, m := asking(t, c, 50, "files/received", `{"n":100}`, roots(host.root), nil)
 		if question.Method != "roots/list" {
@@ -147,7 +147,7 @@ func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
 	if pids["ann/ra"] == pids["ann/rb"] || pids["ann/ra"] == pids["bob/ra"] {
 		t.Errorf("roots or users share a process: %v", pids)
 	}
-	c := run.a("ann", "/mcp")
+	c := run.client("ann", "/mcp")
 	params := func(more string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":"use_tool","arguments":{"tool_name":"files/pid"}%s}}`, mcptest.ModernMeta(`{"roots":{}}`), more)
 	}
@@ -160,7 +160,7 @@ func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
 	if got := m.Text(); got != pids["ann/rb"] {
 		t.Errorf("a request without session has the process %s of %v: %s", got, pids, m.Raw)
 	}
-	last := run.a("bob", "/mcp")
+	last := run.client("bob", "/mcp")
 	last.Initialize(handshake, `{"roots":{}}`)
 	_, m = asking(t, last, 51, "files/pid", `{}`, roots("/rc"), nil)
 	contains(t, m.Text(), "each set of roots has a server of its own, and there are 3", "not_sent", "max_sessions")

@@ -256,7 +256,7 @@ func TestScriptOverTheGateway(t *testing.T) {
 	}
 
 	call := func(more string) mcptest.Message {
-		return once(mcptest.NewClient(t, run.url+"/mcp"), "tools/call", "run_script", fmt.Sprintf(`{"name":"run_script","arguments":{"code":%s}%s}`, quote(code), more)).Last()
+		return postStateless(mcptest.NewClient(t, run.url+"/mcp"), "tools/call", "run_script", fmt.Sprintf(`{"name":"run_script","arguments":{"code":%s}%s}`, quote(code), more)).Last()
 	}
 	asks := call("")
 	var questions map[string]json.RawMessage

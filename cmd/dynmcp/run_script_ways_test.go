@@ -92,7 +92,7 @@ func TestScriptInACluster(t *testing.T) {
 		b := c.replica("b").serving()
 		code := "return [await tools.alpha.echo({n: 1}), await tools.alpha.ask(" + ask("elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`) + ")]"
 		call := func(r *testReplica, more string) mcptest.Message {
-			return once(r.once(), "tools/call", "run_script", fmt.Sprintf(`{"name":"run_script","arguments":{"code":%s}%s}`, quote(code), more)).Last()
+			return postStateless(r.statelessHost(), "tools/call", "run_script", fmt.Sprintf(`{"name":"run_script","arguments":{"code":%s}%s}`, quote(code), more)).Last()
 		}
 		for _, replicas := range [][2]*testReplica{{a, b}, {b, a}} {
 			m := call(replicas[0], "")

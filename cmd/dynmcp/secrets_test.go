@@ -76,9 +76,9 @@ var echoes = map[string]func(w http.ResponseWriter, sent string){
 	},
 }
 
-// rude serves the echoes on paths with their names. It repeats the whole request, or the
+// serveEchoes serves the echoes on paths with their names. It repeats the whole request, or the
 // header that X-Show names.
-func rude(t *testing.T) *httptest.Server {
+func serveEchoes(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent, err := httputil.DumpRequest(r, true)
 		if err != nil {
@@ -113,7 +113,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	add("command", map[string]any{"command": "/nowhere/${COMMAND}"})
 	add("directory", map[string]any{"command": mcptest.Fake(t), "cwd": "/nowhere/${CWD}"})
 	add("works", map[string]any{"command": mcptest.Fake(t), "env": map[string]string{"TOKEN": "${ENV}", "SPOKEN": "${SPOKEN}", "CODED": "${CODED}", "LONG": "${LONG_LINE}"}})
-	remote := rude(t)
+	remote := serveEchoes(t)
 	for name := range echoes {
 		for header, value := range map[string]string{"Authorization": "Bearer ${BEARER}", "X-Api-Key": "${API_KEY}", "Cookie": "session=${COOKIE}", "": ""} {
 			fields := map[string]any{"url": remote.URL + "/" + name + "/?key=${QUERY}&part=${PATH_PART}"}

@@ -135,9 +135,9 @@ func TestGatewaysThatAreEachOthersServers(t *testing.T) {
 	}
 }
 
-// nest writes configs by name. Each has a server own, and a server for each config that it
+// nestConfigs writes configs by name. Each has a server own, and a server for each config that it
 // names. The command of the latter adds a line to the file started.
-func nest(t *testing.T, names map[string][]string) (dir, started string) {
+func nestConfigs(t *testing.T, names map[string][]string) (dir, started string) {
 	t.Helper()
 	dir = t.TempDir()
 	started = filepath.Join(dir, "started")
@@ -158,12 +158,12 @@ func nest(t *testing.T, names map[string][]string) (dir, started string) {
 	return dir, started
 }
 
-// said is part of the answer to a call with the arguments of below.
-const said = `"structuredContent":{"text":"hi"}`
+// ownAnswer is part of the answer to a call with the arguments of callOwn.
+const ownAnswer = `"structuredContent":{"text":"hi"}`
 
-// below returns the arguments of use_tool that call the server own of the config at the end
+// callOwn returns the arguments of use_tool that call the server own of the config at the end
 // of the path.
-func below(path ...string) string {
+func callOwn(path ...string) string {
 	input := `{"tool_name":"own/echo","tool_input":{"text":"hi"}}`
 	for _, name := range slices.Backward(path) {
 		input = fmt.Sprintf(`{"tool_name":"%s/use_tool","tool_input":%s}`, name, input)
@@ -183,7 +183,7 @@ func TestConfigsThatNameEachOther(t *testing.T) {
 	for _, name := range all {
 		names[name] = slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == name })
 	}
-	dir, started := nest(t, names)
+	dir, started := nestConfigs(t, names)
 	host := mcptest.StartDynmcp(t, "-c", filepath.Join(dir, "a"))
 	var most int
 	watched, stop := make(chan struct{}), make(chan struct{})
@@ -202,8 +202,8 @@ func TestConfigsThatNameEachOther(t *testing.T) {
 	greet(host)
 	const runs = 4
 	for i, name := range all[1:] {
-		got := string(host.Tool("use_tool", below(name)).Raw)
-		if served := strings.Contains(got, said); served != (i < runs-1) {
+		got := string(host.Tool("use_tool", callOwn(name)).Raw)
+		if served := strings.Contains(got, ownAnswer); served != (i < runs-1) {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
@@ -229,7 +229,7 @@ func TestConfigsThatNameOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command is a shell script")
 	}
-	dir, _ := nest(t, map[string][]string{
+	dir, _ := nestConfigs(t, map[string][]string{
 		"a": {"b", "e"}, "b": {"c"}, "c": {"d"}, "d": nil, "e": nil,
 		"five": {"e", "c", "d", "g", "h"}, "g": nil, "h": nil,
 		"pair": {"other"}, "other": {"pair"}, "of the pair": {"pair"},
@@ -254,8 +254,8 @@ func TestConfigsThatNameOthers(t *testing.T) {
 			host := mcptest.StartDynmcp(t, "-c", config)
 			greet(host)
 			for _, p := range paths {
-				m := host.Tool("use_tool", below(p.names...))
-				if got := strings.Contains(string(m.Raw), said); got == p.fails {
+				m := host.Tool("use_tool", callOwn(p.names...))
+				if got := strings.Contains(string(m.Raw), ownAnswer); got == p.fails {
 					t.Errorf("%q: got %s", p.names, m.Raw)
 				}
 			}
@@ -263,5 +263,5 @@ func TestConfigsThatNameOthers(t *testing.T) {
 	}
 	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{wrap})))
 	greet(host)
-	contains(t, string(host.Tool("use_tool", `{"tool_name":"wrap/use_tool","tool_input":{"tool_name":"echo","tool_input":{"text":"hi"}}}`).Raw), said)
+	contains(t, string(host.Tool("use_tool", `{"tool_name":"wrap/use_tool","tool_input":{"tool_name":"echo","tool_input":{"text":"hi"}}}`).Raw), ownAnswer)
 }

@@ -76,6 +76,6 @@ func TestCallsAreAnsweredWhenAllStreamsListen(t *testing.T) {
 	refused = elsewhere.call("/mcp", 11, "tools/call", pay("refused"))
 	contains(t, refused.Raw, `"id":11`, `"outcome":"not_sent"`)
 	if got := bank.Count("call sleep refused"); got != 0 {
-		t.Errorf("what was refused ran %d times", got)
+		t.Errorf("a refused call ran %d times", got)
 	}
 }

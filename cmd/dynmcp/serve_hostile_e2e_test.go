@@ -29,7 +29,7 @@ func TestSIGTERMAnswersHostsOverHTTP(t *testing.T) {
 			for _, send := range []func() mcptest.Reply{
 				func() mcptest.Reply { return session.Post(toolCall(len(input)*each+id, "alpha/sleep", input)) },
 				func() mcptest.Reply {
-					return once(mcptest.NewClient(t, web.url+"/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"alpha/sleep","tool_input":`+input+`}}`)
+					return postStateless(mcptest.NewClient(t, web.url+"/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"alpha/sleep","tool_input":`+input+`}}`)
 				},
 				func() mcptest.Reply {
 					return mcptest.NewClient(t, web.url+"/mcp/alpha/message").Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + string(mcptest.ToolParams("sleep", input)) + `}`)

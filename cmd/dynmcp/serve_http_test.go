@@ -106,7 +106,7 @@ func TestHostsOverHTTPShareTheServers(t *testing.T) {
 	}
 }
 
-func TestAnAddressForOthersTakesATokenAndSayingSo(t *testing.T) {
+func TestPublicAddressNeedsATokenAndAFlag(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func TestIsolationOverHTTP(t *testing.T) {
 	pids := make([]map[string]string, len(sessions)) // of each session, by server
 	for i := range sessions {
 		s := &sessions[i]
-		s.host = run.a(s.user, "/mcp")
+		s.host = run.client(s.user, "/mcp")
 		s.host.Initialize(handshake, s.capabilities)
 		pids[i] = map[string]string{}
 		for server, all := range processes {
@@ -71,7 +71,7 @@ func TestIsolationOverHTTP(t *testing.T) {
 	}
 
 	// The limit is reached until a session ends. That ends its own process and no other.
-	fifth := run.a("bob", "/mcp")
+	fifth := run.client("bob", "/mcp")
 	fifth.Initialize(handshake, `{}`)
 	m := fifth.Call("tools/call", useParams("alone/pid", nil))
 	if !m.IsError() {
@@ -109,11 +109,11 @@ func TestIsolationOfRequestsWithoutSession(t *testing.T) {
 	pids := map[string]map[string]bool{"ann": {}, "bob": {}}
 	for user, own := range pids {
 		for range 2 {
-			m := once(run.a(user, "/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"alone/pid"}}`).Last()
+			m := postStateless(run.client(user, "/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"alone/pid"}}`).Last()
 			own[m.Text()] = !m.IsError()
-			once(run.a(user, "/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"brief/pid"}}`)
+			postStateless(run.client(user, "/mcp"), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"brief/pid"}}`)
 		}
-		m := run.a(user, "/mcp/alone/message").Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pid"}}`).Last()
+		m := run.client(user, "/mcp/alone/message").Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pid"}}`).Last()
 		own[m.Text()] = !m.IsError()
 		if len(own) != 1 {
 			t.Errorf("%s has the processes %v", user, own)

@@ -139,6 +139,6 @@ func TestHTTPWithSSE(t *testing.T) {
 		}
 	}
 	if status, _, _ := web.send("POST", "/mcp/git/message?sessionId=nobody", `{"jsonrpc":"2.0","id":1,"method":"ping"}`); status != 404 {
-		t.Errorf("a session that nobody has: %d", status)
+		t.Errorf("an unknown session: %d", status)
 	}
 }

@@ -116,7 +116,7 @@ func TestReloadOfAProfile(t *testing.T) {
 	greet(l.Host)
 	kept := l.pid("alpha")
 	if n := gamma.Count("start"); n != 0 {
-		t.Errorf("what is outside was started %d times", n)
+		t.Errorf("a server outside the profile was started %d times", n)
 	}
 	l.write(with(`"alpha", "gamma"`), false)
 	l.await(1)

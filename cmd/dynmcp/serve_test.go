@@ -107,7 +107,7 @@ func TestSocketOfARunThatWasKilledIsReplaced(t *testing.T) {
 	dial(t, socket).Initialize(handshake, nil)
 }
 
-func TestSocketThatCannotBe(t *testing.T) {
+func TestSocketThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	config := mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
 	served, taken, long := socketPath(t), socketPath(t), filepath.Join(filepath.Dir(socketPath(t)), strings.Repeat("x", 100))

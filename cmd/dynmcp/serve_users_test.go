@@ -52,8 +52,8 @@ func serveUsers(t *testing.T, entries []entry, more ...string) *users {
 	return u
 }
 
-// a returns a host of a user, before its handshake.
-func (u *users) a(user, path string) *mcptest.Client {
+// client returns a host of a user, before its handshake.
+func (u *users) client(user, path string) *mcptest.Client {
 	u.t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: u.key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
 	if err != nil {
@@ -72,9 +72,9 @@ func (u *users) a(user, path string) *mcptest.Client {
 	return c
 }
 
-// once sends a request of the stateless era, as a host that follows tasks and answers
+// postStateless sends a request of the stateless era, as a host that follows tasks and answers
 // questions. Its params lack _meta.
-func once(c *mcptest.Client, method, name, params string) mcptest.Reply {
+func postStateless(c *mcptest.Client, method, name, params string) mcptest.Reply {
 	c.Header.Set("Mcp-Protocol-Version", stateless)
 	c.Header.Set("Mcp-Method", method)
 	c.Header.Set("Mcp-Name", name)
@@ -118,8 +118,8 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	files := fake(t, "files").with("tool_overrides", map[string]any{"big": map[string]int{"max_output_chars": 400}})
 	jobs := fake(t, "jobs", "-era", "new", "-tasks")
 	run := serveUsers(t, []entry{files, jobs})
-	ann, bob := run.a("ann", "/mcp"), run.a("bob", "/mcp")
-	annOnce, bobOnce := run.a("ann", "/mcp"), run.a("bob", "/mcp")
+	ann, bob := run.client("ann", "/mcp"), run.client("bob", "/mcp")
+	annOnce, bobOnce := run.client("ann", "/mcp"), run.client("bob", "/mcp")
 	ann.Initialize(handshake, `{"elicitation":{}}`)
 	bob.Initialize(handshake, `{"elicitation":{}}`)
 	var seen []string // by bob
@@ -149,7 +149,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	answer := func(who string) string { return `{"action":"accept","content":{"who":"` + who + `"}}` }
 	_, got := asking(t, ann, 77, "files/ask", question, answer(secret), func(q mcptest.Message) {
 		token := q.Member("_meta", "progressToken")
-		stolen := run.a("bob", "/mcp")
+		stolen := run.client("bob", "/mcp")
 		stolen.Session = ann.Session
 		for _, c := range []*mcptest.Client{bob, stolen} {
 			for _, line := range []string{
@@ -188,7 +188,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 		t.Fatalf("she was told %s", r.Body)
 	}
 	for _, id := range ids {
-		again := run.a("bob", "/mcp")
+		again := run.client("bob", "/mcp")
 		again.Session = bob.Session
 		again.Header.Set("Last-Event-ID", id[1])
 		refused("her event "+id[1], 400, again.Do(t.Context(), http.MethodGet, ""))
@@ -212,30 +212,30 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	parking := func(more string) string {
 		return `{"name":"use_tool","arguments":{"tool_name":"files/ask","tool_input":` + question + `}` + more + `}`
 	}
-	state := once(annOnce, "tools/call", "use_tool", parking("")).Last().Member("requestState")
+	state := postStateless(annOnce, "tools/call", "use_tool", parking("")).Last().Member("requestState")
 	if state == nil {
 		t.Fatal("the call is not parked")
 	}
 	next := func(who string) string {
 		return parking(`,"requestState":` + string(state) + `,"inputResponses":{"question-1":` + answer(who) + `}`)
 	}
-	refused("her parked call", 400, once(bobOnce, "tools/call", "use_tool", next("bob")))
-	if m := once(annOnce, "tools/call", "use_tool", next(secret)).Last(); !strings.Contains(m.Text(), secret) {
+	refused("her parked call", 400, postStateless(bobOnce, "tools/call", "use_tool", next("bob")))
+	if m := postStateless(annOnce, "tools/call", "use_tool", next(secret)).Last(); !strings.Contains(m.Text(), secret) {
 		t.Errorf("her parked call: %s", m.Raw)
 	}
 
 	// A task.
-	m = once(annOnce, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"jobs/confirm_delete","tool_input":{}}}`).Last()
+	m = postStateless(annOnce, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"jobs/confirm_delete","tool_input":{}}}`).Last()
 	id := string(m.Member("taskId"))
 	if id == "" {
 		t.Fatalf("no task: %s", m.Raw)
 	}
 	about := `{"taskId":` + id
 	mcptest.Eventually(t, "the task asks", func() bool {
-		return strings.Contains(once(annOnce, "tasks/get", "", about+"}").Body, `"confirm"`)
+		return strings.Contains(postStateless(annOnce, "tasks/get", "", about+"}").Body, `"confirm"`)
 	})
 	for method, more := range map[string]string{"tasks/get": "}", "tasks/update": `,"inputResponses":{"confirm":` + answer("bob") + `}}`, "tasks/cancel": "}"} {
-		refused("her task, "+method, 400, once(bobOnce, method, "", about+more))
+		refused("her task, "+method, 400, postStateless(bobOnce, method, "", about+more))
 	}
 	bobOnce.Header.Set("Mcp-Method", "subscriptions/listen")
 	listening, stop := bobOnce.Stream(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{`+
@@ -244,12 +244,12 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 		t.Errorf("bob listens to her task: %s", ack.Raw)
 	}
 	stop()
-	if r := once(annOnce, "tasks/get", "", about+"}"); !strings.Contains(r.Body, `"input_required"`) {
+	if r := postStateless(annOnce, "tasks/get", "", about+"}"); !strings.Contains(r.Body, `"input_required"`) {
 		t.Errorf("her task: %s", r.Body)
 	}
 
 	// HTTP with SSE.
-	sse := run.a("ann", "/mcp/files")
+	sse := run.client("ann", "/mcp/files")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, sse.URL, nil)
@@ -270,7 +270,7 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 			endpoint = ""
 		}
 	}
-	refused("her HTTP with SSE", 404, run.a("bob", endpoint).Post(toolCall(1, "echo", `{}`)))
+	refused("her HTTP with SSE", 404, run.client("bob", endpoint).Post(toolCall(1, "echo", `{}`)))
 
 	// Subscriptions. His last update shows that he got none before.
 	const hers, his = `{"uri":"fake://files/text"}`, `{"uri":"fake://files/blob"}`
@@ -293,10 +293,10 @@ func TestStateOfANewServerIsForOneRequest(t *testing.T) {
 	t.Parallel()
 	files := fake(t, "files", "-era", "new")
 	run := serveUsers(t, []entry{files})
-	ann, bob := run.a("ann", "/mcp"), run.a("bob", "/mcp")
+	ann, bob := run.client("ann", "/mcp"), run.client("bob", "/mcp")
 	call := func(c *mcptest.Client, message, more string) mcptest.Reply {
 		question := ask("elicitation/create", fmt.Sprintf(`{"message":%q,"requestedSchema":{"type":"object","properties":{}}}`, message))
-		return once(c, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/ask","tool_input":`+question+`}`+more+`}`)
+		return postStateless(c, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/ask","tool_input":`+question+`}`+more+`}`)
 	}
 	asked := call(ann, "?", "").Last()
 	state, ok := asked.Member("requestState"), asked.Member("inputRequests", "ask é") != nil
@@ -322,7 +322,7 @@ func TestStateOfANewServerIsForOneRequest(t *testing.T) {
 		t.Errorf("she was answered %s", m.Raw)
 	}
 	refused("the state again", call(ann, "?", with(string(state), "again")))
-	received := once(ann, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/received","tool_input":{"n":100}}}`).Last().Text()
+	received := postStateless(ann, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/received","tool_input":{"n":100}}}`).Last().Text()
 	if n := strings.Count(received, "inputResponses"); n != 1 {
 		t.Errorf("the server had %d requests with answers: %s", n, received)
 	}

@@ -72,7 +72,7 @@ func TestSchemasAreNeverFollowed(t *testing.T) {
 		defer close(visited)
 		if conn, err := listener.Accept(); err == nil {
 			conn.Close()
-			t.Error("somebody followed a $ref")
+			t.Error("a $ref was followed")
 		}
 	}()
 	tool := func(name, schema string) string { return `{"name":"` + name + `","inputSchema":` + schema + `}` }

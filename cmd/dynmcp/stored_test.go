@@ -123,7 +123,7 @@ func TestKnownEagerServerIsNotWaitedFor(t *testing.T) {
 		t.Errorf("the same listing reads otherwise: %s\n%s", before, after)
 	}
 	if n := host.Count(toolsChanged); n != 0 {
-		t.Errorf("%d announcements of what did not change", n)
+		t.Errorf("%d announcements without a change", n)
 	}
 }
 
