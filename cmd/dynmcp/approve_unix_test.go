@@ -97,10 +97,7 @@ func TestRunFollowsAnApproval(t *testing.T) {
 			return host.Conn
 		},
 		"stdio, and the lock is elsewhere": func(t *testing.T, m remembered) *mcptest.Conn {
-			target := filepath.Join(t.TempDir(), "lock")
-			if err := os.WriteFile(target, []byte("dynmcp-lock 1\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			target := writeFile(t, t.TempDir(), "lock", "dynmcp-lock 1\n")
 			if err := os.Symlink(target, filepath.Join(filepath.Dir(m.config), "dynmcp.lock")); err != nil {
 				t.Fatal(err)
 			}
@@ -149,15 +146,10 @@ func TestLockHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	const token = "canary-of-the-lock"
 	server := fake(t, "alpha", "-bare", "-tools", "1")
-	runner := filepath.Join(t.TempDir(), "uvx")
-	if err := os.WriteFile(runner, []byte("#!/bin/sh\nshift 2\nexec '"+server.fields["command"].(string)+"' \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	runner := writeProgram(t, t.TempDir(), "uvx", "#!/bin/sh\nshift 2\nexec '"+server.fields["command"].(string)+"' \"$@\"\n")
 	args := append([]string{"--from", "git+https://me:${TOKEN}@git.example.com/server"}, server.fields["args"].([]string)...)
 	m := remembering(t, []entry{server.with("pins", "warn").with("command", runner).with("args", args)})
-	if err := os.WriteFile(filepath.Join(filepath.Dir(m.config), ".env"), []byte("TOKEN="+token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Dir(m.config), ".env", "TOKEN="+token+"\n")
 	lock := filepath.Join(filepath.Dir(m.config), "dynmcp.lock")
 	for _, verb := range [][]string{{"warm"}, {"approve", "--all"}} {
 		m.verb(verb...)

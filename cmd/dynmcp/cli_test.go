@@ -2,8 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -179,15 +177,6 @@ func TestStrictLeavesLazyServersAlone(t *testing.T) {
 	host.Initialize(handshake, nil)
 	contains(t, catalogue(t, host), "- good/echo:", "- later: Not now", "- gone: Not there")
 	nothingStarted(t, lazy)
-}
-
-func writeFile(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // nothingStarted fails the test if the fake behind an entry ever ran.

@@ -5,7 +5,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -149,9 +148,7 @@ func TestRunThatCannotBeStartedAgain(t *testing.T) {
 	call := host.Go("tools/call", useParams("alpha/sleep", `{"ms":600000}`))
 	e.WaitFor("call sleep", 1)
 	pid := shared.pid()
-	if err := os.WriteFile(shared.config, []byte(`{"mcpServers":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Dir(shared.config), filepath.Base(shared.config), `{"mcpServers":`)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -205,15 +205,8 @@ func TestHostsThatShareARun(t *testing.T) {
 // Hosts of different profiles have runs of their own, with the servers of their profile.
 func TestHostsOfAProfileShareARun(t *testing.T) {
 	t.Parallel()
-	shared := newSharing(t, fake(t, "alpha"), fake(t, "beta"))
-	document, err := os.ReadFile(shared.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	document = append([]byte(`{"profiles": {"a": ["alpha"], "b": ["beta"]}, `), document[1:]...)
-	if err := os.WriteFile(shared.config, document, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	shared := newSharing(t)
+	shared.config = mcptest.Config(t, document([]entry{fake(t, "alpha"), fake(t, "beta")}, `"profiles": {"a": ["alpha"], "b": ["beta"]}`))
 	for _, profile := range []string{"a", "a", "b"} {
 		host := shared.start(nil, "--profile", profile)
 		host.Initialize(handshake, nil)

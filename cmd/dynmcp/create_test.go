@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,9 +18,7 @@ func TestFirstStartWritesAConfig(t *testing.T) {
 	contains(t, catalogue(t, host), "- example: Echo, and other tools to try.", path)
 	contains(t, host.Stderr(), "wrote a config with an example")
 	e := fake(t, "alpha")
-	if err := os.WriteFile(path, []byte(document([]entry{e})), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Dir(path), filepath.Base(path), document([]entry{e}))
 	host.WaitStderr("reloaded")
 	checkEcho(t, host, "alpha/echo", `{"n":1}`)
 	next := mcptest.StartDynmcp(t, "--create", "-c", path)

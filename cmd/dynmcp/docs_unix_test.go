@@ -165,13 +165,7 @@ func runDocumented(t *testing.T, bin string, run []shown) {
 	}
 	if files, err := txtar.ParseFile(filepath.Join("testdata", "docs", filepath.Base(t.Name())+".txtar")); err == nil {
 		for _, f := range files.Files {
-			path := filepath.Join(home, f.Name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, f.Data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, home, f.Name, string(f.Data))
 		}
 	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "DYNMCP_KEYRING=off", "GORACE=atexit_sleep_ms=0"}

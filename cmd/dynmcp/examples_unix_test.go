@@ -27,9 +27,7 @@ func standIn(t *testing.T, name string, args ...string) (ledger mcptest.Ledger, 
 	for _, arg := range args {
 		script += " '" + arg + "'"
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, dir, name, script+"\n")
 	return ledger, "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
@@ -119,12 +117,7 @@ func TestExampleOfTheBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, ".mcp-browser"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".mcp-browser", "config.yaml"), []byte(browserFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, dir, ".mcp-browser/config.yaml", browserFile)
 	host := mcptest.Start(t, mcptest.HostOptions{
 		Args: []string{mcptest.Dynmcp(t), "-c", ".mcp-browser/config.yaml", "--expose", "browser"}, Env: []string{path, "API_KEY=k3y"}, Dir: dir,
 	})

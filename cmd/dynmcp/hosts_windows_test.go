@@ -31,12 +31,7 @@ func TestHostsOfWindows(t *testing.T) {
 		filepath.Join(home, ".codex", "config.toml"):        "[mcp_servers.toml]\r\ncommand = 'C:\\tools\\x.exe'\r\n",
 		filepath.Join(home, ".codeium", "windsurf", "x.md"): "",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Dir(path), filepath.Base(path), text)
 	}
 	run := func(args ...string) {
 		t.Helper()

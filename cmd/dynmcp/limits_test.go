@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -83,10 +82,7 @@ func TestVerbsOnAFullDisk(t *testing.T) {
 				".cursor/mcp.json": `{"mcpServers": {"theirs": {"command": "y"}}}`,
 			}
 			for name, text := range files {
-				path := filepath.Join(home, name)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, home, name, text)
 			}
 			run := func(ulimit string) (string, error) {
 				cmd := exec.Command("sh", append([]string{"-c", ulimit + ` exec "$0" "$@"`, mcptest.Dynmcp(t), verb}, args...)...)

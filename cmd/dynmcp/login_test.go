@@ -146,9 +146,7 @@ func TestLoginOpensTheBrowser(t *testing.T) {
 	bin, opened := t.TempDir(), filepath.Join(t.TempDir(), "opened")
 	for _, opener := range []string{"xdg-open", "open"} {
 		script := "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" >'" + opened + ".part'\nmv '" + opened + ".part' '" + opened + "'\n"
-		if err := os.WriteFile(filepath.Join(bin, opener), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, bin, opener, script)
 	}
 	env := append(mcptest.Environ(t), "DISPLAY=:0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	printed, err := runLogin(t, env, "web", "-c", mcptest.Config(t, document([]entry{e})))

@@ -2,9 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -260,4 +263,25 @@ func runVerb(t *testing.T, env []string, status int, args ...string) string {
 		t.Errorf("%q: got exit status %d, want %d\n%s", args, got, status, out)
 	}
 	return string(out)
+}
+
+// writeFile writes a file below dir, and the directories that it is in. It returns its path.
+func writeFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	return writeMode(t, dir, name, text, 0o600)
+}
+
+// writeProgram is writeFile for a file that can be executed.
+func writeProgram(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	return writeMode(t, dir, name, text, 0o755)
+}
+
+func writeMode(t *testing.T, dir, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -64,9 +64,7 @@ func offered(t *testing.T, e entry, p *person, more ...string) (*mcptest.Host, [
 	p.t = t
 	bin, opened := t.TempDir(), filepath.Join(t.TempDir(), "opened")
 	for _, opener := range []string{"xdg-open", "open"} {
-		if err := os.WriteFile(filepath.Join(bin, opener), []byte("#!/bin/sh\necho \"$@\" >> '"+opened+"'\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, bin, opener, "#!/bin/sh\necho \"$@\" >> '"+opened+"'\n")
 	}
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(opened); err == nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -54,15 +53,11 @@ func TestOldKernels(t *testing.T) {
 
 func checkOldKernel(t *testing.T, filter []bpf.Instruction, missing, listed string) {
 	dir := t.TempDir()
-	config := filepath.Join(dir, "mcp.json")
-	text := fmt.Sprintf(`{"mcp": {
+	config := writeFile(t, dir, "mcp.json", fmt.Sprintf(`{"mcp": {
 		"strict": {"command": %[1]q, "args": ["-name", "strict"], "sandbox": true},
 		"best": {"command": %[1]q, "args": ["-name", "best"], "sandbox": {"best_effort": true}},
 		"alone": {"command": %[1]q, "args": ["-name", "alone"], "sandbox": {"best_effort": true, "network": "none"}},
-		"listed": {"command": %[1]q, "args": ["-name", "listed"], "sandbox": {"best_effort": true, "network": ["a.example.com"]}}}}`, mcptest.Fake(t))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+		"listed": {"command": %[1]q, "args": ["-name", "listed"], "sandbox": {"best_effort": true, "network": ["a.example.com"]}}}}`, mcptest.Fake(t)))
 	files := `this system cannot limit ` + missing
 	for _, c := range []struct {
 		args []string

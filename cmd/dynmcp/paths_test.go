@@ -31,10 +31,7 @@ func TestOddPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := filepath.Join(programs, "some server.exe")
-	if err := os.WriteFile(server, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	server := writeProgram(t, programs, "some server.exe", string(program))
 	long := oddDirectory(t, strings.Repeat("lang ", 20)+"x", strings.Repeat("länger ", 20)+"x", strings.Repeat("x", 100))
 	if len(long) < 300 {
 		t.Fatalf("%s is too short", long)
@@ -46,11 +43,8 @@ func TestOddPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string][]byte{config: text, filepath.Join(long, ".env"): []byte("WORD=wörter\n")} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, long, "mcp.json", string(text))
+	writeFile(t, long, ".env", "WORD=wörter\n")
 	forms := map[string]string{"absolute": config}
 	if runtime.GOOS == "windows" {
 		forms["extended"] = `\\?\` + config

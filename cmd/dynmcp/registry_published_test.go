@@ -145,9 +145,7 @@ func TestPublishedServers(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			program += ".exe"
 		}
-		if err := os.WriteFile(filepath.Join(bin, program), nil, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, bin, program, "")
 	}
 	ran := map[string]int{}
 	for i, text := range texts {

@@ -24,13 +24,7 @@ func TestAddAsks(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "mcp.json", `{"mcp": {}}`)
 	bin := filepath.Join(dir, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, bin, "npx", "#!/bin/sh\nexec fakemcp -name weather\n")
-	if err := os.Chmod(filepath.Join(bin, "npx"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, bin, "npx", "#!/bin/sh\nexec fakemcp -name weather\n")
 	cmd := exec.Command(mcptest.Dynmcp(t), "add", "io.example/weather", "--registry", r.URL)
 	cmd.Dir = dir
 	cmd.Env = append(mcptest.Environ(t), "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "state"), "DYNMCP_KEYRING=off", "TERM=dumb",

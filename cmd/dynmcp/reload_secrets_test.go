@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -15,10 +14,7 @@ import (
 func TestReloadAsksForSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script := writeFile(t, dir, "vault", "#!/bin/sh\necho run >> "+filepath.Join(dir, "runs")+"\nwc -l < "+filepath.Join(dir, "runs")+" | tr -d ' '\n")
-	if err := os.Chmod(script, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	script := writeProgram(t, dir, "vault", "#!/bin/sh\necho run >> "+filepath.Join(dir, "runs")+"\nwc -l < "+filepath.Join(dir, "runs")+" | tr -d ' '\n")
 	token := writeFile(t, dir, "token", "first\n")
 	config := func(also string) string {
 		return `{"mcp": {"a": {"command": "` + mcptest.Fake(t) + `", "env": {"RUN": "${cmd:` + script + `}", "TOKEN": "${file:` + token + `}"}}` + also + `}}`

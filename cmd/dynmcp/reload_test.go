@@ -140,12 +140,7 @@ func TestReloadOfALink(t *testing.T) {
 	dir := t.TempDir()
 	alpha, beta := fake(t, "alpha"), fake(t, "beta")
 	version := func(name string, entries ...entry) {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "mcp.json"), []byte(document(entries)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), "mcp.json", document(entries))
 		// As Kubernetes does it: a link to a directory is put in place of another.
 		if err := os.Symlink(name, filepath.Join(dir, "data~")); err != nil {
 			t.Skip(err)

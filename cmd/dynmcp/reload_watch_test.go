@@ -23,14 +23,6 @@ func follow(t *testing.T, path string, entries ...entry) *live {
 	return l
 }
 
-func newDir(t *testing.T, dir string, entries ...entry) {
-	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, dir, "mcp.json", document(entries))
-}
-
 func TestReloadFollowsAReplacedDirectory(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -52,12 +44,12 @@ func TestReloadFollowsAReplacedDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 			alpha, beta, gamma := fake(t, "alpha"), fake(t, "beta"), fake(t, "gamma")
-			newDir(t, dir, alpha, beta)
+			writeFile(t, dir, "mcp.json", document([]entry{alpha, beta}))
 			l := follow(t, filepath.Join(dir, "mcp.json"), alpha)
 			if err := replace(dir); err != nil {
 				t.Fatal(err)
 			}
-			newDir(t, dir, alpha, beta)
+			writeFile(t, dir, "mcp.json", document([]entry{alpha, beta}))
 			l.await(2)
 			l.pid("beta")
 			l.edit(alpha, gamma)
@@ -76,8 +68,8 @@ func TestReloadFollowsALinkThatIsAimedElsewhere(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			alpha, beta, gamma := fake(t, "alpha"), fake(t, "beta"), fake(t, "gamma")
-			newDir(t, filepath.Join(dir, "one"), alpha, beta)
-			newDir(t, filepath.Join(dir, "two"), alpha, beta)
+			writeFile(t, filepath.Join(dir, "one"), "mcp.json", document([]entry{alpha, beta}))
+			writeFile(t, filepath.Join(dir, "two"), "mcp.json", document([]entry{alpha, beta}))
 			path := filepath.Join(dir, aim.config)
 			target := func(version string) string {
 				if aim.link == "current" {

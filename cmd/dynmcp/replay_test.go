@@ -106,7 +106,6 @@ func TestReplayOfSubscriptions(t *testing.T) {
 // it cancels it.
 func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "listen.jsonl")
 	const about = `"_meta":{"io.modelcontextprotocol/subscriptionId":%d}`
 	var text strings.Builder
 	text.WriteString(`{"dynmcp_recording":1,"dynmcp":"1","began":"2026-01-01T00:00:00Z"}` + "\n")
@@ -123,9 +122,7 @@ func TestReplayOfSubscriptionsOfOthers(t *testing.T) {
 	} {
 		fmt.Fprintf(&text, `{"ms":0,"dir":%q,"server":"s","message":{"jsonrpc":"2.0",%s}}`+"\n", line[0], line[1])
 	}
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, t.TempDir(), "listen.jsonl", text.String())
 	lines := func(of ...string) string {
 		for i, line := range of {
 			of[i] = `{"jsonrpc":"2.0",` + strings.ReplaceAll(line, "ABOUT", `"_meta":{"io.modelcontextprotocol/subscriptionId"`) + `}`
@@ -263,16 +260,12 @@ func TestRecordingsHaveNoSecrets(t *testing.T) {
 // A recording by hand: two answers in the order of their times, not of their requests.
 func TestReplaySpeed(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "slow.jsonl")
-	err := os.WriteFile(file, []byte(`{"dynmcp_recording":1,"dynmcp":"1","began":"2026-01-01T00:00:00Z"}
+	file := writeFile(t, t.TempDir(), "slow.jsonl", `{"dynmcp_recording":1,"dynmcp":"1","began":"2026-01-01T00:00:00Z"}
 {"ms":0,"dir":"out","server":"s","message":{"jsonrpc":"2.0","id":1,"method":"a"}}
 {"ms":0,"dir":"out","server":"s","message":{"jsonrpc":"2.0","id":2,"method":"b"}}
 {"ms":1000,"dir":"in","server":"s","message":{"jsonrpc":"2.0","id":2,"result":{}}}
 {"ms":60000,"dir":"in","server":"s","message":{"jsonrpc":"2.0","id":1,"result":{}}}
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	for _, test := range []struct {
 		speed, order string
 		least        time.Duration

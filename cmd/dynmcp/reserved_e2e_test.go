@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -145,16 +144,8 @@ func newLeakyServers(t *testing.T) *leakyServers {
 // npx returns a runner that was cut short in the cache dir.
 func (l *leakyServers) npx(t *testing.T, dir string) string {
 	t.Helper()
-	install, path := filepath.Join(dir, "_npx", "abc"), filepath.Join(dir, "npx")
-	if err := os.MkdirAll(install, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for file, text := range map[string]string{filepath.Join(install, "concurrency.lock"): "", path: "#!/bin/sh\necho '" + l.said + "' >&2\nexec cat >/dev/null\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path
+	writeFile(t, dir, "_npx/abc/concurrency.lock", "")
+	return writeProgram(t, dir, "npx", "#!/bin/sh\necho '"+l.said+"' >&2\nexec cat >/dev/null\n")
 }
 
 // web returns the address of a server that answers everything with a status.

@@ -37,23 +37,13 @@ func TestConfigThatReachesItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			write := func(name, text string) {
-				t.Helper()
-				path := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
 			count := filepath.Join(dir, "count")
-			write("way", fmt.Sprintf("DIR=%q DYNMCP=%q\necho x >>%q\n[ $(wc -l <%q) -lt 20 ] || exit 1\nexec 2>>%q\n%s\n", dir, dynmcp, count, count, filepath.Join(dir, "stderr"), way))
+			writeFile(t, dir, "way", fmt.Sprintf("DIR=%q DYNMCP=%q\necho x >>%q\n[ $(wc -l <%q) -lt 20 ] || exit 1\nexec 2>>%q\n%s\n", dir, dynmcp, count, count, filepath.Join(dir, "stderr"), way))
 			config := fmt.Sprintf(`{"mcp": {"loop": {"command": "bash", "args": [%q], "inherit_env": false}}}`, filepath.Join(dir, "way"))
-			write("a.json", config)
-			write("project/mcp.json", config)
-			write("back", fmt.Sprintf("exec 2>>%q %q -c %q\n", filepath.Join(dir, "stderr"), dynmcp, filepath.Join(dir, "a.json")))
-			write("b.json", fmt.Sprintf(`{"mcp": {"back": {"command": "bash", "args": [%q]}}}`, filepath.Join(dir, "back")))
+			writeFile(t, dir, "a.json", config)
+			writeFile(t, dir, "project/mcp.json", config)
+			writeFile(t, dir, "back", fmt.Sprintf("exec 2>>%q %q -c %q\n", filepath.Join(dir, "stderr"), dynmcp, filepath.Join(dir, "a.json")))
+			writeFile(t, dir, "b.json", fmt.Sprintf(`{"mcp": {"back": {"command": "bash", "args": [%q]}}}`, filepath.Join(dir, "back")))
 
 			host := mcptest.StartDynmcp(t, "-c", filepath.Join(dir, "a.json"))
 			greet(host)
@@ -141,19 +131,14 @@ func nestConfigs(t *testing.T, names map[string][]string) (dir, started string) 
 	t.Helper()
 	dir = t.TempDir()
 	started = filepath.Join(dir, "started")
-	command := filepath.Join(dir, "dynmcp")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$2\" >>%q\nexec %q \"$@\"\n", started, mcptest.Dynmcp(t))
-	if err := os.WriteFile(command, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	command := writeProgram(t, dir, "dynmcp", script)
 	for name, others := range names {
 		entries := []entry{fake(t, "own")}
 		for _, other := range others {
 			entries = append(entries, entry{name: other, fields: map[string]any{"command": command, "args": []string{"-c", filepath.Join(dir, other)}}})
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(document(entries)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, dir, name, document(entries))
 	}
 	return dir, started
 }

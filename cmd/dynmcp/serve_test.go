@@ -112,9 +112,7 @@ func TestSocketThatCannotBeUsed(t *testing.T) {
 	config := mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
 	served, taken, long := socketPath(t), socketPath(t), filepath.Join(filepath.Dir(socketPath(t)), strings.Repeat("x", 100))
 	serveOn(t, served, config)
-	if err := os.WriteFile(taken, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Dir(taken), filepath.Base(taken), "mine")
 	for _, test := range []struct{ path, want string }{
 		{served, "is served by a dynmcp that runs"},
 		{taken, "exists and is no socket"},

@@ -43,13 +43,7 @@ func TestServiceOfLaunchd(t *testing.T) {
 		files[profile] = `PATH="` + filepath.Dir(mcptest.Dynmcp(t)) + `:$PATH"` + "\n"
 	}
 	for name, text := range files {
-		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, home, name, text)
 	}
 	service := mcptest.Run(t, mcptest.HostOptions{Args: shell, Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"}, Lingers: true})
 	mcptest.Eventually(t, "its log says that it serves", func() bool {

@@ -55,10 +55,12 @@ func TestDirectoriesOfWindows(t *testing.T) {
 				options.Dir = dir
 				servers["relative"] = map[string]string{"command": `.\a server.exe`, "cwd": dir}
 			}
-			config := func() []byte {
-				return fmt.Appendf(nil, `{"startup_wait": "60s", "defaults": {"pins": "warn"}, "catalog": {"dir": "kept"}, "mcp": %s}`, mcptest.Raw(servers))
+			config := func() string {
+				return fmt.Sprintf(`{"startup_wait": "60s", "defaults": {"pins": "warn"}, "catalog": {"dir": "kept"}, "mcp": %s}`, mcptest.Raw(servers))
 			}
-			write(t, dir, map[string][]byte{"mcp.json": config(), "a server.exe": program, "run it.cmd": []byte("@\"" + mcptest.Fake(t) + "\" %*\r\n")})
+			writeFile(t, dir, "mcp.json", config())
+			writeProgram(t, dir, "a server.exe", string(program))
+			writeProgram(t, dir, "run it.cmd", "@\""+mcptest.Fake(t)+"\" %*\r\n")
 			options.Args = []string{mcptest.Dynmcp(t), "-c", filepath.Join(dir, "mcp.json")}
 			host := mcptest.Start(t, options)
 			greet(host)
@@ -75,7 +77,7 @@ func TestDirectoriesOfWindows(t *testing.T) {
 				host.WaitStderr("cmd.exe has no shares as working directories")
 			}
 			delete(servers, "batch")
-			write(t, dir, map[string][]byte{"mcp.json": config()})
+			writeFile(t, dir, "mcp.json", config())
 			host.WaitStderr("config reloaded")
 			end(t, host)
 			for _, pattern := range []string{"kept/*.listing", "dynmcp.lock"} {
@@ -84,17 +86,5 @@ func TestDirectoriesOfWindows(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func write(t *testing.T, dir string, files map[string][]byte) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o700); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -2,8 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,11 +57,7 @@ func broker(t *testing.T, ledger mcptest.Ledger, extra string) string {
 
 // forgeEnv is a file with the variable that broker's command refers to.
 func forgeEnv(t *testing.T) string {
-	file := filepath.Join(t.TempDir(), "forge.env")
-	if err := os.WriteFile(file, []byte("FORGE=the-forge\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return writeFile(t, t.TempDir(), "forge.env", "FORGE=the-forge\n")
 }
 
 func TestBrokerFileRunsUnchanged(t *testing.T) {
