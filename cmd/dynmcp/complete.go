@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,33 +13,24 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// shells are the shells that the completion command supports.
-var shells = []string{"bash", "zsh", "fish", "powershell"}
-
 // fixCompletion changes the completion command of cobra: an unknown shell is an error, for
 // which cobra would print its help, and bash gets the script of writeBashCompletion.
 func fixCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		cmd.Args = func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return hint.With(fmt.Errorf("no shell given"), "dynmcp completion bash; it knows %s", strings.Join(shells, ", "))
-			case !slices.Contains(shells, args[0]):
-				return hint.With(fmt.Errorf("unknown shell %q", args[0]), "it knows %s", strings.Join(shells, ", "))
-			}
-			return nil
-		}
-		cmd.RunE = func(*cobra.Command, []string) error { return nil } // one of its commands runs instead
-		for _, shell := range cmd.Commands() {
-			if shell.Name() == "bash" {
-				shell.RunE = func(cmd *cobra.Command, _ []string) error { return writeBashCompletion(cmd, root) }
-			}
-		}
+	bash, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil {
+		panic(err) // not reached: cobra has just added it
 	}
+	bash.RunE = func(cmd *cobra.Command, _ []string) error { return writeBashCompletion(cmd, root) }
+	completion := bash.Parent()
+	const shells = "bash, zsh, fish, powershell"
+	completion.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return hint.With(errors.New("no shell given"), "dynmcp completion bash; it knows %s", shells)
+		}
+		return hint.With(fmt.Errorf("unknown shell %q", args[0]), "it knows %s", shells)
+	}
+	completion.RunE = func(*cobra.Command, []string) error { return nil } // so that its arguments are checked
 }
 
 // writeBashCompletion writes cobra's script, but replaces the line that calls a function of
