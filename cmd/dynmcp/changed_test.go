@@ -32,35 +32,40 @@ func updatable(t *testing.T, name string) *updated {
 	return u
 }
 
-// offer makes the server list these tools from its next start on.
-func (u *updated) offer(tools ...string) {
+// offer makes the server list this tool from its next start on.
+func (u *updated) offer(tool string) {
 	u.t.Helper()
-	line := "exec " + mcptest.Fake(u.t) + " -bare -name " + u.name + " -ledger " + u.Ledger.Path
-	for _, tool := range tools {
-		line += " -tool '" + tool + "'"
-	}
+	line := "exec " + mcptest.Fake(u.t) + " -bare -name " + u.name + " -ledger " + u.Ledger.Path + " -tool '" + tool + "'"
 	writeFile(u.t, filepath.Dir(u.script), filepath.Base(u.script), line+"\n")
 }
 
-// staleHost returns a host that has read a tool's stored definition, and a server that lists
-// other tools, now, when it starts.
-func staleHost(t *testing.T, now []string, more ...string) (*mcptest.Host, *updated) {
+// updatedHost returns a host that knows a tool from an earlier run, and its server, which lists
+// the tool now when it starts. catalog holds further members of the config's catalog.
+func updatedHost(t *testing.T, now, catalog string, more ...string) (*mcptest.Host, *updated) {
 	t.Helper()
 	u := updatable(t, "files")
 	u.offer(pathTool)
 	dir := filepath.Join(t.TempDir(), "catalog")
-	m := remembered{t, mcptest.Config(t, document([]entry{u.entry}, `"catalog": {`+strings.Join(append([]string{`"dir": ` + quote(dir)}, more...), ", ")+`}`)), dir}
-	m.learn("files")
-	u.offer(now...)
+	more = append(more, `"catalog": {"dir": `+quote(dir)+catalog+`}`)
+	m := remembered{t, mcptest.Config(t, document([]entry{u.entry}, more...)), dir}
+	m.verb("warm")
+	u.offer(now)
 	host := m.run()
 	greet(host)
+	return host, u
+}
+
+// staleHost returns an updatedHost that has read the stored definition of the tool.
+func staleHost(t *testing.T, now, catalog string) (*mcptest.Host, *updated) {
+	t.Helper()
+	host, u := updatedHost(t, now, catalog)
 	contains(t, discover(host, `{"tool_name":"files/read"}`).Text(), "Reads a file.")
 	return host, u
 }
 
 func TestChangedToolIsNotCalledOnce(t *testing.T) {
 	t.Parallel()
-	host, files := staleHost(t, []string{filesTool})
+	host, files := staleHost(t, filesTool, "")
 	m := use(host, "files/read", `{"path":"/a"}`)
 	contains(t, m.Text(),
 		"files: the definition of files/read has changed since it was shown (outcome not_sent: the call did not run)",
@@ -78,7 +83,7 @@ func TestChangedToolIsNotCalledOnce(t *testing.T) {
 
 func TestChangedToolIsBlockedUntilItWasRead(t *testing.T) {
 	t.Parallel()
-	host, files := staleHost(t, []string{filesTool}, `"on_change": "block"`)
+	host, files := staleHost(t, filesTool, `, "on_change": "block"`)
 	for range 2 {
 		contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown", `hint: read it again with discover_tool {"tool_name": "files/read"}, then call again`)
 	}
@@ -93,7 +98,7 @@ func TestChangedToolIsBlockedUntilItWasRead(t *testing.T) {
 
 func TestChangedToolIsCalledWhereTheConfigSaysSo(t *testing.T) {
 	t.Parallel()
-	host, _ := staleHost(t, []string{filesTool}, `"on_change": "ignore"`)
+	host, _ := staleHost(t, filesTool, `, "on_change": "ignore"`)
 	if got := use(host, "files/read", `{"path":"/a"}`).Text(); got != `{"path":"/a"}` {
 		t.Errorf("got %s", got)
 	}
@@ -101,7 +106,7 @@ func TestChangedToolIsCalledWhereTheConfigSaysSo(t *testing.T) {
 
 func TestToolWithTheSameMeaningIsCalled(t *testing.T) {
 	t.Parallel()
-	host, _ := staleHost(t, []string{sameTool})
+	host, _ := staleHost(t, sameTool, "")
 	if got := use(host, "files/read", `{"path":"/a"}`).Text(); got != `{"path":"/a"}` {
 		t.Errorf("got %s", got)
 	}
@@ -109,7 +114,7 @@ func TestToolWithTheSameMeaningIsCalled(t *testing.T) {
 
 func TestToolThatIsGoneIsNotCalled(t *testing.T) {
 	t.Parallel()
-	host, files := staleHost(t, []string{strings.Replace(pathTool, `"read"`, `"read_text"`, 1)})
+	host, files := staleHost(t, strings.Replace(pathTool, `"read"`, `"read_text"`, 1), "")
 	m := use(host, "files/read", `{"path":"/a"}`)
 	contains(t, m.Text(), "Unknown tool: files/read", "Did you mean: files/read_text?")
 	if !m.IsError() || files.Count("call") != 0 {
@@ -120,13 +125,7 @@ func TestToolThatIsGoneIsNotCalled(t *testing.T) {
 // A model that has read no definition has no old one in mind.
 func TestToolThatWasNotShownIsCalled(t *testing.T) {
 	t.Parallel()
-	files := updatable(t, "files")
-	files.offer(pathTool)
-	m := remembering(t, []entry{files.entry})
-	m.learn("files")
-	files.offer(filesTool)
-	host := m.run()
-	greet(host)
+	host, _ := updatedHost(t, filesTool, "")
 	if got := use(host, "files/read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
 		t.Errorf("got %s", got)
 	}
@@ -134,26 +133,14 @@ func TestToolThatWasNotShownIsCalled(t *testing.T) {
 
 func TestToolShownByASearchIsChecked(t *testing.T) {
 	t.Parallel()
-	files := updatable(t, "files")
-	files.offer(pathTool)
-	m := remembering(t, []entry{files.entry})
-	m.learn("files")
-	files.offer(filesTool)
-	host := m.run()
-	greet(host)
+	host, _ := updatedHost(t, filesTool, "")
 	contains(t, discover(host, `{"query":"reads a file"}`).Text(), `{"path":`)
 	contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown")
 }
 
 func TestToolShownInAListIsChecked(t *testing.T) {
 	t.Parallel()
-	files := updatable(t, "files")
-	files.offer(pathTool)
-	m := remembering(t, []entry{files.entry}, `"expose": ["discover", "direct"]`)
-	m.learn("files")
-	files.offer(filesTool)
-	host := m.run()
-	greet(host)
+	host, _ := updatedHost(t, filesTool, "", `"expose": ["discover", "direct"]`)
 	refused := host.Tool("files__read", `{"path":"/a"}`)
 	contains(t, string(refused.Raw), `"code":5114`, "has changed since it was shown", "What has changed:", `"outcome":"not_sent"`)
 	if got := host.Tool("files__read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
@@ -171,16 +158,7 @@ func TestToolShownByAnySurfaceIsChecked(t *testing.T) {
 	} {
 		t.Run(surface, func(t *testing.T) {
 			t.Parallel()
-			files := updatable(t, "files")
-			files.offer(pathTool)
-			dir := filepath.Join(t.TempDir(), "catalog")
-			settings := `"catalog": {"dir": ` + quote(dir) + `, "on_change": "block"}`
-			warm := remembered{t, mcptest.Config(t, document([]entry{files.entry}, settings)), dir}
-			warm.learn("files")
-			files.offer(filesTool)
-			m := remembered{t, mcptest.Config(t, document([]entry{files.entry}, settings, `"expose": [`+quote(surface)+`]`)), dir}
-			host := m.run()
-			greet(host)
+			host, files := updatedHost(t, filesTool, `, "on_change": "block"`, `"expose": [`+quote(surface)+`]`)
 			call := func(input string) mcptest.Message {
 				return host.Tool(say.call, strings.Replace(say.callArguments, "%s", input, 1))
 			}
