@@ -64,18 +64,18 @@ var hostProfiles = map[string]*Profile{
 	schema.HostVSCode: {client: "visual studio code", StartupWait: 2 * time.Second, AsksByTool: true, prefix: "mcp_dynmcp_"},
 }
 
-// anyHost is the profile of all other hosts.
-var anyHost = &Profile{StartupWait: 2 * time.Second}
+// defaultProfile is the profile of all other hosts.
+var defaultProfile = &Profile{StartupWait: 2 * time.Second}
 
-// profileNamed returns the profile of a host with this clientInfo.name.
-func profileNamed(client string) *Profile {
+// profileOfClient returns the profile of a host with this clientInfo.name.
+func profileOfClient(client string) *Profile {
 	client = strings.ToLower(client)
 	for _, p := range hostProfiles {
 		if strings.HasPrefix(client, p.client) {
 			return p
 		}
 	}
-	return anyHost
+	return defaultProfile
 }
 
 // ProfileOf returns the profile of a host by its name in the config.
@@ -83,5 +83,5 @@ func ProfileOf(named string) *Profile {
 	if p, ok := hostProfiles[named]; ok {
 		return p
 	}
-	return anyHost
+	return defaultProfile
 }

@@ -129,15 +129,15 @@ func (s *Session) Introduce(client json.RawMessage) {
 		return
 	}
 	s.client, _ = wire.Text(client)
-	s.profile = profileNamed(s.client)
+	s.profile = profileOfClient(s.client)
 }
 
-// Profile returns the profile for the host's clientInfo.name, anyHost if that is not known.
+// Profile returns the profile for the host's clientInfo.name, defaultProfile if that is not known.
 func (s *Session) Profile() *Profile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.profile == nil {
-		return anyHost
+		return defaultProfile
 	}
 	return s.profile
 }
