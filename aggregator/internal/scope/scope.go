@@ -86,11 +86,11 @@ func (s Scope) Plain() *catalog.View { return s.Views()[catalog.NoTasks] }
 
 // Views returns the catalogue for sessions with the same scope.
 func (s Scope) Views() *catalog.Views {
-	return worded(s.env.Fleet.Views(s.Session), s.set().Splits(s.HostProfile()))
+	return withSplit(s.env.Fleet.Views(s.Session), s.set().Splits(s.HostProfile()))
 }
 
-// worded returns views with the texts for hosts for which use_tool is split or not.
-func worded(views *catalog.Views, split bool) *catalog.Views {
+// withSplit returns views with the texts for hosts for which use_tool is split or not.
+func withSplit(views *catalog.Views, split bool) *catalog.Views {
 	if split {
 		return views.Split()
 	}

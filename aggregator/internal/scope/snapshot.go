@@ -40,7 +40,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 		}
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
-			Unloaded: sync.OnceValue(func() *notify.Content { return content(worded(e.Catalog.Unloaded(s.ProfileName), k.split)) }),
+			Unloaded: sync.OnceValue(func() *notify.Content { return content(withSplit(e.Catalog.Unloaded(s.ProfileName), k.split)) }),
 		}
 	})
 }
