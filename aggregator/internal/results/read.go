@@ -174,7 +174,7 @@ func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is no JSONPath query: %w", wire.Quote(display.Asked(q.JSONPath)), err)
 	}
-	found := query.Find(unfolded(result))
+	found := query.Find(withParsedTexts(result))
 	if len(found) > 0 && isData(found[0].Raw) {
 		var items []json.RawMessage
 		for _, item := range found {
@@ -192,8 +192,8 @@ func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	return Text(string(answer), note), nil
 }
 
-// unfolded returns a result in which each text that is a JSON object or array is parsed.
-func unfolded(result json.RawMessage) json.RawMessage {
+// withParsedTexts returns a result in which each text that is a JSON object or array is parsed.
+func withParsedTexts(result json.RawMessage) json.RawMessage {
 	var edits []wire.Edit
 	for item := range wire.Elements(wire.Get(result, "content")) {
 		for _, path := range [][]string{{"text"}, {"resource", "text"}} {
