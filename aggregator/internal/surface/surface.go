@@ -276,11 +276,11 @@ func Failed(err error) (json.RawMessage, error) {
 	if !errors.As(err, &failure) && errors.As(err, &rpc) && rpc.Raw != nil {
 		return nil, rpc
 	}
-	return results.Error(Words(err)), nil
+	return results.Error(ErrorText(err)), nil
 }
 
-// Words describes the error of an inner request for a model.
-func Words(err error) string {
+// ErrorText describes the error of an inner request for a model.
+func ErrorText(err error) string {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
-// shelf has two servers that are loaded and two that are not.
-func shelf() *catalog.View {
+// testView has two servers that are loaded and two that are not.
+func testView() *catalog.View {
 	files := viewtest.Raws(
 		`{"name":"read_file","description":"Reads a File.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}},"x":[1.0,9007199254740993]}`,
 		`{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"},"tags":["file","disk"]}`,
@@ -57,7 +57,7 @@ func TestBrowse(t *testing.T) {
 		`$.tools[1].*`:                                                 `[{"type":"object"},"fs/stat","Says how large a file is."]`,
 		`$.tools[?(@.name contains "it's" || @.name == 'no "q"')]`:     `[]`,
 	} {
-		answer, note, err := browse(shelf(), query, 0, func(*catalog.Tool) {})
+		answer, note, err := browse(testView(), query, 0, func(*catalog.Tool) {})
 		if err != nil || string(answer) != want {
 			t.Errorf("%s: got %s, %q, %v, want %s", query, answer, note, err, want)
 		}
@@ -65,7 +65,7 @@ func TestBrowse(t *testing.T) {
 }
 
 func TestBrowseSaysWhatMayBringMore(t *testing.T) {
-	answer, note, err := browse(shelf(), `$.tools[?(@.name contains 'letter')]`, 0, func(*catalog.Tool) {})
+	answer, note, err := browse(testView(), `$.tools[?(@.name contains 'letter')]`, 0, func(*catalog.Tool) {})
 	want := "[]\n" + `Nothing of what is known matches. Servers of which nothing is known: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`
 	if got := string(answer) + "\n" + note + fmt.Sprint(err); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -79,7 +79,7 @@ func TestWrongQueriesSayWhere(t *testing.T) {
 		`$.tools[?(@.name =~ 'a' && @.x = 1)]`, `$.tools[?(@.name=~/a`, `$.tools[?(@..name contains 'x')]`, `$.tools[?nothing(@)]`, `$.tools[01]`,
 		`$.tools[?count($..*)>1]`, `$.tools[?(@.name contains 'x' && count($ ..*)>1)]`, `$.tools[?count($.tools[?@.x])>5]`, `$['a','b','c']['a','b','c']['a','b','c']`, `$['a','b','c'][?@.x['a','b','c']['a','b']]`, `$..a..b..c`, `$` + strings.Repeat(`[*]`, 9), `$.` + strings.Repeat("a", 1000),
 	} {
-		_, _, err := browse(shelf(), query, 0, func(*catalog.Tool) {})
+		_, _, err := browse(testView(), query, 0, func(*catalog.Tool) {})
 		if err == nil {
 			t.Errorf("%s: no error", query)
 			continue
@@ -112,7 +112,7 @@ func TestWhatIsCutIsCounted(t *testing.T) {
 }
 
 func TestDescriptionForTheBrowser(t *testing.T) {
-	v := shelf()
+	v := testView()
 	viewtest.Golden(t, "browse_describe", describe(v, 0)+"\n\n"+describe(v, 200))
 }
 
@@ -130,7 +130,7 @@ func TestBrowseSaysWhichDefinitionsWereRead(t *testing.T) {
 		`$.tools[`:                    nil,
 	} {
 		var got []string
-		_, _, _ = browse(shelf(), query, 0, func(t *catalog.Tool) { got = append(got, t.Name) })
+		_, _, _ = browse(testView(), query, 0, func(t *catalog.Tool) { got = append(got, t.Name) })
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}

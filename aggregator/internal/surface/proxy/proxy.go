@@ -278,7 +278,7 @@ func (b *batch) finish(i int, result json.RawMessage, err error) {
 		err = errors.New("it asks the host for input, which cannot be done in a batch: call it by itself (outcome unknown: it may have run)")
 	}
 	if err != nil {
-		result = results.Error(surface.Words(err))
+		result = results.Error(surface.ErrorText(err))
 		if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
 			result = wire.Set(result, "error", rpc.Raw)
 		}

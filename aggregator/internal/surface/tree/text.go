@@ -195,9 +195,9 @@ func (t *Tree) whyHidden(v *catalog.View, path string) string {
 	return ""
 }
 
-// TreeIntro returns the part of the instructions about the tree: its use and its top nodes, in the
+// Intro returns the part of the instructions about the tree: its use and its top nodes, in the
 // operator's words, in at most max UTF-16 units; 0 is no limit.
-func (t *Tree) TreeIntro(v *catalog.View, max int) string {
+func (t *Tree) Intro(v *catalog.View, max int) string {
 	text := `The tools are the leaves of a tree. meta_tree {"path": "/"} lists what is below a path, meta_desc shows the arguments of a tool, meta_call {"path", "args"} calls it.`
 	nodes := t.rootOf(v).Children
 	for i, n := range nodes {

@@ -32,7 +32,7 @@ func New(cfg *schema.Config) surface.Surface {
 				},
 			},
 		},
-		Instructions: func(v *catalog.View) string { return t.TreeIntro(v, cfg.Catalog.MaxChars) },
+		Instructions: func(v *catalog.View) string { return t.Intro(v, cfg.Catalog.MaxChars) },
 		HowToRead:    func(string) string { return "meta_desc" },
 	}
 }

@@ -32,7 +32,7 @@ func TestTreeAsText(t *testing.T) {
 	viewtest.Golden(t, "tree_dump", tree.Dump(v))
 	conflicts, warnings := tree.Problems(v)
 	viewtest.Golden(t, "tree_problems", strings.Join(append(conflicts, warnings...), "\n"))
-	viewtest.Golden(t, "tree_intro", tree.TreeIntro(v, 0)+"\n\n"+tree.TreeIntro(v, 195))
+	viewtest.Golden(t, "tree_intro", tree.Intro(v, 0)+"\n\n"+tree.Intro(v, 195))
 	viewtest.Golden(t, "tree_unknown", tree.Unknown(v, "/off/x")+"\n\n"+tree.Unknown(v, "/repo/raed/get_file")+"\n\n"+tree.Unknown(v, "nowhere"))
 	if diff := cmp.Diff([]string{"forge", "later"}, tree.Servers(v)); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
