@@ -26,7 +26,7 @@ func TestCompletionIsForWhoWasAsked(t *testing.T) {
 	}
 	for n, s := range sessions {
 		p.RequestHost(t.Context(), s.Session, hosts[n], "elicitation/create", fmt.Appendf(nil, `{"mode":"url","elicitationId":"of-%d"}`, n))
-		p.NoteURLsFirst(s.Session, &wire.Error{Code: fleet.CodeURLFirst, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"too-%d"}]}`, n)})
+		p.NoteURLElicitations(s.Session, &wire.Error{Code: fleet.CodeURLElicitation, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"too-%d"}]}`, n)})
 		hosts[n].take()
 	}
 	sessions[2].end()
@@ -63,7 +63,7 @@ func completion(tb testing.TB, others int) func() {
 	for n := range others + 1 {
 		s, _ := enter(agg, "ann", "")
 		s.declare(json.RawMessage(`{"elicitation":{"url":{}}}`), transports.Handshake)
-		p.NoteURLsFirst(s.Session, &wire.Error{Code: fleet.CodeURLFirst, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"of-%d"}]}`, n)})
+		p.NoteURLElicitations(s.Session, &wire.Error{Code: fleet.CodeURLElicitation, Data: fmt.Appendf(nil, `{"elicitations":[{"elicitationId":"of-%d"}]}`, n)})
 	}
 	params := json.RawMessage(`{"elicitationId":"of-0"}`)
 	return func() { p.Notify("notifications/elicitation/complete", params) }

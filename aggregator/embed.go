@@ -89,7 +89,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 		return nil, err
 	}
 	s := a.openSession(Identity{User: user, Local: true})
-	s.Host = nobody{}
+	s.Host = noHost{}
 	s.declare(json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 
@@ -100,7 +100,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	answered := make(chan answer, 1)
 	own := innerParams(params, nil)
 	r := &host.Request{
-		ID: json.RawMessage(`1`), Method: method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{}, Number: a.lastRequest.Add(1),
+		ID: json.RawMessage(`1`), Method: method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: noHost{}, Number: a.lastRequest.Add(1),
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
@@ -114,13 +114,13 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	}
 }
 
-// nobody is the host of a program's own calls. It drops notifications and refuses requests.
-type nobody struct{}
+// noHost is the host of a program's own calls. It drops notifications and refuses requests.
+type noHost struct{}
 
 // Notify implements transports.Peer.
-func (nobody) Notify(string, json.RawMessage) {}
+func (noHost) Notify(string, json.RawMessage) {}
 
 // Request implements transports.Peer.
-func (nobody) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+func (noHost) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
 	return ask.NoHost("there is no host to ask")
 }

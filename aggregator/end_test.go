@@ -45,7 +45,7 @@ func TestEndOfASessionEndsItsLogin(t *testing.T) {
 }
 
 // allowing is a host whose user allows a tool for the session.
-type allowing struct{ nobody }
+type allowing struct{ noHost }
 
 func (allowing) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
 	return func() (json.RawMessage, error) {

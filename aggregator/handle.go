@@ -210,7 +210,7 @@ func (q request) fail(err error, asText bool) {
 	case isTheirs && !isFailure:
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(results.Error(q.inWords(err)), nil)
+		r.Reply(results.Error(q.failureText(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -218,9 +218,9 @@ func (q request) fail(err error, asText bool) {
 	}
 }
 
-// inWords describes a failure for a model: what failed, whether the call ran, what to
+// failureText describes a failure for a model: what failed, whether the call ran, what to
 // do, and the cause as far as the host may read it.
-func (s session) inWords(err error) string {
+func (s session) failureText(err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure
 	switch {

@@ -16,19 +16,19 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Every call of a tool passes mayGo once, on the replica of its host: after the filters and
+// Every call of a tool goes through passesPolicy once, on the replica of its host: after the filters and
 // before anything is sent or started. A call that is sent again, after a login or with answers
 // of the host, was judged before.
 
-// mayGo reports whether the policy allows the call now. If not, the call was refused, or its
+// passesPolicy reports whether the policy allows the call now. If not, the call was refused, or its
 // host is asked and the call is sent when a person has allowed it. shown is the name of the
 // tool for people.
-func (c *toolCall) mayGo(server, tool, shown, class string) bool {
+func (c *toolCall) passesPolicy(server, tool, shown, class string) bool {
 	rules := c.agg.state.Load().policy
 	if rules == nil || c.permitted {
 		return true
 	}
-	call := c.judged(server, tool, class)
+	call := c.policyCall(server, tool, class)
 	v := rules.Judge(call)
 	if v.Do == schema.PolicyAllow {
 		return true
@@ -37,14 +37,14 @@ func (c *toolCall) mayGo(server, tool, shown, class string) bool {
 		c.deny(call, v.Rule, v.Because(shown), "do without it, or have your user change that rule of the config")
 		return false
 	}
-	return c.asked(call, &permit.Question{
+	return c.allowedByPerson(call, &permit.Question{
 		Of: c.LoginOwner(), Persistent: c.Persistent, Principal: call.Principal,
 		Rules: rules, Verdict: v, Server: server, Tool: shown, Arguments: call.Arguments,
 	})
 }
 
-// judged returns the call for the rules of the policy.
-func (c *toolCall) judged(server, tool, class string) *policy.Call {
+// policyCall returns the call for the rules of the policy.
+func (c *toolCall) policyCall(server, tool, class string) *policy.Call {
 	s := c.session
 	call := &policy.Call{Server: server, Tool: tool, Class: class, Principal: s.User, Host: s.Info().Host, Surface: c.surfaceName(), Arguments: c.input}
 	if c.verbatim() {
@@ -64,9 +64,9 @@ func (c *toolCall) surfaceName() string {
 	return schema.ExposeDirect
 }
 
-// asked reports whether a person has allowed the call. If not, the call was refused, or the
+// allowedByPerson reports whether a person has allowed the call. If not, the call was refused, or the
 // host is asked.
-func (c *toolCall) asked(call *policy.Call, q *permit.Question) bool {
+func (c *toolCall) allowedByPerson(call *policy.Call, q *permit.Question) bool {
 	s, r := c.session, c.r
 	if r.Era == transports.Stateless {
 		state, _ := wire.Text(wire.Get(c.params.All, "requestState"))

@@ -494,7 +494,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 	read := func(user, handle string) string {
 		s := c.replicas[1].openSession(Identity{User: user})
 		answered := make(chan string, 1)
-		s.Host = nobody{}
+		s.Host = noHost{}
 		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.Host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
 		s.Surface().Tool([]byte(`"discover_tool"`), false).Answer(&surface.Call{
 			Session: surfaceCall{request: request{s, r}}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
@@ -589,7 +589,7 @@ func TestTaskWhileTheStateIsGone(t *testing.T) {
 	get := func() error {
 		s := b.openSession(Identity{User: "alice"})
 		answered := make(chan error, 1)
-		s.Host = nobody{}
+		s.Host = noHost{}
 		request{s, &host.Request{
 			ID: json.RawMessage(`1`), Method: "tasks/get", Era: transports.Handshake, Params: json.RawMessage(`{"taskId":"up/1"}`), Peer: s.Host,
 			Respond: func(_ *host.Request, _ json.RawMessage, err error) { answered <- err },

@@ -351,7 +351,7 @@ func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err erro
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {
-		l.endpoint.NoteURLsFirst(l.session.Session, err)
+		l.endpoint.NoteURLElicitations(l.session.Session, err)
 		r.Reply(result, err)
 		return
 	}

@@ -41,7 +41,7 @@ func (c surfaceCall) Go(f func()) { c.agg.work.Answer(c.r, f) }
 
 func (c surfaceCall) Wait(q surface.Question) { c.answer(q, true) }
 
-func (c surfaceCall) Explain(err error) string { return c.inWords(c.reserved(err)) }
+func (c surfaceCall) Explain(err error) string { return c.failureText(c.reserved(err)) }
 
 func (c surfaceCall) Asks(result json.RawMessage) bool { return ask.NeedsInput(nil, result) }
 

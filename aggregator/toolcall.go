@@ -131,7 +131,7 @@ func (c *toolCall) send() {
 			return
 		}
 	}
-	if !c.mayGo(t.Server, t.Upstream, t.Name, toolglob.Classes[t.Access]) {
+	if !c.passesPolicy(t.Server, t.Upstream, t.Name, toolglob.Classes[t.Access]) {
 		return
 	}
 	switch {
@@ -232,7 +232,7 @@ func (c *toolCall) answerUnknown() {
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.r
 	if u := s.Single(); u != nil && s.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
-		if c.mayGo(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
+		if c.passesPolicy(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
 			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: c.surfaceName()})
 		}
 		return

@@ -189,9 +189,9 @@ type notification struct {
 	params json.RawMessage
 }
 
-// Tell sends the host of a call a notification that belongs to it. While the host is asked,
+// NotifyHost sends the host of a call a notification that belongs to it. While the host is asked,
 // notifications are kept, up to a bound.
-func (f *Flight) Tell(method string, params json.RawMessage) {
+func (f *Flight) NotifyHost(method string, params json.RawMessage) {
 	f.mu.Lock()
 	r := f.request
 	if f.state == asking {

@@ -54,8 +54,8 @@ func (f *Fleet) Dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*
 	return own, err
 }
 
-// disowned removes upstreams whose owner has ended.
-func (f *Fleet) disowned(owner string) {
+// removeOwner removes upstreams whose owner has ended.
+func (f *Fleet) removeOwner(owner string) {
 	for _, u := range f.Set.RetireDedicated(owner) {
 		f.Endpoints.Delete(u)
 	}

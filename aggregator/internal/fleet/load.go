@@ -21,10 +21,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// firstWords is how long a strict start waits for the declaration of a host. After that nothing is
+// declarationWait is how long a strict start waits for the declaration of a host. After that nothing is
 // declared: a declared request must not be refused later, and the failure to reach a server must
 // show without a host.
-const firstWords = 3 * time.Second
+const declarationWait = 3 * time.Second
 
 // load brings an upstream up, in a load of package lazy: it connects, performs the handshake and
 // lists the tools, or leaves nothing behind. An upstream that ends when asked for its era is
@@ -129,7 +129,7 @@ func (f *Fleet) checkMounted(server string, l *catalog.Listing) error {
 func (f *Fleet) declarationTo(ctx context.Context, p *Endpoint, conn *upstream.Conn) (json.RawMessage, error) {
 	var late <-chan time.Time
 	if f.Strict && !f.SingleWrap {
-		late = time.After(firstWords)
+		late = time.After(declarationWait)
 	}
 	select {
 	case <-f.Declared.Known:

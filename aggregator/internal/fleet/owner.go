@@ -111,7 +111,7 @@ func (f *Fleet) ExistingFor(s *sessions.Session, u *lazy.Upstream) *lazy.Upstrea
 
 // RetireDedicated ends the upstreams of a session that has ended.
 func (f *Fleet) RetireDedicated(s *sessions.Session) {
-	f.disowned(sessionOwner + s.ID)
+	f.removeOwner(sessionOwner + s.ID)
 	f.DropRoots(s, true)
 }
 
@@ -133,7 +133,7 @@ func (p *Endpoint) declaration() (d sessions.Declaration, ok bool) {
 	case "":
 		return p.fleet.Declared.Get()
 	case handshakeOwner + p.Upstream.Server.Name:
-		return ofHandshake, true
+		return handshakeDeclaration, true
 	}
 	for _, s := range p.Source().Sessions() {
 		if d := s.Declaration(); d.Capabilities != nil {
@@ -178,8 +178,8 @@ func (f *Fleet) EraOwner(s *sessions.Session, u *lazy.Upstream) string {
 	return handshakeOwner + u.Server.Name
 }
 
-// ofHandshake is declared to the upstream for hosts of the handshake era.
-var ofHandshake = sessions.Declaration{Capabilities: json.RawMessage(AbleToAll), Era: transports.Handshake}
+// handshakeDeclaration is declared to the upstream for hosts of the handshake era.
+var handshakeDeclaration = sessions.Declaration{Capabilities: json.RawMessage(AbleToAll), Era: transports.Handshake}
 
 // Declarations are the declarations of hosts that upstreams get.
 type Declarations struct {

@@ -13,10 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// CodeURLFirst is the error of a server that requires its user to visit some URLs first (MCP
+// CodeURLElicitation is the error of a server that requires its user to visit some URLs first (MCP
 // 2025-11-25, "URL Elicitation Required Error"). In the stateless era, a result asks for that
 // instead.
-const CodeURLFirst = -32042
+const CodeURLElicitation = -32042
 
 // Source returns the upstream as a source of notifications.
 func (p *Endpoint) Source() notify.Source[*sessions.Session] {
@@ -73,9 +73,9 @@ func (p *Endpoint) noteElicitation(s *sessions.Session, params json.RawMessage) 
 	}
 }
 
-// NoteURLsFirst records the URLs that an error asks a session's host to visit.
-func (p *Endpoint) NoteURLsFirst(s *sessions.Session, err error) {
-	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == CodeURLFirst {
+// NoteURLElicitations records the URLs that an error asks a session's host to visit.
+func (p *Endpoint) NoteURLElicitations(s *sessions.Session, err error) {
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == CodeURLElicitation {
 		for asked := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
 			p.noteElicitation(s, asked)
 		}

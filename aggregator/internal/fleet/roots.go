@@ -73,5 +73,5 @@ func (f *Fleet) DropRoots(s *sessions.Session, left bool) {
 			return
 		}
 	}
-	f.disowned(last)
+	f.removeOwner(last)
 }

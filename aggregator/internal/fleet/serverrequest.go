@@ -25,7 +25,7 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 		return answer
 	}
 	calls := p.Calls.All()
-	if !ofOneUser(calls) {
+	if !sameUser(calls) {
 		return ask.NoHost("calls of several users are in flight, and whose host is to be asked cannot be told")
 	}
 	var asking *call.Flight
@@ -77,8 +77,8 @@ func (p *Endpoint) RequestIn(ctx context.Context, c *call.Flight, method string,
 	return c.Ask(ctx, q)
 }
 
-// ofOneUser reports whether calls are of one user. Another replica has several users.
-func ofOneUser(calls []*call.Flight) bool {
+// sameUser reports whether calls are of one user. Another replica has several users.
+func sameUser(calls []*call.Flight) bool {
 	return !slices.ContainsFunc(calls, func(c *call.Flight) bool {
 		first, s := calls[0].Session, c.Session
 		return s != first && (s.Replica || first.Replica || s.User != first.User)

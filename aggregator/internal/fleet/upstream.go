@@ -57,7 +57,7 @@ func (p *Endpoint) NotifyIn(c *call.Flight, method string, params json.RawMessag
 	default:
 		params = p.named(c.Session, params)
 	}
-	c.Tell(method, params)
+	c.NotifyHost(method, params)
 }
 
 // isAboutUpstream reports whether a notification is about the upstream, and not about a call, on
@@ -81,7 +81,7 @@ func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func
 			continue
 		}
 		if c := newest[s]; c != nil {
-			c.Tell(method, p.shown(s, method, params))
+			c.NotifyHost(method, p.shown(s, method, params))
 		} else {
 			s.Recipient.Notify(method, p.shown(s, method, params), func(notify.Stream) bool { return false })
 		}
@@ -90,7 +90,7 @@ func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func
 	for _, c := range calls {
 		if c.HostRequest().Era == transports.Stateless && !c.Session.Replica && !notified[c.Session] && wants(c) {
 			notified[c.Session] = true
-			c.Tell(method, p.shown(c.Session, method, params))
+			c.NotifyHost(method, p.shown(c.Session, method, params))
 		}
 	}
 }

@@ -61,11 +61,11 @@ func (c *Call) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outli
 	case c.Route.OnError != nil:
 		c.Route.OnError(err)
 	default:
-		if asks := urlsFirst(r, c.Route.Params, conn, err); asks != nil {
+		if asks := urlElicitations(r, c.Route.Params, conn, err); asks != nil {
 			r.Reply(asks, nil)
 			return
 		}
-		c.Server.NoteURLsFirst(c.Session, err)
+		c.Server.NoteURLElicitations(c.Session, err)
 		c.fail(r, shownError(r, conn, c.Env.ExplainError(c, err)))
 	}
 }

@@ -110,14 +110,14 @@ func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQue
 	return fmt.Appendf(nil, "{%s}", bytes.Join(members, []byte(","))), err
 }
 
-// urlsFirst converts the URL error of an upstream of the handshake era to the result that tells a
+// urlElicitations converts the URL error of an upstream of the handshake era to the result that tells a
 // host of the stateless era about it. It returns nil for other errors, or if the host cannot
 // show URLs. No state is kept: the host repeats the request when the user has answered, and the
 // upstream refuses it again if that is not enough. The answers, in params, are not for the
 // upstream; if one of them is no, the error stays.
-func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err error) json.RawMessage {
+func urlElicitations(r *host.Request, params json.RawMessage, conn *upstream.Conn, err error) json.RawMessage {
 	var rpc *wire.Error
-	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !ask.MayNeedInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != fleet.CodeURLFirst {
+	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !ask.MayNeedInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != fleet.CodeURLElicitation {
 		return nil
 	}
 	for _, answer := range wire.Members(wire.Get(params, "inputResponses")) {
