@@ -11,7 +11,7 @@ import (
 var Levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // A Level is a host's requested log level. In the stateless era it is the most verbose level of its
-// requests. The zero value is none.
+// requests. The zero value is no level.
 type Level struct {
 	Params   json.RawMessage // of logging/setLevel
 	Severity int             // index in Levels

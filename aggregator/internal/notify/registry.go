@@ -17,8 +17,8 @@ type Registry[S any] struct {
 	byID       map[string]*Recipient[S]
 	all        []S // in order, immutable; nil after one joined or left
 	groups     map[string]*group[S]
-	users      map[string]set[S]      // none is empty
-	elicited   map[elicitation]set[S] // none is empty
+	users      map[string]set[S]      // no set is empty
+	elicited   map[elicitation]set[S] // no set is empty
 	exclusive  []*Recipient[S]        // immutable: every read of an upstream uses it
 }
 
