@@ -185,7 +185,7 @@ func (g *Gate) watch(ctx context.Context, answer func() (json.RawMessage, error)
 	}
 }
 
-// Question returns the question for a host of the stateless era, nil if there is none (any more).
+// Question returns the question for a host of the stateless era, nil if there is none.
 func (g *Gate) Question() *Question {
 	g.mu.Lock()
 	defer g.mu.Unlock()

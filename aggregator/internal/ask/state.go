@@ -17,7 +17,7 @@ import (
 
 // A State identifies the call that a host's request continues: a call that waits for input, or a
 // call that an upstream of the stateless era answered with questions, with that upstream's own
-// state. The host returns it unchanged. As anybody may send anything, it is sealed, and valid
+// state. The host returns it unchanged. It is sealed, so that no host can make one, and valid
 // for one request of one principal.
 type State struct {
 	Owner     string            `json:"owner,omitempty"` // the replica that knows Call; "" if there is only one
@@ -161,7 +161,7 @@ type stateUser struct {
 // that have not expired.
 type issuedStates struct {
 	mu sync.Mutex
-	of map[stateUser][]issuedState // the oldest first; none is empty
+	of map[stateUser][]issuedState // the oldest first; no list is empty
 }
 
 type issuedState struct {
