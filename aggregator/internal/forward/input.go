@@ -77,8 +77,8 @@ func (c *Call) isOfAnotherEra() bool {
 	return u.Owner == "" && !fleet.Isolated(&u.Server) && c.Env.Fleet.EraOwner(c.Session, u) != ""
 }
 
-// translateEra converts params to the era of an upstream. The stateless era repeats in every request
-// what a host of the handshake era said once.
+// translateEra converts params to the era of an upstream. In the stateless era every request
+// has what a host of the handshake era declares once.
 func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Object, error) {
 	s, params := c.Session, c.Route.object()
 	if era == conn.Era() {
