@@ -167,7 +167,7 @@ func (f *Fleet) isWanted(u *lazy.Upstream) bool {
 	return wanted && f.Context.Err() == nil && f.Set.Has(u)
 }
 
-// throttle waits while a host is far behind. Hosts that share a run delay nobody.
+// throttle waits while a host is far behind. Hosts that share a run do not delay upstreams.
 func (f *Fleet) throttle() {
 	for _, to := range f.Sessions.Exclusive() {
 		if h, ok := to.Peer().(*host.Session); ok {

@@ -35,7 +35,7 @@ func (p *Endpoint) Source() notify.Source[*sessions.Session] {
 }
 
 // recipients returns the sessions that a message on a shared stream may be for. An upstream of one
-// session or user notifies that one. A replica gets all messages if nobody else uses the server,
+// session or user notifies that one. A replica gets all messages if no other session uses the server,
 // and those about tasks in any case. The completion of an elicitation goes to the sessions that
 // were asked; if they are unknown, to those that are calling.
 func (p *Endpoint) recipients(method string, params json.RawMessage, calls []*call.Flight) []*sessions.Session {
