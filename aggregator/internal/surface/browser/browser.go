@@ -85,7 +85,7 @@ var Target = &surface.Target{
 	Nested:  true,
 }
 
-// call makes the request in its arguments. The result of a tool is returned as it is; the result of any
+// call makes the request in its arguments. The result of a tool is returned unchanged; the result of any
 // other method is returned as text, since only a tool's result can be the result of a tool.
 func call(c *surface.Call) {
 	method, params, err := ReadRequest(c.Arguments)
