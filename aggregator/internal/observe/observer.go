@@ -173,8 +173,8 @@ type BuiltinCall struct {
 	passed   atomic.Bool  // it has called other tools, which are reported themselves
 }
 
-// BeginBuiltin returns the call of one of dynmcp's own tools, to be reported when it is answered, nil if
-// nobody observes.
+// BeginBuiltin returns the call of one of dynmcp's own tools, to be reported when it is answered, nil
+// without an observer.
 func (o Reporter) BeginBuiltin(surface, tool string, arguments json.RawMessage) *BuiltinCall {
 	if calls, _ := o.wants(); !calls {
 		return nil
