@@ -232,7 +232,7 @@ type Waiting struct {
 	Persistent bool      `json:"lasts"` // an answer may be valid for the session
 }
 
-// A pendingQuestion is a question that may be answered by somebody other than the host.
+// A pendingQuestion is a question that may be answered in place of the host.
 type pendingQuestion struct {
 	Waiting
 
