@@ -25,7 +25,7 @@ const (
 var errClosed = errors.New("dynmcp is shutting down")
 
 // A Store keeps results that their host got only in part, so that it can read on. Each is in a file
-// that nobody else can read and that disappears with the process, however it ends. A user's
+// that no other user of the machine can read, and that disappears with the process. A user's
 // results are visible only to that user's sessions. The zero Store is empty.
 type Store struct {
 	mu     sync.Mutex
