@@ -100,7 +100,7 @@ func withSplit(views *catalog.Views, split bool) *catalog.Views {
 // isStable reports whether the host's list of tools is kept unchanged.
 func (s Scope) isStable() bool {
 	if s.Single() != nil {
-		return false // one server as it is
+		return false // one server is shown unchanged
 	}
 	switch s.env.Current().Whole.Config.Catalog.Stable {
 	case schema.StableOn:
