@@ -7,93 +7,93 @@
 // and back, with every frame and its file (frames_unix_test.go compares):
 //
 //	Stdio.read                          a line of the host             [host/stdio.go]
-//	└ Session.Receive                   a request, among all else      [host/session.go]
-//	  └ Session.handleRequest           checked; it is in flight       [host/session.go]
+//	└ Session.Receive                   it is a request                [host/session.go]
+//	  └ Session.handleRequest           checks and registers it        [host/session.go]
 //	    └ session.handle                one switch on the method       [handle.go]
-//	      └ toolCall.send               the tool, the server, params   [toolcall.go]
-//	        └ Env.Dispatch              within what may be in flight   [forward/forward.go]
-//	          └ Call.SendOver           if its server is ready         [forward/forward.go]
-//	            └ Conn.Start            it has an id of ours           [upstream/start.go]
-//	              └ lineLink.sendRequest  under our progress token     [upstream/lines.go]
-//	                └ Writer.SendRequest  to the upstream              [wire/writer.go]
+//	      └ toolCall.send               finds the tool, makes params   [toolcall.go]
+//	        └ Env.Dispatch              within the memory budget       [forward/forward.go]
+//	          └ Call.SendOver           if the server is ready         [forward/forward.go]
+//	            └ Conn.Start            gives it an id                 [upstream/start.go]
+//	              └ lineLink.sendRequest  replaces the progress token  [upstream/lines.go]
+//	                └ Writer.SendRequest  writes it to the upstream    [wire/writer.go]
 //
 //	Conn.readLines                      a line of the upstream         [upstream/lines.go]
-//	└ Conn.receive                      a response, among all else     [upstream/receive.go]
-//	  └ Conn.handleResponse             of which call: that is over    [upstream/receive.go]
-//	    └ Call.Answered                 and so is this one             [forward/answer.go]
+//	└ Conn.receive                      it is a response               [upstream/receive.go]
+//	  └ Conn.handleResponse             finds and removes its call     [upstream/receive.go]
+//	    └ Call.Answered                 ends the call                  [forward/answer.go]
 //	      └ Call.Deliver                a result, an error, a question [forward/answer.go]
-//	        └ Request.Reply             once                           [host/request.go]
-//	          └ Session.answer          under the host's id            [host/inflight.go]
+//	        └ Request.Reply             answers the request once       [host/request.go]
+//	          └ Session.answer          restores the host's id         [host/inflight.go]
 //	            └ Session.write         in order, after initialize     [host/outgoing.go]
-//	              └ Stdio.Write         never dropped                  [host/stdio.go]
-//	                └ Writer.SendWithin to the host                    [wire/writer.go]
+//	              └ Stdio.Write         is never dropped               [host/stdio.go]
+//	                └ Writer.SendWithin writes it to the host          [wire/writer.go]
 //
-// What a call means is read before. request.toolCall finds the tool of ours that is called, among
-// those of the surfaces (internal/exposed). That answers, or says which tool of an upstream is
-// to be called, and how (toolCall). A call in the arguments of another one (inner.go) is a
-// toolCall as well. A surface is a package below internal/surface. It
-// knows no session, but what surfacecall.go offers.
+// Before that, request.toolCall reads which tool of ours is called, among those of the surfaces
+// (internal/exposed). That tool answers by itself, or names the upstream's tool to call
+// (toolCall). A call in the arguments of another one is a toolCall too (inner.go). A surface is
+// a package below internal/surface, and knows a session only through surfacecall.go.
 //
-// Both ways run on the goroutine that reads, which does not block. A call that has to wait,
-// for the start of its server, for an answer about the roots or for calls before it, joins
-// the queue of the server (internal/forward, admission.go) and waits on a goroutine of its
-// own; so does a request for what no server is known to have (wait.go), which keeps its place
-// in the queue of the server that is started for it. The lines of params
-// and results are borrowed until the next one is read: code that keeps a part copies it first
-// (Request.CopyParams, Call.clone). Conn.Start calls Answered itself if it cannot send. What a model
-// should hear beside the answer, such as the schema that its input did not fit, is added in
-// results.go. A whole request as the arguments of a tool of ours (of the surfaces browser and
-// proxy) is a host.Request inside that of the call, and comes back to handle.
+// Both ways run on the goroutine that reads, which does not block. A call waits on its own
+// goroutine, in the queue of its server (internal/forward, admission.go), for the start of the
+// server, for an answer about the roots, or for earlier calls. A request for a name that no
+// server is known to have waits too (wait.go), with a place in the queue of the server that is
+// started for it. The lines of params and results are valid until the next line is read: code
+// that keeps a part copies it first (Request.CopyParams, Call.clone). Conn.Start calls Answered
+// itself if it cannot send. Notes for the model, such as the schema that its input did not fit,
+// are added in results.go. A whole request in the arguments of a tool of ours (surfaces browser
+// and proxy) is a host.Request inside that of the call, and comes back to handle.
 //
-// What upstreams send unasked comes to internal/fleet:
+// Messages that upstreams send unasked come to internal/fleet:
 //
 //   - notifications go to the sessions that internal/notify finds
-//   - changes of lists have these fetched again (internal/listing), and hosts notified
+//   - after a change of a list it is fetched again (internal/listing), and hosts are notified
 //     (sessions.go)
 //   - server requests go to the session that has a call in flight there; calls wait while
-//     one for the roots has no answer (internal/ask)
+//     a request for the roots is open (internal/ask)
 //
-// Where the eras of host and upstream differ, questions change their form. Those to a host of
-// the stateless era are the result of its request (internal/call), and it brings back a sealed
-// state (internal/forward, input.go). Those in a result for a host of the handshake era become
-// requests to it (rounds.go there). URLs that a server wants shown first become a result
-// (rounds.go there). A request that fails for want of a login has its host offered one (login.go).
+// If the eras of host and upstream differ, questions change their form. For a host of the
+// stateless era they become the result of its request (internal/call), and its next request
+// has a sealed state (internal/forward, input.go). URLs that a server requires its user to
+// visit become a result too (rounds.go there). For a host of the handshake era the questions
+// in a result become requests to it (rounds.go there). A host whose request fails because of
+// a missing login is offered the login (login.go).
 //
-// Tasks keep their form within an era, and change their ids (internal/task); they are their
-// user's (internal/taskowner). Log levels go by request or by session. A session may be about
-// one server alone (internal/scope). A server is for all sessions, or has an upstream for each
-// session, user, set of roots or era (internal/fleet, owner.go). What is known of a
-// server outlives its upstream, which a new config may replace (record.go there).
+// Tasks keep their form within an era, and change their ids (internal/task). They belong to a
+// user (internal/taskowner). Log levels belong to a request or to a session. A session may be
+// about one server (internal/scope). A server is shared by all sessions, or has an upstream for
+// each session, user, set of roots or era (internal/fleet, owner.go). The record of a server
+// outlives its upstream, which a new config may replace (record.go there).
 //
 // In a cluster a server may run on another replica: internal/remote asks where, when it is
-// loaded. There replica.go serves it to this one; its calls are admitted as those of hosts.
+// loaded. That replica serves it to this one (replica.go), and admits its calls like those of
+// hosts.
 //
-// A session is what is known of its host (internal/sessions), what that sees (internal/scope),
-// and the aggregator. Packages below are handed the first part. What concerns all hosts is
-// the Aggregator's. The package owns the method switch, the control plane, the tools of ours,
-// what waits for lists, and the texts of failures. It never starts a process
-// (lazy and upstream do) and never renders a catalogue (catalog does).
+// A session has the state of its host (internal/sessions), its scope (internal/scope) and the
+// aggregator. Packages below get only the first part. State about all hosts is in the
+// Aggregator. The package has the method switch, the control plane, the tools of ours, the
+// waiting for lists, and the texts of failures. It never starts a process (lazy and upstream
+// do) and never renders a catalogue (catalog does).
 //
 // Our own words:
 //
 //	host         a client that is connected to us
-//	upstream     a server that we are a client of, for all hosts or for one owner
-//	session      one host, for as long as it is connected
+//	upstream     a server to which we are a client, for all hosts or for one owner
+//	session      the connection of one host, with its state
 //	principal    the user that a session belongs to
-//	owner        whom an upstream is for: a session, a principal, a set of roots, an era
+//	owner        the session, principal, set of roots or era that an upstream is for
 //	era          handshake (initialize) or stateless (since MCP 2026-07-28)
-//	control      of the handshake, lists and subscriptions; all else is the data plane
-//	surface      the tools of ours that a host is shown, in the place of those of upstreams
-//	view         what a session sees of the catalogue
-//	route        where a request goes, and how
-//	admission    the step that lets a call go, or has it wait in the queue of its server
-//	gate         keeps calls from an upstream that has asked for the roots
+//	control      of the handshake, lists and subscriptions; everything else is the data plane
+//	surface      tools of ours that hosts are shown in place of the upstreams' tools
+//	view         the part of the catalogue that a session sees
+//	route        the destination of a request, with options
+//	admission    the step that sends a call, or lets it wait in the queue of its server
+//	gate         holds back calls to an upstream that has asked for the roots
 //	flight       a call between the host's request and the upstream's answer
-//	input        what a result asks of a host of the stateless era
+//	input        the questions in a result for a host of the stateless era
 //	round        a request that is sent again with a host's answers
-//	record       what is known of a server for an owner, in this run
+//	record       the state of a server for an owner, in this run
 //	placement    where in a cluster a server runs
-//	fleet        the upstreams of a run, with what is known of each
+//	fleet        the upstreams of a run, with their state
 //	link         the session of another replica, which uses a server that runs here
-//	cork         keeps what is written until all messages of one read were handled
+//	cork         holds back writes until all messages of one read were handled
 package aggregator

@@ -110,7 +110,7 @@ type talk struct {
 	id             string // of the request at the upstream
 }
 
-// request has the host send a request and returns the params that the upstream
+// request makes the host send a request, and returns the params that the upstream
 // got.
 func (k *talk) request(method, params string) string {
 	k.host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, k.hostID, method, params))
@@ -123,7 +123,7 @@ func (k *talk) request(method, params string) string {
 	return strings.TrimSuffix(rest, "}")
 }
 
-// answer has the upstream answer it and returns what the host got.
+// answer makes the upstream answer it, and returns the value that the host got.
 func (k *talk) answer(member, value string) string {
 	k.upstream.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%q:%s}`, k.id, member, value))
 	got := k.one(k.host)

@@ -178,7 +178,7 @@ func (c *cluster) other(than *replica) *replica {
 	return c.replicas[slices.IndexFunc(c.replicas, func(r *replica) bool { return r != than })]
 }
 
-// drain has a replica hand over what it runs.
+// drain makes a replica hand its servers over.
 func (c *cluster) drain(r *replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

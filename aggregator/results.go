@@ -82,8 +82,8 @@ func explainedError(c *forward.Call, err error) error {
 	return &shown
 }
 
-// schemaOnce returns the text that shows the tool's input schema, "" if this session has
-// seen it.
+// schemaOnce returns the text that shows the tool's input schema, "" if this session was
+// shown it before.
 func schemaOnce(c *forward.Call) string {
 	text := c.Route.ShowInput(c.Route.Tool)
 	if text == "" || !c.Session.Shown.First("schema: "+c.Route.Tool.Name) {

@@ -49,7 +49,7 @@ func (sv *served) hasServer(name, server string) bool {
 	return ok && profile.Has(p, server)
 }
 
-// A state is a config with what is made from it.
+// A state is a config with the values made from it.
 type state struct {
 	cfg     *schema.Config
 	exposed *exposed.All

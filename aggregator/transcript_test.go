@@ -115,7 +115,7 @@ func section(archive *txtar.Archive, name string) *txtar.File {
 	return &txtar.File{}
 }
 
-// play acts a transcript out and returns it with what was received.
+// play runs a transcript and returns it with the messages that were received.
 func play(t *testing.T, archive *txtar.Archive, apart bool) []byte {
 	st := setStage(t, archive, apart)
 	defer st.close()
@@ -208,7 +208,7 @@ var ourHandles = regexp.MustCompile(`(result(?:\\": | )\\")([a-z2-7]{12})`)
 
 var ourStates = regexp.MustCompile(`dynmcp(?:1|-permit)\.[\w-]+`)
 
-// short abbreviates what was received.
+// short abbreviates a message that was received.
 func (st *stage) short(text string) string {
 	text = strings.Replace(text, `{"jsonrpc":"2.0",`, `{`, 1)
 	for _, h := range st.hosts {
