@@ -309,7 +309,7 @@ func (a *Aggregator) Close() {
 // changed lists. An error changes nothing.
 func (a *Aggregator) Apply(cfg *schema.Config) error {
 	if cfg.SingleWrap != a.config().SingleWrap {
-		return errors.New("a run with one command and a run with a config do not turn into each other")
+		return errors.New("a run of one command cannot change to a run with a config, nor the reverse")
 	}
 	st, err := a.newState(cfg)
 	if err != nil {

@@ -79,5 +79,5 @@ servers:
 	// Output:
 	// ["my-server/read_file","my-server/write_file"] <nil>
 	// {"content":[{"type":"text","text":"stat /absolute/path/to/file.txt"}]} <nil>
-	// "$.tools[" is no JSONPath query: unexpected eof at position 9. For example: $.tools[?(@.name contains 'file')].name, $.tools[0:5], $.servers[*].name
+	// "$.tools[" is not a JSONPath query: unexpected eof at position 9. For example: $.tools[?(@.name contains 'file')].name, $.tools[0:5], $.servers[*].name
 }

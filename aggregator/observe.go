@@ -213,7 +213,7 @@ func (st Status) Questions() []Question { return st.agg.permits.Waiting() }
 // session.
 func (st Status) Answer(id string, yes, session bool) error {
 	if !st.agg.permits.Answer(id, yes, session) {
-		return errors.New("no question waits under this id: it was answered, or withdrawn")
+		return errors.New("no pending question has this id: it was answered or withdrawn")
 	}
 	return nil
 }

@@ -476,7 +476,7 @@ func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	said, err := io.ReadAll(ours)
-	if err != nil || !strings.Contains(string(said), "its config is another") {
+	if err != nil || !strings.Contains(string(said), "its config differs") {
 		t.Errorf("the other replica was told %s, %v", said, err)
 	}
 }

@@ -26,7 +26,7 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 	}
 	calls := p.Calls.All()
 	if !sameUser(calls) {
-		return ask.NoHost("calls of several users are in flight, and whose host is to be asked cannot be told")
+		return ask.NoHost("calls of several users are in flight, and it is not known which host to ask")
 	}
 	var asking *call.Flight
 	for _, c := range slices.Backward(calls) {
@@ -105,7 +105,7 @@ func (p *Endpoint) askHost(ctx context.Context, s *sessions.Session, through tra
 func (p *Endpoint) RequestHost(ctx context.Context, s *sessions.Session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	declared := s.Declaration()
 	if declared.Era == transports.Stateless {
-		return ask.NoHost("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
+		return ask.NoHost("the host speaks %s, in which it can be asked only within its own requests", transports.StatelessVersion)
 	}
 	if lacking := ask.Lacks(declared.Capabilities, method, params); lacking != "" {
 		return ask.NoHost("%s", lacking)

@@ -101,7 +101,7 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 func (c *Call) noRoots(cause error) error {
 	return &transports.Failure{
 		Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent,
-		Cause: fmt.Errorf("it asks for the host's roots, and gets no calls without: %w", cause), Hint: "call again",
+		Cause: fmt.Errorf("it asks for the host's roots, and gets no call without them: %w", cause), Hint: "call again",
 	}
 }
 
@@ -115,7 +115,7 @@ func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
 	}
 	if q := gate.Question(); q != nil {
 		if lacking := c.Lacks("roots/list", nil); lacking != "" {
-			return failed(fmt.Errorf("it has asked for the host's roots, and gets no calls without: %s", lacking))
+			return failed(fmt.Errorf("it has asked for the host's roots, and gets no call without them: %s", lacking))
 		}
 		if r.Era == transports.Stateless {
 			c.AskFirst(q)

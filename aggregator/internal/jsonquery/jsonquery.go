@@ -89,7 +89,7 @@ func affordable(query string, moved []moved) error {
 			end := skipPath(query, i)
 			path, next := query[i:end], query[skipSpace(query, end):]
 			if i > 0 && (strings.ContainsAny(path, "*,:") || strings.Contains(path, "..") || strings.HasPrefix(next, "[") || strings.HasPrefix(next, ".")) {
-				return fmt.Errorf("what a filter looks for from the root must be one value, such as $.tools[0].name, at position %d", original(i, moved)+1)
+				return fmt.Errorf("a path from the root in a filter must select one value, such as $.tools[0].name, at position %d", original(i, moved)+1)
 			}
 		}
 		switch {
@@ -280,7 +280,7 @@ func (q *Query) Within(matches []Match, limit int) (answer json.RawMessage, show
 	answer, n := first(matches, limit)
 	switch {
 	case len(matches) > 0 && n == 0:
-		return nil, nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", len(utf16.Encode([]rune(string(matches[0].Raw)))), limit)
+		return nil, nil, "", fmt.Errorf("the first match has %d characters, of which at most %d are shown: ask for a part of it, such as its name", len(utf16.Encode([]rune(string(matches[0].Raw)))), limit)
 	case n < len(matches):
 		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", n, len(matches), n, 2*n)
 	}

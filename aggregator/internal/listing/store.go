@@ -30,7 +30,7 @@ func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 		}
 		stored, err := s.Load(server)
 		if err != nil {
-			s.Log.Warn("what a server listed in an earlier run is not used", "upstream", server.Name, "err", err)
+			s.Log.Warn("a stored listing is not used", "upstream", server.Name, "err", err)
 			if errors.Is(err, kv.ErrUnavailable) {
 				break // the others are unreachable too: Follow delivers them later
 			}
@@ -55,7 +55,7 @@ func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func
 			switch name, ok := names[key]; {
 			case !ok:
 			case err != nil:
-				s.Log.Warn("a record of what servers list is broken: it is written again when the server is listed", "upstream", name, "key", key, "err", err)
+				s.Log.Warn("a stored listing is broken: it is replaced when the server is listed", "upstream", name, "key", key, "err", err)
 			default:
 				listed(name, stored)
 			}
@@ -64,7 +64,7 @@ func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func
 			return
 		}
 		if ctx.Err() == nil {
-			s.Log.Warn("what other replicas list is not watched, trying again", "err", err)
+			s.Log.Warn("listings of other replicas are not watched, trying again", "err", err)
 		}
 		select {
 		case <-time.After(time.Second):

@@ -111,10 +111,10 @@ func (p *Pins) FirstUse(ctx context.Context, server schema.Server, tools []pins.
 	p.mu.Unlock()
 	switch {
 	case err == nil:
-		p.log.Info("tools pinned as they are first listed", "upstream", server.Name, "tools", len(tools))
+		p.log.Info("tools pinned at their first listing", "upstream", server.Name, "tools", len(tools))
 		return p.Reread()
 	case !again:
-		p.log.Warn("tools are not pinned: it will not be said when they change", "upstream", server.Name, "err", err)
+		p.log.Warn("tools are not pinned: there will be no warning when they change", "upstream", server.Name, "err", err)
 	}
 	return false
 }

@@ -84,7 +84,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 	}
 	gone, err := p.here.enter(ctx, server.Name+"\x00"+u.Owner)
 	if err != nil {
-		return nil, notPlaced(errors.New("what ran of it here has not ended yet"))
+		return nil, notPlaced(errors.New("its previous process here has not ended yet"))
 	}
 	placement, err := p.Place(ctx, server, principal)
 	if err != nil {

@@ -73,7 +73,7 @@ func AcquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstre
 
 // Unknown is the failure if the replica that is to run a server does not know it.
 func Unknown(server string) error {
-	return &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that is to run it does not know it: its config is another")}
+	return &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that should run it does not know it: its config differs")}
 }
 
 // ServerFailure returns the failure of a server that cannot be served, nil if it is not at fault.

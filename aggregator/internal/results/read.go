@@ -85,7 +85,7 @@ func (q Query) page(text string) (json.RawMessage, error) {
 		return nil, fmt.Errorf(`the result has no text: %s {"result": %s, "jsonpath": "$.content[0]"} takes parts of it`, q.Tool, wire.Quote(q.Handle))
 	}
 	if q.Offset >= total {
-		return nil, fmt.Errorf("there is nothing from offset %d on: the text has %d characters", q.Offset, total)
+		return nil, fmt.Errorf("offset %d is beyond the end: the text has %d characters", q.Offset, total)
 	}
 	limit := q.Most
 	if q.Limit > 0 {
@@ -133,7 +133,7 @@ func (q Query) matches(text string) (json.RawMessage, error) {
 	case found == 0:
 		return Text(fmt.Sprintf("No match in %d characters.", offset)), nil
 	case shown == 0:
-		return nil, fmt.Errorf("what matches is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, wire.Quote(q.Handle))
+		return nil, fmt.Errorf("the first match is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, wire.Quote(q.Handle))
 	}
 	note := fmt.Sprintf("[%d of %d found, each with its offset. ", shown, found)
 	if shown < found {
@@ -172,14 +172,14 @@ func hits(pattern *regexp.Regexp, line string) [][2]int {
 func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
 	query, err := jsonquery.Parse(q.JSONPath)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no JSONPath query: %w", wire.Quote(display.Asked(q.JSONPath)), err)
+		return nil, fmt.Errorf("%s is not a JSONPath query: %w", wire.Quote(display.Asked(q.JSONPath)), err)
 	}
 	found := query.Find(withParsedTexts(result))
 	if len(found) > 0 && isData(found[0].Raw) {
 		var items []json.RawMessage
 		for _, item := range found {
 			if !isData(item.Raw) {
-				return nil, errors.New("images and such cannot be among other values: select them alone")
+				return nil, errors.New("images, sounds and blobs cannot be returned with other values: select them separately")
 			}
 			items = append(items, item.Raw)
 		}

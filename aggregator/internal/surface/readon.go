@@ -72,7 +72,7 @@ func (c *Call) readOn() {
 			if strings.Contains(handle, "-") { // by another replica, whose answer may be missing only now
 				remedy = "The replica that keeps it may not answer now: ask once more before you call the tool again"
 			}
-			c.InvalidArguments(fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. %s", Value(wire.Quote(handle)), results.MaxOfUser, remedy))
+			c.InvalidArguments(fmt.Errorf("there is no result %s, or no longer: they are kept for an hour, at most %d. %s", Value(wire.Quote(handle)), results.MaxOfUser, remedy))
 			return
 		}
 		q.Most = cmp.Or(limit, defaultRead)

@@ -157,7 +157,7 @@ func (o *Owners) Learn(ctx context.Context, server, id string) error {
 	case err == nil:
 		o.add(string(user), key)
 	case !errors.Is(err, kv.ErrNotFound):
-		o.Log.Warn("it is not known whose a task is", "upstream", server, "err", err)
+		o.Log.Warn("the user of a task is not known", "upstream", server, "err", err)
 	}
 	if errors.Is(err, kv.ErrUnavailable) {
 		return err
@@ -208,7 +208,7 @@ func (o *Owners) store(user string, key taskKey, life time.Duration) {
 		}
 		again := few && time.Since(began) < retryFor && o.Context.Err() == nil
 		if pause == firstPause || !again {
-			o.Log.Warn("other replicas do not know whose a task is", "upstream", key.server, "retries", again, "err", err)
+			o.Log.Warn("the user of a task is not stored for other replicas", "upstream", key.server, "retries", again, "err", err)
 		}
 		if !again {
 			return

@@ -79,7 +79,7 @@ func Query(v *catalog.View, query string) (json.RawMessage, error) {
 func find(v *catalog.View, query string) (*jsonquery.Query, []jsonquery.Match, error) {
 	q, err := jsonquery.Parse(query)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s is no JSONPath query: %w. %s", wire.Quote(display.Asked(query)), err, example)
+		return nil, nil, fmt.Errorf("%s is not a JSONPath query: %w. %s", wire.Quote(display.Asked(query)), err, example)
 	}
 	return q, q.Find(document(v)), nil
 }

@@ -131,5 +131,5 @@ func ReadRequest(arguments json.RawMessage) (method string, params json.RawMessa
 		}
 		arguments = wire.Get(params, "arguments")
 	}
-	return "", nil, fmt.Errorf("mcp_call is inside itself more than %d times", maxNested)
+	return "", nil, fmt.Errorf("mcp_call is nested more than %d times", maxNested)
 }

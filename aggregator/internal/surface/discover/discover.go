@@ -89,7 +89,7 @@ func discover(c *surface.Call) {
 	}
 	checkQueries(in, q.words)
 	if len(q.words) > 1 && q.offset > 0 {
-		in.Fail(`"offset" goes on with one query, not with %d`, len(q.words))
+		in.Fail(`"offset" continues one query, not %d`, len(q.words))
 	}
 	if err := in.Err(); err != nil {
 		c.InvalidArguments(err)

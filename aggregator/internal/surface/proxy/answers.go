@@ -52,7 +52,7 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	if cursor != "" {
 		var err error
 		if from, err = strconv.Atoi(cursor); err != nil || from <= 0 || from > len(all) {
-			return nil, fmt.Errorf("cursor %s did not come from an earlier list of these", display.Quote(display.Asked(cursor)))
+			return nil, fmt.Errorf("cursor %s is not from an earlier list of these", display.Quote(display.Asked(cursor)))
 		}
 	}
 	text, to := []byte(`[`), from
