@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -41,9 +42,9 @@ func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok b
 		q, wait = &c.Server.Record.Slots, c.awaitSlot
 	}
 	t := q.Join(r.Number)
-	c.Env.Work.Answer(r, func() {
+	c.Env.Work.AnswerWithin(r, func(ctx context.Context) {
 		defer t.Leave()
-		wait(r, t)
+		wait(ctx, r, t)
 	})
 	return nil, nil, false
 }
@@ -101,9 +102,9 @@ func (c *Call) takeSlot(conn *upstream.Conn, release func(), t *fleet.Ticket) (_
 
 // wait sends the call when its server is ready, has its answer to the question for the roots, and
 // all earlier calls were sent.
-func (c *Call) wait(r *host.Request, t *fleet.Ticket) {
+func (c *Call) wait(ctx context.Context, r *host.Request, t *fleet.Ticket) {
 	for {
-		conn, release, err := c.acquire(r)
+		conn, release, err := c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, false)
 		if err != nil {
 			c.failUnsent(r, err)
 			return
@@ -121,11 +122,11 @@ func (c *Call) wait(r *host.Request, t *fleet.Ticket) {
 			slot := c.Server.Record.Slots.Join(r.Number)
 			defer slot.Leave()
 			t.Leave()
-			c.awaitSlot(r, slot)
+			c.awaitSlot(ctx, r, slot)
 			return
 		}
 		release()
-		if gate != nil && !c.awaitRoots(r, gate) || gate == nil && !c.awaitTurn(r, t) {
+		if gate != nil && !c.awaitRoots(ctx, r, gate) || gate == nil && !c.awaitTurn(ctx, r, t) {
 			return
 		}
 	}
@@ -137,13 +138,6 @@ func (c *Call) ready() (conn *upstream.Conn, release func(), ok bool) {
 		return l.Conn, func() {}, true
 	}
 	return c.Route.Upstream.Ready()
-}
-
-// acquire is ready, but starts the server if necessary.
-func (c *Call) acquire(r *host.Request) (*upstream.Conn, func(), error) {
-	ctx, cancel := c.Env.Work.ContextOf(r)
-	defer cancel()
-	return c.Env.Fleet.Acquire(ctx, c.Session, r, c.Route.Upstream, false)
 }
 
 // gate returns the gate that holds the call back until its server knows the roots. Another replica
@@ -158,9 +152,7 @@ func (c *Call) gate() *ask.Gate {
 // awaitTurn waits until earlier calls have left the queue, and after a reload switches to the
 // upstream that replaced the call's. It reports false if the request ends before: then the
 // call has failed.
-func (c *Call) awaitTurn(r *host.Request, t *fleet.Ticket) bool {
-	ctx, cancel := c.Env.Work.ContextOf(r)
-	defer cancel()
+func (c *Call) awaitTurn(ctx context.Context, r *host.Request, t *fleet.Ticket) bool {
 	select {
 	case <-t.Next:
 	case <-ctx.Done():
@@ -184,7 +176,7 @@ func (c *Call) followReload(r *host.Request) bool {
 
 // awaitSlot sends the call when it is the first in the queue and a slot is free. If its server has
 // to be started again, it waits for that in the other queue.
-func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
+func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) {
 	within := c.Route.Upstream.Server.Timeout
 	if c.Timeout != nil {
 		within = *c.Timeout
@@ -196,8 +188,6 @@ func (c *Call) awaitSlot(r *host.Request, t *fleet.Ticket) {
 	if l := c.Route.Link; l != nil {
 		lost = l.Conn.Done()
 	}
-	ctx, cancel := c.Env.Work.ContextOf(r)
-	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():

@@ -107,7 +107,7 @@ func (c *Call) noRoots(cause error) error {
 
 // awaitRoots waits for the end of a gate, or asks the call's host for the roots. It reports
 // false if the call has failed, or waits for the next request of its host.
-func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
+func (c *Call) awaitRoots(ctx context.Context, r *host.Request, gate *ask.Gate) bool {
 	failed := func(cause error) bool {
 		c.failUnsent(r, &transports.Failure{Upstream: c.Route.Upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent, Cause: cause,
 			Hint: "it may serve more than the host's roots allow; a restart has it ask again"})
@@ -124,8 +124,6 @@ func (c *Call) awaitRoots(r *host.Request, gate *ask.Gate) bool {
 		answer := c.Server.RequestHost(c.Env.Fleet.Context, c.Session, r.Peer, q.Method, q.Params)
 		c.Env.Work.Go(func() { q.Answer(answer()) })
 	}
-	ctx, cancel := c.Env.Work.ContextOf(r)
-	defer cancel()
 	select {
 	case <-gate.Over():
 	case <-ctx.Done():
