@@ -82,12 +82,10 @@ func readOperation(arguments json.RawMessage) (o operation, err error) {
 	}
 	only := map[string][]string{"type": {"list", "info", "call"}, "path": {"info", "call"}, "args": {"call"}, "filter": {"list"}, "limit": {"list"}, "cursor": {"list"}, "operations": {"batch"}}
 	for _, name := range []string{"type", "path", "args", "filter", "limit", "cursor", "operations"} {
-		given, needed := in.Has(name), name == "type" || name == "path" || name == "operations"
+		given, needed := in.Has(name), name == "path" || name == "operations"
 		switch allowed := slices.Contains(only[name], o.action); {
 		case given && !allowed:
 			return o, fmt.Errorf("%q must not be given for action %q, only for %s", name, o.action, strings.Join(only[name], ", "))
-		case !given && allowed && needed && name == "type":
-			return o, fmt.Errorf(`"type" is missing: one of %s`, strings.Join(kinds, ", "))
 		case !given && allowed && needed:
 			return o, fmt.Errorf("%q is required for action %q", name, o.action)
 		}
