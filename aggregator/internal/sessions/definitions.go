@@ -39,7 +39,7 @@ func (d *Definitions) AddList(view *catalog.View) {
 }
 
 // AddPinned notes that a list showed the model the definitions of pinned tools. A frozen list
-// does not replace a definition that was shown later.
+// does not replace a definition that the model was shown before.
 func (d *Definitions) AddPinned(pins []string, view *catalog.View, frozen bool) {
 	for _, pin := range pins {
 		if t, ok := view.Tool(pin); ok && !(frozen && d.Last(t.Name) != nil) {
