@@ -59,7 +59,8 @@ type Options struct {
 	// ChildEnv returns environment variables that the child process of a server always
 	// gets, whatever its entry says; nil adds none.
 	ChildEnv func(cfg *schema.Config, server string) []string
-	// Mark adds headers to HTTP requests to a server, which identify dynmcp; nil adds none.
+	// Mark adds headers that identify the principal of each HTTP request to a server; nil adds
+	// none.
 	Mark func(server string, h http.Header)
 	// Login returns how requests to a server are authorized; nil uses the headers of the
 	// config.
