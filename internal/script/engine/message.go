@@ -73,8 +73,8 @@ const (
 	Resource = "resource"
 )
 
-// A Call is a call that a script makes. IDs increase while an engine runs. The name of a tool is "server/tool" as
-// in the script: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
+// A Call is a call that a script makes. IDs increase while an engine runs. The name of a tool is
+// "server/tool" as in the script: of tools.a.b_c it is "a/b_c", and the tool may be b-c.
 type Call struct {
 	ID   int             `json:"id"`
 	Kind string          `json:"kind"`
