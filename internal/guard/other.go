@@ -5,19 +5,24 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 )
 
-// describe returns an error that describes how a command ended.
-func describe(state *os.ProcessState, err error) error {
-	switch {
+// Pid returns the process id of the command.
+func (t *Tree) Pid() int { return t.cmd.Process.Pid }
+
+// Wait returns when the command has ended, with an error that describes how. Processes that
+// it started may remain until Reap has returned.
+func (t *Tree) Wait() error {
+	err := t.cmd.Wait()
+	switch state := t.cmd.ProcessState; {
 	case state == nil:
 		return fmt.Errorf("it ended: %w", err)
 	case state.Success():
 		return errors.New("it exited with status 0")
+	default:
+		return fmt.Errorf("it ended: %v", state)
 	}
-	return fmt.Errorf("it ended: %v", state)
 }
 
 // A Fence does nothing here: there is no guard process that could enforce it while this one is

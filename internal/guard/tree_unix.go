@@ -22,21 +22,11 @@ func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
 	return &Tree{cmd}, MarkResources(cmd.Start())
 }
 
-// Pid returns the process id of the command.
-func (t *Tree) Pid() int { return t.cmd.Process.Pid }
-
 // Terminate asks the command and its group to end, with SIGTERM.
 func (t *Tree) Terminate() { _ = syscall.Kill(-t.Pid(), syscall.SIGTERM) }
 
 // Kill ends the group at once.
 func (t *Tree) Kill() { _ = syscall.Kill(-t.Pid(), syscall.SIGKILL) }
-
-// Wait returns when the command has ended, with an error that describes how. Processes that
-// it started may remain until Reap has returned.
-func (t *Tree) Wait() error {
-	err := t.cmd.Wait()
-	return describe(t.cmd.ProcessState, err)
-}
 
 // Reap ends the rest of the command's group. While a member lives the kernel does not reuse
 // the group's number.

@@ -138,21 +138,11 @@ func (t *Tree) adopt() error {
 // os closes.
 var resume = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
-// Pid returns the process id of the command.
-func (t *Tree) Pid() int { return t.cmd.Process.Pid }
-
 // Terminate does nothing: there is no SIGTERM, and closing stdin was the request.
 func (t *Tree) Terminate() {}
 
 // Kill ends every process of the tree at once.
 func (t *Tree) Kill() { _ = windows.TerminateJobObject(t.job, 1) }
-
-// Wait returns when the command has ended, with an error that describes how. Processes that
-// it started may remain until Reap has returned.
-func (t *Tree) Wait() error {
-	err := t.cmd.Wait()
-	return describe(t.cmd.ProcessState, err)
-}
 
 // Reap ends the processes that the command left behind.
 func (t *Tree) Reap() {
