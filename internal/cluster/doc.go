@@ -71,8 +71,8 @@
 // told t as an absolute time at which guards kill what B has started. B can also be stopped
 // after Take has read the clock for the last time. What B starts later has the same deadline,
 // which has passed by then, and which the next epoch does not extend before the lease is
-// released. Wall clocks are never read. On Linux the clock continues while the machine is
-// suspended (clock_linux.go).
+// released. A wall clock can only make it earlier. On Linux the clock continues while the
+// machine is suspended (clock_linux.go).
 //
 // All of this relies on a store that loses no change that it has confirmed and whose Get
 // returns the last change, and on holders that start nothing without that deadline.
