@@ -29,11 +29,11 @@ func (c *Cork) Delay() {
 }
 
 // Release ends one Delay and writes everything that was held back by any Writer. If
-// others still delay, messages given to own, which may be nil, are left for them to write:
+// others still delay, messages given to back, which may be nil, are left for them to write:
 // a Reader passes the Writer of its own connection. Messages to that connection come
 // from the others, and sending those collected so far would cost an extra write and
 // wake the peer for half of them. Release does not wait for a peer that does not read.
-func (c *Cork) Release(own *Writer) {
+func (c *Cork) Release(back *Writer) {
 	if c == nil {
 		return
 	}
@@ -43,8 +43,8 @@ func (c *Cork) Release(own *Writer) {
 	c.dirty = nil
 	if others {
 		for at := &dirty; *at != nil; at = &(*at).nextDirty {
-			if *at == own {
-				*at, own.nextDirty, c.dirty = own.nextDirty, nil, own
+			if *at == back {
+				*at, back.nextDirty, c.dirty = back.nextDirty, nil, back
 				break
 			}
 		}

@@ -101,19 +101,19 @@ func TestReleaseWritesWhatOthersSent(t *testing.T) {
 // While others hold the Cork, a Release leaves the messages to the caller's own peer to
 // them.
 func TestReleaseLeavesItsOwnToOthers(t *testing.T) {
-	c, own, r1 := corked(t)
+	c, back, r1 := corked(t)
 	_, other, r2 := corked(t)
 	other.Cork = c
 	c.Delay()
 	c.Delay()
-	own.Send([]byte("one"))
+	back.Send([]byte("one"))
 	other.Send([]byte("two"))
-	c.Release(own)
-	if got := readOnce(t, r2); got != "two\n" || own.Waiting() != len("one\n") {
-		t.Errorf("got %q, and %d bytes wait", got, own.Waiting())
+	c.Release(back)
+	if got := readOnce(t, r2); got != "two\n" || back.Waiting() != len("one\n") {
+		t.Errorf("got %q, and %d bytes wait", got, back.Waiting())
 	}
-	own.Send([]byte("three"))
-	c.Release(own) // nobody holds any more
+	back.Send([]byte("three"))
+	c.Release(back) // nobody holds any more
 	if got := readOnce(t, r1); got != "one\nthree\n" {
 		t.Errorf("got %q", got)
 	}

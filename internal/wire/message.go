@@ -25,7 +25,7 @@ type Message struct {
 func (m Message) Clone() Message {
 	raw := bytes.Clone(m.Raw)
 	raw = raw[:len(raw):len(raw)]
-	own := func(part []byte) []byte {
+	clone := func(part []byte) []byte {
 		if part == nil {
 			return nil
 		}
@@ -33,7 +33,7 @@ func (m Message) Clone() Message {
 		at := cap(m.Raw) - cap(part)
 		return raw[at : at+len(part) : len(raw)]
 	}
-	return Message{Raw: raw, ID: own(m.ID), Method: m.Method, Params: own(m.Params), Result: own(m.Result), Error: own(m.Error)}
+	return Message{Raw: raw, ID: clone(m.ID), Method: m.Method, Params: clone(m.Params), Result: clone(m.Result), Error: clone(m.Error)}
 }
 
 // IsRequest reports whether the message expects an answer.

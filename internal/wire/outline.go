@@ -27,8 +27,8 @@ type Outline struct {
 // the first within params.
 var nestedKeys = []string{`"arguments"`, `"tool_input"`}
 
-// spared is the number of slots that an object leaves free for each object around it.
-const spared = 8
+// reserved is the number of slots that an object leaves free for each object around it.
+const reserved = 8
 
 // skip is the function skip, and notes the members of the value if it is an object. Those of
 // its member nested[0] are noted too, and so on.
@@ -39,7 +39,7 @@ func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	object := o.count
 	o.count++
 	o.objects[object].at, o.objects[object].complete = i, true
-	start, limit := i, len(o.members)-spared*object
+	start, limit := i, len(o.members)-reserved*object
 	end, err := eachMember(b, i, depth+1, func(key []byte, i int) (end int, err error) {
 		if len(nested) > 0 && string(key) == nested[0] {
 			end, err = o.skip(b, i, depth+1, nested[1:])

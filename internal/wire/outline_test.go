@@ -59,14 +59,14 @@ func TestOutlineOfAnotherMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := first.Clone()
-	if own.Outline != nil {
+	clone := first.Clone()
+	if clone.Outline != nil {
 		t.Error("the clone has the outline")
 	}
-	if first.Outline.find(own.Params) >= 0 {
+	if first.Outline.find(clone.Params) >= 0 {
 		t.Error("the outline is used for a copy")
 	}
-	if second, err := r.Next(); err != nil || string(second.Outline.Get(second.Params, "x")) != "2" || string(second.Outline.Get(own.Params, "x")) != "1" {
+	if second, err := r.Next(); err != nil || string(second.Outline.Get(second.Params, "x")) != "2" || string(second.Outline.Get(clone.Params, "x")) != "1" {
 		t.Errorf("got %s, %v", second.Raw, err)
 	}
 }

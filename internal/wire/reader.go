@@ -46,7 +46,7 @@ type Reader struct {
 	expected int  // expected size of a long line
 	begun    bool // the first line was seen
 	outline  Outline
-	lent     []byte        // the message that Next returned last
+	returned []byte        // the message that Next returned last
 	rest     []byte        // text that comes before the next line
 	pending  error         // error returned in place of the next line
 	holding  bool          // Cork is held on behalf of this Reader
@@ -79,11 +79,11 @@ func NewReader(src io.Reader, max int) *Reader {
 // A JSON-RPC batch is returned whole: a Message with only Raw, which begins with '['.
 func (r *Reader) Next() (Message, error) {
 	if overwriteLent {
-		for i := range r.lent {
-			r.lent[i] = 0xee
+		for i := range r.returned {
+			r.returned[i] = 0xee
 		}
 	}
-	r.lent = nil
+	r.returned = nil
 	for {
 		text, err := r.text()
 		if err != nil {
@@ -136,7 +136,7 @@ func (r *Reader) message(text []byte) (Message, error) {
 		fault.Cut = errors.Is(err, ErrUnexpectedEnd) && errors.Is(r.pending, io.EOF)
 		return Message{}, fault
 	}
-	r.lent = text[:end]
+	r.returned = text[:end]
 	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
 		r.rest = rest
 	}

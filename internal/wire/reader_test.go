@@ -150,7 +150,7 @@ func (xs) Read(p []byte) (int, error) {
 
 // A message is valid until the next call of Next, and tests overwrite it then. A clone stays
 // valid.
-func TestReaderLends(t *testing.T) {
+func TestMessagesAreValidUntilTheNext(t *testing.T) {
 	var in strings.Builder
 	var want []string
 	for n := range 300 {
@@ -160,29 +160,29 @@ func TestReaderLends(t *testing.T) {
 		in.WriteString(line + "\n")
 	}
 	r := NewReader(strings.NewReader(in.String()), 1<<20)
-	var lent, owned []Message
+	var messages, clones []Message
 	for {
 		m, err := r.Next()
-		if len(lent) > 0 {
+		if len(messages) > 0 {
 			// Another may lie there by now.
-			if last := len(lent) - 1; string(lent[last].Raw) == want[last] {
+			if last := len(messages) - 1; string(messages[last].Raw) == want[last] {
 				t.Fatalf("message %d is still there", last)
 			}
 		}
 		if err != nil {
 			break
 		}
-		lent, owned = append(lent, m), append(owned, m.Clone())
+		messages, clones = append(messages, m), append(clones, m.Clone())
 	}
 	for n := range want {
-		own := owned[n]
-		if string(own.Raw) != want[n] || own.Method != fmt.Sprint("m", n) || own.ID != nil || !strings.HasSuffix(want[n], string(own.Params)+"}") {
-			t.Fatalf("message %d changed: %.80s", n, own.Raw)
+		clone := clones[n]
+		if string(clone.Raw) != want[n] || clone.Method != fmt.Sprint("m", n) || clone.ID != nil || !strings.HasSuffix(want[n], string(clone.Params)+"}") {
+			t.Fatalf("message %d changed: %.80s", n, clone.Raw)
 		}
-		within(t, own.Raw, own.Params, "params")
+		within(t, clone.Raw, clone.Params, "params")
 	}
-	if len(owned) != len(want) {
-		t.Errorf("%d messages, want %d", len(owned), len(want))
+	if len(clones) != len(want) {
+		t.Errorf("%d messages, want %d", len(clones), len(want))
 	}
 }
 
