@@ -140,15 +140,15 @@ func TestWatchSaysWhichIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	told, ended := make(chan string), make(chan struct{})
+	events, ended := make(chan string), make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Watch(ctx, func(v Version) { told <- v.Text }, func(err error) { told <- err.Error() })
+		_ = s.Watch(ctx, func(v Version) { events <- v.Text }, func(err error) { events <- err.Error() })
 	}()
 	expect := func(want string) {
 		t.Helper()
-		if got := <-told; got != want {
-			t.Errorf("was told %q, want %q", got, want)
+		if got := <-events; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	expect("one")
