@@ -161,13 +161,13 @@ func TestMain(m *testing.M) {
 }
 
 // run makes an attempt, within walls unless they are nil, and returns its status and output.
-func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, said string) {
+func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, output string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out, err := os.CreateTemp(w.t.TempDir(), "said")
+	out, err := os.CreateTemp(w.t.TempDir(), "output")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -330,21 +330,21 @@ func TestAttempts(t *testing.T) {
 			within.t = t
 			box := a.box(&within)
 			args := a.args(&within)
-			if status, said := a.run(&within, args, nil); status != possible {
-				if excused(a.name, said) {
-					t.Skipf("not possible here without walls either: %s", said)
+			if status, output := a.run(&within, args, nil); status != possible {
+				if excused(a.name, output) {
+					t.Skipf("not possible here without walls either: %s", output)
 				}
-				t.Fatalf("not possible without walls: %d %s", status, said)
+				t.Fatalf("not possible without walls: %d %s", status, output)
 			}
-			if status, said := a.run(&within, args, box.Walls()); status != refused {
-				t.Errorf("got %d within the walls: %s", status, said)
+			if status, output := a.run(&within, args, box.Walls()); status != refused {
+				t.Errorf("got %d within the walls: %s", status, output)
 			}
 		})
 	}
 }
 
 // excused reports whether an attempt failed because the machine lacks or forbids it by itself.
-func excused(name, said string) bool {
+func excused(name, output string) bool {
 	lacking := map[string][]string{
 		"IPv6 around the proxy":                       {"missing port", "refused", "cannot assign", "invalid"},
 		"IPv6 without a network":                      {syscall.EAFNOSUPPORT.Error()},
@@ -376,7 +376,7 @@ func excused(name, said string) bool {
 		"another port from a child":                   {"bash"},
 	}
 	for _, text := range lacking[name] {
-		if strings.Contains(said, text) {
+		if strings.Contains(output, text) {
 			return true
 		}
 	}
@@ -405,8 +405,8 @@ func TestOldKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, said := oldKernel.run(newWorld(t), nil, &guard.Walls{Filter: ready(filter)}); status != possible {
-		t.Errorf("got %d: %s", status, said)
+	if status, output := oldKernel.run(newWorld(t), nil, &guard.Walls{Filter: ready(filter)}); status != possible {
+		t.Errorf("got %d: %s", status, output)
 	}
 }
 
@@ -417,8 +417,8 @@ func TestNeeds(t *testing.T) {
 			within := *w
 			within.t = t
 			box := a.box(&within)
-			if status, said := a.run(&within, a.args(&within), box.Walls()); status != possible {
-				t.Errorf("got %d within the walls: %s", status, said)
+			if status, output := a.run(&within, a.args(&within), box.Walls()); status != possible {
+				t.Errorf("got %d within the walls: %s", status, output)
 			}
 		})
 	}

@@ -15,12 +15,12 @@ import (
 
 // A Sandbox is made for one start of a server. Close removes its resources.
 type Sandbox struct {
-	Temp   string // the server's own temporary directory
-	walls  *Walls
-	proxy  *proxy // nil without a list of hosts
-	learns bool   // nothing is limited
-	log    *slog.Logger
-	tell   func(why string) // called for each refused connection
+	Temp     string // the server's own temporary directory
+	walls    *Walls
+	proxy    *proxy // nil without a list of hosts
+	learns   bool   // nothing is limited
+	log      *slog.Logger
+	onDenied func(why string) // called for each refused connection
 
 	listener *listener // nil if unset
 
@@ -37,7 +37,7 @@ type Sandbox struct {
 // [Server.Policy], a temporary directory, and the proxy if its network is a list of hosts.
 // denied is called for each refused connection; it must not block.
 func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) {
-	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, tell: denied}
+	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, onDenied: denied}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
@@ -129,7 +129,7 @@ const maxDenials = 5
 // deny logs and reports a refused connection.
 func (b *Sandbox) deny(why string) {
 	b.log.Warn("a connection was refused", "why", why)
-	b.tell(why)
+	b.onDenied(why)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.denied++

@@ -77,9 +77,9 @@ func (t *Trace) Files() []Access {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]Access, 0, len(t.files))
-	own := resolved([]string{t.temp})
+	temp := resolved([]string{t.temp})
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
-		if t.temp == "" || !below(own, path) {
+		if t.temp == "" || !below(temp, path) {
 			all = append(all, Access{path, t.files[path]})
 		}
 	}
