@@ -21,32 +21,32 @@ func (s *script) ask(f *flight) goja.Value {
 		s.fail(f, *f.at)
 		return s.vm.ToValue(promise)
 	}
-	if len(s.flying) >= s.AtOnce {
+	if len(s.inFlight) >= s.AtOnce {
 		s.waiting = append(s.waiting, f)
 	} else {
-		s.launch(f)
+		s.sendCall(f)
 	}
 	return s.vm.ToValue(promise)
 }
 
-func (s *script) launch(f *flight) {
+func (s *script) sendCall(f *flight) {
 	s.last++
 	f.ID = s.last
-	s.flying[f.ID] = f
+	s.inFlight[f.ID] = f
 	s.send(Event{Call: &f.Call})
 }
 
-// land settles the promise of an answered call.
-func (s *script) land(a Answer) {
-	f := s.flying[a.ID]
+// handleAnswer settles the promise of an answered call.
+func (s *script) handleAnswer(a Answer) {
+	f := s.inFlight[a.ID]
 	if f == nil {
 		return
 	}
-	delete(s.flying, a.ID)
+	delete(s.inFlight, a.ID)
 	if len(s.waiting) > 0 {
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		s.launch(next)
+		s.sendCall(next)
 	}
 	if a.Error != nil {
 		s.fail(f, *a.Error)
@@ -63,11 +63,11 @@ func (s *script) land(a Answer) {
 			s.fail(f, Failure{Message: s.errorText(a), Outcome: Ran})
 			return
 		}
-		if value = s.whole(a, "content"); !f.raw {
-			value = s.plain(value.ToObject(s.vm), "content")
+		if value = s.decodeResult(a, "content"); !f.raw {
+			value = s.simplify(value.ToObject(s.vm), "content")
 		}
 	case Resource:
-		value = s.plain(s.whole(a, "contents").ToObject(s.vm), "contents")
+		value = s.simplify(s.decodeResult(a, "contents").ToObject(s.vm), "contents")
 	default:
 		value = s.decode(a.Result)
 	}
@@ -98,8 +98,8 @@ func (s *script) fail(f *flight, why Failure) {
 	}
 }
 
-// whole decodes a result, with handles in place of its images and blobs.
-func (s *script) whole(a Answer, list string) goja.Value {
+// decodeResult decodes a result, with handles in place of its images and blobs.
+func (s *script) decodeResult(a Answer, list string) goja.Value {
 	result := s.decode(a.Result).ToObject(s.vm)
 	if len(a.Blobs) == 0 {
 		return result
@@ -118,9 +118,9 @@ func (s *script) whole(a Answer, list string) goja.Value {
 	return result
 }
 
-// plain returns the useful part of a result: its structured content, or its text, parsed if it is an
-// object or an array, or its only block, or everything.
-func (s *script) plain(result *goja.Object, list string) goja.Value {
+// simplify returns the useful part of a result: its structured content, or its text, parsed if it
+// is an object or an array, or its only block, or everything.
+func (s *script) simplify(result *goja.Object, list string) goja.Value {
 	if structured := result.Get("structuredContent"); list == "content" && structured != nil && !goja.IsNull(structured) {
 		return structured
 	}
@@ -180,7 +180,7 @@ func (s *script) textOf(v goja.Value) (string, bool) {
 func (s *script) errorText(a Answer) string {
 	result := s.decode(a.Result).ToObject(s.vm)
 	_ = result.Delete("structuredContent")
-	if v := s.plain(result, "content"); !absent(v) && v.String() != "" {
+	if v := s.simplify(result, "content"); !absent(v) && v.String() != "" {
 		return s.format(v, 64<<10)
 	}
 	return "the tool says that it failed, and not why"

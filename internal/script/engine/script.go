@@ -19,7 +19,7 @@ const maxCallStack = 3000
 
 // newScript prepares a runtime, before there is a script for it.
 func newScript(e *engine) *script {
-	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}}
+	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, inFlight: map[int]*flight{}}
 	s.vm.SetMaxCallStackSize(maxCallStack)
 	s.install()
 	return s
@@ -167,7 +167,7 @@ func (s *script) failed(p any) *Done {
 // wait waits for an answer or a timer, and runs the code that waits for it. It returns false if
 // there is neither.
 func (s *script) wait() bool {
-	if len(s.flying) == 0 && len(s.timers) == 0 {
+	if len(s.inFlight) == 0 && len(s.timers) == 0 {
 		return false
 	}
 	var due <-chan time.Time
@@ -182,7 +182,7 @@ func (s *script) wait() bool {
 			panic(errors.New("dynmcp has ended"))
 		}
 		if request.Answer != nil {
-			s.land(*request.Answer)
+			s.handleAnswer(*request.Answer)
 		}
 	case <-due:
 		first := s.timers[0]

@@ -32,7 +32,7 @@ type script struct {
 	newError, arrayFrom goja.Callable
 
 	calls    int             // number of calls made
-	flying   map[int]*flight // calls that were sent
+	inFlight map[int]*flight // calls that were sent
 	waiting  []*flight       // calls that wait for one of those
 	timers   []timer         // sorted by due
 	timerID  int64
