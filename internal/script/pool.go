@@ -44,19 +44,19 @@ func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, err
 	if ctx.Err() != nil {
 		return &Result{}, context.Cause(ctx)
 	}
-	c, err := p.take()
+	c, err := p.get()
 	if err != nil {
 		return &Result{}, err
 	}
 	s.CPU = cmp.Or(p.CPU, 10*time.Second)
 	r := &run{child: c, script: s, answer: answer}
 	err = r.run(ctx)
-	p.give(c, r.healthy)
+	p.put(c, r.healthy)
 	return &r.result, err
 }
 
-// take returns an unused child: the one that is kept, or a new one.
-func (p *Pool) take() (*child, error) {
+// get returns an unused child: the one that is kept, or a new one.
+func (p *Pool) get() (*child, error) {
 	p.mu.Lock()
 	c := p.warm
 	p.warm = nil
@@ -73,8 +73,8 @@ func (p *Pool) take() (*child, error) {
 	return start(p.BestEffort, p.children.Go)
 }
 
-// give keeps a child for the next script, unless one is already kept or it must not be reused.
-func (p *Pool) give(c *child, healthy bool) {
+// put keeps a child for the next script, unless one is already kept or it must not be reused.
+func (p *Pool) put(c *child, healthy bool) {
 	p.mu.Lock()
 	keep := healthy && !p.closed && p.warm == nil
 	if keep {

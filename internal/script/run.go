@@ -85,7 +85,7 @@ func (r *run) run(ctx context.Context) error {
 		return context.Cause(callers)
 	}
 	<-r.child.ended
-	return r.child.blame(r.script.CPU)
+	return r.child.failure(r.script.CPU)
 }
 
 // follow handles the requests of the child until the script has ended. Without done the child cannot

@@ -74,14 +74,14 @@ const MaxResult = 16 << 20
 // ran: github/create_issue (done), github/list_issues (unknown: the server ended)".
 func (r *Result) Ran() string {
 	sent := len(slices.DeleteFunc(slices.Clone(r.Calls), func(c CallRecord) bool { return c.Outcome == engine.NotSent }))
-	said := map[int]string{0: "no call ran", 1: "1 call ran"}[sent]
-	if said == "" {
-		said = fmt.Sprintf("%d calls ran", sent)
+	text := map[int]string{0: "no call ran", 1: "1 call ran"}[sent]
+	if text == "" {
+		text = fmt.Sprintf("%d calls ran", sent)
 	}
 	if len(r.Calls) > 0 {
-		said += ": " + list(r.Calls)
+		text += ": " + list(r.Calls)
 	}
-	return said
+	return text
 }
 
 // Cut describes the calls that the script did not wait for, "" if there are none.
@@ -98,12 +98,12 @@ func list(calls []CallRecord) string {
 	const most, longest = 50, 150
 	var all []string
 	for _, c := range calls[:min(len(calls), most)] {
-		said := c.Outcome
+		outcome := c.Outcome
 		if c.Error != "" {
 			first, _, _ := strings.Cut(c.Error, "\n")
-			said += ": " + display.Cut(first, longest)
+			outcome += ": " + display.Cut(first, longest)
 		}
-		all = append(all, fmt.Sprintf("%s (%s)", c.Name, said))
+		all = append(all, fmt.Sprintf("%s (%s)", c.Name, outcome))
 	}
 	if more := len(calls) - most; more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))
