@@ -208,16 +208,16 @@ var platforms = map[string]string{"windows": "win32", "darwin": "darwin", "linux
 // start returns how the bundle is started on this system.
 func (b *bundle) start() started {
 	all := b.manifest.Server.Config
-	own := all.Platforms[platforms[runtime.GOOS]]
-	all.Command = cmp.Or(own.Command, all.Command)
-	if own.Args != nil {
-		all.Args = own.Args
+	override := all.Platforms[platforms[runtime.GOOS]]
+	all.Command = cmp.Or(override.Command, all.Command)
+	if override.Args != nil {
+		all.Args = override.Args
 	}
 	env := maps.Clone(all.Env)
 	if env == nil {
 		env = map[string]string{}
 	}
-	maps.Copy(env, own.Env)
+	maps.Copy(env, override.Env)
 	all.Env = env
 	return all
 }
@@ -231,7 +231,7 @@ func (b *bundle) check(installed func(program string) bool) error {
 	if all := m.Compatibility.Platforms; len(all) > 0 && !slices.Contains(all, platforms[runtime.GOOS]) {
 		return fmt.Errorf("it is for %s", line(strings.Join(all, ", "), 100))
 	}
-	if _, ok := b.own(start.Command); ok {
+	if _, ok := b.fileOf(start.Command); ok {
 		return nil
 	}
 	if !slices.Contains(interpreters[m.Server.Type], start.Command) {
@@ -241,13 +241,13 @@ func (b *bundle) check(installed func(program string) bool) error {
 	if len(start.Args) > 0 {
 		first = start.Args[0]
 	}
-	if _, ok := b.own(first); !ok && start.Command != "uv" {
+	if _, ok := b.fileOf(first); !ok && start.Command != "uv" {
 		return fmt.Errorf("%s would run %s, which is not one of its files", start.Command, line(first, 60))
 	}
 	if start.Command == "uv" && (first != "run" || slices.ContainsFunc(start.Args, func(arg string) bool {
 		flag, _, _ := strings.Cut(arg, "=")
 		return slices.Contains([]string{"--with", "--index-url", "--default-index", "--index", "-c", "-m", "--module", "--with-requirements"}, flag)
-	}) || !slices.ContainsFunc(start.Args, func(arg string) bool { _, ok := b.own(arg); return ok })) {
+	}) || !slices.ContainsFunc(start.Args, func(arg string) bool { _, ok := b.fileOf(arg); return ok })) {
 		return errors.New("uv would run something other than its files")
 	}
 	if !installed(start.Command) {
@@ -259,8 +259,8 @@ func (b *bundle) check(installed func(program string) bool) error {
 // dirname is the variable of manifests for the directory of the bundle.
 const dirname = "${__dirname}"
 
-// own returns the path of a file of the bundle.
-func (b *bundle) own(name string) (string, bool) {
+// fileOf returns the path of a file of the bundle.
+func (b *bundle) fileOf(name string) (string, bool) {
 	rest, inside := strings.CutPrefix(name, dirname)
 	rest = path.Clean(strings.TrimLeft(filepath.ToSlash(rest), "/"))
 	if (!inside && rest != path.Clean(b.manifest.Server.EntryPoint)) || !filepath.IsLocal(filepath.FromSlash(rest)) {
@@ -282,11 +282,11 @@ func (b *bundle) resolve(r *resolver, s *schema.Server) {
 	start := b.start()
 	s.Cwd = Literal(b.dir)
 	s.Command = Literal(start.Command)
-	if full, ok := b.own(start.Command); ok {
+	if full, ok := b.fileOf(start.Command); ok {
 		s.Command = Literal(full)
 	}
 	for _, arg := range start.Args {
-		if full, ok := b.own(arg); ok {
+		if full, ok := b.fileOf(arg); ok {
 			s.Args = append(s.Args, Literal(full))
 			continue
 		}

@@ -120,18 +120,18 @@ func (r *imageRegistry) get(ctx context.Context, address string) (*http.Response
 }
 
 func (r *imageRegistry) authorize(ctx context.Context, challenge string) error {
-	asks := map[string]string{}
+	params := map[string]string{}
 	for _, m := range quoted().FindAllStringSubmatch(challenge, -1) {
-		asks[m[1]] = m[2]
+		params[m[1]] = m[2]
 	}
-	realm, err := url.Parse(asks["realm"])
+	realm, err := url.Parse(params["realm"])
 	if err == nil {
 		err = allowed(realm, isPrivate(r.base.Hostname()))
 	}
 	if err != nil {
 		return fmt.Errorf("%s wants a login: %w", r.base.Host, err)
 	}
-	realm.RawQuery = url.Values{"service": {asks["service"]}, "scope": {asks["scope"]}}.Encode()
+	realm.RawQuery = url.Values{"service": {params["service"]}, "scope": {params["scope"]}}.Encode()
 	resp, body, err := get(ctx, r.client, realm.String(), maxPage, nil)
 	var answer struct {
 		Token  string

@@ -131,14 +131,14 @@ func (p Package) program() (program, note string, err error) {
 	return r.programs[0], note, nil
 }
 
-// permit returns the runtime arguments that are passed on, without the words own, which name the
+// permit returns the runtime arguments that are passed on, without the words self, which name the
 // package itself.
-func (r runner) permit(words []string, own ...string) (kept []string, err error) {
+func (r runner) permit(words []string, self ...string) (kept []string, err error) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
 		flag, _, joined := strings.Cut(word, "=")
 		switch {
-		case slices.Contains(r.before, word) || slices.Contains(own, word):
+		case slices.Contains(r.before, word) || slices.Contains(self, word):
 		case slices.Contains(r.flags, word), joined && slices.Contains(r.valued, flag):
 			kept = append(kept, word)
 		case slices.Contains(r.valued, word) && i+1 < len(words):
