@@ -17,14 +17,14 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 		m := memkv.New()
 		var all []*Replica
 		var leases []*Lease
-		cables := []*memkv.Connection{m.Connect(), m.Connect(), m.Connect()}
+		conns := []*memkv.Connection{m.Connect(), m.Connect(), m.Connect()}
 		for i, name := range []string{"a", "b", "c"} {
-			r := join(t, cables[i], name)
+			r := join(t, conns[i], name)
 			all = append(all, r)
 			leases = append(leases, take(t, r, name))
 		}
 		time.Sleep(5 * HeartbeatInterval)
-		for _, c := range cables {
+		for _, c := range conns {
 			c.Cut()
 		}
 		time.Sleep(9 * time.Second)
@@ -39,7 +39,7 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 			}
 			take(t, r, r.options.Name).Release() // what is held here is shared as ever
 		}
-		for _, c := range cables {
+		for _, c := range conns {
 			c.Heal()
 		}
 		time.Sleep(10 * time.Second)
@@ -55,12 +55,12 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 func TestALongOutageOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		ca, cb := m.Connect(), m.Connect()
-		a, b := join(t, ca, "a"), join(t, cb, "b")
+		connA, connB := m.Connect(), m.Connect()
+		a, b := join(t, connA, "a"), join(t, connB, "b")
 		l := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
-		ca.Cut()
-		cb.Cut()
+		connA.Cut()
+		connB.Cut()
 		cut := time.Now()
 		<-l.Lost()
 		if ran := time.Since(cut); ran < Validity-2*HeartbeatInterval || ran > Validity {
@@ -71,8 +71,8 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		if _, err := b.Take(t.Context(), "files"); !errors.Is(err, kv.ErrUnavailable) || !b.Degraded() {
 			t.Errorf("got %v, degraded: %t", err, b.Degraded())
 		}
-		ca.Heal()
-		cb.Heal()
+		connA.Heal()
+		connB.Heal()
 		time.Sleep(2 * HeartbeatInterval)
 		if len(a.Members()) != 2 || len(b.Members()) != 2 || !a.Valid() || !b.Valid() {
 			t.Errorf("the members are not back: %+v", a.Members())
@@ -85,17 +85,17 @@ func TestALongOutageOfTheStore(t *testing.T) {
 func TestTakeWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		cable := m.Connect()
-		a := join(t, cable, "a")
+		conn := m.Connect()
+		a := join(t, conn, "a")
 		time.Sleep(5 * HeartbeatInterval)
-		cable.Cut()
+		conn.Cut()
 		time.Sleep(2 * Validity)
 		if !a.Degraded() {
 			t.Error("the replica is not degraded")
 		}
-		time.AfterFunc(2*time.Second, cable.Heal)
+		time.AfterFunc(2*time.Second, conn.Heal)
 		take(t, a, "git").Release()
-		cable.Cut()
+		conn.Cut()
 		time.Sleep(2 * Validity)
 		began := time.Now()
 		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, kv.ErrUnavailable) {
@@ -104,7 +104,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		if took := time.Since(began); took < Reconnect || took > Reconnect+HeartbeatInterval {
 			t.Errorf("Take waited for %v", took)
 		}
-		cable.Heal()
+		conn.Heal()
 	})
 }
 
@@ -133,7 +133,7 @@ func (b unanswered) Get(ctx context.Context, key string) (kv.Entry, error) {
 	return b.Bucket.Get(ctx, key)
 }
 
-func TestABeatThatWasNotAnswered(t *testing.T) {
+func TestAHeartbeatWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
@@ -153,18 +153,18 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 }
 
 // A heartbeat without an answer does not extend validity.
-func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
+func TestAHeartbeatWithoutAnAnswerExtendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var on atomic.Bool
-		cable := m.Connect()
-		a := join(t, wrapped{cable, unanswered{on: &on}.wrap}, "a")
+		conn := m.Connect()
+		a := join(t, wrapped{conn, unanswered{on: &on}.wrap}, "a")
 		l := take(t, a, "git")
 		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)
 		on.Store(true)
 		b := join(t, m.Connect(), "b")
 		time.Sleep(tick)
-		cable.Cut()
+		conn.Cut()
 		notBefore(t, b, l)
 	})
 }
@@ -172,11 +172,11 @@ func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 func TestANewcomerWaitsForOneThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		cable := m.Connect()
-		a := join(t, cable, "a")
+		conn := m.Connect()
+		a := join(t, conn, "a")
 		l := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
-		cable.Cut()
+		conn.Cut()
 		b := join(t, m.Connect(), "b")
 		notBefore(t, b, l)
 	})
@@ -204,26 +204,26 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 	for _, others := range []int{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			m := memkv.New()
-			var cables []*memkv.Connection
+			var conns []*memkv.Connection
 			var all []*Replica
 			for i := range 1 + others {
-				cables = append(cables, m.Connect())
-				all = append(all, join(t, cables[i], string(rune('a'+i))))
+				conns = append(conns, m.Connect())
+				all = append(all, join(t, conns[i], string(rune('a'+i))))
 			}
 			dead, a := all[0], all[1]
 			take(t, dead, "git")
 			l := take(t, a, "files")
 			time.Sleep(5 * HeartbeatInterval)
-			for _, cable := range cables {
-				cable.Cut()
+			for _, conn := range conns {
+				conn.Cut()
 			}
 			dead.stop()
 			time.Sleep(9 * time.Second)
 			if isClosed(l.Lost()) {
 				t.Error("another replica has lost its lease")
 			}
-			for _, cable := range cables {
-				cable.Heal()
+			for _, conn := range conns {
+				conn.Heal()
 			}
 			healed := time.Now()
 			takeFrom(t, a, "git").Release()

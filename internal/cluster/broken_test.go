@@ -100,7 +100,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 	})
 }
 
-func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
+func TestTheHolderOfABrokenLeaseRepairsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
@@ -128,11 +128,11 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		cable := m.Connect()
-		a, b, _ := join(t, cable, "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
+		conn := m.Connect()
+		a, b, _ := join(t, conn, "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
 		l := take(t, a, "git")
 		time.Sleep(3 * HeartbeatInterval)
-		cable.Cut()
+		conn.Cut()
 		breakRecord(t, m.Connect(), leaseKey("git"))
 		taken := takeFrom(t, b, "git")
 		if !isClosed(l.Lost()) {
@@ -140,7 +140,7 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 		}
 		l.Release()
 		taken.Release()
-		cable.Heal()
+		conn.Heal()
 		time.Sleep(time.Minute)
 	})
 }
@@ -166,12 +166,12 @@ func (b blindBucket) Watch(ctx context.Context, prefix string, changed func(kv.E
 func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		cable := m.Connect()
-		a := join(t, cable, "a")
+		conn := m.Connect()
+		a := join(t, conn, "a")
 		l := take(t, a, "git")
 		b := join(t, wrapped{m.Connect(), blindBucket{hidden: memberKey(a.ID())}.wrap}, "b")
 		time.Sleep(3 * HeartbeatInterval)
-		cable.Cut()
+		conn.Cut()
 		breakRecord(t, m.Connect(), leaseKey("git"))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*HeartbeatInterval)
 		defer cancel()
@@ -183,7 +183,7 @@ func TestABrokenLeaseOfAMemberThatIsNotSeen(t *testing.T) {
 			t.Error("b holds what a still runs")
 			taken.Release()
 		}
-		cable.Heal()
+		conn.Heal()
 		l.Release()
 	})
 }
@@ -250,7 +250,7 @@ func (b *slowBucket) Delete(ctx context.Context, key string, revision uint64) er
 }
 
 // A store in trouble answers every heartbeat with a conflict while an earlier one is undecided.
-func TestBeatsThatConflictDoNotSpin(t *testing.T) {
+func TestHeartbeatsThatConflictDoNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow slowBucket
 		a := join(t, wrapped{memkv.New().Connect(), slow.wrap}, "a")

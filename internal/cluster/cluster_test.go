@@ -219,13 +219,13 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 func TestAReplicaCutOffFromTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		cable := m.Connect()
+		conn := m.Connect()
 		var until atomic.Pointer[time.Time]
-		a := join(t, cable, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
+		a := join(t, conn, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
 		b := join(t, m.Connect(), "b")
 		old := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
-		cable.Cut()
+		conn.Cut()
 		<-old.Lost()
 		deadline := *until.Load()
 		if time.Now().After(deadline) {
@@ -244,7 +244,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		if ran := time.Since(deadline); ran < TTL-Validity-HeartbeatInterval/2 {
 			t.Errorf("taken %v after the deadline of its guards", ran)
 		}
-		cable.Heal()
+		conn.Heal()
 		time.Sleep(time.Minute)
 		if a.Valid() || time.Now().Before(deadline) {
 			t.Error("it is back before its lost lease was released")
@@ -340,14 +340,14 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 
 func TestJoinGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cable := memkv.New().Connect()
-		if _, err := cable.Bucket(t.Context(), Bucket); err != nil {
+		conn := memkv.New().Connect()
+		if _, err := conn.Bucket(t.Context(), Bucket); err != nil {
 			t.Fatal(err)
 		}
-		cable.Cut()
+		conn.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Join(ctx, Options{Store: cable, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := Join(ctx, Options{Store: conn, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -40,7 +40,7 @@ func TestNothingRunsTwice(t *testing.T) {
 					w.join()
 				}
 				for end := time.Now().Add(time.Duration(minutes) * time.Minute); time.Now().Before(end) && !t.Failed(); {
-					time.Sleep(w.within(0, 6*time.Second))
+					time.Sleep(w.between(0, 6*time.Second))
 					w.fault()
 				}
 				w.settle()
@@ -107,13 +107,13 @@ type work struct {
 	end      time.Time // zero: it runs, unless the guards have killed it
 }
 
-func (w *world) within(low, high time.Duration) time.Duration {
+func (w *world) between(low, high time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return low + time.Duration(w.rand.Int64N(int64(high-low)))
 }
 
-func (w *world) one(in int) bool { return w.within(0, time.Duration(in)) == 0 }
+func (w *world) oneIn(n int) bool { return w.between(0, time.Duration(n)) == 0 }
 
 func (w *world) live() []*node {
 	w.mu.Lock()
@@ -121,12 +121,12 @@ func (w *world) live() []*node {
 	return slices.Clone(w.nodes)
 }
 
-func (w *world) some() *node {
+func (w *world) anyNode() *node {
 	all := w.live()
 	if len(all) == 0 {
 		return nil
 	}
-	return all[w.within(0, time.Duration(len(all)))]
+	return all[w.between(0, time.Duration(len(all)))]
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -138,7 +138,7 @@ func (w *world) logf(format string, args ...any) {
 // join starts a replica and its users.
 func (w *world) join() {
 	n := &node{w: w, conn: w.memory.Connect(), direct: w.memory.Connect(), faults: map[string]int{}, gates: map[string]chan struct{}{}}
-	n.skew = float64(w.within(0, 60)-30) / 1000
+	n.skew = float64(w.between(0, 60)-30) / 1000
 	w.mu.Lock()
 	w.joined++
 	n.name = fmt.Sprint("n", w.joined)
@@ -187,7 +187,7 @@ func (n *node) pass(kind string) {
 			return
 		}
 		<-gate
-		time.Sleep(n.w.within(0, 300*time.Millisecond)) // they do not all continue at once
+		time.Sleep(n.w.between(0, 300*time.Millisecond)) // they do not all continue at once
 	}
 }
 
@@ -235,7 +235,7 @@ func (w *world) start(n *node, name string, l *Lease) *work {
 	if fenced {
 		return nil
 	}
-	for _, other := range w.worked() {
+	for _, other := range w.ledgerNodes() {
 		other.endKilledLocked()
 	}
 	for _, other := range w.ledger {
@@ -257,8 +257,8 @@ func (w *world) start(n *node, name string, l *Lease) *work {
 	return started
 }
 
-// worked returns the nodes in the ledger, including those that have left w.nodes.
-func (w *world) worked() []*node {
+// ledgerNodes returns the nodes in the ledger, including those that have left w.nodes.
+func (w *world) ledgerNodes() []*node {
 	var all []*node
 	for _, work := range w.ledger {
 		if !slices.Contains(all, work.node) {
@@ -286,12 +286,12 @@ func (n *node) use() {
 	w, r := n.w, n.r
 	for n.ctx.Err() == nil {
 		select {
-		case <-time.After(w.within(0, 3*time.Second)):
+		case <-time.After(w.between(0, 3*time.Second)):
 		case <-n.ctx.Done():
 			return
 		}
-		name := names[w.within(0, time.Duration(len(names)))]
-		ctx, cancel := context.WithTimeout(n.ctx, w.within(time.Second, 20*time.Second))
+		name := names[w.between(0, time.Duration(len(names)))]
+		ctx, cancel := context.WithTimeout(n.ctx, w.between(time.Second, 20*time.Second))
 		l, err := r.Take(ctx, name)
 		cancel()
 		n.pass("stopped")
@@ -309,12 +309,12 @@ func (n *node) use() {
 			select {
 			case <-l.Lost():
 			case <-r.Leaving(r.ID()):
-			case <-time.After(w.within(0, 40*time.Second)):
+			case <-time.After(w.between(0, 40*time.Second)):
 			case <-n.ctx.Done():
 				return // crash has ended it
 			}
 			n.pass("stopped")
-			time.Sleep(w.within(0, 300*time.Millisecond)) // it is killed or closes
+			time.Sleep(w.between(0, 300*time.Millisecond)) // it is killed or closes
 			n.pass("stopped")
 			time.Sleep(w.end(work)) // while guards kill it
 		}
@@ -382,7 +382,7 @@ func (w *world) leave(n *node) {
 	w.mu.Unlock()
 	w.logf("%s leaves", n.name)
 	w.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(n.ctx, w.within(time.Millisecond, 20*time.Second))
+		ctx, cancel := context.WithTimeout(n.ctx, w.between(time.Millisecond, 20*time.Second))
 		defer cancel()
 		_ = n.r.Drain(ctx)
 		n.r.Close()
@@ -394,16 +394,16 @@ func (w *world) leave(n *node) {
 
 // fault begins a random fault, which ends by itself.
 func (w *world) fault() {
-	n := w.some()
+	n := w.anyNode()
 	if n == nil {
 		w.join()
 		return
 	}
-	short, long := w.within(500*time.Millisecond, 8*time.Second), w.within(time.Second, 40*time.Second)
+	short, long := w.between(500*time.Millisecond, 8*time.Second), w.between(time.Second, 40*time.Second)
 	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "crash", "leave", "join", "everything", "broken", "broken"}
-	kind := kinds[w.within(0, time.Duration(len(kinds)))]
+	kind := kinds[w.between(0, time.Duration(len(kinds)))]
 	length := short
-	if w.one(4) {
+	if w.oneIn(4) {
 		length = long
 	}
 	victims := []*node{n}
@@ -425,7 +425,7 @@ func (w *world) fault() {
 		}
 		return
 	case "everything": // all crash at once, and others start
-		if w.one(4) {
+		if w.oneIn(4) {
 			all := w.live()
 			for _, n := range all {
 				w.crash(n)
@@ -437,7 +437,7 @@ func (w *world) fault() {
 		return
 	case "store": // an election, or worse
 		victims, kind = w.live(), "stalled"
-		if w.one(3) {
+		if w.oneIn(3) {
 			kind = "cut"
 		}
 	}
@@ -465,10 +465,10 @@ func (w *world) breakRecord() {
 		return
 	}
 	keys := slices.Sorted(maps.Keys(list))
-	one := func() string { return keys[w.within(0, time.Duration(len(keys)))] }
+	one := func() string { return keys[w.between(0, time.Duration(len(keys)))] }
 	key := one()
 	value := list[key].Value
-	switch kind := w.within(0, 8); {
+	switch kind := w.between(0, 8); {
 	case kind == 0:
 		value = nil
 	case kind == 1:
@@ -482,7 +482,7 @@ func (w *world) breakRecord() {
 		}
 		fallthrough
 	default:
-		bit := w.within(0, time.Duration(8*max(1, len(value))))
+		bit := w.between(0, time.Duration(8*max(1, len(value))))
 		if len(value) == 0 {
 			return // it was broken so before
 		}
@@ -516,7 +516,7 @@ func (w *world) settle() {
 
 // failOver kills a replica that holds leases. Others must have taken them within the bound.
 func (w *world) failOver() {
-	n := w.some()
+	n := w.anyNode()
 	mine := map[string]*Lease{}
 	for _, name := range []string{"x", "y", "z"} {
 		l, err := n.r.Take(w.t.Context(), name)
@@ -526,13 +526,13 @@ func (w *world) failOver() {
 		}
 		mine[name] = l
 	}
-	time.Sleep(w.within(3*HeartbeatInterval, 5*HeartbeatInterval))
+	time.Sleep(w.between(3*HeartbeatInterval, 5*HeartbeatInterval))
 	w.crash(n)
 	killed := time.Now()
 	for name := range mine {
 		w.tasks.Go(func() {
 			for {
-				l, err := w.some().r.Take(context.Background(), name)
+				l, err := w.anyNode().r.Take(context.Background(), name)
 				if err == nil {
 					l.Release()
 					break
@@ -590,28 +590,28 @@ func (b *nodeBucket) Delete(ctx context.Context, key string, revision uint64) er
 func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.Bucket) (T, error)) (nothing T, err error) {
 	n, w := b.n, b.n.w
 	n.pass("stopped")
-	time.Sleep(w.within(0, 20*time.Millisecond))
+	time.Sleep(w.between(0, 20*time.Millisecond))
 	n.mu.Lock()
 	dead := n.dead
 	n.mu.Unlock()
-	if dead || n.has("stalled") && !w.one(10) {
+	if dead || n.has("stalled") && !w.oneIn(10) {
 		<-ctx.Done()
 		return nothing, kv.ErrUnavailable
 	}
-	if n.has("stalled") || n.has("lossy") && w.one(3) { // the request arrives later
+	if n.has("stalled") || n.has("lossy") && w.oneIn(3) { // the request arrives later
 		w.tasks.Go(func() {
-			time.Sleep(w.within(0, 12*time.Second))
+			time.Sleep(w.between(0, 12*time.Second))
 			_, _ = do(context.Background(), b.direct)
 		})
 		<-ctx.Done()
 		return nothing, kv.ErrUnavailable
 	}
 	answer, err := do(ctx, b.Bucket)
-	if n.has("lossy") && w.one(3) {
+	if n.has("lossy") && w.oneIn(3) {
 		<-ctx.Done()
 		answer, err = nothing, kv.ErrUnavailable
 	}
-	time.Sleep(w.within(0, 20*time.Millisecond))
+	time.Sleep(w.between(0, 20*time.Millisecond))
 	n.pass("stopped")
 	return answer, err
 }
@@ -621,7 +621,7 @@ func (b *nodeBucket) Watch(ctx context.Context, prefix string, changed func(kv.E
 	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
 		b.n.pass("deaf")
 		if b.n.has("behind") {
-			time.Sleep(b.n.w.within(0, time.Second))
+			time.Sleep(b.n.w.between(0, time.Second))
 		}
 		b.n.pass("stopped")
 		changed(e)
