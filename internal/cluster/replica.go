@@ -178,7 +178,7 @@ func Join(ctx context.Context, options Options) (*Replica, error) {
 		r.stop()
 		return nil, fmt.Errorf("join the cluster: %w", context.Cause(ctx))
 	}
-	for _, task := range []func(){r.heartbeat.run, r.endInTime, r.sweep, r.expireMembers} {
+	for _, task := range []func(){r.heartbeat.run, r.watchValidity, r.sweep, r.expireMembers} {
 		r.run(task)
 	}
 	visible := func() bool {

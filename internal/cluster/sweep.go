@@ -49,8 +49,8 @@ func (r *Replica) watch(listed chan struct{}) {
 	}
 }
 
-// endInTime ends the epoch when its validity ends, until the replica ends.
-func (r *Replica) endInTime() {
+// watchValidity ends the epoch whenever its validity ends, until the replica ends.
+func (r *Replica) watchValidity() {
 	for r.ctx.Err() == nil {
 		at := r.clock()
 		r.leases.expire(at)
@@ -146,15 +146,15 @@ func answered(err error) bool {
 	return err == nil || errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrNotFound)
 }
 
-// sweepers is how many changes are sent to the store concurrently: a replica may have had a
-// thousand leases.
-const sweepers = 32
+// maxConcurrent is how many changes are sent to the store at once: a replica may have had a thousand
+// leases.
+const maxConcurrent = 32
 
 // each calls do for all, several at a time, with the time for an answer of the store. It
 // reports whether all calls returned true.
 func each[T any](r *Replica, all []T, do func(context.Context, T) bool) bool {
 	var work errgroup.Group
-	work.SetLimit(sweepers)
+	work.SetLimit(maxConcurrent)
 	var failed atomic.Bool
 	for _, one := range all {
 		work.Go(func() error {
