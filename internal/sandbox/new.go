@@ -41,7 +41,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
-		if b.proxy, err = newProxy(s.Hosts, b.deny, s.Trace); err != nil {
+		if b.proxy, err = newProxy(s.Hosts, b.deny, s.Trace, log); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -47,7 +49,7 @@ type proxy struct {
 }
 
 // newProxy starts a proxy for these hosts. denied must not block. trace may be nil.
-func newProxy(hosts []string, denied func(why string), trace *Trace) (*proxy, error) {
+func newProxy(hosts []string, denied func(why string), trace *Trace, logger *slog.Logger) (*proxy, error) {
 	p := &proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
@@ -63,7 +65,8 @@ func newProxy(hosts []string, denied func(why string), trace *Trace) (*proxy, er
 	p.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
 	}
-	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
+	p.server = &http.Server{Handler: p.handler(errorLog), ErrorLog: errorLog, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	p.served.Go(func() { _ = p.server.Serve(p.listener) }) // until Close
 	return p, nil
 }
@@ -132,11 +135,12 @@ type deniedError struct{ why, host string }
 
 func (e *deniedError) Error() string { return e.why }
 
-func (p *proxy) handler() http.Handler {
+func (p *proxy) handler(errorLog *log.Logger) http.Handler {
 	plain := &httputil.ReverseProxy{
 		Rewrite:       func(*httputil.ProxyRequest) {},
 		FlushInterval: -1,
 		Transport:     p.transport,
+		ErrorLog:      errorLog,
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, err error) { answer(w, err) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -69,7 +71,7 @@ func TestRules(t *testing.T) {
 func open(t *testing.T, hosts ...string) (p *proxy, refused chan string) {
 	t.Helper()
 	refused = make(chan string, 10)
-	p, err := newProxy(hosts, func(why string) { refused <- why }, nil)
+	p, err := newProxy(hosts, func(why string) { refused <- why }, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +167,37 @@ func TestProxyIsOneServers(t *testing.T) {
 		conn.Close()
 	}
 }
+
+// A response that breaks off is logged like everything else, and not printed to stderr.
+func TestTheProxyLogs(t *testing.T) {
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "10")
+		_, _ = io.WriteString(w, "abc")
+	}))
+	defer there.Close()
+	lines := make(chan string, 10)
+	output := writerFunc(func(line []byte) (int, error) { lines <- string(line); return len(line), nil })
+	log.SetOutput(output)
+	defer log.SetOutput(os.Stderr)
+	p, err := newProxy([]string{strings.TrimPrefix(there.URL, "http://")}, func(string) {}, nil, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	resp, err := through(t, p).Get(there.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if got := <-lines; !strings.Contains(got, "level=DEBUG") {
+		t.Errorf("got %q, want a line of the log", got)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Close ends the connections that are kept for further requests.
 func TestCloseEndsIdleConnections(t *testing.T) {
