@@ -1,17 +1,16 @@
-// Command savings measures what a host has from dynmcp: the servers of a config
-// started one by one, as a host does that has them in its own config, and the same
-// servers behind dynmcp, all lazy. It prints how long it takes until the host has
-// the definitions of all tools it reads at the start, how many processes run then,
-// how much memory they have, and how much a model reads.
+// Command savings measures what dynmcp saves a host. It compares the servers of a
+// config that the host starts itself with the same servers behind dynmcp, all lazy.
+// It prints the time until the host has listed its tools, the number of processes,
+// their memory, and the tokens of the definitions that a model reads.
 //
 // Usage, from the root of the module:
 //
 //	go run -C bench ./savings                 ten servers from npm (bench/savings/servers.json)
 //	go run -C bench ./savings -c mcp.json     your own; those without a description are eager
 //
-// The servers are started once before anything is measured, so that npx has them.
-// Memory is the proportional share (PSS) of all processes and is known on Linux
-// only. The tokens are those of `dynmcp tokens`.
+// The servers are started once before the measurements, so that npx has installed
+// them. Memory is the sum of the proportional shares (PSS) of all processes and is
+// known on Linux only. The tokens are those of `dynmcp tokens`.
 package main
 
 import (
@@ -102,7 +101,7 @@ func run(config string, rounds int) error {
 	return nil
 }
 
-// figures are what one start gave.
+// figures are the results of one measurement.
 type figures struct {
 	took      time.Duration
 	processes int
@@ -112,7 +111,7 @@ type figures struct {
 
 // measure starts servers all at once, as a host does, and lists their tools.
 func measure(servers []schema.Server) (figures, error) {
-	// Five minutes: the first time packages are fetched.
+	// The first time, npx downloads the packages.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	mark := "SAVINGS_MARK=" + rand.Text()
@@ -154,11 +153,11 @@ func measure(servers []schema.Server) (figures, error) {
 	if err := errors.Join(errs...); err != nil {
 		return f, err
 	}
-	// One that has nothing to do settles.
+	// Let the memory of idle processes settle.
 	time.Sleep(2 * time.Second)
 	for _, pid := range procs.Marked(mark) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(bytes.TrimSpace(name)) == "dynmcp-guard" {
-			continue // of this program; dynmcp's own start with a server
+			continue // started by this program; the lazy servers of dynmcp have none yet
 		}
 		f.processes++
 		f.memory += procs.Number(pid, "smaps_rollup", "Pss:")
@@ -166,7 +165,7 @@ func measure(servers []schema.Server) (figures, error) {
 	return f, nil
 }
 
-// median returns the medians of each figure.
+// median returns the median of each figure.
 func median(all []figures) figures {
 	middle := func(value func(figures) int) int {
 		var values []int
