@@ -19,10 +19,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
-// traffic is what replicas have asked of the shared state, and been told by it.
+// traffic counts the requests of replicas to the shared state, and its notifications.
 type traffic struct{ reads, writes, written, told, toldBytes atomic.Int64 }
 
-// A counted store is one whose use is counted.
+// counted is a store that counts its traffic.
 type counted struct {
 	*memkv.Connection
 	*traffic
@@ -71,21 +71,21 @@ func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(kv
 	}, ready)
 }
 
-// A simulated cluster has all its replicas in this process.
+// simulated is a cluster with all replicas in this process.
 type simulated struct {
 	traffic traffic
 	links   []*memkv.Connection
-	ctx     context.Context // until which leases are held
+	ctx     context.Context // leases are held until it ends
 	stop    context.CancelFunc
 	holding sync.WaitGroup
 
 	mu       sync.Mutex
-	replicas []*cluster.Replica // which only grows, in start
-	until    []time.Time        // which each may run what it holds
-	alive    []int              // indices of replicas that were not cut off
+	replicas []*cluster.Replica // only start adds to it
+	until    []time.Time        // how long each replica may run its servers
+	alive    []int              // indices of the replicas that were not cut off
 }
 
-// start joins so many replicas and places so many servers.
+// start joins replicas and places servers.
 func start(replicas, servers int) (*simulated, error) {
 	s := &simulated{until: make([]time.Time, replicas)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -122,8 +122,8 @@ func start(replicas, servers int) (*simulated, error) {
 	return s, nil
 }
 
-// hold takes a lease and gives it back when it is lost or all ends. It returns when it
-// was taken.
+// hold takes a lease, and releases it when it is lost or s.ctx ends. It returns the
+// time when it had the lease.
 func (s *simulated) hold(r *cluster.Replica, name string) (time.Time, error) {
 	var held *cluster.HeldError
 	for {
@@ -142,7 +142,7 @@ func (s *simulated) hold(r *cluster.Replica, name string) (time.Time, error) {
 		case !errors.As(err, &held):
 			return time.Time{}, err
 		}
-		// As a call does whose link to the holder cannot be made.
+		// A call retries as well if it cannot reach the holder.
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-s.ctx.Done():
@@ -162,14 +162,14 @@ func (s *simulated) end() {
 	closing.Wait()
 }
 
-// A loss is one server whose replica failed.
+// A loss is the failure of the replica of one server.
 type loss struct {
-	after time.Duration // until another replica had its lease
-	apart time.Duration // between the end of the old one's right to run it and that
+	after time.Duration // until another replica had the lease
+	apart time.Duration // from the end of the old replica's right to run it until then
 }
 
-// fail cuts a random replica off, which the others cannot tell from its death, and
-// returns what became of its servers. The one that is cut off has no time to be told.
+// fail cuts a random replica off without notice, which looks like its death to the
+// others, and returns the losses of its servers.
 func (s *simulated) fail() ([]loss, error) {
 	s.mu.Lock()
 	if len(s.alive) < 2 {
@@ -194,9 +194,9 @@ func (s *simulated) fail() ([]loss, error) {
 	var taking sync.WaitGroup
 	for i, name := range names {
 		taking.Go(func() {
-			taken, err := s.hold(s.replicas[s.any()], name) // where the next call came in
+			taken, err := s.hold(s.replicas[s.any()], name) // as if the next call arrived there
 			for errors.Is(err, kv.ErrUnavailable) {
-				taken, err = s.hold(s.replicas[s.any()], name) // that one has failed meanwhile
+				taken, err = s.hold(s.replicas[s.any()], name) // that replica has failed in the meantime
 			}
 			s.mu.Lock()
 			until := s.until[victim]
@@ -218,8 +218,8 @@ func (s *simulated) any() int {
 	return s.alive[rand.IntN(len(s.alive))]
 }
 
-// failing has so many replicas fail, together at random times within ten seconds or one
-// after the other, and returns what became of their servers.
+// failing lets count replicas fail, either together, at random times within ten seconds,
+// or one after the other. It returns the losses of their servers.
 func (s *simulated) failing(count int, together bool) (all []loss, err error) {
 	var mu sync.Mutex
 	var failing sync.WaitGroup
@@ -248,7 +248,7 @@ func printLosses(w io.Writer, replicas, servers int, failed string, all []loss) 
 		seconds[i], apart = l.after.Seconds(), min(apart, l.apart)
 	}
 	if slices.Sort(seconds); len(seconds) == 0 {
-		seconds, apart = []float64{math.NaN()}, 0 // they had none
+		seconds, apart = []float64{math.NaN()}, 0 // the replicas had no servers
 	}
 	fmt.Fprintf(w, "  %8d %8d %16s %8d %8.2f %8.2f %8.2f %8.2f %13.2fs\n", replicas, servers, failed, len(all), seconds[0], seconds[len(seconds)/2], seconds[len(seconds)*99/100], seconds[len(seconds)-1], apart.Seconds())
 }
@@ -278,7 +278,7 @@ func failover(w io.Writer, kills int) error {
 		rates = append(rates, steady{replicas: size[0], reads: per(0), writes: per(1), written: per(2), told: per(3), toldBytes: per(4),
 			micros: float64(used.Microseconds()) / quiet.Seconds() / float64(size[0])})
 
-		// Less than half of them fail in all.
+		// In total, less than half of the replicas fail.
 		single := min(5, (size[0]-1)/2)
 		together := min(kills, (size[0]-1)/2-single)
 		one, failed := s.failing(single, false)

@@ -23,17 +23,17 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// A cost is what one size of a thing takes.
+// A cost is the time and the memory for one size of a dimension.
 type cost struct {
 	size   float64
 	took   time.Duration
 	memory float64 // MB
 }
 
-// A dimension is what may grow, and what is measured where it has.
+// A dimension is something that grows, and a measurement of each size.
 type dimension struct {
 	name    string
-	what    string // that is timed
+	what    string // what is timed
 	sizes   []float64
 	measure func(g *growing, size float64) (cost, error)
 }
@@ -47,10 +47,10 @@ var dimensions = []dimension{
 	{"in flight", "until all have an answer", []float64{1, 10, 100, 1_000}, (*growing).inFlight},
 }
 
-// growing are the programs that are measured.
+// growing has the directory of the programs that are measured.
 type growing struct{ dir string }
 
-// buildGrowing builds the programs, in a directory that the caller removes.
+// buildGrowing builds the programs in a directory that the caller removes.
 func buildGrowing() (*growing, error) {
 	if err := programs.EnterRoot(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func buildGrowing() (*growing, error) {
 	return &growing{dir}, nil
 }
 
-// growth prints what things take as they grow: where the last two columns stay as they are,
-// the line is straight.
+// growth prints the costs of all sizes. Growth is linear where the last two columns stay
+// the same.
 func growth(w io.Writer, only string, rounds int) error {
 	g, err := buildGrowing()
 	if err != nil {
@@ -94,12 +94,12 @@ func growth(w io.Writer, only string, rounds int) error {
 	return nil
 }
 
-// at returns the least time, which others on the machine disturbed least, and the median
-// of the memory.
+// at returns the least time, which other load on the machine disturbed least, and the
+// median of the memory.
 func (d *dimension) at(g *growing, size float64, rounds int) (cost, error) {
 	took, memory := make([]time.Duration, rounds), make([]float64, rounds)
 	for i := range rounds {
-		if err := os.RemoveAll(programs.StateHome(g.dir)); err != nil { // nothing is known of earlier runs
+		if err := os.RemoveAll(programs.StateHome(g.dir)); err != nil { // what earlier runs have stored
 			return cost{}, err
 		}
 		c, err := d.measure(g, size)
@@ -113,7 +113,7 @@ func (d *dimension) at(g *growing, size float64, rounds int) (cost, error) {
 
 func middle[T cmp.Ordered](all []T) T { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
-// A gateway is a dynmcp over HTTP, and a host of it.
+// A gateway is a running dynmcp with HTTP, and a client of it.
 type gateway struct {
 	cmd    *exec.Cmd
 	out    *os.File
@@ -123,13 +123,13 @@ type gateway struct {
 
 func (g *growing) config() string { return filepath.Join(g.dir, "growth.json") }
 
-// write writes a config with these entries.
+// write writes a config with these servers.
 func (g *growing) write(entries string) error {
 	text := fmt.Sprintf(`{"mcp": {%s}, "gateway": {"max_request_bytes": 33554432, "max_response_bytes": 33554432, "max_connections": 8192}}`, entries)
 	return os.WriteFile(g.config(), []byte(text), 0o600)
 }
 
-// serve starts dynmcp with these entries, and returns once it has an address.
+// serve starts dynmcp with these servers, and returns once it has an address.
 func (g *growing) serve(entries string) (*gateway, error) {
 	if err := g.write(entries); err != nil {
 		return nil, err
@@ -161,11 +161,11 @@ func (g *growing) serve(entries string) (*gateway, error) {
 func (gw *gateway) close() error {
 	gw.client.CloseIdleConnections()
 	_ = gw.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	_ = gw.cmd.Wait()                          // by that signal
+	_ = gw.cmd.Wait()                          // reports the signal
 	return gw.out.Close()
 }
 
-// hosts begins so many sessions, each of which has called.
+// hosts opens sessions and makes one call in each.
 func (gw *gateway) hosts(count int) ([]*web.Host, error) {
 	all := make([]*web.Host, count)
 	for i := range all {
@@ -180,24 +180,24 @@ func (gw *gateway) hosts(count int) ([]*web.Host, error) {
 	return all, nil
 }
 
-// rss returns the memory of the process in MB, at most as the kernel has it.
+// rss returns the memory of the process in MB. The key is most or now.
 func (gw *gateway) rss(key string) float64 {
 	return float64(procs.Number(gw.cmd.Process.Pid, "status", key)) / 1024
 }
 
-// cost is what was measured since began.
+// cost returns the time since began, and the memory.
 func (gw *gateway) cost(began time.Time, key string) cost {
 	return cost{took: time.Since(began), memory: gw.rss(key)}
 }
 
 const most, now = "VmHWM:", "VmRSS:"
 
-// call calls a tool with a text, which comes back.
+// call calls a tool with a text and expects it in the answer.
 func call(h *web.Host, tool, text string) error {
 	return want(h, "use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":{"text":%q}}`, tool, text), text[:min(len(text), 100)])
 }
 
-// want calls a tool of dynmcp's and wants a text in the answer.
+// want calls a tool of dynmcp and expects a text in the answer.
 func want(h *web.Host, tool, arguments, text string) error {
 	messages, err := h.Call(context.Background(), "1", tool, arguments)
 	if err != nil {
@@ -209,7 +209,7 @@ func want(h *web.Host, tool, arguments, text string) error {
 	return nil
 }
 
-// entries are so many servers, with these arguments.
+// entries returns the config entries of count servers. Each has the members in more.
 func (g *growing) entries(count int, more string) string {
 	var all []string
 	for i := range count {
@@ -222,8 +222,8 @@ func (g *growing) upstream() string {
 	return fmt.Sprintf(`"upstream": {"command": %q}`, filepath.Join(g.dir, "upstream"))
 }
 
-// catalogue starts ten servers with so many tools together, until the last one of the last
-// server has been called.
+// catalogue starts ten servers that have so many tools in total, and calls the last tool
+// of each. The cost includes these calls.
 func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, err error) {
 	began := time.Now()
 	each := int(tools) / 10
@@ -234,7 +234,7 @@ func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, er
 	if err = h.Handshake(context.Background()); err == nil {
 		for i := range 10 {
 			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`))
-			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`)) // ends that it says its list changes
+			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`)) // the first call makes the server announce changes, this one stops it
 		}
 	}
 	return gw, h, gw.cost(began, most), err
@@ -248,14 +248,14 @@ func (g *growing) tools(size float64) (cost, error) {
 	return c, err
 }
 
-// search asks for words that one tool of each server has, and all others but one.
+// search asks for words of which all tools have all but one, and one tool of each server has all.
 func (g *growing) search(size float64) (cost, error) {
 	gw, h, _, err := g.catalogue(size)
 	if gw == nil {
 		return cost{}, err
 	}
 	var took []time.Duration
-	for i := 0; i < 21 && err == nil; i++ { // the first makes the index
+	for i := 0; i < 21 && err == nil; i++ { // the first builds the index
 		began := time.Now()
 		err = want(h, "discover_tool", fmt.Sprintf(`{"query":"newest records of department %d"}`, i), "tool_")
 		took = append(took, time.Since(began))
@@ -264,7 +264,7 @@ func (g *growing) search(size float64) (cost, error) {
 	return cost{took: middle(took), memory: memory}, errors.Join(err, gw.close())
 }
 
-// servers start when they are called.
+// servers lists the tools of dynmcp. No server is called, so none starts.
 func (g *growing) servers(size float64) (cost, error) {
 	began := time.Now()
 	gw, err := g.serve(g.entries(int(size), `, "description": "Answers what it is sent. Use it to measure."`))
@@ -288,7 +288,7 @@ func (g *growing) sessions(size float64) (cost, error) {
 	return gw.cost(began, now), errors.Join(err, gw.close())
 }
 
-// messages go and come one at a time.
+// messages sends texts of this size back and forth, one at a time.
 func (g *growing) messages(size float64) (cost, error) {
 	gw, err := g.serve(g.upstream())
 	if err != nil {
@@ -308,7 +308,7 @@ func (g *growing) messages(size float64) (cost, error) {
 	return cost{took: middle(took), memory: gw.rss(most)}, gw.close()
 }
 
-// inFlight has so many hosts call at once, ten times.
+// inFlight lets hosts call at once, ten times.
 func (g *growing) inFlight(size float64) (cost, error) {
 	gw, err := g.serve(g.upstream())
 	if err != nil {
@@ -327,7 +327,7 @@ func (g *growing) inFlight(size float64) (cost, error) {
 	return cost{took: middle(took[1:]), memory: gw.rss(most)}, gw.close()
 }
 
-// all does something with each host at once.
+// all calls do for all hosts at once.
 func all(hosts []*web.Host, do func(*web.Host) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(hosts))

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// idle compares calls of one host where nothing else is with those beside 10,000 sessions
-// and 100 servers that were listed in an earlier run, in turn.
+// idle compares the calls of a host that is alone with those of a host beside 10,000
+// sessions and 100 servers, whose tools an earlier run has stored. It measures both in
+// turn.
 func idle(w io.Writer, rounds int) error {
 	g, err := buildGrowing()
 	if err != nil {
@@ -59,7 +60,7 @@ func idle(w io.Writer, rounds int) error {
 	return nil
 }
 
-// manyCalls returns the median time of calls of one new host.
+// manyCalls returns the median time of calls in a new session.
 func (gw *gateway) manyCalls(count, size int) (time.Duration, error) {
 	hosts, err := gw.hosts(1)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Command scale computes the tables of docs/scale.md: what a cluster of a size costs and
-// does, up to 100 replicas, 10,000 hosts and 1,000 servers.
+// Command scale computes the tables of docs/scale.md: the costs and the behavior of
+// clusters with up to 100 replicas, 10,000 hosts and 1,000 servers.
 //
-//	placement  how evenly servers are placed, by the code that places them, and what moves
-//	           when replicas come and go
-//	failover   how long after a replica's death its servers can run elsewhere: the code of
-//	           package cluster in real time, with all replicas in this process
-//	traffic    what membership costs the shared state and each replica, counted in the same
-//	           runs
-//	model      processors and memory of replicas, from what one carries
-//	growth     what one dynmcp takes as tools, servers, sessions, messages and calls in
-//	           flight become more
-//	idle       what a call takes beside 10,000 idle sessions and 100 stored servers
+//	placement  how evenly servers are placed, and how many move when replicas come and go
+//	failover   time from a replica's death until its servers can run elsewhere, measured
+//	           with package cluster in real time and all replicas in this process
+//	traffic    what membership costs the shared state and each replica, measured together
+//	           with failover
+//	model      processors and memory of replicas, computed from the costs of a single one
+//	growth     time and memory of one dynmcp with more and more tools, servers, sessions,
+//	           bytes in a message and calls in flight
+//	idle       time of a call beside 10,000 idle sessions and 100 stored servers
 //
 // Usage, from the root of the module, about fifteen minutes:
 //
@@ -18,7 +17,7 @@
 //	go run -C bench ./scale -only model -hosts 2000 -calls 0.5 -servers 100
 //	go run -C bench ./scale -only placement -write
 //
-// What the model reckons with is measured by go run -C bench . -only capacity.
+// The numbers that the model starts from are measured by go run -C bench . -only capacity.
 package main
 
 import (
@@ -69,10 +68,10 @@ func main() {
 	}
 }
 
-// document has the tables.
+// document is the file with the tables.
 const document = "docs/scale.md"
 
-// writeTable replaces a table of a document, if it has one of this name.
+// writeTable replaces the table of this name in a file, if there is one.
 func writeTable(file, name, table string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

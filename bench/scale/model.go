@@ -6,22 +6,22 @@ import (
 	"io"
 )
 
-// A model is what a deployment has to do, and what each part of that takes. The defaults
-// of the second part were measured on two cores; docs/scale.md says how to do it again.
+// A model has the load of a deployment, and the cost of each unit of it. The default costs
+// were measured on two cores. docs/scale.md tells how to measure them again.
 type model struct {
 	hosts   int
-	calls   float64 // of each host, a second
-	servers int     // that run, each once in the cluster
-	shares  float64 // of requests that arrive where their session is: a connection that is kept leads there
+	calls   float64 // of each host per second
+	servers int     // running, each once in the cluster
+	shares  float64 // share of requests that arrive at the replica that has their session
 
-	base    float64 // MB of a replica that does nothing
+	base    float64 // MB of an idle replica
 	session float64 // KB of a session
-	stream  float64 // KB more, with its stream open
-	server  float64 // KB of a server that runs, in dynmcp and its guard
-	process float64 // MB of the processes of such a server itself
-	call    float64 // µs of a processor for a call
-	hop     float64 // µs of processors more, on both replicas together, where it goes on to another
-	beats   float64 // µs of a processor a second, for each other member
+	stream  float64 // KB more if its stream is open
+	server  float64 // KB that dynmcp and the guard use for a running server
+	process float64 // MB of the server's own processes
+	call    float64 // µs of CPU for a call
+	hop     float64 // µs of CPU more, on both replicas together, if it is forwarded
+	beats   float64 // µs of CPU per second for each other member
 }
 
 func modelFlags(f *flag.FlagSet) *model {
@@ -36,26 +36,26 @@ func modelFlags(f *flag.FlagSet) *model {
 	f.Float64Var(&m.stream, "stream", 54, "model: KB more of one whose stream is open")
 	f.Float64Var(&m.server, "server", 995, "model: KB of a server that runs, in dynmcp and its guard")
 	f.Float64Var(&m.call, "call", 40, "model: µs of CPU of a call")
-	// go run -C bench ./savings: ten servers of npm
+	// go run -C bench ./savings: ten servers from npm
 	f.Float64Var(&m.process, "process", 100, "model: MB of a server's own processes")
-	// go run -C bench ./cluster -only hop: what a call to a server of another replica uses more
+	// go run -C bench ./cluster -only hop: the additional cost of a call to a server of another replica
 	f.Float64Var(&m.hop, "hop", 80, "model: µs of CPU more for each hop")
-	// go run -C bench ./scale -only failover: the last column, by the replicas
+	// go run -C bench ./scale -only failover: the last column, divided by the number of replicas
 	f.Float64Var(&m.beats, "beats", 15, "model: µs of CPU a second for each member")
 	return m
 }
 
-// A need is what one replica of so many has to have.
+// A need is what one replica must provide.
 type need struct {
 	sessions, calls, servers float64
-	hops                     float64 // of a call
+	hops                     float64 // per call
 	cores                    float64
 	memory, servers0         float64 // MB: of dynmcp and its guards, and of the servers themselves
 }
 
 func (m *model) of(replicas int) need {
 	r := float64(replicas)
-	other := 1 - 1/r // that something is on another replica
+	other := 1 - 1/r // probability that something is on another replica
 	n := need{
 		sessions: float64(m.hosts) / r,
 		calls:    float64(m.hosts) * m.calls / r,

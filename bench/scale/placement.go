@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cluster"
 )
 
-// fleet returns members as a Deployment names them.
+// fleet returns members with names like those that a Deployment gives.
 func fleet(from, count int) []cluster.Member {
 	all := make([]cluster.Member, count)
 	for i := range all {
@@ -19,7 +19,7 @@ func fleet(from, count int) []cluster.Member {
 	return all
 }
 
-// placed returns where each server is: the index of its member.
+// placed returns the index of the member of each server.
 func placed(servers int, among []cluster.Member) []int {
 	at := make([]int, servers)
 	for i := range at {
@@ -44,7 +44,7 @@ func placement(w io.Writer) {
 		for _, n := range held {
 			variance += (float64(n) - mean) * (float64(n) - mean) / float64(replicas)
 		}
-		// One joins: what would be placed elsewhere now.
+		// Count the servers that would have another place if one more replica joined.
 		moved := 0
 		for i, now := range placed(servers, append(slices.Clone(members), fleet(replicas, 1)...)) {
 			if now != at[i] {
@@ -66,14 +66,14 @@ func counts(at []int, replicas int) []int {
 	return held
 }
 
-// restarted returns where servers are after each member was replaced in turn: first the
-// new one joins, then the old one drains, and what it held is taken by the hash.
+// restarted returns the index of the member of each server after each member was replaced
+// in turn: the new one joins, the old one drains, and its servers are placed by hash.
 func restarted(at []int, members []cluster.Member) []int {
 	at, members = slices.Clone(at), slices.Clone(members)
 	for i := range members {
 		fresh := fleet(len(members)+i, 1)[0]
 		without := slices.Clone(members)
-		without[i] = fresh // the drained one gets nothing
+		without[i] = fresh // nothing is placed on the member that drains
 		for s := range at {
 			if at[s] != i {
 				continue

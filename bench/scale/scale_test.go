@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// The tables of docs/scale.md that are the same on every machine are those that are
-// computed.
+// The tables in docs/scale.md that do not depend on the machine are up to date.
 func TestTablesOfTheDocument(t *testing.T) {
 	document, err := os.ReadFile("../../docs/scale.md")
 	if err != nil {
@@ -29,7 +28,7 @@ func TestTablesOfTheDocument(t *testing.T) {
 	}
 }
 
-// A table that is made again stands in the place of the old one, and nothing else changes.
+// writeTable replaces one table and changes nothing else.
 func TestTablesAreWritten(t *testing.T) {
 	text, err := os.ReadFile("../../docs/scale.md")
 	if err != nil {
@@ -55,7 +54,7 @@ func TestTablesAreWritten(t *testing.T) {
 	}
 }
 
-// The model takes what the page says was measured: the server with its guard.
+// The defaults of the model are the measurements in docs/scale.md.
 func TestModelTakesWhatWasMeasured(t *testing.T) {
 	document, err := os.ReadFile("../../docs/scale.md")
 	if err != nil {
@@ -72,10 +71,9 @@ func TestModelTakesWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// Everything that grows is measured, at its least sizes here: dynmcp answers, and memory
-// and time are numbers.
+// growth measures all dimensions, here at their two least sizes.
 func TestGrowth(t *testing.T) {
-	t.Chdir(".") // growth goes to the root
+	t.Chdir(".") // growth changes to the root
 	for i := range dimensions {
 		defer func(sizes []float64) { dimensions[i].sizes = sizes }(dimensions[i].sizes)
 		dimensions[i].sizes = dimensions[i].sizes[:2]
