@@ -17,7 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// A host has dynmcp, and counts what its model would write and read.
+// A host runs dynmcp, and counts the tokens that its model would write and read.
 type host struct {
 	session *mcp.ClientSession
 	codec   tokenizer.Codec
@@ -28,7 +28,7 @@ type spent struct{ calls, turns, tokens int }
 
 func start(ctx context.Context, dynmcp, config string) (*host, error) {
 	cmd := exec.Command(dynmcp, "-c", config, "--log-level", "error")
-	// Without roots: the SDK fails on a question about these that has no params.
+	// No roots: the SDK fails on a request for them without params.
 	options := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, options).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
@@ -37,9 +37,9 @@ func start(ctx context.Context, dynmcp, config string) (*host, error) {
 	return &host{session: session, codec: codec.NewO200kBase()}, nil
 }
 
-func (h *host) close() { _ = h.session.Close() } // it ends because its stdin did
+func (h *host) close() { _ = h.session.Close() } // dynmcp ends when its stdin is closed
 
-// call calls a tool of dynmcp and counts what of it a model writes and reads.
+// call calls a tool of dynmcp and counts the tokens of the call and its result.
 func (h *host) call(ctx context.Context, tool string, args any) (text string, failed bool, err error) {
 	written, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
 	if err != nil {
@@ -77,7 +77,7 @@ func (h *host) script(ctx context.Context, code string, args ...string) (string,
 	return text, err
 }
 
-// A caller does a task call by call.
+// A caller does a task with single calls.
 type caller struct {
 	ctx context.Context
 	*host
@@ -85,7 +85,7 @@ type caller struct {
 
 type arguments = map[string]any
 
-// use calls a tool in a turn of its own.
+// use calls a tool once, in its own turn.
 func (c caller) use(tool string, args arguments) (string, error) {
 	texts, err := c.each(tool, []arguments{args})
 	if err != nil {
@@ -94,7 +94,7 @@ func (c caller) use(tool string, args arguments) (string, error) {
 	return texts[0], nil
 }
 
-// each calls a tool for each of some arguments, in one turn. That a tool failed is in its text.
+// each calls a tool several times in one turn. If a call fails, its text says so.
 func (c caller) each(tool string, all []arguments) (texts []string, err error) {
 	c.turns++
 	for _, args := range all {
@@ -110,11 +110,11 @@ func (c caller) each(tool string, all []arguments) (texts []string, err error) {
 const (
 	rounds   = 60
 	inner    = 100
-	mostMore = 300 * time.Microsecond // a call in a script, above use_tool
-	mostNone = 5 * time.Millisecond   // a script that calls nothing
+	mostMore = 300 * time.Microsecond // for a call in a script compared with use_tool
+	mostNone = 5 * time.Millisecond   // for a script that calls nothing
 )
 
-// times measures what a call costs inside a script and outside, one after the other.
+// times measures calls inside and outside of scripts in turn.
 func (h *host) times(ctx context.Context, judge bool, v *verdict.Verdict) error {
 	timed := func(do func() error) (time.Duration, error) {
 		began := time.Now()

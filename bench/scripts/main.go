@@ -1,17 +1,17 @@
-// Command scripts does twelve tasks with the tools of real and made-up servers, call by call
-// with use_tool and in one run_script, and compares what both take: calls, turns of the model,
-// the tokens that it writes and reads (o200k), time. Both must come to the same answer, and a
-// task of ten calls or more must need at most a tenth of the tokens by script. Then it measures
-// what a call inside a script costs beside a use_tool, in pairs, and a script that calls nothing.
+// Command scripts does twelve tasks with the tools of real and made-up servers, first with
+// calls of use_tool and then with one run_script. It compares the calls, the turns of the
+// model, the tokens that it writes and reads (o200k), and the time. Both answers must be the
+// same, and for a task of ten calls or more, the script must need at most a tenth of the tokens.
+// Then it compares a call inside a script with use_tool, and measures a script without calls.
 //
 // Usage, from the root of the module:
 //
 //	go run -C bench ./scripts                 all, with servers from npm
 //	go run -C bench ./scripts -short          tasks of made-up servers; times are not judged
-//	go run -C bench ./scripts -selftest       the judges find what is wrong with scripts
+//	go run -C bench ./scripts -selftest       check that the judges find faults
 //
-// A turn of a model that calls several tools at once is one. What it has read before is not
-// counted again for each turn, which hosts pay for, too.
+// Several calls at once are one turn. Earlier tokens are not counted again in each turn,
+// although hosts pay for them again.
 package main
 
 import (
@@ -74,7 +74,7 @@ func run(short, selftest bool) error {
 	return nil
 }
 
-// measure does all tasks with a build of dynmcp, and judges.
+// measure does all tasks with a build of dynmcp, and judges the results.
 func measure(ctx context.Context, dynmcp, dir string, short, judgeTimes bool, v *verdict.Verdict) error {
 	world, err := prepare(dir, short)
 	if err != nil {
@@ -99,13 +99,13 @@ func measure(ctx context.Context, dynmcp, dir string, short, judgeTimes bool, v 
 	return h.times(ctx, judgeTimes, v)
 }
 
-// most is what part of the tokens a task of manyCalls or more may need by script.
+// A script may need at most this part of the tokens, if a task has manyCalls or more.
 const (
 	most      = 0.1
 	manyCalls = 10
 )
 
-// compare does a task both ways.
+// compare does a task in both ways.
 func (h *host) compare(ctx context.Context, t task, world world, w *tabwriter.Writer, v *verdict.Verdict) error {
 	h.spent = spent{}
 	began := time.Now()
@@ -134,7 +134,7 @@ func (h *host) compare(ctx context.Context, t task, world world, w *tabwriter.Wr
 	return nil
 }
 
-// faults are what the judges must find in a build of dynmcp.
+// The judges must find these faults in a build of dynmcp.
 var faults = []sabotage.Fault{
 	{
 		Name:  "scripts print all that they read",

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A task is done by calls, whose texts are read here as a model would read them, and by a
-// script that has the directory of the world as args[0]. Both return the same answer.
+// A task is done with single calls, whose texts are evaluated here as a model would, and by
+// a script, whose args[0] is the directory of the world. Both return the same answer.
 type task struct {
 	name   string
 	npm    bool
@@ -84,7 +84,7 @@ func read[T any](text string) (v T, err error) {
 	return v, err
 }
 
-// numbers are the arguments for issues or the like.
+// numbers returns arguments with consecutive numbers.
 func numbers(from, to int) (all []arguments) {
 	for n := from; n <= to; n++ {
 		all = append(all, arguments{"number": n})
@@ -173,7 +173,7 @@ func whichAreThere(c caller, _ world) (string, error) {
 
 var noteName = regexp.MustCompile(`note\d+\.md`)
 
-// ofNotes calls a tool for each note there is.
+// ofNotes calls a tool for each note.
 func (c caller) ofNotes(w world, tool string, most int) (names, texts []string, err error) {
 	list, err := c.use("files/list_directory", arguments{"path": w.dir})
 	if err != nil {
@@ -220,7 +220,7 @@ func largestNote(c caller, w world) (string, error) {
 	for i, text := range texts {
 		var size int
 		if m := sizeOf.FindStringSubmatch(text); m != nil {
-			_, _ = fmt.Sscan(m[1], &size) // of digits
+			_, _ = fmt.Sscan(m[1], &size) // m[1] has only digits
 		}
 		if size > most {
 			largest, most = names[i], size

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// prose is text of so many words, always the same for a number.
+// prose returns a text of so many words. A number always gives the same text.
 func prose(seed, words int) string {
 	vocabulary := strings.Fields(`the a server client request answer fails slow timeout crash memory when after starts config file
 		user reports version update error log shows should never again works locally branch merge release test TODO deadlock leak`)
@@ -25,7 +25,7 @@ func prose(seed, words int) string {
 	return b.String()
 }
 
-// An issue is one of the tracker's.
+// An issue is an entry of the tracker.
 type issue struct {
 	Number int      `json:"number"`
 	Title  string   `json:"title"`
@@ -56,7 +56,7 @@ type numbered struct {
 	Number int `json:"number"`
 }
 
-// serveTracker is a server of issues, on stdin and stdout.
+// serveTracker runs a server of issues on stdin and stdout.
 func serveTracker() error {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tracker", Version: "1"}, nil)
 	var mu sync.Mutex
