@@ -1,5 +1,5 @@
-// Command sdkpair is what a proxy is if it is made of the SDK alone: a typed
-// client behind a typed server. It starts the command it is given.
+// Command sdkpair is a proxy made of the SDK alone: a server of the SDK passes calls
+// to a client of the SDK, which starts the command in the arguments.
 package main
 
 import (
