@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Attackers have an address for each attack and, where there are tokens, that of one user;
-// bad connections have none.
+// Each attack comes from its own address. If there are tokens, it has that of one user,
+// except for bad connections, which have none.
 const (
 	badAddress    = "127.0.9.1"
-	greedyAddress = "127.0.9.2" // of the sessions
+	greedyAddress = "127.0.9.2" // begins sessions
 	unreadAddress = "127.0.9.3"
 	floodAddress  = "127.0.9.4"
-	dialPause     = time.Millisecond / 2 // of each kind of bad connection
+	dialPause     = time.Millisecond / 2 // between bad connections of one kind
 )
 
-// attack makes all attacks at once, and returns when they are over.
+// attack makes all attacks at once and returns when they are over.
 func (g *gathering) attack() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var held sync.WaitGroup // what goes on until the others are over
+	var held sync.WaitGroup // attacks that last until the others are over
 	defer held.Wait()
 	defer cancel()
 	at, err := url.Parse(g.url)
@@ -41,7 +41,7 @@ func (g *gathering) attack() error {
 	held.Go(func() {
 		for ctx.Err() == nil {
 			g.peak, g.mostBad = max(g.peak, g.status("VmRSS:")>>10), max(g.mostBad, g.bad.Load())
-			if bytes, err := g.metric("dynmcp_held_bytes"); err == nil { // else it is a newcomer that is turned away
+			if bytes, err := g.metric("dynmcp_held_bytes"); err == nil { // otherwise the request was turned away as a newcomer
 				g.mostHeld = max(g.mostHeld, int(bytes)>>20)
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -59,9 +59,9 @@ func (g *gathering) attack() error {
 	return errors.Join(errs...)
 }
 
-// holdConnections keeps so many connections that have sent the beginning of a request, and
-// makes another for each that is closed. Of each kind there are half of all: some are refused
-// at once, and dynmcp must have more than it can hold.
+// holdConnections keeps count connections open that have sent the beginning of a request,
+// and makes a new one for each that is closed. The three kinds together are more than needed,
+// since some are refused at once and dynmcp must get more than it can hold.
 func (g *gathering) holdConnections(ctx context.Context, address, begins string, count int) {
 	var held sync.WaitGroup
 	defer held.Wait()
@@ -86,12 +86,12 @@ func (g *gathering) holdConnections(ctx context.Context, address, begins string,
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			_, _ = io.WriteString(c, begins)
-			_, _ = io.Copy(io.Discard, c) // until one of us closes it
+			_, _ = io.Copy(io.Discard, c) // until either side closes it
 		})
 	}
 }
 
-// manyHandshakes begins sessions that nobody ends. What is refused of them is not judged.
+// manyHandshakes begins sessions that nobody ends. Some may be refused.
 func (g *gathering) manyHandshakes() {
 	const atOnce = 8
 	var work sync.WaitGroup
@@ -107,8 +107,8 @@ func (g *gathering) manyHandshakes() {
 	work.Wait()
 }
 
-// leaveUnread makes calls whose answers have 9 MB and are never read, until ctx ends, and
-// returns when all were sent.
+// leaveUnread sends calls with answers of 9 MB and does not read these. The connections
+// stay open until ctx ends.
 func (g *gathering) leaveUnread(ctx context.Context, address string) error {
 	token := ""
 	if g.users != nil {
@@ -148,7 +148,7 @@ var floodKinds = []struct{ method, params string }{
 	{"notifications/unknown", `{}`},
 }
 
-// flood has a server send each kind of notification many times.
+// flood makes a server send each kind of notification many times.
 func (g *gathering) flood() error {
 	h, closeIdle := g.as("floods", floodAddress)
 	defer closeIdle()

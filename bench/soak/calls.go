@@ -8,11 +8,11 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
-// inFlight is how many calls are on their way at once.
+// inFlight is the number of calls that run at once.
 const inFlight = 64
 
-// rude are servers that misbehave and still answer, broken are those that fail
-// calls. Every tenth call goes to one of either.
+// Servers in rude misbehave but answer, and those in broken fail calls. Every tenth
+// call goes to one of either.
 var (
 	rude = []entry{
 		{name: "twice", args: []string{"-fault", "twice"}},
@@ -31,8 +31,8 @@ var (
 	}
 )
 
-// callServers are the servers of calls. Their faults strike the tool echo only,
-// so that other tools show whether a server is there.
+// callServers returns the servers of the step calls. Their faults affect the tool echo
+// only, so that other tools show whether a server runs.
 func callServers() []entry {
 	all := []entry{{name: "good"}}
 	for _, e := range slices.Concat(rude, broken) {
@@ -54,8 +54,8 @@ func callee(id int) (name string, mayFail bool) {
 	return broken[i-len(rude)].name, true
 }
 
-// calls makes n calls, some to servers that misbehave, and compares what dynmcp
-// holds then with one that has made none.
+// calls makes n calls, some to servers that misbehave. Then it compares the resources
+// of dynmcp with those of another that has made no calls.
 func (s *soak) calls(n int) error {
 	fresh, err := s.start(callServers()...)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *soak) calls(n int) error {
 	return nil
 }
 
-// keep makes n calls of echo, so many at once, each to the server for its number, and
-// tells of each first answer.
+// keep makes n calls of echo, always atOnce at a time, each to the server for its number.
+// It calls answered for the first answer to each.
 func (h *host) keep(t *tally, n, atOnce int, serverOf func(id int) string, answered func(answer)) error {
 	next := func() {
 		if len(t.seen) < n {

@@ -16,8 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
-// An aviary is one dynmcp whose config is full of canaries, and where they were
-// found.
+// An aviary is a dynmcp whose config is full of canaries, and the results of a search
+// for them.
 type aviary struct {
 	*soak
 	host     *host
@@ -26,9 +26,9 @@ type aviary struct {
 	hits     int
 }
 
-// canaries has servers fail in every way they can with secrets in their hands,
-// which they repeat, and looks for those wherever dynmcp writes. It does so
-// twice: once dynmcp ends politely, once by SIGQUIT, with all its stacks.
+// canaries lets servers that know secrets repeat them and fail in all ways. Then it looks
+// for the secrets in everything that dynmcp has written. It does this twice: first dynmcp
+// ends in the normal way, then by SIGQUIT, which prints all stacks.
 func (s *soak) canaries() error {
 	for _, crash := range []bool{false, true} {
 		a := &aviary{soak: s, canaries: newCanaries("ENV", "LEAKED", "ARG", "COMMAND", "CWD", "BEARER", "API_KEY", "COOKIE", "QUERY", "USERINFO", "PATH_PART",
@@ -44,8 +44,7 @@ func (s *soak) canaries() error {
 	return nil
 }
 
-// search counts the canaries that text holds and shows where they begin, until
-// there are too many to read.
+// search counts the canaries in text and prints the text around the first 50.
 func (a *aviary) search(where, text string, all []canary) {
 	a.searched += len(text)
 	for _, c := range all {
@@ -58,7 +57,7 @@ func (a *aviary) search(where, text string, all []canary) {
 	}
 }
 
-// fly does one run and returns how many calls failed.
+// fly does one run and returns the number of failed calls.
 func (a *aviary) fly(crash bool) (failures int, err error) {
 	echoing := httptest.NewServer(http.HandlerFunc(repeat))
 	defer echoing.Close()
@@ -71,7 +70,7 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 		return 0, err
 	}
 	entries := append(a.local(), a.remote(echoing.URL, nobody)...)
-	var told []string // everything to the host
+	var told []string // everything that the host receives
 	a.host, err = a.launch(setting{
 		entries: entries, level: "debug", dir: home, heard: func(line string) { told = append(told, line) },
 		more: map[string]any{"gateway": map[string]string{"token": "${GATEWAY}"}},
@@ -108,8 +107,8 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 	return failures, a.files(home, "")
 }
 
-// local are the servers of calls with every canary in their environment, and
-// some that do not start.
+// local returns the servers of the step calls with all canaries in their environment,
+// and some servers that do not start.
 func (a *aviary) local() []entry {
 	env := map[string]string{}
 	for _, c := range a.canaries {
@@ -128,7 +127,7 @@ func (a *aviary) local() []entry {
 		}
 		e.fields["env"] = env
 		if e.fields["timeout"] != nil {
-			e.fields["timeout"] = "50ms" // here it may strike any call
+			e.fields["timeout"] = "50ms" // here any call may run into it
 		}
 		all = append(all, e)
 	}
@@ -138,7 +137,7 @@ func (a *aviary) local() []entry {
 	return all
 }
 
-// remote are servers that repeat a header of every kind, or the URL.
+// remote returns servers that repeat one of their headers, or the whole request.
 func (a *aviary) remote(base, nobody string) []entry {
 	all := []entry{
 		{name: "userinfo", fields: map[string]any{"url": "http://user:${USERINFO}@" + nobody + "/"}},
@@ -162,7 +161,7 @@ func (a *aviary) remote(base, nobody string) []entry {
 	return all
 }
 
-// unheard is an address at which nobody listens.
+// unheard returns an address where nobody listens.
 func unheard() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,9 +171,9 @@ func unheard() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// provoke has a server repeat all secrets and fail, and returns how often it
-// did. No arguments of a call but those of stderr, which does not return them,
-// hold any: what comes back was not made by the server.
+// provoke makes a server repeat all secrets and fail, and returns the number of failures.
+// Only arguments of the tool stderr, which does not return them, have secrets. A secret in
+// an answer therefore does not come from the call.
 func (a *aviary) provoke(e entry) (failures int, err error) {
 	ask := func(tool, arguments string) error {
 		a.host.ask(`"provoked"`, tool, arguments)
@@ -200,8 +199,8 @@ func (a *aviary) provoke(e entry) (failures int, err error) {
 	return failures, err
 }
 
-// alive checks that the secrets were there to be found: a server that is asked
-// for one answers it, and a result is not changed.
+// alive checks that the server has all secrets and that dynmcp passes them unchanged in
+// results.
 func (a *aviary) alive() error {
 	for _, c := range a.canaries {
 		a.host.ask(`"alive"`, "use_tool", use("good/env", fmt.Sprintf(`{"name":%q}`, c.name)))
@@ -216,8 +215,8 @@ func (a *aviary) alive() error {
 	return nil
 }
 
-// commandLines searches those of dynmcp and of all below it. ARG is where the
-// config puts it.
+// commandLines searches the command lines of dynmcp and its descendants. The config puts
+// ARG into one, so it is not searched for.
 func (a *aviary) commandLines() {
 	but := slices.DeleteFunc(slices.Clone(a.canaries), func(c canary) bool { return c.name == "ARG" })
 	for _, pid := range procs.Marked(a.host.marker) {
@@ -226,8 +225,8 @@ func (a *aviary) commandLines() {
 	}
 }
 
-// files searches what dynmcp may have written in its directories, but for one name
-// that may hold all.
+// files searches all files below home, except in directories with the name in but, which
+// may have secrets.
 func (a *aviary) files(home, but string) error {
 	return filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		switch {

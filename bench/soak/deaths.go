@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// mortals is how many dynmcp have a server that dies in every call.
+// mortals is the number of dynmcp with a server that dies in every call.
 const mortals = 4
 
-// deaths makes calls whose server writes down that it has the call and dies
-// before it answers. Each must have run once, and be said to have perhaps run.
+// deaths makes calls to servers that record the call and die before they answer. Each
+// call must have run once, and its outcome must be reported as unknown.
 func (s *soak) deaths(n int) error {
 	began := time.Now()
 	var mu sync.Mutex
@@ -44,7 +44,7 @@ func (s *soak) deaths(n int) error {
 	return nil
 }
 
-// A ledger is what became of calls: what the server wrote, and what dynmcp said.
+// A ledger counts calls by what the server recorded and by the outcome that dynmcp reported.
 type ledger struct {
 	once, again, never, denied int
 	said                       map[string]int
@@ -60,8 +60,8 @@ func (l *ledger) add(o ledger) {
 	}
 }
 
-// dies makes the calls with the numbers from first to before end, each after
-// its server was asked for: load_mcp starts one at once that has just crashed.
+// dies makes the calls with numbers from first up to but not including end. A load_mcp
+// before each call restarts the crashed server at once.
 func (s *soak) dies(first, end int) (ledger, error) {
 	path := filepath.Join(s.dir, fmt.Sprintf("deaths-%d", first))
 	h, err := s.start(entry{name: "dies", args: []string{"-fault", "crash-call", "-ledger", path},
@@ -93,7 +93,7 @@ func (s *soak) dies(first, end int) (ledger, error) {
 	return audit(string(text), said), err
 }
 
-// audit compares what a server wrote down with what dynmcp said of each call.
+// audit compares the calls that a server recorded with the outcomes that dynmcp reported.
 func audit(text string, said map[string]string) ledger {
 	ran := map[string]int{}
 	for line := range strings.Lines(text) {

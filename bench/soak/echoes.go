@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// echoes are the ways in which a remote server fails a request and repeats what
-// it was sent. None is an answer of a server, which would pass as it is.
+// echoes are ways for a remote server to fail a request and repeat its content. None is
+// a valid MCP answer, which dynmcp would pass unchanged.
 var echoes = map[string]func(w http.ResponseWriter, sent string){
 	"page":   func(w http.ResponseWriter, sent string) { fmt.Fprint(w, "<html>", sent) },
 	"status": refuse(http.StatusInternalServerError, func(s string) string { return s }),
@@ -41,10 +41,10 @@ func refuse(status int, form func(string) string) func(http.ResponseWriter, stri
 	return func(w http.ResponseWriter, sent string) { http.Error(w, form(sent), status) }
 }
 
-// repeat answers a request with what it held, the header that X-Show names, if
-// it does, or everything: on /early/NAME every request, on /late/NAME only calls.
+// repeat answers a request with the header that X-Show names, or else with the whole
+// request. It does this for all requests to /early/NAME, and for calls to /late/NAME.
 func repeat(w http.ResponseWriter, r *http.Request) {
-	dump, _ := httputil.DumpRequest(r, true) // one that breaks off gets no answer
+	dump, _ := httputil.DumpRequest(r, true) // an incomplete request gets no answer
 	sent := string(dump)
 	if header := r.Header.Get("X-Show"); header != "" {
 		sent = r.Header.Get(header)
@@ -65,7 +65,7 @@ func repeat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hello answers what comes before a call.
+// hello answers requests before a call, and calls for servers without faults.
 func hello(w http.ResponseWriter, id json.RawMessage, method string) {
 	result := ""
 	switch method {
@@ -73,7 +73,7 @@ func hello(w http.ResponseWriter, id json.RawMessage, method string) {
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echoes","version":"1"}}`
 	case "tools/list":
 		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
-	case "tools/call": // of who runs them all alike
+	case "tools/call":
 		result = `{"content":[{"type":"text","text":"ran"}]}`
 	}
 	switch {

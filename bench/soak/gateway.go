@@ -20,12 +20,12 @@ import (
 
 const (
 	crowdSize   = 100 // hosts at once, half of them of each era
-	brokenOff   = 500 // of so many calls a host makes one more whose answer it does not wait for
+	brokenOff   = 500 // after so many calls, a host makes one whose answer it does not wait for
 	sessionIdle = "10s"
 )
 
-// gateway makes n calls as a hundred hosts over HTTP, some to servers that misbehave,
-// after as many hosts as abandoned says have begun a session and never came back.
+// gateway begins sessions that are abandoned. Then it makes n calls as a hundred hosts
+// over HTTP, some to servers that misbehave.
 func (s *soak) gateway(n, abandoned int) error {
 	set := setting{entries: callServers(), serves: true, more: map[string]any{"gateway": map[string]string{"session_idle": sessionIdle}}}
 	fresh, err := s.launch(set)
@@ -111,13 +111,13 @@ func (s *soak) abandon(h *host, count int) error {
 	return nil
 }
 
-// sessions asks how many there are.
+// sessions returns the number of sessions according to the metrics.
 func (h *host) sessions() (int, error) {
 	n, err := h.metric("dynmcp_sessions")
 	return int(n), err
 }
 
-// metric asks for a metric without labels.
+// metric fetches a metric that has no labels.
 func (h *host) metric(name string) (float64, error) {
 	req, err := http.NewRequest(http.MethodGet, h.url+"/metrics", nil)
 	if err != nil {
@@ -144,8 +144,8 @@ func (h *host) metric(name string) (float64, error) {
 	return strconv.ParseFloat(value, 64)
 }
 
-// restOverHTTP is rest, asked by a host over HTTP, and how many sessions there are
-// when that one has gone.
+// restOverHTTP calls rest with requests of a host over HTTP. It also returns the number of
+// sessions after that host has ended its own.
 func (h *host) restOverHTTP(servers []entry) (at standing, sessions int, err error) {
 	client := web.NewClient()
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
@@ -173,7 +173,7 @@ func (h *host) restOverHTTP(servers []entry) (at standing, sessions int, err err
 	return at, sessions, err
 }
 
-// A crowd are hosts over HTTP that share one dynmcp.
+// A crowd is hosts over HTTP that share one dynmcp.
 type crowd struct {
 	host  *host
 	calls int
@@ -222,12 +222,12 @@ func (c *crowd) work() (memory []int, err error) {
 	return memory, nil
 }
 
-// one is the host with a number: every other is of the stateless era, and of the
-// others every other has a stream open.
+// one runs host i. Every other host is stateless, and half of the rest have an open
+// stream.
 func (c *crowd) one(i int) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	client := web.NewClient() // a connection that was made for nothing is closed after 5 s, in the face of who takes it then
+	client := web.NewClient() // not shared: dynmcp closes unused connections after 5 s, which may hit another host that just takes one
 	defer client.CloseIdleConnections()
 	h := web.NewHost(c.host.url+"/mcp", client)
 	h.Stateless = i%2 == 1
@@ -257,13 +257,13 @@ func (c *crowd) one(i int) (err error) {
 		}
 		if made%brokenOff == 0 {
 			gone, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			_, _ = h.Call(gone, quote("broken off"), "use_tool", use("hangs/echo", `{}`)) // nobody waits for it
+			_, _ = h.Call(gone, quote("broken off"), "use_tool", use("hangs/echo", `{}`)) // it may fail
 			cancel()
 		}
 	}
 }
 
-// call makes one call and takes all that comes for it.
+// call makes one call and counts all messages in the response.
 func (c *crowd) call(ctx context.Context, h *web.Host, id int) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
@@ -294,8 +294,8 @@ func (c *crowd) call(ctx context.Context, h *web.Host, id int) error {
 	return nil
 }
 
-// listen reads the stream of a host's session until end is called, which waits for
-// that. No answer belongs there.
+// listen reads the stream of a session, on which no answers may come, until end is
+// called.
 func (c *crowd) listen(ctx context.Context, h *web.Host) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	resp, err := h.Listen(ctx)

@@ -10,11 +10,11 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
-// hostileTrees are what servers leave beside themselves, as scripts for sh. $0 is
-// the marker, which sleep takes for a time.
+// hostileTrees are sh scripts that start processes beside a server. $0 is the marker,
+// which sleep takes as its time.
 var hostileTrees = []struct {
 	script string
-	up     int // processes of it, at least, when it is all there
+	up     int // least number of processes once all have started
 }{
 	{`sleep $0 &`, 1},
 	{`(sleep $0 &)`, 1},
@@ -33,16 +33,16 @@ var hostileTrees = []struct {
 	{`hop='sleep 0.05; [ $1 = 0 ] || setsid -f sh -c "$2" $0 $(($1-1)) "$2"'; setsid -f sh -c "$hop" $0 1000 "$hop"`, 1},
 }
 
-// treesAtOnce is how many of them a trial has.
+// treesAtOnce is the number of hostile trees in a trial.
 const treesAtOnce = 4
 
 var (
 	guardSignals = []syscall.Signal{syscall.SIGKILL, syscall.SIGSEGV, syscall.SIGABRT, sigstop}
-	ends         = []syscall.Signal{0, syscall.SIGTERM, syscall.SIGKILL} // of dynmcp; 0 is the end of its stdin
+	ends         = []syscall.Signal{0, syscall.SIGTERM, syscall.SIGKILL} // for dynmcp; 0 closes its stdin
 )
 
-// guards kills or stops the guards of servers with hostile trees, and then ends
-// dynmcp, so often in each way.
+// guards kills or stops the guards of servers with hostile trees, and then ends dynmcp,
+// n times in each way.
 func (s *soak) guards(n, atOnce int) error {
 	var total trial
 	for _, end := range ends {
@@ -67,12 +67,12 @@ func endName(sig syscall.Signal) string {
 	return sig.String()
 }
 
-// guardTrial strikes every guard of a dynmcp, each with a signal and at a moment
-// of its own, and ends dynmcp at another. Before SIGKILL it waits for what dead
-// guards left: there is nobody else to end that. It takes from the first signal on.
+// guardTrial sends a random signal to each guard of a dynmcp, each at a random time, and
+// then ends dynmcp. Before SIGKILL it waits until dynmcp has ended the processes of dead
+// guards, since nothing else would. The time is measured from the first signal.
 func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	entries := []entry{{name: "forks", args: []string{"-fault", "double-fork,ignore-eof,ignore-term"}}}
-	up := 1 + 1 + 4 // dynmcp, the fake and its four
+	up := 1 + 1 + 4 // dynmcp, the fake server and its four processes
 	for _, i := range rand.Perm(len(hostileTrees))[:treesAtOnce] {
 		tree := hostileTrees[i]
 		entries = append(entries, entry{name: fmt.Sprintf("tree-%d", i), fields: map[string]any{
@@ -101,14 +101,14 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 		t.struck[i]++
 		strikes.Go(func() {
 			pause(200 * time.Millisecond)
-			if isGuard(pid) { // dynmcp may be ending by now
+			if isGuard(pid) { // dynmcp may be ending already
 				signal(pid, guardSignals[i])
 			}
 		})
 	}
 	if end == syscall.SIGKILL {
 		strikes.Wait()
-		clean := 0 // twice in a row, as /proc is not read at one moment
+		clean := 0 // must be 2, since /proc is not read all at once
 		within(10*time.Second, func() bool {
 			if t.abandoned = h.abandoned(); t.abandoned > 0 {
 				clean = 0
@@ -128,7 +128,7 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	strikes.Wait()
 	t.left = h.remaining()
 	t.took = time.Since(began)
-	// Some trees go on forking: the machine is not to have them for long.
+	// Some trees keep forking, so end them now.
 	within(10*time.Second, func() bool {
 		left := procs.Marked(h.marker)
 		for _, pid := range left {
@@ -139,7 +139,7 @@ func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	return t, nil
 }
 
-// abandoned counts the children of dynmcp that are not guards: dynmcp gets them
+// abandoned counts the children of dynmcp that are not guards. They become its children
 // when their guard dies.
 func (h *host) abandoned() int {
 	n := 0
@@ -151,10 +151,10 @@ func (h *host) abandoned() int {
 	return n
 }
 
-// pause waits for up to so long: it is chance that the steps are after.
+// pause waits for a random time below most.
 func pause(most time.Duration) { time.Sleep(rand.N(most)) }
 
-// within waits until something holds, and reports whether it came to that.
+// within waits until holds returns true, and reports whether it did before the limit.
 func within(limit time.Duration, holds func() bool) bool {
 	for end := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {

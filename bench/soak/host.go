@@ -21,48 +21,48 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// silence is how long an answer may take: more than any deadline of the configs
-// here. What takes longer is lost.
+// silence is the time after which an answer is considered lost. It is longer than all
+// timeouts in the configs here.
 var silence = 2 * time.Minute
 
 // longLife keeps the fakes from ending by themselves in a long run.
 const longLife = "6h"
 
-// A host is a dynmcp with its servers, and our end of its pipes.
+// A host is a dynmcp with its servers, and our ends of its pipes.
 type host struct {
 	cmd    *exec.Cmd
 	pipe   *os.File          // its stdout
 	out    *bufio.Reader     // of pipe
-	queue  chan string       // lines for its stdin; one goroutine writes them
-	wrote  chan struct{}     // closed when that has ended
-	url    string            // of one that serves over HTTP
-	token  string            // that our requests over HTTP carry, "" if unset
-	marker string            // NAME=VALUE in the environment of all below it
-	heard  func(line string) // gets every line that it says; may be nil
-	stderr bytes.Buffer      // to be read when it has ended
-	closed bool              // queue
+	queue  chan string       // lines for its stdin, which one goroutine writes
+	wrote  chan struct{}     // closed when that goroutine has ended
+	url    string            // if it serves over HTTP
+	token  string            // of our requests over HTTP, "" if unset
+	marker string            // NAME=VALUE in the environment of all its descendants
+	heard  func(line string) // gets every line that it writes; may be nil
+	stderr bytes.Buffer      // only read when it has ended
+	closed bool              // queue is closed
 	ended  bool
 }
 
-// An entry is a server of a config: a fake with these arguments, unless the
-// fields say something else.
+// An entry is a server of a config: a fakemcp with these arguments, unless fields has
+// something else.
 type entry struct {
 	name   string
 	args   []string
 	fields map[string]any
 }
 
-// A setting is what a dynmcp is started with.
+// A setting has the options to start a dynmcp.
 type setting struct {
 	entries []entry
 	more    map[string]any // keys of the config besides the servers
 	level   string         // of its log; "" is error
-	dir     string         // where it runs; "" is the soak's
-	env     []string       // besides ours
+	dir     string         // its working directory; "" is that of the soak
+	env     []string       // in addition to ours
 	heard   func(line string)
-	serves  bool     // hosts over HTTP, and not one on its pipes
-	path    string   // of a config that there is; "" has one written
-	under   []string // the command, and its arguments, that starts dynmcp; empty if unset
+	serves  bool     // over HTTP, not on its pipes
+	path    string   // of an existing config; "" writes one
+	under   []string // command and arguments that start dynmcp; empty if unset
 }
 
 // config writes a config and returns its path.
@@ -87,7 +87,7 @@ func (s *soak) config(set setting) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// start runs dynmcp with these servers and waits until they are there.
+// start runs dynmcp with these servers and waits until they have started.
 func (s *soak) start(entries ...entry) (*host, error) { return s.launch(setting{entries: entries}) }
 
 func (s *soak) launch(set setting) (*host, error) {
@@ -98,8 +98,8 @@ func (s *soak) launch(set setting) (*host, error) {
 			return nil, err
 		}
 	}
-	// A number of seconds, which sleep takes for its time: config and scripts hand
-	// ${SOAK} on to processes that have cleared their environment.
+	// It is a number of seconds, because scripts pass ${SOAK} as the time to sleep. This
+	// identifies processes that have cleared their environment.
 	marker := fmt.Sprintf("600.%018d", mathrand.Int64N(1e18))
 	h := &host{marker: "SOAK=" + marker, heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
 	level := set.level
@@ -109,9 +109,9 @@ func (s *soak) launch(set setting) (*host, error) {
 	var verb []string
 	switch {
 	case set.serves:
-		verb, level = []string{"serve", "--http", "127.0.0.1:0"}, "info" // at which it says where
+		verb, level = []string{"serve", "--http", "127.0.0.1:0"}, "info" // logs the address
 	case s.recordings != "":
-		verb = []string{"record", "-o", filepath.Join(s.recordings, "soak.jsonl")} // the next one gets a number
+		verb = []string{"record", "-o", filepath.Join(s.recordings, "soak.jsonl")} // later recordings get a number
 	}
 	line := slices.Concat(set.under, []string{s.dynmcp}, verb, []string{"--log-level", level, "-c", path})
 	h.cmd = exec.Command(line[0], line[1:]...)
@@ -156,8 +156,8 @@ func (s *soak) launch(set setting) (*host, error) {
 	return h, nil
 }
 
-// A listener is the stderr of a dynmcp that serves over HTTP: it finds the address,
-// and keeps the end.
+// A listener receives the stderr of a dynmcp that serves over HTTP. It finds the address
+// and keeps the end of the text.
 type listener struct {
 	stderr *bytes.Buffer
 	url    chan string // gets the address, without a path
@@ -189,17 +189,17 @@ func (h *host) greet() error {
 	return err
 }
 
-// write is the one goroutine that writes, so that a long line never keeps us
-// from reading.
+// write writes the lines of the queue in its own goroutine, so that a long line never
+// blocks reading.
 func (h *host) write(in io.WriteCloser) {
 	defer close(h.wrote)
 	defer in.Close()
 	for line := range h.queue {
-		_, _ = io.WriteString(in, line+"\n") // a dynmcp that is gone does not answer either
+		_, _ = io.WriteString(in, line+"\n") // if dynmcp has ended, the answer is missed elsewhere
 	}
 }
 
-// closeStdin ends the stdin of dynmcp behind what was sent.
+// closeStdin closes the stdin of dynmcp after all lines were written.
 func (h *host) closeStdin() {
 	if !h.closed {
 		h.closed = true
@@ -209,24 +209,24 @@ func (h *host) closeStdin() {
 
 func (h *host) send(line string) { h.queue <- line }
 
-// call uses a server's tool.
+// call calls a tool of a server.
 func (h *host) call(id int, tool, input string) { h.ask(fmt.Sprint(id), "use_tool", use(tool, input)) }
 
-// ask calls a tool of dynmcp's own. The id is JSON.
+// ask calls a tool of dynmcp itself. The id is JSON.
 func (h *host) ask(id, tool, arguments string) {
 	h.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments))
 }
 
-// use and load are the arguments of use_tool and load_mcp.
+// use and load return arguments of use_tool and load_mcp.
 func use(tool, input string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, tool, input)
 }
 func load(server string) string { return fmt.Sprintf(`{"mcp_name":%q}`, server) }
 
-// An answer is what matters of a line.
+// An answer has the relevant members of a line from dynmcp.
 type answer struct {
 	ID     json.RawMessage
-	Method string // of what is no answer
+	Method string // set if it is no answer
 	Result struct {
 		Content           []struct{ Text string }
 		StructuredContent json.RawMessage
@@ -235,13 +235,13 @@ type answer struct {
 	line string
 }
 
-// outcome is what a failure of dynmcp's says of the call; "" where it says
-// nothing.
+// outcome returns the outcome of the call according to a failure of dynmcp, or "" if
+// there is none.
 func (a answer) outcome() string { return web.Outcome(a.line) }
 
-// answer returns the next answer; what else dynmcp says is passed over, and
-// not looked at: it must not count as time that dynmcp took. The error is
-// os.ErrDeadlineExceeded if none comes.
+// answer returns the next answer. It skips other messages without parsing them, because
+// the time for that would count as time of dynmcp. If there is no answer, the error is
+// os.ErrDeadlineExceeded.
 func (h *host) answer() (answer, error) {
 	if err := h.pipe.SetReadDeadline(time.Now().Add(silence)); err != nil {
 		return answer{}, err
@@ -271,7 +271,7 @@ func parseAnswer(line string) (answer, error) {
 	return a, nil
 }
 
-// good is an error unless what was asked for succeeded.
+// good returns an error unless the call succeeded.
 func (a answer) good(what string) error {
 	if a.Result.IsError || len(a.Result.Content) == 0 {
 		return fmt.Errorf("%s: not so: %.500s", what, a.line)
@@ -279,7 +279,7 @@ func (a answer) good(what string) error {
 	return nil
 }
 
-// await returns the answer with an id that is a string; others go to other.
+// await returns the answer with this string as its id, and passes others to other.
 func (h *host) await(id string, other func(answer) error) (answer, error) {
 	for {
 		a, err := h.answer()
@@ -295,7 +295,7 @@ func (h *host) await(id string, other func(answer) error) (answer, error) {
 	}
 }
 
-// stop ends dynmcp politely, or takes note of its end.
+// stop closes the stdin of dynmcp and waits for its end.
 func (h *host) stop() error {
 	h.ended = true
 	h.closeStdin()
@@ -304,7 +304,7 @@ func (h *host) stop() error {
 		_, err = h.answer()
 	}
 	if !errors.Is(err, io.EOF) {
-		_ = h.cmd.Process.Kill() // it does not end, or talks nonsense; that is the error
+		_ = h.cmd.Process.Kill() // it does not end or does not send JSON, as err says
 	}
 	<-h.wrote
 	h.pipe.Close()
@@ -318,11 +318,11 @@ func unlessEOF(err error) error {
 	return err
 }
 
-// quit ends dynmcp with SIGQUIT and returns what it wrote to stderr: its
-// goroutines at that moment.
+// quit ends dynmcp with SIGQUIT and returns its stderr, which has the stacks of all
+// goroutines.
 func (h *host) quit() string {
 	h.ended = true
-	_ = h.cmd.Process.Signal(syscall.SIGQUIT) // one that has ended said its last already
+	_ = h.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
 	kill := time.AfterFunc(10*time.Second, func() { _ = h.cmd.Process.Kill() })
 	defer kill.Stop()
 	read := make(chan struct{})
@@ -330,16 +330,16 @@ func (h *host) quit() string {
 		defer close(read)
 		_, _ = io.Copy(io.Discard, h.out)
 	}()
-	_ = h.cmd.Wait() // status 2, as it was to be
-	h.closeStdin()   // not before: the end of its stdin ends goroutines
+	_ = h.cmd.Wait() // the status is 2 after SIGQUIT
+	h.closeStdin()   // not before, since the end of stdin ends goroutines
 	<-h.wrote
 	<-read
 	h.pipe.Close()
 	return h.stderr.String()
 }
 
-// end ends a dynmcp that a step left behind because it failed, and shows what
-// that one has to say about it. It is for defer.
+// end ends a dynmcp that still runs because a step failed, and prints its stderr. It is
+// meant to be deferred.
 func (h *host) end() {
 	if !h.ended {
 		os.Stderr.WriteString(h.quit())

@@ -14,20 +14,20 @@ import (
 const (
 	others   = 19 // servers beside the hostile one
 	abreast  = 4  // calls to them at once
-	bothWays = 3  // rounds without the hostility, and with it
+	bothWays = 3  // rounds without and with hostility
 )
 
-// A hostility is a way to misbehave while others work.
+// A hostility is a way in which a server misbehaves while others work.
 type hostility struct {
 	name   string
 	args   []string
 	fields map[string]any
-	tool   string // what is called to bring it about
+	tool   string // a call of it causes the misbehavior
 	input  string
-	atOnce int // such calls
-	least  int // answers to them that a round waits for; 0 is one
-	// next replaces tool and input: it chooses them after each answer. It gets
-	// the zero answer before the first call of a round and after the last.
+	atOnce int // number of such calls
+	least  int // a round waits for so many answers to them; 0 is one
+	// next replaces tool and input if it is set: it returns them after each answer. It
+	// gets the zero answer before the first call of a round and after the last.
 	next func(last answer) (tool, input string)
 }
 
@@ -45,8 +45,8 @@ func hostilities() []hostility {
 	}
 }
 
-// unread stops the server, so that nobody reads its stdin, and then sends more
-// than a pipe holds. When that call has its answer the server is killed.
+// unread stops the server, so that it does not read its stdin, and then sends more than
+// fits into a pipe. When that call is answered, it kills the server.
 func unread() func(answer) (tool, input string) {
 	pid := 0
 	big := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 4<<20))
@@ -57,7 +57,7 @@ func unread() func(answer) (tool, input string) {
 			return "pid", `{}`
 		}
 		if last.Result.IsError || len(last.Result.Content) == 0 {
-			return "pid", `{}` // it is being started again
+			return "pid", `{}` // the server is being restarted
 		}
 		pid, _ = strconv.Atoi(last.Result.Content[0].Text)
 		signal(pid, sigstop)
@@ -65,11 +65,11 @@ func unread() func(answer) (tool, input string) {
 	}
 }
 
-// sigstop is SIGSTOP of Linux: package syscall has none for Windows, where this
-// compiles but does not run.
+// sigstop is SIGSTOP on Linux. Package syscall has none for Windows, where this only
+// has to compile.
 const sigstop = syscall.Signal(19)
 
-// signal reaches a process unless it has ended: dynmcp may have seen to that.
+// signal sends a signal to a process, unless it has ended.
 func signal(pid int, sig syscall.Signal) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Signal(sig)
@@ -77,9 +77,8 @@ func signal(pid int, sig syscall.Signal) {
 	}
 }
 
-// hostile compares the calls of 19 servers with and without a 20th that is
-// hostile, in turn. How long they take is printed; that they are answered is
-// judged.
+// hostile compares calls to 19 servers with and without a hostile 20th server, in turn.
+// It prints their times and judges whether they are answered.
 func (s *soak) hostile(n int) error {
 	fmt.Printf("hostile: calls of %d servers, %d at once, without and with a hostile one beside them\n", others, abreast)
 	fmt.Printf("  %-22s %18s %18s %10s %10s %8s\n", "", "median", "p99", "p99 ratio", "rate ratio", "calls")
@@ -119,7 +118,7 @@ func (s *soak) beside(kind hostility, n int) error {
 	return nil
 }
 
-// A beside is the calls of the others, without (0) and with (1) the hostility.
+// A beside makes calls to the other servers, without (0) and with (1) hostility.
 type beside struct {
 	host  *host
 	kind  hostility
@@ -127,13 +126,13 @@ type beside struct {
 	sent  []time.Time // by number
 	took  [2][]time.Duration
 	spent [2]time.Duration
-	calls int // to the others, on their way
-	acts  int // hostile calls, on their way
-	acted int // and answered
+	calls int // running calls to the others
+	acts  int // running hostile calls
+	acted int // answered hostile calls
 }
 
-// round makes n calls; with the hostility so many that it was there at least
-// once. It returns when everything is answered.
+// round makes n calls, or more until the hostile calls have enough answers. It returns
+// when all calls are answered.
 func (b *beside) round(with, n int) error {
 	began, acted, done := time.Now(), b.acted, 0
 	for range abreast {
@@ -162,7 +161,7 @@ func (b *beside) round(with, n int) error {
 	return nil
 }
 
-// take takes an answer and, unless the round is over, makes the next call.
+// take counts an answer and makes the next call, unless the round is over.
 func (b *beside) take(a answer, with int, over bool) (isCall bool, err error) {
 	if strings.HasPrefix(string(a.ID), `"hostile`) {
 		b.acts--
@@ -171,7 +170,7 @@ func (b *beside) take(a answer, with int, over bool) (isCall bool, err error) {
 		case !over:
 			b.act(a)
 		case b.kind.next != nil:
-			b.kind.next(answer{}) // tidies up
+			b.kind.next(answer{}) // cleans up
 		}
 		return false, nil
 	}
@@ -179,7 +178,7 @@ func (b *beside) take(a answer, with int, over bool) (isCall bool, err error) {
 	if err := b.tally.take(a); err != nil || b.tally.answered == answered {
 		return false, err
 	}
-	id, _ := strconv.Atoi(string(a.ID)) // the tally took it
+	id, _ := strconv.Atoi(string(a.ID)) // the tally has checked it
 	b.calls--
 	if !over {
 		b.took[with] = append(b.took[with], time.Since(b.sent[id]))

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// patience is how long what is below a dynmcp that was killed may take to go.
+// patience is the time in which the descendants of a killed dynmcp must end.
 const patience = 3 * time.Second
 
-// kills kills dynmcp so often with SIGKILL, and so often with SIGTERM.
+// kills ends dynmcp n times with SIGKILL and n times with SIGTERM.
 func (s *soak) kills(n, atOnce int) error {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		all, took, err := trials(n, atOnce, func() (trial, error) { return s.kill(sig) })
@@ -30,12 +30,12 @@ func (s *soak) kills(n, atOnce int) error {
 	return nil
 }
 
-// A trial is what became of one dynmcp that was ended.
+// A trial has the results of ending one dynmcp.
 type trial struct {
-	struck    [4]int        // guards, by signal
-	abandoned int           // processes whose guard died, while dynmcp lived
-	left      int           // processes, after its end
-	took      time.Duration // until the last process was gone
+	struck    [4]int        // guards that got each signal
+	abandoned int           // processes without a guard while dynmcp runs
+	left      int           // processes after the end of dynmcp
+	took      time.Duration // until the last process ended
 }
 
 func (t *trial) add(o trial) {
@@ -45,8 +45,8 @@ func (t *trial) add(o trial) {
 	}
 }
 
-// trials makes n trials, so many at a time. It returns their sum, and how long each
-// took, the shortest first.
+// trials makes n trials, atOnce at a time. It returns their sum and their times in
+// ascending order.
 func trials(n, atOnce int, one func() (trial, error)) (all trial, took []time.Duration, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -68,10 +68,10 @@ func trials(n, atOnce int, one func() (trial, error)) (all trial, took []time.Du
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// kill is one trial. It takes from the end of dynmcp on.
+// kill makes one trial. The time is measured from the end of dynmcp.
 func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 	ledger := filepath.Join(s.dir, fmt.Sprintf("ledger-%d", time.Now().UnixNano()))
-	// What is left for all that must not stay for long.
+	// Processes that are left nevertheless end after ten minutes.
 	args := []string{"-max-life", "10m", "-ledger", ledger, "-fault"}
 	h, err := s.start(
 		entry{name: "forks", args: append(slices.Clone(args), "double-fork")},
@@ -87,7 +87,7 @@ func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 	if err := h.cmd.Process.Signal(sig); err != nil {
 		return t, err
 	}
-	_ = h.stop() // killed, as it was to be
+	_ = h.stop() // reports the signal
 	ended := time.Now()
 	t.left = h.remaining()
 	t.took = time.Since(ended)
@@ -96,7 +96,7 @@ func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 
 // count counts the lines of a ledger that begin with an event.
 func count(ledger, event string) int {
-	text, _ := os.ReadFile(ledger) // no file: no calls yet
+	text, _ := os.ReadFile(ledger) // there is no file before the first event
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, event) {

@@ -13,11 +13,11 @@ import (
 
 const (
 	goodServers = 3
-	goodTools   = 20 // of each, besides those that every fake has
+	goodTools   = 20 // of each, in addition to those of every fakemcp
 )
 
-// malformed are entries that typed hosts refuse a whole list for, by the list.
-// What of one may be shown says "malformed".
+// malformed has entries, by kind, that make typed hosts refuse a whole list. The parts
+// that may be shown say "malformed".
 var malformed = map[string][]string{
 	"tool": {
 		`{"name":5,"description":"malformed","inputSchema":{"type":"object"}}`,
@@ -40,7 +40,7 @@ var malformed = map[string][]string{
 	},
 }
 
-// kinds are the lists that are read, with what names an entry in them.
+// kinds are the lists that are read, and the members that identify their entries.
 var kinds = []struct{ method, list, key string }{
 	{"tools/list", "tools", "name"},
 	{"prompts/list", "prompts", "name"},
@@ -48,8 +48,8 @@ var kinds = []struct{ method, list, key string }{
 	{"resources/templates/list", "resourceTemplates", "uriTemplate"},
 }
 
-// lists reads the lists n times, in turn, while a server fills its own with
-// malformed entries, announces that, and is replaced by reloads of the config.
+// lists reads the lists n times in turn. Meanwhile a server adds malformed entries to its
+// lists and announces each, and reloads of the config replace the server.
 func (s *soak) lists(n int) error {
 	began := time.Now()
 	l := &lists{soak: s, path: filepath.Join(s.dir, "lists.json")}
@@ -115,15 +115,15 @@ func (s *soak) lists(n int) error {
 	return nil
 }
 
-// A lists is one dynmcp whose lists are read.
+// A lists is a dynmcp whose lists are read.
 type lists struct {
 	*soak
 	path string // of the config
 	host *host
 
-	asked     int // calls of the bad server
-	announced int // of them, answered well
-	refused   int // and not
+	asked     int // calls to the bad server
+	announced int // of which succeeded
+	refused   int // of which failed
 	reloads   int
 	reads     int
 	lost      int // entries of good servers
@@ -131,8 +131,8 @@ type lists struct {
 	shown     int // reads with malformed entries
 }
 
-// write writes a config that differs each time in the one server that is bad:
-// in how its lists begin.
+// write writes the config. Each time, the bad server has other arguments and other
+// malformed entries.
 func (l *lists) write() error {
 	servers := map[string]any{}
 	for i := range goodServers {
@@ -152,7 +152,7 @@ func (l *lists) write() error {
 	if err != nil {
 		return err
 	}
-	// A file that is half there would be refused, and the old config stay.
+	// dynmcp would refuse a partly written file and keep the old config.
 	next := l.path + ".next"
 	if err := os.WriteFile(next, text, 0o600); err != nil {
 		return err
@@ -160,10 +160,10 @@ func (l *lists) write() error {
 	return os.Rename(next, l.path)
 }
 
-// ledger is where the bad server writes down that it was started.
+// ledger returns the file in which the bad server records its starts.
 func (l *lists) ledger() string { return l.path + ".ledger" }
 
-// stir has something happen to the lists before read i. Nothing waits for it.
+// stir starts a change of the lists before read i, and does not wait for it.
 func (l *lists) stir(i int) error {
 	if i%20 == 19 {
 		l.reloads++
@@ -218,8 +218,8 @@ func (l *lists) read(k int) (map[string]int, error) {
 	return got, nil
 }
 
-// isMalformed reports whether an entry is one of malformed. The text of
-// dynmcp's own tools may speak of them.
+// isMalformed reports whether an entry is one of malformed. It does not search whole
+// descriptions, because those of dynmcp's own tools may mention them.
 func isMalformed(e map[string]json.RawMessage) bool {
 	return strings.Contains(string(e["name"]), "malformed") || strings.Contains(string(e["uri"]), "malformed") ||
 		string(e["description"]) == `"malformed"`

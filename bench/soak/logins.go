@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	loginHosts   = 4  // that share the logins
-	loginServers = 10 // with a login each
+	loginHosts   = 4  // share the logins
+	loginServers = 10 // with one login each
 	loginCalls   = 2  // of each host to each server at once
-	// loginPause is how long a token that was just refreshed is not refreshed again,
-	// and a little more.
+	// loginPause is a little longer than the time for which dynmcp does not refresh a
+	// new token.
 	loginPause = 11 * time.Second
 )
 
-// lockedServer starts a server that wants a login, and returns its address and what stops it.
+// lockedServer starts a server that requires a login, and returns its address.
 func lockedServer() (as *authserver.Server, base string, stop func()) {
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
@@ -42,8 +42,8 @@ func lockedServer() (as *authserver.Server, base string, stop func()) {
 	return as, base, func() { front.Close(); behind.Close() }
 }
 
-// logins takes n access tokens from dynmcps that share logins, those of all servers at
-// once, and after every fifth time the logins.
+// logins invalidates n access tokens of dynmcps that share logins, always those of all
+// servers at once. After every fifth time, it revokes the logins.
 func (s *soak) logins(n int) error {
 	began := time.Now()
 	as, base, stop := lockedServer()
@@ -103,19 +103,19 @@ func (s *soak) logins(n int) error {
 	return nil
 }
 
-// A lockedOut is some dynmcp with one login.
+// A lockedOut is several dynmcp that share logins.
 type lockedOut struct {
 	*soak
 	as    *authserver.Server
 	path  string // of the config
 	env   []string
 	hosts []*host
-	told  []string // to the hosts
+	told  []string // lines to the hosts
 
 	made, failed, loggedIn int
 }
 
-// search ends the dynmcps and looks for the secrets of their logins in all that they wrote.
+// search ends the dynmcps and looks for secrets of the logins in everything that they wrote.
 func (l *lockedOut) search(state authserver.State, home string) (*aviary, error) {
 	a := &aviary{soak: l.soak}
 	for _, secret := range append(state.Secrets, state.Passing...) {
@@ -144,7 +144,7 @@ func (l *lockedOut) search(state authserver.State, home string) (*aviary, error)
 
 func lockedName(i int) string { return fmt.Sprintf("locked%d", i) }
 
-// locked has calls say that they want a login, and logs in everywhere.
+// locked checks that calls ask for a login, logs in to all servers, and calls again.
 func (l *lockedOut) locked() error {
 	if err := l.calls(true); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (l *lockedOut) locked() error {
 	return l.calls(false)
 }
 
-// calls has all dynmcp call at once, and counts the calls that did not go as they
-// must: with an answer, or if they are out with what to run.
+// calls makes calls in all dynmcp at once and counts wrong answers. If out is true, the
+// answers must tell how to log in, or else the calls must succeed.
 func (l *lockedOut) calls(out bool) error {
 	first := l.made
 	for _, h := range l.hosts {
@@ -183,7 +183,7 @@ func (l *lockedOut) calls(out bool) error {
 	return nil
 }
 
-// logIn runs dynmcp login and does what a browser does.
+// logIn runs dynmcp login and opens the page as a browser would.
 func (l *lockedOut) logIn(server string) error {
 	cmd := exec.Command(l.dynmcp, "login", server, "--no-browser", "-c", l.path)
 	cmd.Env = append(os.Environ(), l.env...)

@@ -1,86 +1,77 @@
-// Command soak tries for long what the tests try for a moment, on real
-// processes, and prints what it counted. Its steps:
+// Command soak runs long tests with real processes and prints counts. Its steps:
 //
-//	kills     dynmcp is killed, with SIGKILL and with SIGTERM, while process trees
-//	          with double forks, sessions of their own and deaf ears run below
-//	          it. Judged: no process of theirs is left after three seconds.
-//	guards    dynmcp has servers with trees that are hard to end, and the guards that
-//	          it puts before them get SIGKILL, SIGSEGV, SIGABRT or SIGSTOP, each at a
-//	          moment of its own; then its stdin ends, or it gets SIGTERM, or SIGKILL
-//	          once it has dealt with what dead guards left. Judged: it does deal with
-//	          that, and no process is left after three seconds.
-//	self      configs that reach themselves by sh, env, another name of the program,
-//	          dynmcp -- dynmcp -c, other configs, each in a PID namespace. Judged:
-//	          there are never more than four of dynmcp in a chain at a time, its
-//	          guards not counted, and no process is left when the outermost gets
-//	          EOF or SIGKILL. Where no PID namespace may be made it is NOT RUN, and
-//	          said to be so once more at the end.
-//	calls     calls with a number each, one in ten to a server that misbehaves.
-//	          Judged: every call has one answer, its own or a failure that says
-//	          whether it ran, and those of servers that answer do not fail; RSS
-//	          grows by less than 8 MB or a tenth after the first 100,000 calls, in
-//	          runs of 200,000 and more; goroutines, descriptors, children and
-//	          processes are at the end as many as in a dynmcp that made no call.
-//	          An answer that does not come for two minutes ends the step: it
-//	          prints what calls are missing and the stacks of dynmcp.
-//	gateway   the same servers behind dynmcp serve --http: sessions that nobody ends,
-//	          then calls of a hundred hosts of both eras, which break off one more now
-//	          and then. Judged: what is judged of calls, each answer is in the
-//	          response to its call, and no session is left.
+//	kills     dynmcp gets SIGKILL or SIGTERM while its servers have process trees with
+//	          double forks, their own sessions and ignored signals. Judged: no process
+//	          of these is left after three seconds.
+//	guards    servers have process trees that are hard to end. Their guards get SIGKILL,
+//	          SIGSEGV, SIGABRT or SIGSTOP, each at a random time. Then the stdin of
+//	          dynmcp is closed, or dynmcp gets SIGTERM, or SIGKILL once it has ended the
+//	          processes of dead guards. Judged: it does end these, and no process is left
+//	          after three seconds.
+//	self      configs start themselves through sh, env, another name of the program,
+//	          dynmcp -- dynmcp -c, or other configs, each in a PID namespace. Judged: a
+//	          chain never has more than four dynmcp at once, without guards, and no
+//	          process is left after the outermost gets EOF or SIGKILL. If PID namespaces
+//	          are not permitted, the step is reported as NOT RUN, also at the end.
+//	calls     numbered calls, one in ten to a server that misbehaves. Judged: each call
+//	          has one answer, either its own or a failure with the outcome; calls to
+//	          servers that answer do not fail; in runs of 200,000 calls and more, RSS
+//	          grows by less than 8 MB or a tenth after the first 100,000; goroutines,
+//	          descriptors, children and processes are as many as in a dynmcp without
+//	          calls. If an answer takes two minutes, the step ends and prints the missing
+//	          calls and the stacks of dynmcp.
+//	gateway   the same servers behind dynmcp serve --http: sessions that nobody ends, then
+//	          calls of a hundred hosts of both eras, some of which are broken off. Judged:
+//	          the same as for calls, and also that each answer is in the response to its
+//	          call, and that no session is left.
 //	shared    a hundred good hosts call before, during and after attacks on the gateway,
-//	          once with a user each and once with an address each: 5,000 bad connections,
-//	          20,000 sessions of one user, 200 unread answers of 9 MB, floods of each
-//	          kind of notification; -short has less. Judged: their calls do not fail but
-//	          one in a hundred with not_sent, and one newcomer in twenty that is not
-//	          heard; p99 and the calls of newcomers take little more than before, as
-//	          the machine does; memory is bounded; then no session is left, and what is
-//	          held is as in a fresh one.
-//	deaths    a server that writes down each call and dies before it answers,
-//	          below four dynmcp at once. Judged call by call: it ran exactly once,
-//	          and its outcome is said to be unknown.
-//	sessions  calls to an HTTP server that forgets its session again and again while
-//	          some are under way: it answers those, refuses what comes next with 404,
-//	          and writes down which it ran. Judged call by call: it ran exactly once,
-//	          and has its own answer; none is refused and run.
-//	hostile   one server of 20 floods, hangs, crashes, sends 100 MB, stops reading:
-//	          the times of the calls of the others with and without it, in turn
-//	          and in one run, so that a machine whose speed drifts drifts for
-//	          both. Judged: they are all answered, and right.
-//	lists     the lists of tools, prompts, resources and templates are read again and
-//	          again while one of four servers fills its own with malformed entries
-//	          and announces each, and the config is reloaded with others. Judged:
-//	          every entry of the other servers is in every list, once, and no
-//	          malformed one in any.
-//	logins    four dynmcp share the logins at ten servers behind an authorization server
-//	          whose refresh tokens are good once; the access tokens are taken from
-//	          them again and again, now and then the logins. Judged: no call fails but
-//	          for want of a login, each token is refreshed once by all four together,
-//	          no refresh token is used twice, and nothing that a login involves is
-//	          where canaries must not be, at log level debug.
-//	canaries  16 secrets in every place that a config has for them, in the hands of
-//	          servers that repeat them in all codings on stderr, in crashes, bad
-//	          answers and HTTP errors, at log level debug, the lowest there is.
-//	          Judged: none is in what dynmcp logs, tells the host (but for results
-//	          of servers), writes to files, prints of its stacks when SIGQUIT ends
-//	          it, or shows in a command line, in whole or in part.
+//	          first with a user each and then with an address each. The attacks are 5,000
+//	          bad connections, 20,000 sessions of one user, 200 unread answers of 9 MB and
+//	          floods of each kind of notification, or fewer with -short. Judged: no call
+//	          fails, except that one in a hundred may be not_sent and one newcomer in
+//	          twenty may be turned away; p99 and the calls of newcomers grow little more
+//	          than a bare server's; memory is bounded; in the end no session is left, and
+//	          resources are as in a fresh dynmcp.
+//	deaths    servers of four dynmcp record each call and die before they answer. Judged
+//	          for each call: it ran exactly once, and its outcome is unknown.
+//	sessions  an HTTP server repeatedly forgets its session during calls. It answers those,
+//	          refuses further ones with 404, and records which it ran. Judged for each
+//	          call: it ran exactly once and has its own answer.
+//	hostile   one server of 20 floods, hangs, crashes, sends 100 MB or stops reading. The
+//	          times of calls to the others with and without it are printed, measured in
+//	          turn, so that the speed of the machine drifts for both. Judged: all have the
+//	          right answer.
+//	lists     the lists of tools, prompts, resources and templates are read repeatedly,
+//	          while one of four servers adds malformed entries and announces each, and the
+//	          config is reloaded. Judged: each entry of the other servers is in each list
+//	          once, and no malformed entry is in any.
+//	logins    four dynmcp share logins to ten servers, whose authorization server accepts
+//	          a refresh token once. Access tokens are invalidated repeatedly, and logins
+//	          are sometimes revoked. Judged: calls only fail if a login is needed, the four
+//	          together refresh each token once, no refresh token is used twice, and no
+//	          secret of a login is where canaries may not be, at log level debug.
+//	canaries  16 secrets in all places of a config. The servers repeat them in all
+//	          encodings on stderr, in crashes, bad answers and HTTP errors, at log level
+//	          debug. Judged: no part of a secret is in the log of dynmcp, in its output to
+//	          the host except for results of servers, in files, in the stacks that SIGQUIT
+//	          prints, or in a command line.
 //
 // Usage, from the root of the module, on Linux:
 //
 //	go run -C bench ./soak                                                 three minutes
-//	go run -C bench ./soak -selftest                                       that the judge finds what is wrong
+//	go run -C bench ./soak -selftest                                       check that faults are found
 //	go run -C bench ./soak -only calls,deaths -calls 200000                some steps
 //	go run -C bench ./soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
 //	    -gateway 1000000 -abandoned 10000 \
-//	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         what a release needs
+//	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         before a release
 //
-// A step that failed is repeated with -record DIR and -only. dynmcp inspect shows what passed,
-// and dynmcp replay stands in for its servers. Without -record nothing is recorded, since
-// that takes memory, which is judged.
+// Repeat a step that failed with -record DIR and -only. dynmcp inspect shows the recorded
+// messages, and dynmcp replay replaces the servers. By default nothing is recorded, because
+// recording takes memory, which is judged.
 //
-// Goroutines are counted from outside: dynmcp has no port for that, but prints
-// its stacks when SIGQUIT ends it. Times are printed, and judged by shared alone. A count
-// that is not what it must be is printed behind FAIL, and the exit status is
-// then 1. Read next: host.go, then the file of a step.
+// Goroutines are counted in the stacks that dynmcp prints after SIGQUIT. All steps print
+// times, and only shared judges them. A wrong count is printed after FAIL, and the exit
+// status is then 1. Read host.go next, and then the file of a step.
 package main
 
 import (
@@ -93,11 +84,11 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// A soak is where the programs are and what went wrong so far.
+// A soak has the paths of the programs and the failures so far.
 type soak struct {
 	verdict.Verdict
 	dir, dynmcp, fake string
-	recordings        string // where each dynmcp on pipes is recorded; "" is nowhere
+	recordings        string // directory for recordings of each dynmcp on pipes; "" is none
 }
 
 func main() {
@@ -148,8 +139,7 @@ func main() {
 	}
 }
 
-// run takes the steps that only names, all for "". It reports whether
-// everything is as it must be.
+// run takes the steps in only, or all if it is "". It reports whether nothing failed.
 func (s *soak) run(only string, steps []verdict.Step) (ok bool, err error) {
 	if only == "selftest" {
 		steps = []verdict.Step{{Name: only, Run: s.selftest}}

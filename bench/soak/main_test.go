@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("SOAK_TEST_WAITS") != "" { // says so, and waits for the end of its input
+	if os.Getenv("SOAK_TEST_WAITS") != "" { // a process of TestGuardsAreKnown
 		fmt.Println("here")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return

@@ -12,19 +12,19 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
-// A standing is what a dynmcp holds at a quiet moment.
+// A standing counts the resources of an idle dynmcp.
 type standing struct{ descriptors, children, processes int }
 
 func (h *host) standing() standing {
 	return standing{h.descriptors(), len(childrenOf(h.cmd.Process.Pid)), h.processes()}
 }
 
-// noOther is for await where no other answer can come.
+// noOther is for await if no other answers are expected.
 func noOther(a answer) error { return fmt.Errorf("an answer to nothing: %.200s", a.line) }
 
-// rest brings dynmcp to where two of them can be compared: every server is
-// connected, nothing is in flight, and what ended is gone. What it takes is asked by
-// succeed; done is called behind that.
+// rest brings dynmcp into a state in which two can be compared: all servers run, there are
+// no calls, and nothing of earlier ones is left. It makes calls with succeed and then calls
+// done.
 func (h *host) rest(servers []entry, succeed func(id, tool, arguments string) error, done func() error) (standing, error) {
 	for _, e := range servers {
 		if err := succeed(e.name+" loads", "load_mcp", load(e.name)); err != nil {
@@ -42,12 +42,12 @@ func (h *host) rest(servers []entry, succeed func(id, tool, arguments string) er
 	return h.settle(), nil
 }
 
-// restOnPipes is rest, asked by the host. What else is answered meanwhile goes to other.
+// restOnPipes calls rest with requests on the pipes. Other answers go to other.
 func (h *host) restOnPipes(servers []entry, other func(answer) error) (standing, error) {
 	return h.rest(servers, func(id, tool, arguments string) error { return h.succeed(id, tool, arguments, other) }, func() error { return nil })
 }
 
-// succeed asks what must not fail.
+// succeed makes a call that must not fail.
 func (h *host) succeed(id, tool, arguments string, other func(answer) error) error {
 	h.ask(strconv.Quote(id), tool, arguments)
 	a, err := h.await(id, other)
@@ -57,8 +57,8 @@ func (h *host) succeed(id, tool, arguments string, other func(answer) error) err
 	return a.good(id)
 }
 
-// settle waits until what dynmcp holds has not changed for a second. There is
-// no event for the end of what it lets go.
+// settle waits until the resources of dynmcp have not changed for a second. It polls,
+// because no event tells when they are released.
 func (h *host) settle() standing {
 	last, since := h.standing(), time.Now()
 	for end := since.Add(20 * time.Second); time.Since(since) < time.Second && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -69,7 +69,7 @@ func (h *host) settle() standing {
 	return last
 }
 
-// compare fails the soak unless a dynmcp that worked holds what a fresh one does.
+// compare fails the soak unless a dynmcp that worked has the resources of a fresh one.
 func (s *soak) compare(step string, before, after standing, fresh, left stacks.Count) {
 	fmt.Printf("%s: at rest, fresh and at the end: %d and %d goroutines, %d and %d descriptors, %d and %d children, %d and %d processes\n",
 		step, fresh.Total(), left.Total(), before.descriptors, after.descriptors, before.children, after.children, before.processes, after.processes)
@@ -85,41 +85,39 @@ func (s *soak) compare(step string, before, after standing, fresh, left stacks.C
 	}
 }
 
-// remaining waits for what is below a dynmcp that ended, and counts what stays.
+// remaining waits for the descendants of a dynmcp that ended, and counts those that stay.
 func (h *host) remaining() int {
 	within(patience, func() bool { return h.processes() == 0 })
 	return h.processes()
 }
 
-// processes counts the living processes that carry the marker in their environment,
-// or its value in an argument.
+// processes counts the running processes with the marker in their environment, or its
+// value in an argument.
 func (h *host) processes() int { return len(procs.Marked(h.marker)) }
 
-// status returns a number of /proc/PID/status.
+// status returns a number from /proc/PID/status.
 func (h *host) status(key string) int { return procs.Number(h.cmd.Process.Pid, "status", key) }
 
 func (h *host) descriptors() int { return procs.Descriptors(h.cmd.Process.Pid) }
 
-// childrenOf returns the processes that one has started, those included that ended and
-// were not waited for.
+// childrenOf returns the children of a process, with zombies.
 func childrenOf(pid int) []int { return procs.Children()[pid] }
 
-// isGuard reports whether a living process is what dynmcp puts between itself
-// and a server.
+// isGuard reports whether a running process is a guard, which is between dynmcp and a
+// server.
 func isGuard(pid int) bool {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	name, _, _ := strings.Cut(string(line), "\x00")
-	return name == "dynmcp-guard" || name == "dynmcp-guard-fenced" // that of a replica
+	return name == "dynmcp-guard" || name == "dynmcp-guard-fenced" // the guard of a replica
 }
 
-// flatFrom is how many calls a run must have for its memory to be judged, twice
-// as many as it may take to come to rest.
+// The memory of a run is judged from flatFrom calls on. It may grow during the first half
+// of these.
 const flatFrom = 200_000
 
-// judgeMemory compares the memory after the first tenth (the first 100,000
-// calls of a shorter run) with that at the end: medians of ten samples, because
-// one sample says more of the garbage collector than of us. It may grow by
-// 8 MB or a tenth.
+// judgeMemory compares the memory after the first tenth, or after the first 100,000 calls
+// of a shorter run, with that at the end. It may grow by 8 MB or a tenth. Both are medians
+// of ten samples, because one sample mostly depends on the garbage collector.
 func (s *soak) judgeMemory(step string, n int, memory []int) {
 	if len(memory) < 100 {
 		return

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Guards are known by their name, with a fence and without.
+// isGuard recognizes guards by their name, with and without a fence.
 func TestGuardsAreKnown(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")
@@ -22,7 +22,7 @@ func TestGuardsAreKnown(t *testing.T) {
 		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := output.Read(make([]byte, 1)); err != nil { // its name is there when it runs
+		if _, err := output.Read(make([]byte, 1)); err != nil { // it has its name once it runs
 			t.Fatal(err)
 		}
 		if got := isGuard(cmd.Process.Pid); got != want {

@@ -14,11 +14,11 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
-// ownAtOnce is how many of dynmcp a chain may have at a time.
+// ownAtOnce is the number of dynmcp that a chain may have at once.
 const ownAtOnce = 4
 
-// selfWays are the ways for a config to reach itself, as the script that its one
-// server is. $DYNMCP is the program and $DIR holds the configs.
+// selfWays are ways for a config to start itself. The script is its only server. $DYNMCP is
+// the program and $DIR has the configs.
 var selfWays = []struct{ name, script string }{
 	{"sh -c exec", `exec sh -c 'exec "$0" "$@"' "$DYNMCP" -c "$DIR/a.json"`},
 	{"a child of sh", `"$DYNMCP" -c "$DIR/a.json"; exit $?`},
@@ -29,8 +29,8 @@ var selfWays = []struct{ name, script string }{
 	{"ever new configs", `sed "s/\"way\"/\"way\",\"$$\"/" "$DIR/a.json" >"$DIR/$$.json" && exec "$DYNMCP" -c "$DIR/$$.json"`},
 }
 
-// self has configs reach themselves, so often in each way, in a PID namespace
-// that ends with everything in it.
+// self starts configs that start themselves, n times in each way. They run in a PID
+// namespace, whose end also ends all processes in it.
 func (s *soak) self(n int) error {
 	enter := namespace()
 	if enter == nil {
@@ -62,8 +62,8 @@ func (s *soak) self(n int) error {
 	return nil
 }
 
-// namespace returns the command that runs others in a PID namespace, nil where
-// that is not permitted.
+// namespace returns a command that runs another in a PID namespace, or nil if that is not
+// permitted.
 func namespace() []string {
 	for _, rights := range [][]string{{}, {"--user", "--map-root-user"}} {
 		enter := append(append([]string{"unshare"}, rights...), "--pid", "--fork", "--mount-proc", "--kill-child")
@@ -74,27 +74,27 @@ func namespace() []string {
 	return nil
 }
 
-// A chain is one dynmcp whose config leads back to it.
+// A chain is a dynmcp whose config starts itself.
 type chain struct {
 	*soak
 	enter []string
 	dir   string
 	host  *host
 	init  int    // process 1 of the namespace, which only waits
-	space string // what /proc calls the namespace
+	space string // name of the namespace in /proc
 
-	most  int // of dynmcp at a time, guards not counted
-	taken int // how often the way was taken
+	most  int // greatest number of dynmcp at once, without guards
+	taken int // number of runs of the script
 	left  int // processes after the end
 }
 
-// run starts the chain, has its server asked for, and ends it.
+// run starts the chain, makes calls to its server, and ends it.
 func (c *chain) run(script string, end syscall.Signal) (err error) {
 	if err := c.write(script); err != nil {
 		return err
 	}
 	c.host, err = c.launch(setting{
-		// Process 1 stays when dynmcp ends, or the kernel would end the rest for us.
+		// Process 1 outlives dynmcp. Otherwise the kernel would end all other processes.
 		under: append(c.enter, "sh", "-c", `"$@"; exec sleep 600 <&- >&- 2>&-`, "sh"),
 		path:  filepath.Join(c.dir, "a.json"),
 	})
@@ -102,7 +102,7 @@ func (c *chain) run(script string, end syscall.Signal) (err error) {
 		return err
 	}
 	defer func() {
-		_ = c.host.cmd.Process.Kill() // and the namespace with it
+		_ = c.host.cmd.Process.Kill() // also ends the namespace
 		if said := c.host.quit(); err != nil {
 			os.Stderr.WriteString(said)
 		}
@@ -134,8 +134,7 @@ func (c *chain) run(script string, end syscall.Signal) (err error) {
 	return nil
 }
 
-// write writes the configs. The way leads nowhere after 50 times, so that a
-// failure ends by itself.
+// write writes the configs. The script fails after 50 runs, so that an endless chain ends.
 func (c *chain) write(script string) error {
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return err
@@ -153,7 +152,7 @@ func (c *chain) write(script string) error {
 	return nil
 }
 
-// find finds the namespace.
+// find finds the namespace and its first process.
 func (c *chain) find() error {
 	for _, pid := range childrenOf(c.host.cmd.Process.Pid) {
 		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
@@ -168,7 +167,7 @@ func (c *chain) find() error {
 	return nil
 }
 
-// processes returns those in the namespace besides its first, zombies not counted.
+// processes returns the processes in the namespace without the first and without zombies.
 func (c *chain) processes() (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
 	for _, link := range links {
@@ -184,8 +183,7 @@ func (c *chain) processes() (pids []int) {
 	return pids
 }
 
-// watch counts the dynmcp in the namespace again and again, until the function
-// that it returns is called.
+// watch keeps counting the dynmcp in the namespace until stop is called.
 func (c *chain) watch() (stop func()) {
 	over := make(chan struct{})
 	var watching sync.WaitGroup
@@ -202,8 +200,8 @@ func (c *chain) watch() (stop func()) {
 	return func() { close(over); watching.Wait() }
 }
 
-// own counts the dynmcp that there are. A child of one that is no guard is a
-// guard about to be.
+// own counts the running dynmcp without guards. A dynmcp whose parent is a dynmcp, but not
+// a guard, is going to be a guard.
 func (c *chain) own() int {
 	n := 0
 	for _, pid := range c.processes() {
@@ -216,7 +214,7 @@ func (c *chain) own() int {
 	return n
 }
 
-// isOwn reports whether a process is dynmcp, under whatever name.
+// isOwn reports whether a process is dynmcp, by the file and not by its name.
 func (c *chain) isOwn(pid int) bool {
 	file, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {

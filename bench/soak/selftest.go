@@ -9,7 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/sabotage"
 )
 
-// selftest has steps judge programs that are known to be wrong.
+// selftest runs steps with faulty programs, which they must find.
 func (s *soak) selftest() error {
 	silence = 10 * time.Second
 	for i, f := range faultsToFind() {
@@ -42,14 +42,14 @@ func faultsToFind() []sabotage.Fault {
 	return []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay, newestFirst, leastFirst}
 }
 
-// sessionsStay is found when the attack is over.
+// sessionsStay is found after the attack.
 var sessionsStay = sabotage.Fault{
 	Name:  "sessions over HTTP that nobody uses never end",
 	Edits: []sabotage.Edit{{File: "transports/gateway/sessions.go", Old: "if s.idleSince(then) && ", New: "if false && s.idleSince(then) && "}},
 	Found: "sessions left",
 }
 
-// newestFirst is found by newcomers, leastFirst by hosts whose answers are being written.
+// newestFirst affects newcomers, and leastFirst affects hosts whose answers are written.
 var (
 	newestFirst = sabotage.Fault{
 		Name: "of too many connections the newest is closed",
@@ -60,11 +60,11 @@ var (
 	leastFirst = sabotage.Fault{
 		Name: "nobody has a share of what is held, and who holds the least is shed",
 		Edits: []sabotage.Edit{
-			// The attack fills half of the budget on any machine, and that is not shed.
+			// The attack fills half of the budget on any machine, and half is not shed.
 			{File: "internal/membudget/membudget.go", Old: "	free, a := b.max-b.total, b.of[who]", New: "	free, a := b.max/2-b.total, b.of[who]"},
 			{File: "internal/membudget/membudget.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
 			{File: "internal/membudget/membudget.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if a.bytes < 1<<20 && (largest == 0 || a.bytes < largest) {"},
 		},
-		Found: "calls of good hosts", // that failed, or were refused
+		Found: "calls of good hosts", // failed, or were refused
 	}
 )

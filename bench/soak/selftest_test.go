@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// The faults are edits of source files, which move.
+// The faults edit source files, which may have changed.
 func TestFaultsFitTheirFiles(t *testing.T) {
 	for _, f := range faultsToFind() {
 		if _, err := f.Apply("../.."); err != nil {

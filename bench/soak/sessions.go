@@ -16,12 +16,12 @@ import (
 
 const (
 	sessionCalls  = 16  // at once
-	sessionLeast  = 100 // calls that a session runs, at least, before it is forgotten
-	sessionSpread = 100 // and how many more, at most
+	sessionLeast  = 100 // least number of calls before a session is forgotten
+	sessionSpread = 100 // it may be up to so many more
 )
 
-// sessions makes n calls to a server that forgets its session while some are
-// under way, and compares its ledger with the answers.
+// sessions makes n calls to a server that forgets its session during calls, and compares
+// its record with the answers.
 func (s *soak) sessions(n int) error {
 	began := time.Now()
 	server := &forgetful{ran: map[int]int{}, refused: map[int]int{}}
@@ -33,13 +33,13 @@ func (s *soak) sessions(n int) error {
 	}
 	defer h.end()
 
-	// Failures are judged by the ledger; here they need only say something.
+	// The tally accepts failures, since judgeSessions compares them with the record.
 	t := newTally(func(int) bool { return true })
-	said := map[int]string{} // outcome by number, of calls that failed
+	said := map[int]string{} // outcomes of failed calls by number
 	serverOf := func(int) string { return "forgetful" }
 	err = h.keep(t, n, sessionCalls, serverOf, func(a answer) {
 		if a.Result.IsError {
-			id, _ := strconv.Atoi(string(a.ID)) // the tally took it
+			id, _ := strconv.Atoi(string(a.ID)) // the tally has checked it
 			said[id] = a.outcome()
 			if len(said) <= 5 {
 				fmt.Printf("  call %d failed: %.300s\n", id, strings.TrimSpace(a.line))
@@ -59,7 +59,7 @@ func (s *soak) sessions(n int) error {
 	return nil
 }
 
-// judgeSessions compares the ledger with the failures.
+// judgeSessions compares the record of the server with the failures.
 func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time
 			repeated++
 		}
 		if failed && f.ran[id] > 0 {
-			lost++ // its answer: the server sent it
+			lost++ // the server had answered it
 			if outcome == "not_sent" {
 				denied++
 			}
@@ -96,22 +96,22 @@ func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time
 	}
 }
 
-// A forgetful server has one session at a time, and answers 404 to any other.
+// A forgetful server has one session at a time and answers 404 to all others.
 type forgetful struct {
 	mu        sync.Mutex
 	session   string
-	left      int // calls, before it is forgotten
+	left      int // calls before it is forgotten
 	running   int
 	ran       map[int]int // by nonce
 	refused   map[int]int // by nonce
 	forgotten int
-	underWay  int // calls, while a session was forgotten
+	underWay  int // running calls when a session was forgotten, in total
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // it broke off
+		return // the request was broken off
 	}
 	var m struct {
 		ID     json.RawMessage
@@ -135,7 +135,7 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hello(w, m.ID, m.Method)
 }
 
-// begin begins a session.
+// begin begins a session, which replaces the earlier one.
 func (f *forgetful) begin() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,8 +149,8 @@ func (f *forgetful) knows(session string) bool {
 	return session == f.session
 }
 
-// call runs a call of the session that there is, for a while, and answers as JSON
-// or as an event. The last call of a session is under way when that is forgotten.
+// call runs a call of the current session for a short time, and answers with JSON or an
+// event. The session is forgotten at the start of its last call.
 func (f *forgetful) call(w http.ResponseWriter, session string, id json.RawMessage, nonce int) {
 	if !f.enter(session, nonce) {
 		http.Error(w, "no such session", http.StatusNotFound)
@@ -168,7 +168,7 @@ func (f *forgetful) call(w http.ResponseWriter, session string, id json.RawMessa
 	_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", result)
 }
 
-// enter writes a call down as run, or as refused.
+// enter records whether a call is run or refused.
 func (f *forgetful) enter(session string, nonce int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

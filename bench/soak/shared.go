@@ -16,19 +16,19 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
-// A sharing is how much there is of each attack beside the good hosts.
+// A sharing has the sizes of the attacks, and limits for the results.
 type sharing struct {
-	connections int           // idle, with half a header, with half a body
+	connections int           // idle, or with a part of a header or body
 	handshakes  int           // of one user or address
 	unread      int           // answers of 9 MB
 	floods      int           // notifications of each kind
-	phase       time.Duration // before the attack and after it, and the attack at least
+	phase       time.Duration // before and after the attack, and least time of it
 	idle        time.Duration // gateway.session_idle
-	rest        time.Duration // until memory has come back, and
-	more        int           // how many MB more than before there may be then
+	rest        time.Duration // until memory must be released
+	more        int           // MB of RSS that may be left then
 }
 
-// attacks are of full size, or of one that CI has time for.
+// attacks returns the full sizes, or smaller ones for which CI has time.
 func attacks(short bool) sharing {
 	if short {
 		return sharing{connections: 5000, handshakes: 3000, unread: 60, floods: 2000, phase: 3 * time.Second, idle: 8 * time.Second, rest: 20 * time.Second, more: 64}
@@ -38,31 +38,31 @@ func attacks(short bool) sharing {
 
 const (
 	goodHosts = 100
-	goodPause = 200 * time.Millisecond // between two calls of one of them
+	goodPause = 200 * time.Millisecond // between two calls of a host
 	sharedMB  = 128                    // gateway.max_held_bytes
-	refusable = 100                    // of so many calls one may be refused with not_sent
-	turnable  = 20                     // of so many newcomers one may be turned away
-	// newcomerLate is how much later a call on a connection of its own may be answered
-	// beside those without a token (median), on a machine that is not slower for it.
+	refusable = 100                    // one of so many calls may be refused with not_sent
+	turnable  = 20                     // one of so many newcomers may be turned away
+	// newcomerLate is how much longer the median call of a newcomer may take during the
+	// attack, if the attack does not slow the machine down.
 	newcomerLate = 200 * time.Millisecond
-	// The attackers run on the same cores. What they slow down a call of a bare server in our
-	// own process by, they may slow down dynmcp by: p99 may be twice that before, so many
-	// times, and what a call waits for the cores, in the host, in dynmcp on both ways and in
-	// the server.
+	// Attackers run on the same cores, and slow down the calls of a bare server in our process.
+	// During the attack, p99 may be twice that before, multiplied by this slowdown. To that is
+	// added the p99 of the bare server for each wait for a core: in the host, in dynmcp in both
+	// directions, and in the server.
 	busyHops = 4
-	// One stall delays a call of each good host. Of fewer calls than these p99 is that of a
-	// stall, and is printed only.
+	// A stall delays one call of each good host. With fewer calls than this, p99 is that of
+	// one stall, and is not judged.
 	fewCalls = 100 * goodHosts
-	// sessionKB and connectionKB are what one takes. Go's collector lets the heap grow to twice
-	// of what is in use.
+	// sessionKB and connectionKB are the memory of one session and connection. Go lets the heap
+	// grow to twice the memory in use.
 	sessionKB, connectionKB = 20, 20
-	// lineMB is what a line takes that a server is writing: room for the largest answer. It
-	// is held by nobody, and nothing is shed for it.
+	// lineMB is the room for a line that a server is writing, up to the largest answer. It is
+	// on no account, and nothing is shed for it.
 	lineMB = 16
 )
 
-// shared has good hosts call before, during and after attacks, once where tokens tell users
-// apart and once where only addresses do.
+// shared lets good hosts call before, during and after attacks, first with tokens that
+// identify users and then with addresses alone.
 func (s *soak) shared(size sharing) error {
 	users, err := issuer.New("soak")
 	if err != nil {
@@ -77,32 +77,32 @@ func (s *soak) shared(size sharing) error {
 	return nil
 }
 
-// A gathering is all hosts of one dynmcp: the good ones and the attackers.
+// A gathering is a dynmcp with good hosts and attackers.
 type gathering struct {
 	*host
 	size  sharing
-	users *issuer.Issuer // nil is that addresses tell them apart
+	users *issuer.Issuer // nil if only addresses identify hosts
 
-	phase   atomic.Int32 // an index of figures
+	phase   atomic.Int32 // index in figs
 	figs    [3]figures
 	bad     atomic.Int64 // bad connections
 	mostBad int64
 	failed  atomic.Int64
 
-	peak, mostHeld int // RSS and what dynmcp says that it holds, in MB, during the attack
+	peak, mostHeld int // RSS and dynmcp_held_bytes during the attack, in MB
 }
 
 var phases = [3]string{"before", "during", "after"}
 
-// figures are what good hosts saw in a phase.
+// figures are the results of good hosts in one phase.
 type figures struct {
 	mu       sync.Mutex
 	took     []time.Duration // calls of hosts with a session or a connection
-	fresh    []time.Duration // of hosts that have just come, the connection included
-	bare     []time.Duration // of a server that does nothing, in our own process
+	fresh    []time.Duration // calls of newcomers, with the time to connect
+	bare     []time.Duration // requests to a server that does nothing, in our process
 	refused  int             // with not_sent
-	turned   int             // newcomers whose connection was closed before they were heard
-	failures int             // else
+	turned   int             // newcomers whose connection was closed without an answer
+	failures int             // others
 }
 
 func (s *soak) share(size sharing, users *issuer.Issuer) error {
@@ -169,7 +169,7 @@ func (s *soak) share(size sharing, users *issuer.Issuer) error {
 	return nil
 }
 
-// meet has the good hosts call in all phases, and the attackers do what they can in one.
+// meet lets good hosts call in all phases, and attacks in the second.
 func (g *gathering) meet() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -195,14 +195,14 @@ func (g *gathering) meet() error {
 	return err
 }
 
-// client returns one that comes from an address of this machine, of 127.0.0.0/8.
+// client returns a client that connects from an address in 127.0.0.0/8.
 func client(address string) *http.Client {
 	c := web.NewClient()
 	c.Transport.(*http.Transport).DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
 	return c
 }
 
-// as returns a host of a user, who where tokens do not tell users apart has an address.
+// as returns a host with the token of a user, or with an address if there are no tokens.
 func (g *gathering) as(user, address string) (h *web.Host, close func()) {
 	if g.users != nil {
 		address = "127.0.0.1"
@@ -215,7 +215,7 @@ func (g *gathering) as(user, address string) (h *web.Host, close func()) {
 	return h, c.CloseIdleConnections
 }
 
-// good is a good host: of every other the session lasts, and half of those listen.
+// good runs a good host. Half of them have a session, and half of those also a stream.
 func (g *gathering) good(ctx context.Context, i int, began chan<- error) {
 	h, closeIdle := g.as(fmt.Sprint("good-", i), fmt.Sprintf("127.0.1.%d", i+1))
 	defer closeIdle()
@@ -225,7 +225,7 @@ func (g *gathering) good(ctx context.Context, i int, began chan<- error) {
 			began <- err
 			return
 		}
-		defer func() { _ = h.End(context.WithoutCancel(ctx)) }() // sessions that are left are counted
+		defer func() { _ = h.End(context.WithoutCancel(ctx)) }() // a session that is left is counted later
 	}
 	c := &crowd{tally: newTally(func(int) bool { return false })}
 	if i%4 == 0 {
@@ -249,7 +249,7 @@ func (g *gathering) good(ctx context.Context, i int, began chan<- error) {
 	}
 }
 
-// newcomers come one after the other, each a user with a connection of its own.
+// newcomers calls as one new user after the other, each with a new connection.
 func (g *gathering) newcomers(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		h, closeIdle := g.as(fmt.Sprint("new-", n), fmt.Sprintf("127.0.2.%d", n%250+1))
@@ -262,8 +262,8 @@ func (g *gathering) newcomers(ctx context.Context) {
 	}
 }
 
-// bare has as many hosts call a server that does nothing, as often: what that takes, the
-// machine takes. One host alone would miss most of a time in which nothing is answered.
+// bare makes as many requests to a server that does nothing, which shows the slowdown of
+// the machine. It uses as many hosts, because one alone would hardly notice a stall.
 func (g *gathering) bare(ctx context.Context) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
@@ -283,7 +283,7 @@ func (g *gathering) callBare(ctx context.Context, server *httptest.Server) {
 		phase, began := g.phase.Load(), time.Now()
 		resp, err := server.Client().Get(server.URL)
 		if err != nil {
-			continue // it would be missed in the figures
+			continue // not counted
 		}
 		resp.Body.Close()
 		f := &g.figs[phase]
@@ -293,7 +293,7 @@ func (g *gathering) callBare(ctx context.Context, server *httptest.Server) {
 	}
 }
 
-// call makes a call and notes what became of it.
+// call makes a call and records its result.
 func (g *gathering) call(ctx context.Context, h *web.Host, n int, of func(*figures) *[]time.Duration, then func()) {
 	if then != nil {
 		defer then()
@@ -337,7 +337,7 @@ func (g *gathering) call(ctx context.Context, h *web.Host, n int, of func(*figur
 	}
 }
 
-// quantile returns that of times, 0 where there are none.
+// quantile returns a quantile of times, or 0 if there are none.
 func quantile(took []time.Duration, q float64) time.Duration {
 	if len(took) == 0 {
 		return 0
@@ -359,14 +359,14 @@ func (g *gathering) print(by string) {
 	}
 }
 
-// judgeHeld judges what dynmcp said that it held.
+// judgeHeld judges the greatest dynmcp_held_bytes.
 func (s *soak) judgeHeld(g *gathering) {
 	if most := sharedMB + lineMB; g.mostHeld > most || g.mostHeld == 0 {
 		s.Fail("%d MB were held, must be some and %d at most", g.mostHeld, most)
 	}
 }
 
-// judgeShared judges what the good hosts saw and what dynmcp took.
+// judgeShared judges the calls of good hosts and the memory of dynmcp.
 func (s *soak) judgeShared(g *gathering, quiet int) {
 	before, during := &g.figs[0], &g.figs[1]
 	for i := range g.figs {

@@ -5,33 +5,33 @@ import (
 	"strconv"
 )
 
-// A tally is what became of calls with a number each.
+// A tally counts the results of numbered calls.
 type tally struct {
 	mayFail  func(id int) bool
-	seen     []bool // by number: answered
+	seen     []bool // whether each call was answered
 	answered int
-	outcomes map[string]int // of those that failed
+	outcomes map[string]int // of failed calls
 
-	twice     int // answers that came again
-	misrouted int // answers of another call
-	unsaid    int // failures that do not say whether the call ran
-	wrong     int // failures where nothing should fail
+	twice     int // repeated answers
+	misrouted int // answers to another call
+	unsaid    int // failures without an outcome
+	wrong     int // failures of calls that may not fail
 }
 
 func newTally(mayFail func(id int) bool) *tally {
 	return &tally{mayFail: mayFail, outcomes: map[string]int{}}
 }
 
-// next is the number of the next call.
+// next returns the number for the next call.
 func (t *tally) next() int {
 	t.seen = append(t.seen, false)
 	return len(t.seen) - 1
 }
 
-// nonce is what the call with a number gets back.
+// nonce returns the arguments of a call, which are also its result.
 func nonce(id int) string { return fmt.Sprintf(`{"nonce":%d}`, id) }
 
-// take counts an answer. One to nothing that was asked is an error.
+// take counts an answer. It returns an error if there was no such call.
 func (t *tally) take(a answer) error {
 	id, err := strconv.Atoi(string(a.ID))
 	if err != nil || id < 0 || id >= len(t.seen) {
@@ -62,7 +62,7 @@ func (t *tally) take(a answer) error {
 
 func (t *tally) lost() int { return len(t.seen) - t.answered }
 
-// missing names calls that have no answer, the first of them.
+// missing names the first calls without an answer.
 func (t *tally) missing() string {
 	text := fmt.Sprintf("%d of %d calls have no answer:", t.lost(), len(t.seen))
 	named := 0
@@ -78,7 +78,7 @@ func (t *tally) missing() string {
 	return text
 }
 
-// judge fails the soak unless every call has one answer, its own.
+// judge fails the soak unless each call has exactly one answer, which is its own.
 func (s *soak) judge(t *tally) {
 	if t.lost() > 0 {
 		fmt.Println(" ", t.missing())

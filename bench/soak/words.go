@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// A canary is a secret that nothing prints by itself: two words, and between
-// them what URLs, JSON and others write in their own way. A text that holds
-// either word, as it is or coded, holds the secret or a part of it. No encoding
-// of text changes a word, so what is looked for as it is finds URLs and JSON.
+// A canary is a unique secret: two words with characters between them that URLs, JSON and
+// other formats escape. A text that has either word, plain or in an encoding of codes, has a
+// part of the secret. Escapes do not change the words, so they are also found in URLs and
+// JSON.
 type canary struct {
-	name  string // the variable that holds it
+	name  string // of its variable
 	value string
 	words [2]string
 }
@@ -30,7 +30,7 @@ func newCanaries(names ...string) []canary {
 		}
 		between := `/ä"\+`
 		if name == "USERINFO" {
-			between = "-" // the rest may not stand there
+			between = "-" // the other characters are not allowed there
 		}
 		c.value = c.words[0] + between + c.words[1]
 		all[i] = c
@@ -38,7 +38,7 @@ func newCanaries(names ...string) []canary {
 	return all
 }
 
-// environ returns the variables of canaries.
+// environ returns environment variables with the canaries.
 func environ(all []canary) []string {
 	var env []string
 	for _, c := range all {
@@ -47,7 +47,7 @@ func environ(all []canary) []string {
 	return env
 }
 
-// in returns where text holds a part of the canary, -1 if it does not.
+// in returns the index of a part of the canary in text, or -1.
 func (c canary) in(text string) int {
 	for _, word := range c.words {
 		for _, form := range codes(word) {
@@ -59,8 +59,8 @@ func (c canary) in(text string) int {
 	return -1
 }
 
-// codes returns a word as it is, in hex, and as base64 holds it wherever it
-// begins, less the characters that its neighbours have a part in.
+// codes returns a word as it is, in hex, and in base64 at each of the three offsets,
+// without the characters that also depend on the text around it.
 func codes(word string) []string {
 	code := hex.EncodeToString([]byte(word))
 	all := []string{word, code, strings.ToUpper(code)}
@@ -72,8 +72,8 @@ func codes(word string) []string {
 	return all
 }
 
-// spoken returns a secret as programs print it, a line each: as it is, in URLs,
-// JSON, Go, hex, and in base64 behind none, one and two other characters.
+// spoken returns lines with a secret as programs print it: as it is, in URLs, JSON, Go, hex,
+// and in base64 after zero to two other characters.
 func spoken(value string) []string {
 	code := hex.EncodeToString([]byte(value))
 	lines := []string{
@@ -87,8 +87,8 @@ func spoken(value string) []string {
 	return lines
 }
 
-// quote writes a text as JSON.
+// quote returns a text as JSON.
 func quote(text string) string {
-	code, _ := json.Marshal(text) // a string has an encoding
+	code, _ := json.Marshal(text) // strings do not fail
 	return string(code)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the canary step looks for it must find, or it proves nothing.
+// Canaries are found in all forms in which programs print them.
 func TestCanariesAreFoundInEveryForm(t *testing.T) {
 	all := newCanaries("ONE", "USERINFO", "OTHER")
 	for _, c := range all {
@@ -32,7 +32,7 @@ func TestCanariesAreFoundInEveryForm(t *testing.T) {
 	}
 }
 
-// One word must be enough: the other may have been cut off.
+// One word is found in base64 at any offset, since the other may be cut off.
 func TestAWordIsFoundWhereverBase64PutsIt(t *testing.T) {
 	word := newCanaries("ONE")[0].words[0]
 	for before := range 3 {
