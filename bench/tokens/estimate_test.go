@@ -11,8 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// The estimate is near what the tokenizer says: of each catalogue of a real server,
-// where they are there, and of two of our own pages.
+// The estimate is close to the tokenizer for two pages of ours, and for the catalogs of
+// real servers if there is a corpus.
 func TestTokens(t *testing.T) {
 	exact := codec.NewO200kBase()
 	check := func(name, text string, tolerance float64) {
@@ -52,7 +52,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What lists of values are made of takes more tokens than words.
+// Names of values take more tokens than words, and the estimate considers this.
 func TestListsOfValues(t *testing.T) {
 	exact := codec.NewO200kBase()
 	for _, text := range []string{

@@ -1,14 +1,14 @@
-// Command tokens counts what a model reads through dynmcp with real catalogues: it
-// runs `dynmcp tokens` with servers that this program serves in the place of the
-// real ones, all lazy, some lazy and all eager.
+// Command tokens counts the tokens that a model reads through dynmcp with real catalogs.
+// It runs `dynmcp tokens` with servers that are all lazy, partly lazy or all eager. This
+// program serves the catalogs in place of the real servers.
 //
 // Usage, from the root of the module:
 //
-//	go run -C bench ./tokens                     the catalogues of $DYNMCP_CORPUS or ../shared/corpus
+//	go run -C bench ./tokens                     the catalogs of $DYNMCP_CORPUS or ../shared/corpus
 //	go run -C bench ./tokens path/to/corpus      those of another folder
 //
-// A corpus has a file servers/NAME.json for each server, with what it answered: tools,
-// prompts, resources, resourceTemplates, capabilities, serverInfo, instructions.
+// A corpus has a file servers/NAME.json for each server with its tools, prompts, resources,
+// resourceTemplates, capabilities, serverInfo and instructions.
 package main
 
 import (
@@ -46,10 +46,10 @@ func main() {
 	}
 }
 
-// typical are ten servers that people have together.
+// typical are ten servers that people use together.
 var typical = []string{"github", "filesystem", "playwright", "slack", "notion", "sentry", "postgres", "context7", "kubernetes", "supabase"}
 
-// modes are which servers start by themselves: those have no description.
+// modes select the eager servers, which have no description.
 var modes = []struct {
 	name  string
 	eager func(i int) bool
@@ -99,7 +99,7 @@ func run(from string) error {
 	return w.Flush()
 }
 
-// A ledger is what `dynmcp tokens --json` prints.
+// A ledger is the output of `dynmcp tokens --json`.
 type ledger struct {
 	Direct  int
 	Through int `json:"dynmcp"`
@@ -109,8 +109,8 @@ type ledger struct {
 	}
 }
 
-// count runs dynmcp before servers, which no run has met before, with definitions written in
-// that way.
+// count runs dynmcp tokens with servers, without a stored catalog, and with definitions in
+// this format.
 func count(dir string, servers []corpus.Server, eager func(i int) bool, definitions string) (l ledger, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -141,8 +141,8 @@ func count(dir string, servers []corpus.Server, eager func(i int) bool, definiti
 	return l, json.Unmarshal(out, &l)
 }
 
-// usualWords is how long a description of an operator usually is. In its place stands
-// what the server's tools are called.
+// usualWords is the usual length of a description by an operator. The names of the tools
+// replace it here.
 const usualWords = 107
 
 func words(s corpus.Server) string {
