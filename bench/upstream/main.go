@@ -1,7 +1,7 @@
-// Command upstream is the cheapest MCP server there can be: it answers
-// tools/call with its arguments as they came and everything else with what a
-// handshake needs. What a proxy adds is then nearly all there is to measure. With
-// -tools it has so many tools instead, with -listing those of a file.
+// Command upstream is an MCP server that uses as little time as possible, so that
+// benchmarks measure the proxy. It answers tools/call with the text of the arguments, and
+// supports the handshake. With -tools N it has N tools instead, and with -listing FILE
+// those of a file.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 )
 
-// madeTools are so many tools, of some 350 bytes each.
+// madeTools returns count tools of about 350 bytes each.
 func madeTools(count int) (list []byte) {
 	for i := range count {
 		if i > 0 {
@@ -23,10 +23,9 @@ func madeTools(count int) (list []byte) {
 	return list
 }
 
-// serveTools is a server of these tools, which change if they were made here. From
-// a call of one of them on it announces a change, and then another whenever the
-// list has been fetched; a second call ends that, and is told how often the list
-// was fetched since.
+// serveTools runs a server with these tools. From a call of a tool on, it announces a
+// changed list, and again each time the list was fetched. The next call stops that and
+// returns how often the list was fetched. The list only really changes if madeTools made it.
 func serveTools(list []byte) {
 	version := bytes.Index(list, []byte("Reads the records"))
 	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
@@ -42,7 +41,7 @@ func serveTools(list []byte) {
 		case bytes.Contains(head, []byte(`"tools/list"`)):
 			fetched++
 			if version >= 0 {
-				copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // it has changed
+				copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // changes the list
 			}
 			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), echo.Between(head, `"id":`, ",}")...), `,"result":{"tools":[`...))
 			_ = w.Add(list)
