@@ -73,7 +73,7 @@ func ask(question func() (string, error)) (string, error) {
 	}
 }
 
-// Offered returns why there is no keyring, nil if there may be one. Without a session bus, the
+// Offered returns an error if there cannot be a keyring. Without a session bus, the
 // library of D-Bus would start one.
 func Offered() error {
 	if strings.EqualFold(os.Getenv("DYNMCP_KEYRING"), "off") {
