@@ -232,9 +232,8 @@ func (g *growing) catalogue(tools float64) (gw *gateway, h *web.Host, c cost, er
 	}
 	h = web.NewHost(gw.url, gw.client)
 	if err = h.Handshake(context.Background()); err == nil {
-		for i := range 10 {
-			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`))
-			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i, each-1), `"text"`)) // the first call makes the server announce changes, this one stops it
+		for i := range 20 { // the first call makes the server announce changes, the second stops it
+			err = errors.Join(err, want(h, "use_tool", fmt.Sprintf(`{"tool_name":"server-%04d/tool_%05d","tool_input":{"query":"x"}}`, i/2, each-1), `"text"`))
 		}
 	}
 	return gw, h, gw.cost(began, most), err

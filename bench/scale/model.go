@@ -50,7 +50,7 @@ type need struct {
 	sessions, calls, servers float64
 	hops                     float64 // per call
 	cores                    float64
-	memory, servers0         float64 // MB: of dynmcp and its guards, and of the servers themselves
+	dynmcp, processes        float64 // MB of dynmcp with its guards, and of the servers' own processes
 }
 
 func (m *model) of(replicas int) need {
@@ -63,8 +63,8 @@ func (m *model) of(replicas int) need {
 		hops:     other*(1-m.shares) + other,
 	}
 	n.cores = (n.calls*(m.call+n.hops*m.hop) + r*m.beats) / 1e6
-	n.memory = m.base + (n.sessions*(m.session+m.stream)+n.servers*m.server)/1024
-	n.servers0 = n.servers * m.process
+	n.dynmcp = m.base + (n.sessions*(m.session+m.stream)+n.servers*m.server)/1024
+	n.processes = n.servers * m.process
 	return n
 }
 
@@ -73,6 +73,6 @@ func (m *model) print(w io.Writer) {
 	fmt.Fprintf(w, "  %8s %10s %10s %10s %10s %10s %14s %16s\n", "replicas", "sessions", "calls/s", "servers", "hops/call", "cores", "dynmcp MB", "its servers MB")
 	for _, replicas := range []int{1, 3, 10, 30, 100} {
 		n := m.of(replicas)
-		fmt.Fprintf(w, "  %8d %10.0f %10.0f %10.0f %10.2f %10.2f %14.0f %16.0f\n", replicas, n.sessions, n.calls, n.servers, n.hops, n.cores, n.memory, n.servers0)
+		fmt.Fprintf(w, "  %8d %10.0f %10.0f %10.0f %10.2f %10.2f %14.0f %16.0f\n", replicas, n.sessions, n.calls, n.servers, n.hops, n.cores, n.dynmcp, n.processes)
 	}
 }
