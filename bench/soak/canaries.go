@@ -16,9 +16,9 @@ import (
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
-// An aviary is a dynmcp whose config is full of canaries, and the results of a search
+// A canarySearch is a dynmcp whose config is full of canaries, and the results of a search
 // for them.
-type aviary struct {
+type canarySearch struct {
 	*soak
 	host     *host
 	canaries []canary
@@ -31,9 +31,9 @@ type aviary struct {
 // ends in the normal way, then by SIGQUIT, which prints all stacks.
 func (s *soak) canaries() error {
 	for _, crash := range []bool{false, true} {
-		a := &aviary{soak: s, canaries: newCanaries("ENV", "LEAKED", "ARG", "COMMAND", "CWD", "BEARER", "API_KEY", "COOKIE", "QUERY", "USERINFO", "PATH_PART",
+		a := &canarySearch{soak: s, canaries: newCanaries("ENV", "LEAKED", "ARG", "COMMAND", "CWD", "BEARER", "API_KEY", "COOKIE", "QUERY", "USERINFO", "PATH_PART",
 			"CLIENT_SECRET", "GATEWAY", "SPOKEN", "CODED", "LONG_LINE")}
-		failures, err := a.fly(crash)
+		failures, err := a.once(crash)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *soak) canaries() error {
 }
 
 // search counts the canaries in text and prints the text around the first 50.
-func (a *aviary) search(where, text string, all []canary) {
+func (a *canarySearch) search(where, text string, all []canary) {
 	a.searched += len(text)
 	for _, c := range all {
 		if at := c.in(text); at >= 0 {
@@ -57,8 +57,8 @@ func (a *aviary) search(where, text string, all []canary) {
 	}
 }
 
-// fly does one run and returns the number of failed calls.
-func (a *aviary) fly(crash bool) (failures int, err error) {
+// once does one run and returns the number of failed calls.
+func (a *canarySearch) once(crash bool) (failures int, err error) {
 	echoing := httptest.NewServer(http.HandlerFunc(repeat))
 	defer echoing.Close()
 	home, err := os.MkdirTemp(a.dir, "home")
@@ -109,7 +109,7 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 
 // local returns the servers of the step calls with all canaries in their environment,
 // and some servers that do not start.
-func (a *aviary) local() []entry {
+func (a *canarySearch) local() []entry {
 	env := map[string]string{}
 	for _, c := range a.canaries {
 		env[c.name] = "${" + c.name + "}"
@@ -138,7 +138,7 @@ func (a *aviary) local() []entry {
 }
 
 // remote returns servers that repeat one of their headers, or the whole request.
-func (a *aviary) remote(base, nobody string) []entry {
+func (a *canarySearch) remote(base, nobody string) []entry {
 	all := []entry{
 		{name: "userinfo", fields: map[string]any{"url": "http://user:${USERINFO}@" + nobody + "/"}},
 		{name: "oauth", fields: map[string]any{"url": base + "/early/login/", "auth": map[string]string{"client_id": "x", "client_secret": "${CLIENT_SECRET}"}}},
@@ -174,7 +174,7 @@ func unheard() (string, error) {
 // provoke makes a server repeat all secrets and fail, and returns the number of failures.
 // Only arguments of the tool stderr, which does not return them, have secrets. A secret in
 // an answer therefore does not come from the call.
-func (a *aviary) provoke(e entry) (failures int, err error) {
+func (a *canarySearch) provoke(e entry) (failures int, err error) {
 	ask := func(tool, arguments string) error {
 		a.host.ask(`"provoked"`, tool, arguments)
 		got, err := a.host.await("provoked", noOther)
@@ -201,7 +201,7 @@ func (a *aviary) provoke(e entry) (failures int, err error) {
 
 // alive checks that the server has all secrets and that dynmcp passes them unchanged in
 // results.
-func (a *aviary) alive() error {
+func (a *canarySearch) alive() error {
 	for _, c := range a.canaries {
 		a.host.ask(`"alive"`, "use_tool", use("good/env", fmt.Sprintf(`{"name":%q}`, c.name)))
 		got, err := a.host.await("alive", noOther)
@@ -217,7 +217,7 @@ func (a *aviary) alive() error {
 
 // commandLines searches the command lines of dynmcp and its descendants. The config puts
 // ARG into one, so it is not searched for.
-func (a *aviary) commandLines() {
+func (a *canarySearch) commandLines() {
 	but := slices.DeleteFunc(slices.Clone(a.canaries), func(c canary) bool { return c.name == "ARG" })
 	for _, pid := range procs.Marked(a.host.marker) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // absent if the process has ended
@@ -227,7 +227,7 @@ func (a *aviary) commandLines() {
 
 // files searches all files below home, except in directories with the name in but, which
 // may have secrets.
-func (a *aviary) files(home, but string) error {
+func (a *canarySearch) files(home, but string) error {
 	return filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err == nil && d.IsDir() && d.Name() == but:

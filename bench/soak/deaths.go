@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// mortals is the number of dynmcp with a server that dies in every call.
-const mortals = 4
+// dyingHosts is the number of dynmcp with a server that dies in every call.
+const dyingHosts = 4
 
 // deaths makes calls to servers that record the call and die before they answer. Each
 // call must have run once, and its outcome must be reported as unknown.
@@ -20,9 +20,9 @@ func (s *soak) deaths(n int) error {
 	var failed error
 	var all ledger
 	var trials sync.WaitGroup
-	for i := range mortals {
+	for i := range dyingHosts {
 		trials.Go(func() {
-			l, err := s.dies(i*n/mortals, (i+1)*n/mortals)
+			l, err := s.dies(i*n/dyingHosts, (i+1)*n/dyingHosts)
 			mu.Lock()
 			defer mu.Unlock()
 			all.add(l)

@@ -83,14 +83,14 @@ func (s *soak) hostile(n int) error {
 	fmt.Printf("hostile: calls of %d servers, %d at once, without and with a hostile one beside them\n", others, abreast)
 	fmt.Printf("  %-22s %18s %18s %10s %10s %8s\n", "", "median", "p99", "p99 ratio", "rate ratio", "calls")
 	for _, kind := range hostilities() {
-		if err := s.beside(kind, n); err != nil {
+		if err := s.withHostility(kind, n); err != nil {
 			return fmt.Errorf("%s: %w", kind.name, err)
 		}
 	}
 	return nil
 }
 
-func (s *soak) beside(kind hostility, n int) error {
+func (s *soak) withHostility(kind hostility, n int) error {
 	entries := []entry{{name: "hostile", args: kind.args, fields: kind.fields}}
 	for i := range others {
 		entries = append(entries, entry{name: fmt.Sprintf("server-%d", i)})

@@ -52,7 +52,7 @@ func (s *soak) logins(n int) error {
 	if err != nil {
 		return err
 	}
-	l := &lockedOut{soak: s, as: as, env: []string{"HOME=" + home, "TMPDIR=" + home, "DYNMCP_KEYRING=off",
+	l := &loginHolders{soak: s, as: as, env: []string{"HOME=" + home, "TMPDIR=" + home, "DYNMCP_KEYRING=off",
 		"XDG_CACHE_HOME=" + home + "/cache", "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "XDG_DATA_HOME=" + home + "/data"}}
 	var entries []entry
 	for i := range loginServers {
@@ -103,8 +103,8 @@ func (s *soak) logins(n int) error {
 	return nil
 }
 
-// A lockedOut is several dynmcp that share logins.
-type lockedOut struct {
+// A loginHolders is several dynmcp that share logins.
+type loginHolders struct {
 	*soak
 	as    *authserver.Server
 	path  string // of the config
@@ -116,8 +116,8 @@ type lockedOut struct {
 }
 
 // search ends the dynmcps and looks for secrets of the logins in everything that they wrote.
-func (l *lockedOut) search(state authserver.State, home string) (*aviary, error) {
-	a := &aviary{soak: l.soak}
+func (l *loginHolders) search(state authserver.State, home string) (*canarySearch, error) {
+	a := &canarySearch{soak: l.soak}
 	for _, secret := range append(state.Secrets, state.Passing...) {
 		kind, _, _ := strings.Cut(secret, "-")
 		a.canaries = append(a.canaries, canary{kind, secret, [2]string{secret, secret}})
@@ -145,7 +145,7 @@ func (l *lockedOut) search(state authserver.State, home string) (*aviary, error)
 func lockedName(i int) string { return fmt.Sprintf("locked%d", i) }
 
 // locked checks that calls ask for a login, logs in to all servers, and calls again.
-func (l *lockedOut) locked() error {
+func (l *loginHolders) locked() error {
 	if err := l.calls(true); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (l *lockedOut) locked() error {
 
 // calls makes calls in all dynmcp at once and counts wrong answers. If out is true, the
 // answers must tell how to log in, or else the calls must succeed.
-func (l *lockedOut) calls(out bool) error {
+func (l *loginHolders) calls(out bool) error {
 	first := l.made
 	for _, h := range l.hosts {
 		for i := range loginCalls * loginServers {
@@ -184,7 +184,7 @@ func (l *lockedOut) calls(out bool) error {
 }
 
 // logIn runs dynmcp login and opens the page as a browser would.
-func (l *lockedOut) logIn(server string) error {
+func (l *loginHolders) logIn(server string) error {
 	cmd := exec.Command(l.dynmcp, "login", server, "--no-browser", "-c", l.path)
 	cmd.Env = append(os.Environ(), l.env...)
 	out, err := cmd.StdoutPipe()
