@@ -54,7 +54,7 @@ var acts = map[string]act{
 	"enable":   {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--enabled"} }},
 	"disable":  {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--disabled"} }},
 	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
-	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", o.Server, o.Text} }},
+	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", "--", o.Server, o.Text} }},
 	"call": {on: "config", args: func(o order) []string {
 		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
 	}},
