@@ -203,8 +203,8 @@ func TestHangingStartEndsAtItsTimeout(t *testing.T) {
 	}
 }
 
-// TestOnceReadyIsNeverEvicted uses a server that can be made to fail later: it
-// needs a file.
+// TestOnceReadyIsNeverEvicted runs a server that needs a file, so that it can be made to fail
+// later.
 func TestOnceReadyIsNeverEvicted(t *testing.T) {
 	t.Parallel()
 	need := writeFile(t, t.TempDir(), "need", "")

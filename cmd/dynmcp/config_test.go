@@ -34,8 +34,8 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 	}
 }
 
-// A variable that is not set switches off its server. The model and the operator are
-// told why, and setting it in the .env beside the config switches the server on.
+// A variable that is not set switches off its server, and the model and the operator read
+// why. Setting it in the .env beside the config switches the server on.
 func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

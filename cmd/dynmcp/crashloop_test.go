@@ -34,8 +34,8 @@ func TestServerThatCrashesInEveryCallIsPaused(t *testing.T) {
 	checkEcho(t, host, "bad/echo", `{"again":1}`)
 }
 
-// A call whose server does the work and dies before it answers is never made a
-// second time, and is never said not to have run.
+// A call whose server does the work and dies before it answers is not made again, and is not
+// reported as not sent.
 func TestCallsOfAServerThatDiesRunOnce(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "dies", "Dies", "-fault", "crash-call")

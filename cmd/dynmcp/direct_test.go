@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// corpus is where real catalogues lie beside the repository.
+// corpus is the directory of real catalogues beside the repository.
 const corpus = "../../../shared/corpus/servers"
 
 // realListings returns the listings of real servers by name, with made-up ones up to the same
@@ -56,8 +56,8 @@ func realListings(t *testing.T) map[string]*catalog.Listing {
 	return all
 }
 
-// Claude Code 2.1.330 with 38 servers of which none was started in this run: what it
-// asks for, in its order, behind dynmcp install claude-code --direct.
+// Claude Code 2.1.330 makes its requests, in its order, behind dynmcp install claude-code
+// --direct, with 38 servers that were not started in this run.
 func TestClaudeCodeSeesAllToolsAndNothingRuns(t *testing.T) {
 	t.Parallel()
 	listings := realListings(t)
@@ -144,8 +144,8 @@ func TestClaudeCodeSeesAllToolsAndNothingRuns(t *testing.T) {
 	}
 }
 
-// A host that is shown tools as themselves reads the instructions of their servers at
-// the start, though none of these runs.
+// A host of the surface direct gets the instructions of stored servers, although they do not
+// run.
 func TestDirectHasTheInstructionsOfServersThatDoNotRun(t *testing.T) {
 	t.Parallel()
 	long := deferred(t, "long", "Says much", "-instructions", strings.Repeat("Much to say. ", 300))

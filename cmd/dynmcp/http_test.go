@@ -210,8 +210,8 @@ func TestBrokenHTTPAnswers(t *testing.T) {
 	}
 }
 
-// TestSessionLostAgainAndAgain has a server that forgets the session at every call:
-// each call is tried on one new session and no more.
+// TestSessionLostAgainAndAgain runs a server that forgets the session at every call: each
+// call is tried on one new session and no more.
 func TestSessionLostAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	e := remote(t, "web", "-fault", "h404")
@@ -233,8 +233,8 @@ func TestSessionLostAgainAndAgain(t *testing.T) {
 	checkEcho(t, host, "other/echo", `{}`)
 }
 
-// TestSessionLostByMany has a server that forgets the session while many calls
-// come: there is one new session for all of them, and none runs twice.
+// TestSessionLostByMany runs a server that forgets the session while many calls come: there
+// is one new session for all of them, and no call runs twice.
 func TestSessionLostByMany(t *testing.T) {
 	t.Parallel()
 	e := remote(t, "web", "-fault", "h404-once")
@@ -303,8 +303,8 @@ func TestServerOfTheSDK(t *testing.T) {
 	}
 }
 
-// TestFailedRefreshKeepsTheLastList has a server that announces a change and
-// then cannot say what it is.
+// TestFailedRefreshKeepsTheLastList runs a server that announces a change and then fails to
+// list.
 func TestFailedRefreshKeepsTheLastList(t *testing.T) {
 	t.Parallel()
 	var failing atomic.Bool

@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// startWrapper starts a stand-in for a wrapper, which runs until it is killed.
+// startWrapper starts a process in the place of a wrapper. It runs until it is killed.
 func startWrapper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(mcptest.Fake(t), "-name", "wrapper")

@@ -13,7 +13,7 @@ import (
 // Hosts of the stateless era (MCP 2026-07-28): no handshake, every request says
 // what its sender speaks and can do.
 
-// era is what such a request's _meta holds; further members come behind it.
+// era is the _meta of such a request, with further members at its end.
 func era(more ...string) string {
 	return `"_meta":{` + strings.Join(append([]string{
 		`"io.modelcontextprotocol/protocolVersion":"` + stateless + `"`,

@@ -8,9 +8,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
-// The order of the wire: what the upstream sent first arrives first.
+// Messages of an upstream arrive in the order in which it sent them.
 
-// story is what a host sees of some calls: the methods and texts, in order.
+// story returns what a host receives of some calls, in order.
 func story(host *mcptest.Host, call func(tool, input, token string)) []string {
 	before := len(host.Messages())
 	for n := range 20 {

@@ -14,7 +14,7 @@ import (
 
 // Hot reload: what a changed config changes, and what it leaves alone.
 
-// A live is a dynmcp whose config the test edits.
+// A live is a run of dynmcp whose config the test edits.
 type live struct {
 	*mcptest.Host
 	t    *testing.T

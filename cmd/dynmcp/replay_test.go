@@ -273,7 +273,7 @@ func TestReplaySpeed(t *testing.T) {
 		host := mcptest.StartDynmcp(t, "replay", file, "--speed", test.speed)
 		began := time.Now()
 		host.Send(`[{"jsonrpc":"2.0","id":"a","method":"a"},{"jsonrpc":"2.0","id":"b","method":"b"}]`)
-		host.CloseStdin() // what is due comes all the same
+		host.CloseStdin() // recorded answers come after the end of the input too
 		host.Wait()
 		var order []string
 		for _, m := range host.Messages() {
