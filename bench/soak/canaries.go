@@ -225,14 +225,14 @@ func (a *canarySearch) commandLines() {
 	}
 }
 
-// files searches all files below home, except in directories with the name in but, which
+// files searches all regular files below home, except in directories with the name in but, which
 // may have secrets.
 func (a *canarySearch) files(home, but string) error {
 	return filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err == nil && d.IsDir() && d.Name() == but:
 			return filepath.SkipDir
-		case err != nil || d.IsDir():
+		case err != nil || !d.Type().IsRegular(): // such as a socket
 			return err
 		}
 		text, err := os.ReadFile(path)

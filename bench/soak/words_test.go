@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/base64"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,23 @@ func TestCanariesAreFoundInEveryForm(t *testing.T) {
 		if c.in(strings.ToLower(c.value)) >= 0 || c.in("") >= 0 {
 			t.Errorf("%q is found where it is not", c.value)
 		}
+	}
+}
+
+// Files are searched beside a socket, which a dynmcp that was killed has left.
+func TestFilesBesideASocketAreSearched(t *testing.T) {
+	t.Chdir(t.TempDir())
+	l, err := net.Listen("unix", "socket")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	a := &canarySearch{canaries: newCanaries("ONE")}
+	if err := os.WriteFile("text", []byte(a.canaries[0].value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.files(".", ""); err != nil || a.hits != 1 {
+		t.Errorf("got %d hits and %v, want 1", a.hits, err)
 	}
 }
 
