@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,8 +92,8 @@ func (o *Owners) Set(user, server, id string, ttl json.RawMessage) (stored <-cha
 func (o *Owners) add(user string, key taskKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.removeLocked(key) // a restarted server may use an id again
 	if user == "" && o.Bucket == nil {
-		delete(o.byTask, key) // a restarted server may use an id again
 		return
 	}
 	if o.byTask == nil {
@@ -102,7 +103,7 @@ func (o *Owners) add(user string, key taskKey) {
 	o.tasks[user] = append(o.tasks[user], key)
 	o.count++
 	if len(o.tasks[user]) > MaxOfUser {
-		o.forgetLocked(user)
+		o.removeLocked(o.tasks[user][0])
 	}
 	if o.count > maxTasks {
 		most := user
@@ -111,18 +112,21 @@ func (o *Owners) add(user string, key taskKey) {
 				most = of
 			}
 		}
-		o.forgetLocked(most)
+		o.removeLocked(o.tasks[most][0])
 	}
 }
 
-// forgetLocked forgets the oldest task of a user.
-func (o *Owners) forgetLocked(user string) {
-	of := o.tasks[user]
-	if o.byTask[of[0]] == user {
-		delete(o.byTask, of[0])
+// removeLocked forgets the user of a task, if it is known.
+func (o *Owners) removeLocked(key taskKey) {
+	user, known := o.byTask[key]
+	if !known {
+		return
 	}
+	delete(o.byTask, key)
 	o.count--
-	if o.tasks[user] = of[1:]; len(of) == 1 {
+	of := o.tasks[user]
+	i := slices.Index(of, key)
+	if o.tasks[user] = slices.Delete(of, i, i+1); len(of) == 1 {
 		delete(o.tasks, user)
 	}
 }

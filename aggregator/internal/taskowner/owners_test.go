@@ -196,3 +196,23 @@ func TestTasksAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A restarted server may use an id again: that task is as new as its last use.
+func TestTaskWithAUsedIDIsNew(t *testing.T) {
+	o, end := newOwners(newShakyBucket(t, 0), seal.Random())
+	defer end()
+	again := taskKey{"up", "again"}
+	for _, user := range []string{"alice", "bob", "alice", "alice"} {
+		o.add(user, again)
+	}
+	for i := range MaxOfUser - 1 {
+		o.add("alice", taskKey{"up", fmt.Sprint(i)})
+	}
+	if user, known := o.Of("up", "again"); user != "alice" || !known || o.count != MaxOfUser || len(o.tasks) != 1 {
+		t.Errorf("it is %q's (known: %v), of %d tasks of %d users", user, known, o.count, len(o.tasks))
+	}
+	o.add("alice", taskKey{"up", "one more"})
+	if _, known := o.Of("up", "again"); known {
+		t.Error("the oldest is still known")
+	}
+}
