@@ -38,7 +38,7 @@ var callsOfEcho = []string{
 // delayStarts makes each start of an upstream take a second.
 func (st *stage) delayStarts() {
 	open := st.agg.fleet.Open
-	st.agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+	st.agg.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
 		time.Sleep(time.Second)
 		return open(server, opts)
 	}

@@ -123,7 +123,7 @@ type Aggregator struct {
 	taskOwners  *taskowner.Owners
 	offers      ask.Offers // of logins
 	permits     permit.Permits
-	results     results.Store // of results that were cut
+	results     results.PartialResults // of results that were cut
 	scripts     scripts.Env
 	pinning     *pinning.Env
 
@@ -166,7 +166,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		Catalog: a.catalog, Config: a.lock.RLocker(), Published: a.published,
 		Current: func() *pinning.Pins { return a.state.Load().pins },
 	}
-	a.fleet = fleet.New(fleet.Options{
+	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
 		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
 		InProfile:  a.hasServer,
@@ -175,7 +175,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	})
 	a.set = a.fleet.Set
 	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
-	a.scopes.Current = func() *exposed.All { return a.state.Load().exposed }
+	a.scopes.Current = func() *exposed.Surfaces { return a.state.Load().exposed }
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
 	a.calls.Hooks = a.hooks()
 	a.fleet.Listings = &listing.Env{
@@ -197,8 +197,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 }
 
 // connectionOf returns the options of the connection to an upstream.
-func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.Options {
-	return upstream.Options{
+func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.ConnOptions {
+	return upstream.ConnOptions{
 		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger: a.log,
 		Redact: a.opts.Redact,

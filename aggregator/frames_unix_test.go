@@ -63,7 +63,7 @@ func framesOfCall(t *testing.T) (there, back []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+	agg.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
 		opts.Cork = nil // what is sent is written at once
 		answers := &tracedPipe{}
 		stream := struct {

@@ -73,7 +73,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 func (st *state) show(t surface.Tool) {
 	all, whole, shown := *st.exposed, *st.exposed.Whole, *st.exposed.Whole.Usual.Usual
 	shown.Tools = append(slices.Clone(shown.Tools), t)
-	whole.Usual = exposed.Pair{Usual: &shown, Searching: &shown}
+	whole.Usual = exposed.Variants{Usual: &shown, Searching: &shown}
 	all.Whole = &whole
 	st.exposed = &all
 }

@@ -128,7 +128,7 @@ func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage, f
 	if err != nil {
 		t.Fatal(err)
 	}
-	agg.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+	agg.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
 		calls, toUpstream := io.Pipe()
 		fromUpstream, answers := io.Pipe()
 		go echoCalls(calls, answers, to, `{"tools":[`+strings.Join(list, ",")+`]}`)

@@ -443,7 +443,7 @@ func TestEraOfTheReplicaThatAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, `"up":{"command":"none","description":"It is scripted."}`)
 		from, asked := c.replicas[0], c.replicas[1]
-		asked.fleet.Open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+		asked.fleet.Open = func(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
 			time.Sleep(4 * time.Second) // longer than a running server may take for server/discover
 			up := newActor([]string{"upstream", "2025-11-25,2026-07-28", `{"tools":{}}`})
 			ours, theirs := net.Pipe()

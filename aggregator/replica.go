@@ -95,7 +95,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	l.link = forward.Link{Conn: conn, Answered: l.answered, End: l.end}
 	l.session = l.open(server, principal)
 	defer l.session.end()
-	conversation := host.NewSession(l.session.ID, l.edge, host.Options{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
+	conversation := host.NewSession(l.session.ID, l.edge, host.SessionOptions{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
 	l.session.Join(conversation)
 	watched := make(chan struct{})
 	go func() {

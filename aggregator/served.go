@@ -52,8 +52,8 @@ func (sv *served) hasServer(name, server string) bool {
 // A state is a config with the values made from it.
 type state struct {
 	cfg     *schema.Config
-	exposed *exposed.All
-	store   *listing.Store
+	exposed *exposed.Surfaces
+	store   *listing.LoggingStore
 	pins    *pinning.Pins
 	policy  *policy.Rules              // nil without a policy
 	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
@@ -72,9 +72,9 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 		return nil, err
 	}
 	if sv.opts.Listings != nil {
-		st.store = &listing.Store{Store: store.Shared(cfg, sv.opts.Listings), Log: sv.log}
+		st.store = &listing.LoggingStore{Listings: store.Shared(cfg, sv.opts.Listings), Log: sv.log}
 	} else {
-		st.store = &listing.Store{Store: store.Of(cfg, sv.opts.StoreDir), Log: sv.log}
+		st.store = &listing.LoggingStore{Listings: store.Of(cfg, sv.opts.StoreDir), Log: sv.log}
 	}
 	st.stored = sv.loadStored(st)
 	st.pins = pinning.Of(cfg, sv.opts.Definitions, sv.opts.Package, sv.log)

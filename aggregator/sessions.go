@@ -36,7 +36,7 @@ func (s session) declare(capabilities json.RawMessage, era transports.Era) {
 
 // converse connects a session with its host.
 func (s session) converse(edge host.Edge) *host.Session {
-	opts := host.Options{
+	opts := host.SessionOptions{
 		Control:            s.agg.server(),
 		HandleRequest:      s.handle,
 		HandleNotification: s.handleNotification,

@@ -316,7 +316,7 @@ func (a *actor) introduce() {
 }
 
 // open connects the aggregator to an upstream.
-func (st *stage) open(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+func (st *stage) open(server schema.Server, opts upstream.ConnOptions) (*upstream.Conn, error) {
 	i := slices.IndexFunc(st.upstreams, func(a *actor) bool { return a.server() == server.Name })
 	a := st.upstreams[i]
 	ours, theirs := net.Pipe()

@@ -246,7 +246,7 @@ func TestShutdownDoesNotCount(t *testing.T) {
 func TestBudgetIsNotOverrun(t *testing.T) {
 	for range 300 {
 		s := &testSet{load: failing}
-		s.Set = NewSet(Options{Load: s.connect, Changed: func(*Upstream) {}})
+		s.Set = NewSet(SetOptions{Load: s.connect, Changed: func(*Upstream) {}})
 		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
 		var all sync.WaitGroup
 		for range 64 {

@@ -10,7 +10,7 @@
 // A server whose entry isolates sessions or principals is started separately for each owner:
 // [Set.Dedicate] returns the owner's upstream. Their number is limited.
 //
-// [Options.Load] decides how a server is started and what is listed. The aggregator
+// [SetOptions.Load] decides how a server is started and what is listed. The aggregator
 // decides what the state of an upstream means to a host. Set.Close waits for all goroutines
 // of the package.
 //

@@ -38,7 +38,7 @@ type testSet struct {
 func onTestSet(t *testing.T, test func(t *testing.T, s *testSet)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &testSet{}
-		s.Set = NewSet(Options{
+		s.Set = NewSet(SetOptions{
 			Load:    s.connect,
 			Changed: func(*Upstream) { s.changes.Add(1) },
 		})
@@ -58,7 +58,7 @@ func (s *testSet) connect(ctx context.Context, u *Upstream) (*upstream.Conn, err
 	s.mu.Lock()
 	s.ends = append(s.ends, theirs)
 	s.mu.Unlock()
-	return upstream.OpenStream(u.Server, ours, upstream.Options{}), nil
+	return upstream.OpenStream(u.Server, ours, upstream.ConnOptions{}), nil
 }
 
 // crash ends the newest connection from the other side.

@@ -43,10 +43,10 @@ func TestCloseEndsReplacedConnection(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(goOn)
-	set := NewSet(Options{
+	set := NewSet(SetOptions{
 		Changed: func(*Upstream) {},
 		Load: func(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
-			conn, err := upstream.Open(u.Server, upstream.Options{HandshakeOnly: true})
+			conn, err := upstream.Open(u.Server, upstream.ConnOptions{HandshakeOnly: true})
 			if err != nil {
 				return nil, err
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Options configure a Set.
-type Options struct {
+// SetOptions configure a Set.
+type SetOptions struct {
 	// Load connects an upstream and fetches its lists. With an error it must leave no
 	// connection open. ctx ends when the upstream is replaced or the set is closed. Load
 	// must not be nil.
@@ -29,7 +29,7 @@ type Options struct {
 
 // A Set is the upstreams of one config.
 type Set struct {
-	opts   Options
+	opts   SetOptions
 	ctx    context.Context // ends with the set
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // loads, watchers and connections being closed
@@ -45,7 +45,7 @@ type Set struct {
 type ownerKey struct{ server, owner string }
 
 // NewSet returns an empty set. Close must be called.
-func NewSet(opts Options) *Set {
+func NewSet(opts SetOptions) *Set {
 	opts.Logger = cmp.Or(opts.Logger, slog.Default())
 	s := &Set{opts: opts, byName: map[string]*Upstream{}, dedicated: map[ownerKey]*Upstream{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

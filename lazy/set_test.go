@@ -121,18 +121,18 @@ func TestApplyWaitsForTheLastCall(t *testing.T) {
 
 // A set without a logger uses the default one.
 func TestSetWithoutALogger(t *testing.T) {
-	s := NewSet(Options{})
+	s := NewSet(SetOptions{})
 	defer s.Close()
 	if s.opts.Logger == nil {
 		t.Error("the set has no logger")
 	}
 }
 
-// A panic in Options.Changed is logged, and the change of state takes effect.
+// A panic in SetOptions.Changed is logged, and the change of state takes effect.
 func TestPanicInChanged(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		var log strings.Builder
-		s.Set = NewSet(Options{Load: s.connect, Changed: func(*Upstream) { panic("oh") }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s.Set = NewSet(SetOptions{Load: s.connect, Changed: func(*Upstream) { panic("oh") }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		defer func() {
 			s.Close()
 			if !strings.Contains(log.String(), "panic=oh") {

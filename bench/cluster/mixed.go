@@ -125,7 +125,7 @@ func withVersion(module, version string) (file string, changed []byte, err error
 
 // haunt writes heartbeats of a replica that does not exist, until end is called.
 func (c *cluster) haunt() (end func(), err error) {
-	store, err := natskv.Open(natskv.Options{URLs: strings.Split(c.stores(), ","), Name: "ghost"})
+	store, err := natskv.Open(natskv.StoreOptions{URLs: strings.Split(c.stores(), ","), Name: "ghost"})
 	if err != nil {
 		return nil, err
 	}

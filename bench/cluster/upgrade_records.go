@@ -43,7 +43,7 @@ func (u *upgrade) shown() error {
 
 // look collects the fields of the records that each version writes.
 func (u *upgrade) look() error {
-	store, err := natskv.Open(natskv.Options{URLs: strings.Split(u.stores(), ","), Name: "proof"})
+	store, err := natskv.Open(natskv.StoreOptions{URLs: strings.Split(u.stores(), ","), Name: "proof"})
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func firstLine(err error) string {
 func lists(s schema.Server, trace *sandbox.Trace) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	c, err := upstream.Open(s, upstream.Options{Info: upstream.Info{Name: "bench", Version: "1"}, Logger: slog.New(slog.DiscardHandler), Trace: trace})
+	c, err := upstream.Open(s, upstream.ConnOptions{Info: upstream.Info{Name: "bench", Version: "1"}, Logger: slog.New(slog.DiscardHandler), Trace: trace})
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func measure(servers []schema.Server) (figures, error) {
 	errs := make([]error, len(servers))
 	for i, s := range servers {
 		wg.Go(func() {
-			c, err := upstream.Open(s, upstream.Options{Info: upstream.Info{Name: "savings", Version: "1"}, HandshakeOnly: true, Env: []string{mark}})
+			c, err := upstream.Open(s, upstream.ConnOptions{Info: upstream.Info{Name: "savings", Version: "1"}, HandshakeOnly: true, Env: []string{mark}})
 			if err != nil {
 				errs[i] = err
 				return

@@ -36,7 +36,7 @@ func lockedServer() (as *authserver.Server, base string, stop func()) {
 	}))
 	front := httptest.NewUnstartedServer(nil)
 	base = "http://" + front.Listener.Addr().String()
-	as = authserver.New(base, authserver.Options{MCP: behind.URL, Secret: true, Scopes: []string{"read"}})
+	as = authserver.New(base, authserver.ServerOptions{MCP: behind.URL, Secret: true, Scopes: []string{"read"}})
 	front.Config.Handler = as
 	front.Start()
 	return as, base, func() { front.Close(); behind.Close() }

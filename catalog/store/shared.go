@@ -22,11 +22,11 @@ type bucket struct {
 
 // Shared returns the store of the replicas that share a bucket. It is nil, which stores
 // nothing, if the config disables the store.
-func Shared(cfg *schema.Config, shared kv.Bucket) *Store {
+func Shared(cfg *schema.Config, shared kv.Bucket) *Listings {
 	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
 		return nil
 	}
-	return &Store{&bucket{Bucket: shared.WithTTL(unused), seen: map[string]uint64{}}}
+	return &Listings{&bucket{Bucket: shared.WithTTL(unused), seen: map[string]uint64{}}}
 }
 
 func (b *bucket) where(server schema.Server) string { return "the record of " + server.Name }
@@ -72,7 +72,7 @@ func (b *bucket) note(key string, revision uint64) bool {
 // writes, but not for those that this Store has read or written. A record that cannot be
 // decoded is passed with its error. Watch returns when ctx ends, or with an error if the
 // watch fails; at once for a store without a bucket.
-func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored, err error)) error {
+func (s *Listings) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored, err error)) error {
 	if s == nil {
 		return nil
 	}

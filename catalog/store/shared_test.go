@@ -64,7 +64,7 @@ func TestWatchReportsListingsOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := memkv.New()
-		connect := func() *Store {
+		connect := func() *Listings {
 			bucket, err := shared.Connect().Bucket(t.Context(), "catalog")
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +73,7 @@ func TestWatchReportsListingsOfOthers(t *testing.T) {
 		}
 		ours, theirs := connect(), connect()
 		a, b := schema.Server{Name: "a"}, schema.Server{Name: "b"}
-		keep := func(s *Store, server schema.Server, tools ...string) {
+		keep := func(s *Listings, server schema.Server, tools ...string) {
 			t.Helper()
 			if err := s.Keep(server, listing(tools...)); err != nil {
 				t.Fatal(err)

@@ -23,9 +23,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Store is a directory of listings, or a bucket of the state that the replicas of one
+// Listings are a directory of listings, or a bucket of the state that the replicas of one
 // service share, see [Shared].
-type Store struct{ backend }
+type Listings struct{ backend }
 
 // A backend stores texts.
 type backend interface {
@@ -39,12 +39,12 @@ type backend interface {
 }
 
 // New returns the store in a directory, which the first Keep creates.
-func New(dir string) *Store { return &Store{&directory{path: dir}} }
+func New(dir string) *Listings { return &Listings{&directory{path: dir}} }
 
 // Of returns the store that a config names, otherwise that in dir. It is nil, which stores
 // nothing, if that is "" or the config disables the store. In single-wrap mode nothing is
 // stored, because the server is started at once and waited for.
-func Of(cfg *schema.Config, dir string) *Store {
+func Of(cfg *schema.Config, dir string) *Listings {
 	switch named := cfg.Catalog.Dir; {
 	case cfg.SingleWrap:
 		return nil
@@ -97,7 +97,7 @@ func Remedy(err error) string {
 }
 
 // Load returns the stored listing of a server, nil without an error if there is none.
-func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
+func (s *Listings) Load(server schema.Server) (*catalog.Stored, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -118,7 +118,7 @@ func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 
 // Keep stores a server's listing in place of the one before. A list that failed keeps its
 // entries. A listing that a newer dynmcp has written stays, and is an error.
-func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
+func (s *Listings) Keep(server schema.Server, l *catalog.Listing) error {
 	if s == nil {
 		return nil
 	}

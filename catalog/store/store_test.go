@@ -39,10 +39,10 @@ func listing(tools ...string) *catalog.Listing {
 
 const read1 = `{ "name":"read", "x-grease":1.0,` + "\n" + `"description":"<b>&", "inputSchema":{"type":"object"} }`
 
-func dirOf(s *Store) string { return s.backend.(*directory).path }
+func dirOf(s *Listings) string { return s.backend.(*directory).path }
 
 // kept returns a store with that listing, and the path of its file.
-func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
+func kept(t *testing.T, l *catalog.Listing) (*Listings, string) {
 	t.Helper()
 	s := New(filepath.Join(t.TempDir(), "catalog"))
 	if err := s.Keep(files, l); err != nil {
@@ -51,7 +51,7 @@ func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
 	return s, s.where(files)
 }
 
-func load(t *testing.T, s *Store) *catalog.Stored {
+func load(t *testing.T, s *Listings) *catalog.Stored {
 	t.Helper()
 	stored, err := s.Load(files)
 	if err != nil || stored == nil {
@@ -97,12 +97,12 @@ func TestOnlyTasksIsStored(t *testing.T) {
 
 func TestMissingListingIsNoError(t *testing.T) {
 	t.Parallel()
-	for _, s := range []*Store{nil, New(filepath.Join(t.TempDir(), "none"))} {
+	for _, s := range []*Listings{nil, New(filepath.Join(t.TempDir(), "none"))} {
 		if stored, err := s.Load(files); stored != nil || err != nil {
 			t.Errorf("got %v, %v", stored, err)
 		}
 	}
-	var off *Store
+	var off *Listings
 	if err := off.Keep(files, listing(read1)); err != nil {
 		t.Error(err)
 	}

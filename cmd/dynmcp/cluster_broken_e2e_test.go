@@ -34,7 +34,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	c.process(useStateless(b.statelessHost(), "one/pid", `{}`))
 	c.state()
 
-	store, err := natskv.Open(natskv.Options{URLs: []string{c.nats.URL}})
+	store, err := natskv.Open(natskv.StoreOptions{URLs: []string{c.nats.URL}})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func onKernel(t *testing.T, filter []bpf.Instruction, home string, args ...strin
 		read = append(binary.NativeEndian.AppendUint16(read, i.Op), i.Jt, i.Jf)
 		read = binary.NativeEndian.AppendUint32(read, i.K)
 	}
-	tree, err := guard.Start(cmd, nil, &guard.Walls{Filter: func() ([]byte, error) { return read, nil }})
+	tree, err := guard.Start(cmd, nil, &guard.Restrictions{Filter: func() ([]byte, error) { return read, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

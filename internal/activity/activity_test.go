@@ -19,11 +19,11 @@ import (
 	"github.com/dynmcp/dynmcp/internal/redact"
 )
 
-func options(dir string, log *bytes.Buffer) Options {
-	return Options{Dir: dir, Bytes: 1 << 20, Age: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Keep: Keep{Redact: func(text string, _ bool) string { return text }}}
+func options(dir string, log *bytes.Buffer) LogOptions {
+	return LogOptions{Dir: dir, Bytes: 1 << 20, Age: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Keep: Keep{Redact: func(text string, _ bool) string { return text }}}
 }
 
-func open(t *testing.T, o Options) *Log {
+func open(t *testing.T, o LogOptions) *Log {
 	t.Helper()
 	l, err := Open(o)
 	if err != nil {

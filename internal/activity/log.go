@@ -26,8 +26,8 @@ const (
 	sayEvery = time.Minute
 )
 
-// Options say where calls are recorded, and which parts of them.
-type Options struct {
+// LogOptions say where calls are recorded, and which parts of them.
+type LogOptions struct {
 	Dir    string
 	Bytes  int64         // of all files of the directory together; the oldest go
 	Age    time.Duration // of a file; older ones go
@@ -60,7 +60,7 @@ type Log struct {
 }
 
 // Open begins a log. The directory is created now, a file with the first call.
-func Open(o Options) (*Log, error) {
+func Open(o LogOptions) (*Log, error) {
 	l := newLog(o)
 	if err := l.files.prepare(); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Open(o Options) (*Log, error) {
 }
 
 // newLog returns a log without a writer.
-func newLog(o Options) *Log {
+func newLog(o LogOptions) *Log {
 	l := &Log{
 		run: strings.ToLower(rand.Text()[:8]), keep: o.Keep, log: o.Logger,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),

@@ -67,7 +67,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
 		var log bytes.Buffer
-		a, b := join(t, m.Connect(), "a", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), join(t, m.Connect(), "b")
+		a, b := join(t, m.Connect(), "a", func(o *ReplicaOptions) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), join(t, m.Connect(), "b")
 		for _, key := range []string{leaseKey("git"), leaseKey("idle")} {
 			breakRecord(t, m.Connect(), key)
 		}

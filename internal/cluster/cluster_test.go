@@ -31,9 +31,9 @@ func (s wrapped) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 }
 
 // join returns a replica that the end of the test closes.
-func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *Replica {
+func join(t *testing.T, store kv.Store, name string, change ...func(*ReplicaOptions)) *Replica {
 	t.Helper()
-	o := Options{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}
+	o := ReplicaOptions{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}
 	for _, c := range change {
 		c(&o)
 	}
@@ -221,7 +221,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		m := memkv.New()
 		conn := m.Connect()
 		var until atomic.Pointer[time.Time]
-		a := join(t, conn, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
+		a := join(t, conn, "a", func(o *ReplicaOptions) { o.Extend = func(t time.Time) { until.Store(&t) } })
 		b := join(t, m.Connect(), "b")
 		old := take(t, a, "git")
 		time.Sleep(5 * HeartbeatInterval)
@@ -322,7 +322,7 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 func TestReadWithoutBeingAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
+		a := join(t, m.Connect(), "a", func(o *ReplicaOptions) { o.Load = func() Load { return Load{Sessions: 3} } })
 		l := take(t, a, "git")
 		defer l.Release()
 		state, err := Read(t.Context(), m.Connect())
@@ -347,7 +347,7 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 		conn.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Join(ctx, Options{Store: conn, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := Join(ctx, ReplicaOptions{Store: conn, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -67,7 +67,7 @@
 //
 // # Pauses and clocks
 //
-// Between any two steps B can be stopped, or its machine suspended, so [Options.Extend] is
+// Between any two steps B can be stopped, or its machine suspended, so [ReplicaOptions.Extend] is
 // told t as an absolute time at which guards kill what B has started. B can also be stopped
 // after Take has read the clock for the last time. What B starts later has the same deadline,
 // which has passed by then, and which the next epoch does not extend before the lease is

@@ -147,7 +147,7 @@ func (w *world) join() {
 	w.tasks.Go(func() {
 		for n.ctx.Err() == nil {
 			ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
-			r, err := Join(ctx, Options{Store: &nodeStore{n.conn, n}, Name: n.name, Address: n.name, clock: n.clock,
+			r, err := Join(ctx, ReplicaOptions{Store: &nodeStore{n.conn, n}, Name: n.name, Address: n.name, clock: n.clock,
 				Extend: n.extend, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
 			cancel()
 			if err != nil {

@@ -24,13 +24,13 @@ func TestLeasesOnNATS(t *testing.T) {
 	node := natstest.Start(t, "")
 	var all []*Replica
 	for i := range 3 {
-		store, err := natskv.Open(natskv.Options{URLs: []string{node.URL}})
+		store, err := natskv.Open(natskv.StoreOptions{URLs: []string{node.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer store.Close()
 		address := fmt.Sprint("r", i, ":1")
-		r, err := Join(t.Context(), Options{Store: store, Name: fmt.Sprint("r", i), Address: address, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		r, err := Join(t.Context(), ReplicaOptions{Store: store, Name: fmt.Sprint("r", i), Address: address, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,8 +42,8 @@ const (
 	closeTimeout = 4 * time.Second
 )
 
-// Options configure Join.
-type Options struct {
+// ReplicaOptions configure Join.
+type ReplicaOptions struct {
 	Store   kv.Store // the caller closes it
 	Name    string   // for people; "" is the ID
 	Address string   // host:port where other replicas reach it
@@ -71,7 +71,7 @@ var (
 type base struct {
 	id      string
 	since   time.Time // when it joined
-	options Options
+	options ReplicaOptions
 	logger  *slog.Logger
 	clock   func() time.Duration
 	bucket  kv.Bucket
@@ -141,7 +141,7 @@ type Replica struct {
 	close  sync.Once
 }
 
-func newReplica(options Options) *Replica {
+func newReplica(options ReplicaOptions) *Replica {
 	b := &base{
 		id:      rand.Text()[:16],
 		since:   time.Now().UTC().Truncate(time.Second),
@@ -164,7 +164,7 @@ func newReplica(options Options) *Replica {
 
 // Join makes this process a member. It returns when the others can see it, or with an
 // error when ctx ends before. The caller must call Close.
-func Join(ctx context.Context, options Options) (*Replica, error) {
+func Join(ctx context.Context, options ReplicaOptions) (*Replica, error) {
 	r := newReplica(options)
 	var err error
 	if r.bucket, err = options.Store.Bucket(ctx, Bucket); err != nil {

@@ -507,12 +507,12 @@ func runOutOfFiles() {
 	}
 }
 
-func TestNothingStartsWithoutItsWalls(t *testing.T) {
+func TestNothingStartsWithoutItsRestrictions(t *testing.T) {
 	began := filepath.Join(t.TempDir(), "began")
-	broken := errors.New("no walls")
+	broken := errors.New("no restrictions")
 	for name, err := range map[string]error{"with an error": broken, "with none": nil} {
-		walls := &guard.Walls{Filter: func() ([]byte, error) { return nil, err }}
-		tree, got := guard.Start(command(t, "touch", began), nil, walls)
+		restrictions := &guard.Restrictions{Filter: func() ([]byte, error) { return nil, err }}
+		tree, got := guard.Start(command(t, "touch", began), nil, restrictions)
 		if tree != nil || got == nil || err != nil && !errors.Is(got, err) {
 			t.Errorf("%s: got %v, %v", name, tree, got)
 		}
@@ -522,9 +522,9 @@ func TestNothingStartsWithoutItsWalls(t *testing.T) {
 	}
 }
 
-// A file that a host left open in this process would bypass walls: within walls, a command
+// A file that a host left open in this process would bypass restrictions: under restrictions, a command
 // inherits only its streams.
-func TestNothingIsInheritedWithinWalls(t *testing.T) {
+func TestNothingIsInheritedUnderRestrictions(t *testing.T) {
 	const high = 1600
 	null, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
 	if err = errors.Join(err, syscall.Dup3(null, high, 0)); err != nil {
@@ -532,8 +532,8 @@ func TestNothingIsInheritedWithinWalls(t *testing.T) {
 	}
 	defer syscall.Close(null)
 	defer syscall.Close(high)
-	for name, walls := range map[string]*guard.Walls{"has": nil, "has not": {Filter: func() ([]byte, error) { return guard.NoFilter, nil }}} {
-		tree, err := guard.Start(command(t, "test", "-e", fmt.Sprint("/proc/self/fd/", high)), nil, walls)
+	for name, restrictions := range map[string]*guard.Restrictions{"has": nil, "has not": {Filter: func() ([]byte, error) { return guard.NoFilter, nil }}} {
+		tree, err := guard.Start(command(t, "test", "-e", fmt.Sprint("/proc/self/fd/", high)), nil, restrictions)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,9 +33,9 @@ type Tree struct {
 // the arguments, the directory, the environment and the three streams are used; the streams
 // must be files. Wait and then Reap must be called. A failure that is not the command's
 // fault is ErrResources. A fence, which may be nil, kills the tree at its deadline; starting
-// a tree after that is ErrFenced. Walls, which may be nil, confine the command and not its
+// a tree after that is ErrFenced. Restrictions, which may be nil, confine the command and not its
 // guard.
-func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
+func Start(cmd *exec.Cmd, fence *Fence, restrictions *Restrictions) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, MarkResources(err)
@@ -59,11 +59,11 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	if fence != nil {
 		name, files = name+child.Fenced, append(files, fence.file)
 	}
-	if walls != nil && walls.Ruleset != nil {
-		name, files = name+child.Landlock, append(files, walls.Ruleset)
+	if restrictions != nil && restrictions.Ruleset != nil {
+		name, files = name+child.Landlock, append(files, restrictions.Ruleset)
 	}
 	var filter *os.File
-	if walls != nil && walls.Filter != nil {
+	if restrictions != nil && restrictions.Filter != nil {
 		var theirFilter *os.File
 		if theirFilter, filter, err = os.Pipe(); err != nil {
 			t.close()
@@ -73,8 +73,8 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		defer filter.Close()
 		name, files = name+child.Seccomp, append(files, theirFilter)
 	}
-	if walls != nil && walls.Listener != nil {
-		name, files = name+child.Notify, append(files, walls.Listener)
+	if restrictions != nil && restrictions.Listener != nil {
+		name, files = name+child.Notify, append(files, restrictions.Listener)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,
@@ -89,7 +89,7 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	}
 	theirEvents.Close() // so that events end with the guard
 	if filter != nil {
-		err = walls.give(filter)
+		err = restrictions.give(filter)
 	}
 	if err == nil {
 		err = t.started()
@@ -102,7 +102,7 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 }
 
 // give writes the filter to a guard that waits for it. A guard without a filter starts nothing.
-func (w *Walls) give(filter *os.File) error {
+func (w *Restrictions) give(filter *os.File) error {
 	defer filter.Close()
 	text, err := w.Filter()
 	if err != nil {

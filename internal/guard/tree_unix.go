@@ -17,7 +17,7 @@ type Tree struct{ cmd *exec.Cmd }
 
 // Start starts cmd in a session of its own. Wait and then Reap must be called. A
 // failure that is not the command's fault is ErrResources.
-func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
+func Start(cmd *exec.Cmd, _ *Fence, _ *Restrictions) (*Tree, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return &Tree{cmd}, MarkResources(cmd.Start())
 }

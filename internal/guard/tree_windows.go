@@ -22,7 +22,7 @@ type Tree struct {
 
 // Start starts cmd, out of reach of a Ctrl-C of our console. Wait and then Reap
 // must be called. A failure that is not the command's fault is ErrResources.
-func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
+func Start(cmd *exec.Cmd, _ *Fence, _ *Restrictions) (*Tree, error) {
 	if err := Batch(cmd); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // AuthOptions configure an authorization server.
-type AuthOptions = authserver.Options
+type AuthOptions = authserver.ServerOptions
 
 // An AuthServer is an OAuth 2.1 authorization server and an MCP server that it protects, on one
 // loopback address.

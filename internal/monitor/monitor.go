@@ -18,8 +18,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
-// Options configure a Monitor.
-type Options struct {
+// MonitorOptions configure a Monitor.
+type MonitorOptions struct {
 	Version string
 	// Replica is the name of this replica, a label of the metrics; "" without a cluster.
 	Replica string
@@ -32,7 +32,7 @@ type Options struct {
 
 // A Monitor stores recent events: bounded, redacted.
 type Monitor struct {
-	opts    Options
+	opts    MonitorOptions
 	began   time.Time
 	run     atomic.Pointer[aggregator.Aggregator] // nil before Watch
 	metrics *prom.Set                             // counted as events occur
@@ -99,7 +99,7 @@ type callStats struct {
 }
 
 // New returns a monitor. Close must be called.
-func New(opts Options) *Monitor {
+func New(opts MonitorOptions) *Monitor {
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
 	}

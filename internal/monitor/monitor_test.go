@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // watched returns a monitor that redacts the word secret, and a server of its handler.
-func watched(t *testing.T, opts Options) (*Monitor, *httptest.Server) {
+func watched(t *testing.T, opts MonitorOptions) (*Monitor, *httptest.Server) {
 	t.Helper()
 	opts.Redact = func(text string) string { return strings.ReplaceAll(text, "secret", "[redacted]") }
 	m := New(opts)
@@ -51,7 +51,7 @@ func get(t *testing.T, url string) (string, *http.Response) {
 // A stream sends the stored and the new messages without secrets: short ones whole, of long ones
 // the beginning and the size.
 func TestStream(t *testing.T) {
-	m, s := watched(t, Options{})
+	m, s := watched(t, MonitorOptions{})
 	o, messages := m.Observer(), &tap.Tap{}
 	m.Follow(messages)
 	session, peer := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Connection{Session: "session-1", Server: "files"}
@@ -109,7 +109,7 @@ func TestStream(t *testing.T) {
 
 // The number of stored messages is bounded.
 func TestKeepsTheLast(t *testing.T) {
-	m, _ := watched(t, Options{})
+	m, _ := watched(t, MonitorOptions{})
 	messages := &tap.Tap{}
 	m.Follow(messages)
 	const sent = 3 * maxMessages
@@ -135,7 +135,7 @@ func TestKeepsTheLast(t *testing.T) {
 
 // The page can run only its own scripts, and connect only to its origin.
 func TestPage(t *testing.T) {
-	_, s := watched(t, Options{})
+	_, s := watched(t, MonitorOptions{})
 	body, resp := get(t, s.URL+"/debug")
 	policy := resp.Header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'"} {
@@ -169,7 +169,7 @@ func TestPage(t *testing.T) {
 
 // Calls are counted by kind and outcome. Unknown methods are counted as other.
 func TestMetrics(t *testing.T) {
-	m, s := watched(t, Options{})
+	m, s := watched(t, MonitorOptions{})
 	o := m.Observer()
 	began := time.Now()
 	for _, end := range []aggregator.CallEnd{
@@ -209,7 +209,7 @@ func TestMetrics(t *testing.T) {
 
 // The metrics and the state name the replica.
 func TestMetricsOfAReplica(t *testing.T) {
-	m, s := watched(t, Options{Replica: "east-1"})
+	m, s := watched(t, MonitorOptions{Replica: "east-1"})
 	m.Observer().Dropped(aggregator.SessionInfo{})
 	got, _ := get(t, s.URL+"/metrics")
 	for _, line := range []string{`dynmcp_dropped_notifications_total{replica="east-1"} 1`, `go_goroutines{replica="east-1"} `} {
@@ -331,7 +331,7 @@ func TestTracesFromEnvironment(t *testing.T) {
 
 // Events after the end of a session store nothing.
 func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
-	m := New(Options{Version: "test"})
+	m := New(MonitorOptions{Version: "test"})
 	defer m.Close()
 	o, messages, info := m.Observer(), &tap.Tap{}, aggregator.SessionInfo{ID: "one"}
 	m.Follow(messages)

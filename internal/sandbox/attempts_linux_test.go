@@ -22,7 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 )
 
-// An attempt is an action of a hostile server. It must be possible without walls, or the test
+// An attempt is an action of a hostile server. It must be possible without restrictions, or the test
 // proves nothing, and be refused within them.
 type attempt struct {
 	name    string
@@ -99,7 +99,7 @@ func ofPid(args []string) int {
 
 var attempts = slices.Concat(fileAttempts, processAttempts, networkAttempts)
 
-// needs are actions that must be possible within the walls.
+// needs are actions that must be possible under the restrictions.
 var needs = []attempt{
 	{name: "read its own directory", try: func(a []string) error { _, err := os.ReadDir(a[0]); return err }, args: func(w *world) []string { return []string{w.work} }},
 	{name: "write its temporary directory", try: func(a []string) error {
@@ -160,8 +160,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// run makes an attempt, within walls unless they are nil, and returns its status and output.
-func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, output string) {
+// run makes an attempt, under restrictions unless they are nil, and returns its status and output.
+func (a attempt) run(w *world, args []string, restrictions *guard.Restrictions) (status int, output string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -180,7 +180,7 @@ func (a attempt) run(w *world, args []string, walls *guard.Walls) (status int, o
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), tryVariable+"="+a.name)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, out, out
-	tree, err := guard.Start(cmd, nil, walls)
+	tree, err := guard.Start(cmd, nil, restrictions)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -332,12 +332,12 @@ func TestAttempts(t *testing.T) {
 			args := a.args(&within)
 			if status, output := a.run(&within, args, nil); status != possible {
 				if excused(a.name, output) {
-					t.Skipf("not possible here without walls either: %s", output)
+					t.Skipf("not possible here without restrictions either: %s", output)
 				}
-				t.Fatalf("not possible without walls: %d %s", status, output)
+				t.Fatalf("not possible without restrictions: %d %s", status, output)
 			}
-			if status, output := a.run(&within, args, box.Walls()); status != refused {
-				t.Errorf("got %d within the walls: %s", status, output)
+			if status, output := a.run(&within, args, box.Restrictions()); status != refused {
+				t.Errorf("got %d under the restrictions: %s", status, output)
 			}
 		})
 	}
@@ -390,9 +390,9 @@ var oldKernel = attempt{name: "build without Landlock", try: func([]string) erro
 	if !ok || !strings.Contains(missing.Error(), "files (the kernel has no Landlock") || !strings.Contains(missing.Error(), "best_effort") {
 		return fmt.Errorf("without best_effort: got %v", err)
 	}
-	walls, err := sandbox.Build(sandbox.Policy{Read: []string{"/usr"}, BestEffort: true})
-	if err != nil || len(walls.Missing) == 0 || len(walls.Filter) == 0 || walls.Ruleset != nil {
-		return fmt.Errorf("with best_effort: got %+v, %v", walls, err)
+	restrictions, err := sandbox.Build(sandbox.Policy{Read: []string{"/usr"}, BestEffort: true})
+	if err != nil || len(restrictions.Missing) == 0 || len(restrictions.Filter) == 0 || restrictions.Ruleset != nil {
+		return fmt.Errorf("with best_effort: got %+v, %v", restrictions, err)
 	}
 	if got := (sandbox.Policy{}).Missing(); len(got) == 0 {
 		return errors.New("nothing is said to be missing")
@@ -405,7 +405,7 @@ func TestOldKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, output := oldKernel.run(newWorld(t), nil, &guard.Walls{Filter: ready(filter)}); status != possible {
+	if status, output := oldKernel.run(newWorld(t), nil, &guard.Restrictions{Filter: ready(filter)}); status != possible {
 		t.Errorf("got %d: %s", status, output)
 	}
 }
@@ -417,8 +417,8 @@ func TestNeeds(t *testing.T) {
 			within := *w
 			within.t = t
 			box := a.box(&within)
-			if status, output := a.run(&within, a.args(&within), box.Walls()); status != possible {
-				t.Errorf("got %d within the walls: %s", status, output)
+			if status, output := a.run(&within, a.args(&within), box.Restrictions()); status != possible {
+				t.Errorf("got %d under the restrictions: %s", status, output)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ var processAttempts = []attempt{
 	}, args: dynmcp},
 	{name: "stop a process", try: func(a []string) error { return unix.Kill(ofPid(a), unix.SIGCONT) }, args: pidOf},
 	{name: "stop our parent", try: func([]string) error { return unix.Kill(os.Getppid(), unix.SIGCONT) }, args: nothing},
-	{name: "stop our parent by one of its threads", try: func([]string) error { // one of them started us, and is within the walls
+	{name: "stop our parent by one of its threads", try: func([]string) error { // one of them started us, and is under the restrictions
 		self, parent := os.Getpid(), os.Getppid()
 		for id := parent; id < parent+200; id++ {
 			if unix.Tgkill(self, id, 0) == nil {
@@ -207,7 +207,7 @@ func call(number, first, second, third uintptr) error {
 }
 
 // eachThread tries the threads of our guard until one succeeds. The thread that started us is
-// within the walls itself.
+// under the restrictions itself.
 func eachThread(try func(id int) error) (err error) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", os.Getppid()))
 	if err != nil {

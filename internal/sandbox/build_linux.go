@@ -34,10 +34,10 @@ const (
 const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
-// begin makes the walls of a policy with an empty ruleset, which can be passed to the guard.
-func begin(p Policy) (*Walls, error) {
+// begin makes the restrictions of a policy with an empty ruleset, which can be passed to the guard.
+func begin(p Policy) (*Restrictions, error) {
 	version := landlockVersion()
-	w := &Walls{Missing: p.Missing()}
+	w := &Restrictions{Missing: p.Missing()}
 	if len(w.Missing) > 0 && !p.BestEffort {
 		return nil, &MissingError{w.Missing}
 	}
@@ -54,7 +54,7 @@ func begin(p Policy) (*Walls, error) {
 }
 
 // build adds the rules of a policy, and makes the filter.
-func (w *Walls) build(p Policy) (err error) {
+func (w *Restrictions) build(p Policy) (err error) {
 	version := landlockVersion()
 	if w.Ruleset != nil {
 		if err := addRules(w.Ruleset, p, handledBy(p, version)); err != nil {

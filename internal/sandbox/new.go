@@ -15,12 +15,12 @@ import (
 
 // A Sandbox is made for one start of a server. Close removes its resources.
 type Sandbox struct {
-	Temp     string // the server's own temporary directory
-	walls    *Walls
-	proxy    *proxy // nil without a list of hosts
-	learns   bool   // nothing is limited
-	log      *slog.Logger
-	onDenied func(why string) // called for each refused connection
+	Temp         string // the server's own temporary directory
+	restrictions *Restrictions
+	proxy        *proxy // nil without a list of hosts
+	learns       bool   // nothing is limited
+	log          *slog.Logger
+	onDenied     func(why string) // called for each refused connection
 
 	listener *listener // nil if unset
 
@@ -37,7 +37,7 @@ type Sandbox struct {
 // [Server.Policy], a temporary directory, and the proxy if its network is a list of hosts.
 // denied is called for each refused connection; it must not block.
 func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) {
-	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn, log: log, onDenied: denied}
+	b := &Sandbox{restrictions: new(Restrictions), learns: s.Trace != nil && s.Trace.Learn, log: log, onDenied: denied}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
@@ -46,7 +46,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 		}
 	}
 	if !b.learns {
-		if b.walls, err = begin(Policy{Network: s.Network, BestEffort: s.BestEffort}); err != nil {
+		if b.restrictions, err = begin(Policy{Network: s.Network, BestEffort: s.BestEffort}); err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
 	}
@@ -63,7 +63,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	for _, part := range b.walls.Missing {
+	for _, part := range b.restrictions.Missing {
 		log.Warn("the sandbox is not whole: this system cannot limit " + part)
 	}
 	return b, nil
@@ -86,7 +86,7 @@ func (b *Sandbox) build(s Server) error {
 	if b.proxy != nil {
 		policy.Proxy = b.proxy.Port()
 	}
-	return b.walls.build(policy)
+	return b.restrictions.build(policy)
 }
 
 // built waits for the work that New started.
@@ -101,9 +101,9 @@ func (b *Sandbox) writable() []string {
 	return b.write
 }
 
-// Build makes the walls of a policy. The error is a *[MissingError] if the system lacks a
+// Build makes the restrictions of a policy. The error is a *[MissingError] if the system lacks a
 // part that is not optional.
-func Build(p Policy) (*Walls, error) {
+func Build(p Policy) (*Restrictions, error) {
 	w, err := begin(p)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (b *Sandbox) Status() *Status {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	st := &Status{Missing: b.walls.Missing, Denied: b.denied, LastDenied: slices.Clone(b.last)}
+	st := &Status{Missing: b.restrictions.Missing, Denied: b.denied, LastDenied: slices.Clone(b.last)}
 	if b.proxy != nil {
 		st.ProxyBytes = b.proxy.Bytes()
 	}
@@ -161,5 +161,5 @@ func (b *Sandbox) Close() error {
 		b.proxy.Close()
 	}
 	b.listener.close()
-	return errors.Join(b.walls.Close(), os.RemoveAll(b.Temp))
+	return errors.Join(b.restrictions.Close(), os.RemoveAll(b.Temp))
 }

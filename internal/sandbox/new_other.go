@@ -13,18 +13,18 @@ type Sandbox struct{}
 
 // New fails, unless the server may run without a sandbox.
 func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
-	walls, err := Build(s.Policy())
+	restrictions, err := Build(s.Policy())
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range walls.Missing {
+	for _, part := range restrictions.Missing {
 		log.Warn("the sandbox is not whole: this system cannot limit " + part)
 	}
 	return &Sandbox{}, nil
 }
 
-// Walls returns nil: this system has none.
-func (b *Sandbox) Walls() *guard.Walls { return nil }
+// Restrictions returns nil: this system has none.
+func (b *Sandbox) Restrictions() *guard.Restrictions { return nil }
 
 // Command returns a command line as it is.
 func (b *Sandbox) Command(path string, args []string) (string, []string) { return path, args }
@@ -41,10 +41,10 @@ func (b *Sandbox) Close() error { return nil }
 // Missing describes the parts of the policy that this system cannot limit: all of it.
 func (p Policy) Missing() []string { return []string{"anything: " + ErrUnsupported.Error()} }
 
-// Build makes the walls of a policy.
-func Build(p Policy) (*Walls, error) {
+// Build makes the restrictions of a policy.
+func Build(p Policy) (*Restrictions, error) {
 	if p.BestEffort {
-		return &Walls{Missing: p.Missing()}, nil
+		return &Restrictions{Missing: p.Missing()}, nil
 	}
 	return nil, ErrUnsupported
 }

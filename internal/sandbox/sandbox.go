@@ -35,9 +35,9 @@ type Policy struct {
 	traced bool // without a network, the listener refuses network sockets, so that the trace has them
 }
 
-// Walls enforce a policy: begin makes the parts that do not need its paths, and build the
+// Restrictions enforce a policy: begin makes the parts that do not need its paths, and build the
 // rest. They can be used for many commands, until Close.
-type Walls struct {
+type Restrictions struct {
 	Ruleset *os.File // of Landlock; nil if there is none
 	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter, or guard.NoFilter
 	Profile string   // for macOS; empty elsewhere
@@ -62,8 +62,8 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("this system cannot limit %s (\"best_effort\": true in the sandbox starts the server all the same)", strings.Join(e.Parts, ", nor "))
 }
 
-// Close releases the resources of the walls.
-func (w *Walls) Close() error {
+// Close releases the resources of the restrictions.
+func (w *Restrictions) Close() error {
 	if w == nil || w.Ruleset == nil {
 		return nil
 	}

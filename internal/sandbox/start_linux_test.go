@@ -23,16 +23,16 @@ func BenchmarkStart(b *testing.B) {
 	server := sandbox.Server{Name: "bench", Program: path, Env: os.Environ()}
 	start := func(boxed bool) (took, used time.Duration) {
 		before, began := processorTime(b), time.Now()
-		var walls *guard.Walls
+		var restrictions *guard.Restrictions
 		var box *sandbox.Sandbox
 		if boxed {
 			box, err = sandbox.New(server, slog.New(slog.DiscardHandler), func(string) {})
 			if err != nil {
 				b.Fatal(err)
 			}
-			walls = box.Walls()
+			restrictions = box.Restrictions()
 		}
-		tree, err := guard.Start(exec.Command(path), nil, walls)
+		tree, err := guard.Start(exec.Command(path), nil, restrictions)
 		if err != nil {
 			b.Fatal(err)
 		}

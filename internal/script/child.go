@@ -45,20 +45,20 @@ func start(bestEffort bool, keep func(func())) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	walls, err := sandbox.Build(sandbox.Policy{Read: read, Network: sandbox.NoNetwork, BestEffort: true})
+	restrictions, err := sandbox.Build(sandbox.Policy{Read: read, Network: sandbox.NoNetwork, BestEffort: true})
 	if err != nil {
 		return nil, err
 	}
-	defer walls.Close()
+	defer restrictions.Close()
 	cmd := &exec.Cmd{Path: self, Args: []string{self, engine.Name}, Env: []string{}, Dir: string(filepath.Separator)}
-	if walls.Profile != "" { // of macOS
-		cmd.Path, cmd.Args = "/usr/bin/sandbox-exec", append([]string{"sandbox-exec", "-p", walls.Profile}, cmd.Args...)
+	if restrictions.Profile != "" { // of macOS
+		cmd.Path, cmd.Args = "/usr/bin/sandbox-exec", append([]string{"sandbox-exec", "-p", restrictions.Profile}, cmd.Args...)
 	}
-	filter := func() ([]byte, error) { return walls.Filter, nil }
-	return startCommand(cmd, &guard.Walls{Ruleset: walls.Ruleset, Filter: filter}, keep)
+	filter := func() ([]byte, error) { return restrictions.Filter, nil }
+	return startCommand(cmd, &guard.Restrictions{Ruleset: restrictions.Ruleset, Filter: filter}, keep)
 }
 
-func startCommand(cmd *exec.Cmd, walls *guard.Walls, keep func(func())) (*child, error) {
+func startCommand(cmd *exec.Cmd, restrictions *guard.Restrictions, keep func(func())) (*child, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, guard.MarkResources(err)
@@ -73,7 +73,7 @@ func startCommand(cmd *exec.Cmd, walls *guard.Walls, keep func(func())) (*child,
 	cmd.Stdin, cmd.Stdout = theirIn, theirOut
 	c := &child{in: in, out: out, events: bufio.NewScanner(out), ended: make(chan struct{})}
 	c.events.Buffer(make([]byte, 64<<10), engine.MaxLine)
-	if c.tree, err = guard.Start(cmd, nil, walls); err != nil {
+	if c.tree, err = guard.Start(cmd, nil, restrictions); err != nil {
 		in.Close()
 		out.Close()
 		return nil, err

@@ -52,7 +52,7 @@ func TestScriptsWithoutLandlock(t *testing.T) {
 	}
 	defer out.Close()
 	cmd := &exec.Cmd{Path: self, Args: []string{self, "-test.run=^TestScriptsWithoutLandlock$"}, Env: append(os.Environ(), role+"=1"), Stdout: theirs}
-	tree, err := guard.Start(cmd, nil, &guard.Walls{Filter: oldKernel})
+	tree, err := guard.Start(cmd, nil, &guard.Restrictions{Filter: oldKernel})
 	theirs.Close()
 	if err != nil {
 		t.Fatal(err)

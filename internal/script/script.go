@@ -2,7 +2,7 @@
 // calls.
 //
 // [Pool.Run] hands a script to a child: this program, executed again, under the guard and
-// within the walls of package sandbox. The child has no file, no network and no environment,
+// under the restrictions of package sandbox. The child has no file, no network and no environment,
 // and the kernel limits its memory and its processor time. It writes lines of JSON to its
 // stdout, in which it asks for calls and prints; an [Answerer] answers. Its output is not
 // trusted: sizes, counts and ids are checked, and a child that breaks the protocol is killed.

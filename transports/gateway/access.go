@@ -29,7 +29,7 @@ type access struct {
 	log     *slog.Logger
 }
 
-func newAccess(opts Options) *access {
+func newAccess(opts GatewayOptions) *access {
 	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
 	if opts.OAuth != nil {
 		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Transport: &pacer{pause: keysPause, known: map[string]*storedAnswer{}}}, known: map[string]*oidc.IDTokenVerifier{}}
@@ -158,7 +158,7 @@ func sameToken(given, want string) bool {
 // it comes from no page of another site, against DNS rebinding. If token is not empty, a request
 // must have it: as a bearer token or, for browsers, as the password of any user (RFC 7617).
 func Local(token string, next http.Handler) http.Handler {
-	a := newAccess(Options{AllowedHosts: []string{"localhost", "127.0.0.1", "::1"}, Logger: slog.New(slog.DiscardHandler)})
+	a := newAccess(GatewayOptions{AllowedHosts: []string{"localhost", "127.0.0.1", "::1"}, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := a.allow(w, r); !ok {
 			return

@@ -17,7 +17,7 @@ func TestHostAndOrigin(t *testing.T) {
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	page := httptest.NewServer(Local("", found))
 	defer page.Close()
-	tg := newTestGateway(t, Options{
+	tg := newTestGateway(t, GatewayOptions{
 		Metrics:        found,
 		AllowedHosts:   []string{"localhost", "127.0.0.1", "::1", "mcp.example.com", "other.example.com:8443"},
 		AllowedOrigins: []string{"https://app.example.com", "http://localhost:3000"},
@@ -129,7 +129,7 @@ func check(t *testing.T, route, headers, got string, want int) {
 
 func TestCORS(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{AllowedOrigins: []string{"http://localhost:3000"}, Token: "secret"}, nil)
+	tg := newTestGateway(t, GatewayOptions{AllowedOrigins: []string{"http://localhost:3000"}, Token: "secret"}, nil)
 	a := tg.do("OPTIONS", "/mcp/git", "", "Origin", "http://localhost:3000", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,mcp-param-region")
 	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), "POST") ||
 		a.header.Get("Access-Control-Allow-Headers") != "content-type,mcp-param-region" {
@@ -143,7 +143,7 @@ func TestCORS(t *testing.T) {
 
 func TestTokenIsRequiredOnEveryRouteButHealth(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{Token: "secret"}, nil)
+	tg := newTestGateway(t, GatewayOptions{Token: "secret"}, nil)
 	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"POST", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {
 		for _, given := range []string{"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"} {
 			a := tg.do(c[0], c[1], initialize, "Authorization", given)
@@ -164,7 +164,7 @@ func TestTokenIsRequiredOnEveryRouteButHealth(t *testing.T) {
 func TestASessionIsForItsPrincipal(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		asked <- string(r.ID)
 		r.Reply([]byte(`{}`), nil)
 	})

@@ -22,7 +22,7 @@ import (
 // Queued events are sent at once, with consecutive ids. In versions with an initial event, that
 // event has the id before them.
 func TestEventsThatWaited(t *testing.T) {
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	for version, primed := range map[string]bool{"2025-06-18": false, "2025-11-25": true} {
 		id := tg.begin("/mcp")
 		s := <-tg.sessions
@@ -53,7 +53,7 @@ func TestEventsThatWaited(t *testing.T) {
 // While nobody reads the standalone stream of a session, its newest events are kept.
 func TestTheNewestEventsAreKept(t *testing.T) {
 	const size, count = 64 << 10, 40
-	tg := newTestGateway(t, Options{MaxResponseBytes: 4 << 20}, nil)
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 4 << 20}, nil)
 	id := tg.begin("/mcp")
 	s := <-tg.sessions
 	for n := range count {
@@ -75,7 +75,7 @@ func TestStatusesByCode(t *testing.T) {
 		-32019: 200, -32020: 400, -32021: 400, -32022: 400, -32023: 200, transports.CodeExited: 200,
 	}
 	var answer atomic.Int64
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: answer.Load(), Message: "no"}) })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: answer.Load(), Message: "no"}) })
 	body, headers := modern(1, "tools/call", `"name":"x",`)
 	for code, status := range codes {
 		answer.Store(code)
@@ -87,7 +87,7 @@ func TestStatusesByCode(t *testing.T) {
 
 // The status of an error does not depend on the length of the id.
 func TestStatusWithALongID(t *testing.T) {
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no"}) })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no"}) })
 	id := strings.Repeat("x", 600)
 	body, headers := modern(1, "no/such", "")
 	if a := tg.do("POST", "/mcp", strings.Replace(body, `"id":1`, fmt.Sprintf(`"id":%q`, id), 1), headers...); a.status != 404 {
@@ -99,7 +99,7 @@ func TestStatusWithALongID(t *testing.T) {
 // messages, a message needs neither headers nor a handshake.
 func TestTheEraOfAMessage(t *testing.T) {
 	eras := make(chan transports.Era, 1)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		eras <- r.Era
 		r.Reply(json.RawMessage(`{"content":[]}`), nil)
 	})
@@ -119,7 +119,7 @@ func TestTheEraOfAMessage(t *testing.T) {
 
 // An initialize without a session may omit members; the present ones are used.
 func TestAHandshakeIsCompleted(t *testing.T) {
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	for params, want := range map[string]string{``: "2025-03-26", `,"params":{}`: "2025-03-26", `,"params":{"protocolVersion":"2024-11-05"}`: "2024-11-05"} {
 		a := tg.do("POST", "/mcp/git/message", `{"jsonrpc":"2.0","id":1,"method":"initialize"`+params+`}`)
 		if a.status != 202 || !strings.Contains(a.body, `"protocolVersion":"`+want+`"`) {
@@ -130,7 +130,7 @@ func TestAHandshakeIsCompleted(t *testing.T) {
 
 // The result of a failed tool of the tree is returned unchanged. A path that is no tool is denied.
 func TestAToolOfTheTreeFails(t *testing.T) {
-	tg := newTestGateway(t, Options{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{TreeKind: func(path string) string { return strings.TrimPrefix(path, "/a-") }}, func(r *host.Request) {
 		r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
 	})
 	tg.g.opts.OpenTree = func(edge Edge, principal string) (*host.Session, func(context.Context)) {
@@ -153,7 +153,7 @@ func TestAToolOfTheTreeFails(t *testing.T) {
 // A panic in the end of a session is logged, and affects no other session.
 func TestASessionWhoseEndPanics(t *testing.T) {
 	var log lockedBuffer
-	tg := newTestGateway(t, Options{SessionIdle: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+	tg := newTestGateway(t, GatewayOptions{SessionIdle: time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
 	tg.endFirst(func(end func()) {
 		end()
 		panic("as asked")

@@ -14,7 +14,7 @@ import (
 
 // crowd returns a test gateway with a token and a limit of connections.
 func crowd(t *testing.T, most int) *testGateway {
-	tg := newTestGateway(t, Options{Token: "good"}, nil)
+	tg := newTestGateway(t, GatewayOptions{Token: "good"}, nil)
 	tg.ln.conns.limit(most, max(most/8, 1))
 	return tg
 }
@@ -133,7 +133,7 @@ func TestAccountWithTheMostMakesRoom(t *testing.T) {
 // Without a token in the config, too, connections without a request are closed for others.
 func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	tg.ln.conns.limit(8, 1)
 	id := tg.begin("/mcp")
 	for range 40 {

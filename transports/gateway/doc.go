@@ -18,7 +18,7 @@
 // stream of the session. legacy.go has HTTP+SSE and requests without a handshake, health.go
 // the health checks, and end.go the shutdown.
 //
-// A gateway may be one of several replicas (Options.Replicas). The id of a session names its
+// A gateway may be one of several replicas (GatewayOptions.Replicas). The id of a session names its
 // replica; it is sealed, so that hosts can neither read nor forge one. The other replicas
 // pass requests of the session on to its replica, which serves them with ServePassed.
 package gateway

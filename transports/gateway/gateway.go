@@ -19,8 +19,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// Options configure a Gateway.
-type Options struct {
+// GatewayOptions configure a Gateway.
+type GatewayOptions struct {
 	// Open begins a session of principal with the host behind edge. namespace is the server
 	// that the session is limited to, or "" for all. lasts is false if the session is for one
 	// request. end ends the session; requests in flight are answered first, unless the edge
@@ -77,7 +77,7 @@ type Health struct {
 
 // A Gateway serves hosts over HTTP.
 type Gateway struct {
-	opts      Options
+	opts      GatewayOptions
 	log       *slog.Logger
 	access    *access
 	forwarder *forwarder
@@ -99,7 +99,7 @@ type Gateway struct {
 }
 
 // New returns a gateway.
-func New(opts Options) *Gateway {
+func New(opts GatewayOptions) *Gateway {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Named == nil {
 		opts.Named = func(key string) string { return key }

@@ -20,7 +20,7 @@ import (
 func TestLargeMessagesAreDenied(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 4<<10) + `"}]}`)
-	tg := newTestGateway(t, Options{MaxResponseBytes: 2 << 10}, func(r *host.Request) { r.Reply(large, nil) })
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 2 << 10}, func(r *host.Request) { r.Reply(large, nil) })
 	id := tg.begin("/mcp")
 	if a := tg.do("POST", "/mcp", call(1, strings.Repeat("x", 2<<20)), "Mcp-Session-Id", id); a.status != 413 || !strings.Contains(a.body, "max_request_bytes") {
 		t.Errorf("a large request: %d %.300s", a.status, a.body)
@@ -35,7 +35,7 @@ func TestLargeMessagesAreDenied(t *testing.T) {
 
 func TestEventStreamsAreLimitedByServer(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{MaxConnections: 2}, nil)
+	tg := newTestGateway(t, GatewayOptions{MaxConnections: 2}, nil)
 	var open []*http.Response
 	for range 2 {
 		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream")
@@ -63,7 +63,7 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 // A connection is closed if its request does not arrive in time.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.headerTimeout, g.bodyTimeout = time.Second, time.Second })
+	tg := newTestGateway(t, GatewayOptions{}, nil, func(g *Gateway) { g.headerTimeout, g.bodyTimeout = time.Second, time.Second })
 	var requests sync.WaitGroup
 	for what, text := range map[string]string{
 		"a header without an end":    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: 1\r\n",
@@ -102,7 +102,7 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 	if mcptest.RaceEnabled {
 		count = 1_000
 	}
-	tg := newTestGateway(t, Options{SessionIdle: time.Hour}, nil)
+	tg := newTestGateway(t, GatewayOptions{SessionIdle: time.Hour}, nil)
 	var begun atomic.Int64
 	var work sync.WaitGroup
 	for range 8 {
@@ -136,7 +136,7 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 
 func TestAnIdleSessionEndsByItself(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{SessionIdle: 50 * time.Millisecond}, nil)
+	tg := newTestGateway(t, GatewayOptions{SessionIdle: 50 * time.Millisecond}, nil)
 	if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
 		t.Fatalf("got %+v", a)
 	}
@@ -148,7 +148,7 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
-	tg := newTestGateway(t, Options{SessionIdle: time.Hour}, func(r *host.Request) { calls <- r })
+	tg := newTestGateway(t, GatewayOptions{SessionIdle: time.Hour}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")
 	ctx, lose := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
@@ -188,7 +188,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 100)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")
 	const n = 50
 	answers := make(chan answer, n)
@@ -225,7 +225,7 @@ func TestDrain(t *testing.T) {
 func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 2)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { calls <- r })
 	tg.g.drainTimeout = 10 * time.Millisecond
 	id := tg.begin("/mcp")
 	got := make(chan answer, 2)
@@ -244,7 +244,7 @@ func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
 // A host that does not read delays nobody: it loses messages, and finally its session.
 func TestAHostThatDoesNotRead(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 1 << 20}, nil)
 	conn := tg.dial("GET /mcp/git HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
 	head := make([]byte, 4<<10)
 	for n := 0; !bytes.Contains(head[:n], []byte("sessionId=")) || !bytes.Contains(head[:n], []byte("ping")); {

@@ -54,7 +54,7 @@ func TestSilentConnectionsTimeOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := New(Options{AllowedHosts: []string{"127.0.0.1"}})
+	g := New(GatewayOptions{AllowedHosts: []string{"127.0.0.1"}})
 	g.headerTimeout = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -15,7 +15,7 @@ func TestStreamOfTheUserWithTheMostEnds(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	of := newIssuer(t)
-	tg := newTestGateway(t, Options{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, func(r *host.Request) { calls <- r })
+	tg := newTestGateway(t, GatewayOptions{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, func(r *host.Request) { calls <- r })
 	listen := func(user string, status int) (events *eventReader, address string) {
 		t.Helper()
 		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream", "Authorization", of.bearer(user))
@@ -62,7 +62,7 @@ func TestStreamOfTheUserWithTheMostEnds(t *testing.T) {
 func TestAnswerIsFetchedAtTheStreamLimit(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
-	tg := newTestGateway(t, Options{MaxConnections: 1}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{MaxConnections: 1}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
 		calls <- r
 	})

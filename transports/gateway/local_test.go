@@ -40,7 +40,7 @@ func TestPageRequiresItsToken(t *testing.T) {
 // The route of the metrics exists only if there are metrics.
 func TestMetricsHaveARoute(t *testing.T) {
 	for _, metrics := range []http.Handler{nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })} {
-		tg := newTestGateway(t, Options{Metrics: metrics}, nil)
+		tg := newTestGateway(t, GatewayOptions{Metrics: metrics}, nil)
 		for _, path := range []string{"/metrics", "/metrics/", "/metric"} {
 			a := tg.do("GET", path, "")
 			if served := a.status == 200 && a.body == "up 1\n"; served != (metrics != nil && strings.HasPrefix(path, "/metrics")) || !served && a.status != 404 {
@@ -54,7 +54,7 @@ func TestMetricsHaveARoute(t *testing.T) {
 func TestAChallengeNamesScopes(t *testing.T) {
 	of := newIssuer(t)
 	for _, scopes := range [][]string{nil, {"tools", "more"}} {
-		tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests", Scopes: scopes}}, nil)
+		tg := newTestGateway(t, GatewayOptions{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests", Scopes: scopes}}, nil)
 		a := tg.do("POST", "/mcp", initialize)
 		challenge := a.header.Get("WWW-Authenticate")
 		if want := `scope="tools more"`; a.status != 401 || strings.Contains(challenge, "scope=") != (scopes != nil) || scopes != nil && !strings.Contains(challenge, want) {

@@ -14,7 +14,7 @@ import (
 
 func TestAHandshakeBeginsASession(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	id := tg.begin("/mcp")
 	a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25")
 	if a.status != 200 || a.body != `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}` || a.header.Get("Content-Type") != "application/json" {
@@ -66,7 +66,7 @@ func TestAHandshakeBeginsASession(t *testing.T) {
 
 func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":7}`)
 	if a.status != 200 || !strings.Contains(a.body, `"error"`) {
 		t.Errorf("got %+v", a)
@@ -78,7 +78,7 @@ func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
 
 func TestMessagesOfACallComeBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
 		go func() {
 			got, err := r.Peer.Request(context.Background(), "elicitation/create", json.RawMessage(`{"message":"?"}`))()
@@ -115,7 +115,7 @@ func TestMessagesOfACallComeBeforeItsAnswer(t *testing.T) {
 // on that stream.
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) { g.streamAfter = time.Millisecond })
+	tg := newTestGateway(t, GatewayOptions{}, func(*host.Request) {}, func(g *Gateway) { g.streamAfter = time.Millisecond })
 	tg.endFirst(func(end func()) {
 		time.Sleep(50 * time.Millisecond) // a stream that does not wait for the answer would end now
 		end()
@@ -138,7 +138,7 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 
 func TestAnswerIsAnEventIfAcceptNamesEventsFirst(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		if strings.Contains(string(r.Params), "refuse") {
 			r.Reply(nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "no"})
 			return
@@ -178,7 +178,7 @@ func TestAnswerIsAnEventIfAcceptNamesEventsFirst(t *testing.T) {
 // Accept: */* includes events.
 func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	for _, c := range []struct{ path, id string }{{"/mcp", tg.begin("/mcp")}, {"/mcp/git", tg.begin("/mcp/git")}, {"/mcp/git", ""}} {
 		headers := []string{"Accept", "*/*"}
 		if c.id != "" {
@@ -195,7 +195,7 @@ func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
 func TestLostStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
 		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":2}`))
 		calls <- r
@@ -230,7 +230,7 @@ func TestLostStreamIsResumed(t *testing.T) {
 
 func TestOtherMessagesComeOnTheStandaloneStream(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	id := tg.begin("/mcp")
 	s := <-tg.sessions
 	s.Notify("notifications/tools/list_changed", nil) // before the host listens
@@ -262,7 +262,7 @@ func modern(id int, method, params string) (string, []string) {
 
 func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
 	a := tg.do("POST", "/mcp", body, headers...)
 	if a.status != 200 || !strings.Contains(a.body, `"resultType":"complete"`) || a.header.Get("Mcp-Session-Id") != "" {
@@ -299,7 +299,7 @@ func TestClosedConnectionCancelsInTheStatelessEraOnly(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
 	cancelled := make(chan string, 9)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) {
 		r.OnCancel(func(json.RawMessage) { cancelled <- string(r.ID) })
 		calls <- r
 	})
@@ -352,7 +352,7 @@ func TestClosedConnectionCancelsInTheStatelessEraOnly(t *testing.T) {
 func TestACancelledRequestEndsItsResponse(t *testing.T) {
 	t.Parallel()
 	calls := make(chan *host.Request, 1)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { calls <- r })
 	id := tg.begin("/mcp")
 	ended := make(chan answer, 1)
 	go func() { ended <- tg.do("POST", "/mcp", call(8, "x"), "Mcp-Session-Id", id) }()
@@ -365,7 +365,7 @@ func TestACancelledRequestEndsItsResponse(t *testing.T) {
 
 func TestBatchIsAnsweredAsOne(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	a := tg.do("POST", "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 	id := a.header.Get("Mcp-Session-Id")
 	a = tg.do("POST", "/mcp", "["+call(1, "x")+","+call(2, "y")+`,{"jsonrpc":"2.0","method":"notifications/initialized"}]`, "Mcp-Session-Id", id)
@@ -381,7 +381,7 @@ func TestBatchIsAnsweredAsOne(t *testing.T) {
 func TestArgumentsInHeaders(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)
-	tg := newTestGateway(t, Options{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
+	tg := newTestGateway(t, GatewayOptions{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{"region":"eu","n":1,"in":{"deep":true}},`)
 	for _, c := range []struct {
 		region, n, deep string

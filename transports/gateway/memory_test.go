@@ -23,7 +23,7 @@ import (
 func TestBodiesAreDeniedBeforeTheyAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
-	tg := newTestGateway(t, Options{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.bodyTimeout = 10 * time.Second })
+	tg := newTestGateway(t, GatewayOptions{Memory: membudget.New(16*size, nil)}, nil, func(g *Gateway) { g.bodyTimeout = 10 * time.Second })
 	var begun []net.Conn
 	for range 8 {
 		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
@@ -52,7 +52,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	const size, most = 8 << 20, 32 << 20 // the system buffers up to 4 MB of each
 	var answered atomic.Int64
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
-	tg := newTestGateway(t, Options{Memory: membudget.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
+	tg := newTestGateway(t, GatewayOptions{Memory: membudget.New(most, nil), MaxResponseBytes: 2 * size}, func(r *host.Request) {
 		r.Reply(large, nil)
 		answered.Add(1)
 	})
@@ -107,7 +107,7 @@ func TestCallWithoutItsHostStaysCharged(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
 	asked := make(chan *host.Request, 1)
-	tg := newTestGateway(t, Options{}, func(r *host.Request) { asked <- r })
+	tg := newTestGateway(t, GatewayOptions{}, func(r *host.Request) { asked <- r })
 	for _, answered := range []bool{true, false} {
 		session := tg.begin("/mcp")
 		line := call(1, strings.Repeat("x", size))

@@ -90,7 +90,7 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 	t.Parallel()
 	ours, other := newIssuer(t), newIssuer(t)
 	const audience = "https://mcp.example.com/mcp"
-	tg := newTestGateway(t, Options{Token: "secret", OAuth: &OAuth{Issuers: []string{ours.url}, Audience: audience, Scopes: []string{"mcp"}}}, nil)
+	tg := newTestGateway(t, GatewayOptions{Token: "secret", OAuth: &OAuth{Issuers: []string{ours.url}, Audience: audience, Scopes: []string{"mcp"}}}, nil)
 	claims := func(changes ...any) map[string]any {
 		c := map[string]any{"iss": ours.url, "sub": "ann", "aud": audience, "scope": "other mcp", "exp": time.Now().Add(time.Hour).Unix()}
 		for i := 0; i+1 < len(changes); i += 2 {

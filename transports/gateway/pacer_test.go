@@ -36,7 +36,7 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	of.url = front.URL
-	tg = newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
+	tg = newTestGateway(t, GatewayOptions{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
 	tg.client.Transport.(*http.Transport).MaxIdleConnsPerHost = many
 	began := time.Now()
 	asked := func(what string, most int64) {

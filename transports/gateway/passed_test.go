@@ -53,7 +53,7 @@ func TestALargeRequestThatWasSentIsNotServed(t *testing.T) {
 		}
 		return nil, &transports.Failure{Outcome: transports.NotSent, Cause: io.ErrUnexpectedEOF}
 	})
-	tg := newTestGateway(t, Options{MaxRequestBytes: 4 * heldBody, Replicas: &Replicas{
+	tg := newTestGateway(t, GatewayOptions{MaxRequestBytes: 4 * heldBody, Replicas: &Replicas{
 		ID: "a", Keys: keys, Degraded: func() bool { return false },
 		Pass: func(string, string) (http.RoundTripper, bool) { return gone, true },
 	}}, nil)
@@ -67,7 +67,7 @@ func TestALargeRequestThatWasSentIsNotServed(t *testing.T) {
 // A request that continues a call is passed to the replica that has the call. That replica
 // does not pass it on again, even if it names another replica.
 func TestAContinuedCallGoesToItsReplica(t *testing.T) {
-	tg := newTestGateway(t, Options{Replicas: &Replicas{
+	tg := newTestGateway(t, GatewayOptions{Replicas: &Replicas{
 		ID: "a", Keys: seal.Random(), Degraded: func() bool { return false },
 		OwnerOf: func(state string) (string, bool) { return "b", state == "of b" },
 		Pass: func(id, _ string) (http.RoundTripper, bool) {

@@ -61,7 +61,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 		}
 		return r.client.Request(other.address, principal), true
 	}
-	r.testGateway = newTestGateway(rs.t, Options{Replicas: &Replicas{
+	r.testGateway = newTestGateway(rs.t, GatewayOptions{Replicas: &Replicas{
 		ID: id, Name: "replica-" + id, Keys: rs.keys, DrainDelay: time.Hour,
 		Pass: func(owner, principal string) (http.RoundTripper, bool) {
 			return to(rs.get(func(other *testReplica) bool { return other.id == owner }), principal)
@@ -90,7 +90,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := internode.NewServer(identity, internode.Options{Requests: r.g.ServePassed}).Serve(ctx, ln); err != nil {
+		if err := internode.NewServer(identity, internode.Routes{Requests: r.g.ServePassed}).Serve(ctx, ln); err != nil {
 			rs.t.Error(err)
 		}
 	}()
@@ -388,7 +388,7 @@ func TestRequestNotTakenByAReplicaIsServed(t *testing.T) {
 	keys := seal.Random()
 	begins := func(string) (http.RoundTripper, bool) { return lost, true }
 	leaves := make(chan struct{})
-	gw := newTestGateway(t, Options{Replicas: &Replicas{
+	gw := newTestGateway(t, GatewayOptions{Replicas: &Replicas{
 		ID: "a", Keys: keys, DrainDelay: time.Hour, Other: begins, Degraded: func() bool { return false },
 		Pass: func(_, principal string) (http.RoundTripper, bool) { return lost, true },
 	}}, nil, func(g *Gateway) { g.sleep = func(time.Duration) { <-leaves } })

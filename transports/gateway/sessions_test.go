@@ -28,7 +28,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	t.Parallel()
 	const most = 16
 	of := newIssuer(t)
-	tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
+	tg := newTestGateway(t, GatewayOptions{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
 	tg.g.sessions.most = most
 	greedy, other := of.bearer("greedy"), of.bearer("other")
 	begin := func(auth string) string {
@@ -104,7 +104,7 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 
 // The table keeps nothing of a session that has ended or could not be opened.
 func TestNothingIsLeftOfASession(t *testing.T) {
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	left := func(want int) {
 		t.Helper()
 		listed, holders := 0, 0
@@ -145,7 +145,7 @@ func TestNothingIsLeftOfASession(t *testing.T) {
 // The messages for a host that does not read are charged until its session ends.
 func TestQueuedMessagesStayChargedUntilTheEnd(t *testing.T) {
 	const size = 100 << 10
-	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 1 << 20}, nil)
 	id := tg.begin("/mcp")
 	s := <-tg.sessions
 	s.Notify("notifications/cancelled", json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", size))))
@@ -159,7 +159,7 @@ func TestQueuedMessagesStayChargedUntilTheEnd(t *testing.T) {
 // An answer up to max_response_bytes is sent, even if the limit of unread bytes is lower.
 func TestLargeAnswerIgnoresTheUnreadLimit(t *testing.T) {
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
-	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.maxUnread = 1 })
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 1 << 20}, func(r *host.Request) { r.Reply(large, nil) }, func(g *Gateway) { g.maxUnread = 1 })
 	id := tg.begin("/mcp")
 	for n := range 2 {
 		if a := tg.do("POST", "/mcp", call(n+1, "x"), "Mcp-Session-Id", id); a.status != 200 || len(a.body) < len(large) {
@@ -185,7 +185,7 @@ func (tg *testGateway) endFirst(by func(end func())) {
 // A session that takes long to end does not keep the reaper from the others.
 func TestSlowEndDelaysNoOtherSession(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
+	tg := newTestGateway(t, GatewayOptions{SessionIdle: 20 * time.Millisecond}, func(r *host.Request) { r.Reply(json.RawMessage(`{}`), nil) })
 	ending, release := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(goOn) // runs before the gateway ends

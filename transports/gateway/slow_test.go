@@ -37,7 +37,7 @@ func TestSlowReaderLosesItsSession(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
-	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
+	tg := newTestGateway(t, GatewayOptions{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
 	stalled := tg.begin("/mcp")
 	slow := <-tg.sessions
 	tg.dial("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: " + stalled + "\r\n\r\n")
@@ -73,7 +73,7 @@ func TestSlowReaderLosesItsSession(t *testing.T) {
 // The unread bytes of a host are counted over all its streams, as long as it can read them.
 func TestUnreadBytesOfAllStreamsAreCounted(t *testing.T) {
 	t.Parallel()
-	tg := newTestGateway(t, Options{}, nil)
+	tg := newTestGateway(t, GatewayOptions{}, nil)
 	tg.g.maxUnread = 1 << 20
 	tg.begin("/mcp")
 	s := tg.g.sessions.all()[0]

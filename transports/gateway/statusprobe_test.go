@@ -70,10 +70,10 @@ func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
 		}
 	}
 	control := mcp.NewServer(&mcp.Implementation{Name: "tree", Version: "1"}, nil)
-	p.testGateway = newTestGateway(t, Options{
+	p.testGateway = newTestGateway(t, GatewayOptions{
 		Token: "secret", MaxConnections: 1,
 		OpenTree: func(edge Edge, _ string) (*host.Session, func(context.Context)) {
-			s := host.NewSession("tree", edge, host.Options{Control: control, HandleRequest: handle})
+			s := host.NewSession("tree", edge, host.SessionOptions{Control: control, HandleRequest: handle})
 			return s, s.End
 		},
 		TreeKind: func(path string) string {

@@ -40,7 +40,7 @@ type testGateway struct {
 }
 
 // newTestGateway serves until the test ends; handle handles the requests of the data plane.
-func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune ...func(*Gateway)) *testGateway {
+func newTestGateway(t *testing.T, opts GatewayOptions, handle func(*host.Request), tune ...func(*Gateway)) *testGateway {
 	t.Helper()
 	tg := &testGateway{t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, ended: make(chan struct{}), sessions: make(chan *host.Session, 16)}
 	control := mcp.NewServer(&mcp.Implementation{Name: "gateway", Version: "1"}, &mcp.ServerOptions{
@@ -51,7 +51,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 		handle = func(r *host.Request) { r.Reply(json.RawMessage(`{"content":[]}`), nil) }
 	}
 	opts.Open = func(edge Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
-		s := host.NewSession(fmt.Sprint("s", tg.opened.Add(1)), edge, host.Options{
+		s := host.NewSession(fmt.Sprint("s", tg.opened.Add(1)), edge, host.SessionOptions{
 			Control: control, HandleRequest: handle, HandleNotification: func(string, json.RawMessage) {},
 		})
 		select {

@@ -78,7 +78,7 @@ func TestAskHostCancel(t *testing.T) {
 func TestAskHostThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
-		e := testHostOn(t, near, near, far, Options{})
+		e := testHostOn(t, near, near, far, SessionOptions{})
 		e.begin("2025-11-25")
 		answered := asking(t.Context(), e.host)
 		e.wait(2)

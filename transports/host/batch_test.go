@@ -88,7 +88,7 @@ func TestBatchCancel(t *testing.T) {
 func TestBatchAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
-		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(r *Request) {
 			if string(r.ID) == "1" {
 				r.Reply(json.RawMessage(`{}`), nil)
 			}

@@ -24,7 +24,7 @@ func TestOneOfManyThatDoesNotReadIsDisconnected(t *testing.T) {
 		defer theirs.Close()
 		var asked []*Request
 		edge := NewConn(ours, &wire.Cork{})
-		host := NewSession("h1", edge, Options{
+		host := NewSession("h1", edge, SessionOptions{
 			Control:            mcp.NewServer(&mcp.Implementation{Name: "x"}, nil),
 			HandleRequest:      func(r *Request) { asked = append(asked, r) },
 			HandleNotification: func(string, json.RawMessage) {},

@@ -41,7 +41,7 @@ func TestErrorsOfTheControlPlane(t *testing.T) {
 func TestQuietSessionLogsNothing(t *testing.T) {
 	near, far := mcptest.Pipe()
 	var log bytes.Buffer
-	e := testHostOn(t, near, near, far, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+	e := testHostOn(t, near, near, far, SessionOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 	e.begin("2025-11-25")
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
 	e.wait(3)
@@ -94,7 +94,7 @@ func TestHeldMessagesAreLimited(t *testing.T) {
 		most  int // limit of the bytes held already; -1 means no limit
 	}{{Expendable, maxEarly}, {Latest, maxEarly}, {Ordinary, 4 * maxEarly}, {Essential, -1}, {Response, -1}} {
 		for _, waits := range []int{0, maxEarly, maxEarly + 1, 4 * maxEarly, 4*maxEarly + 1} {
-			s := NewSession("h1", nil, Options{})
+			s := NewSession("h1", nil, SessionOptions{})
 			s.begun, s.heldSize = true, waits
 			err := s.write(nil, test.class, [][]byte{[]byte("some "), []byte("words")})
 			fits := test.most < 0 || waits <= test.most

@@ -61,7 +61,7 @@ func TestReplicasGetFailureDetails(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			edge, notices, initialized := &listEdge{}, []string{}, 0
 			var log bytes.Buffer
-			opts := Options{
+			opts := SessionOptions{
 				HandleRequest:      func(r *Request) { r.Reply(nil, failure) },
 				HandleNotification: func(method string, _ json.RawMessage) { notices = append(notices, method) },
 				Logger:             slog.New(slog.NewTextHandler(&log, nil)),
@@ -113,7 +113,7 @@ func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 		{"it is about no request", nil, nil, 1, nil},
 	} {
 		edge := &listEdge{fail: test.fail}
-		s := NewSession("h1", edge, Options{})
+		s := NewSession("h1", edge, SessionOptions{})
 		err := s.sendMerged(latestMessage{test.about, "notifications/x", nil}, Latest)
 		if len(edge.lines) != test.want || !errors.Is(err, test.err) {
 			t.Errorf("%s: %d were sent, %v", test.name, len(edge.lines), err)
@@ -125,7 +125,7 @@ func TestMergedNotificationOutlivesItsRequest(t *testing.T) {
 func TestUnsentMessagesAreLogged(t *testing.T) {
 	for err, want := range map[error]bool{nil: false, wire.ErrFull: false, errHostGone: true} {
 		var log bytes.Buffer
-		s := NewSession("h1", &listEdge{}, Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		s := NewSession("h1", &listEdge{}, SessionOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		s.logUnsent(err)
 		if got := strings.Contains(log.String(), "not sent to the host"); got != want {
 			t.Errorf("%v: logged %q", err, &log)
@@ -162,7 +162,7 @@ func TestBatchKnowsItsLast(t *testing.T) {
 // A message may have no raw text, if its edge created it.
 func TestMessageWithoutText(t *testing.T) {
 	told := ""
-	s := NewSession("h1", &listEdge{}, Options{HandleNotification: func(method string, _ json.RawMessage) { told = method }})
+	s := NewSession("h1", &listEdge{}, SessionOptions{HandleNotification: func(method string, _ json.RawMessage) { told = method }})
 	m := parsed(t, `{"jsonrpc":"2.0","method":"notifications/x"}`)
 	m.Raw = nil
 	s.Receive(m, nil)

@@ -18,7 +18,7 @@ const (
 )
 
 // End ends the session: requests in flight are answered first, within a time limit, and
-// no more are accepted. Time in which Options.Busy reports true does not count, until
+// no more are accepted. Time in which SessionOptions.Busy reports true does not count, until
 // ctx ends. When End returns, nothing more will be written.
 func (s *Session) End(ctx context.Context) {
 	s.endedByHost.Store(errors.Is(context.Cause(ctx), ErrEndedByHost))

@@ -40,7 +40,7 @@ func earlyHost(t *testing.T, answer <-chan struct{}) (*testHost, *counted) {
 	})
 	near, far := mcptest.Pipe()
 	in := &counted{Reader: near}
-	e := testHostOn(t, in, near, far, Options{Control: control})
+	e := testHostOn(t, in, near, far, SessionOptions{Control: control})
 	e.say(initialize("2025-11-25"))
 	return e, in
 }

@@ -22,7 +22,7 @@ import (
 func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	for range 50 {
 		near, far := halfClosePipe()
-		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(r *Request) {
 			go func() {
 				time.Sleep(rand.N(300 * time.Microsecond))
 				r.Reply(json.RawMessage(`{}`), nil)
@@ -50,7 +50,7 @@ func TestHandlersAnswerAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
 		var asleep *Request
-		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(r *Request) {
 			answer := func(json.RawMessage) { r.Reply(json.RawMessage(`{"cut":`+string(r.ID)+`}`), nil) }
 			if string(r.ID) == "2" {
 				asleep = r
@@ -91,7 +91,7 @@ func TestUnansweredRequestsAreWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
 		told := 0
-		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
+		e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -116,7 +116,7 @@ func TestUnansweredRequestsAreWithdrawn(t *testing.T) {
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
-		e := testHostOn(t, near, near, far, Options{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
+		e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -137,7 +137,7 @@ func TestHostWaitsWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
 		began := time.Now()
-		e := testHostOn(t, near, near, far, Options{
+		e := testHostOn(t, near, near, far, SessionOptions{
 			HandleRequest: func(r *Request) {
 				time.AfterFunc(20*time.Second, func() { r.Reply(json.RawMessage(`{"slow":1}`), nil) })
 			},
@@ -185,7 +185,7 @@ func TestHostThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var taken int
-		host := newPipedHost(t.Context(), t, Options{
+		host := newPipedHost(t.Context(), t, SessionOptions{
 			HandleRequest: func(r *Request) {
 				taken++
 				r.Reply(json.RawMessage(`"`+strings.Repeat("x", 1<<20)+`"`), nil)
@@ -232,7 +232,7 @@ func TestHostThatDoesNotRead(t *testing.T) {
 func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		host := newPipedHost(ctx, t, Options{})
+		host := newPipedHost(ctx, t, SessionOptions{})
 		_, _ = io.WriteString(host.stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 		synctest.Wait()
 		began := time.Now()
@@ -250,7 +250,7 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
-		e := testHostOn(t, near, near, far, Options{})
+		e := testHostOn(t, near, near, far, SessionOptions{})
 		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`)
 		e.wait(1)

@@ -209,7 +209,7 @@ func TestHostCancelOnControlPlane(t *testing.T) {
 		}
 	})
 	near, far := mcptest.Pipe()
-	e := testHostOn(t, near, near, far, Options{Control: control})
+	e := testHostOn(t, near, near, far, SessionOptions{Control: control})
 	e.begin("2025-11-25")
 	e.say(`{"jsonrpc":"2.0","id":"é","method":"tools/list","params":{"x":1.0}}`)
 	waitFor(t, "the list", working)
@@ -259,7 +259,7 @@ func TestHostAnswersOnce(t *testing.T) {
 // A panic of a handler is an error of its request only.
 func TestHostSurvivesPanics(t *testing.T) {
 	near, far := mcptest.Pipe()
-	e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+	e := testHostOn(t, near, near, far, SessionOptions{HandleRequest: func(r *Request) {
 		if r.Method == "tools/call" {
 			panic("boom")
 		}

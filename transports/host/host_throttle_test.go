@@ -13,7 +13,7 @@ import (
 func TestHostThatDoesNotReadAsksForMuchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taken := 0
-		host := newPipedHost(t.Context(), t, Options{HandleRequest: func(r *Request) {
+		host := newPipedHost(t.Context(), t, SessionOptions{HandleRequest: func(r *Request) {
 			taken++
 			r.Reply(json.RawMessage(`"`+strings.Repeat("x", 1<<20)+`"`), nil)
 		}})

@@ -18,7 +18,7 @@ import (
 func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dropped := 0
-		host := newPipedHost(t.Context(), t, Options{Dropped: func() { dropped++ }})
+		host := newPipedHost(t.Context(), t, SessionOptions{Dropped: func() { dropped++ }})
 		lines := bufio.NewReader(host.stdout)
 		_, _ = io.WriteString(host.stdin, initialize("2025-11-25")+"\n")
 		if _, err := lines.ReadString('\n'); err != nil {

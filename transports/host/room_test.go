@@ -22,7 +22,7 @@ func TestAwaitReceive(t *testing.T) {
 		{"as much, at the end", func(s *Session) { s.control.waiting.Store(maxControl + 1); s.ending = true }, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := NewSession("h1", &listEdge{}, Options{})
+			s := NewSession("h1", &listEdge{}, SessionOptions{})
 			test.set(s)
 			went := false
 			go func() {

@@ -17,8 +17,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options configure a Session.
-type Options struct {
+// SessionOptions configure a Session.
+type SessionOptions struct {
 	// Control answers the handshake, the lists and subscriptions. It is nil if the host is
 	// another replica: then HandleRequest gets those requests too, results are sent without the
 	// members that an era adds, and failures with all their details.
@@ -49,7 +49,7 @@ type Options struct {
 type Session struct {
 	id      string
 	edge    Edge
-	opts    Options
+	opts    SessionOptions
 	log     *slog.Logger
 	control *controlConn
 	over    chan struct{} // closed when the host sends nothing more
@@ -78,7 +78,7 @@ type Session struct {
 }
 
 // NewSession returns the session of the host behind edge. id is for the SDK. End must be called.
-func NewSession(id string, edge Edge, opts Options) *Session {
+func NewSession(id string, edge Edge, opts SessionOptions) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -39,10 +39,10 @@ const testMaxMessage = 2 << 20
 func newTestHost(t *testing.T, handle func(*Request)) *testHost {
 	t.Helper()
 	near, far := mcptest.Pipe()
-	return testHostOn(t, near, near, far, Options{HandleRequest: handle})
+	return testHostOn(t, near, near, far, SessionOptions{HandleRequest: handle})
 }
 
-func testHostOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts Options) *testHost {
+func testHostOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts SessionOptions) *testHost {
 	t.Helper()
 	e := &testHost{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
 	if opts.Control == nil {
@@ -84,7 +84,7 @@ type pipedHost struct {
 }
 
 // newPipedHost serves until ctx ends or the test has ended.
-func newPipedHost(ctx context.Context, t *testing.T, opts Options) *pipedHost {
+func newPipedHost(ctx context.Context, t *testing.T, opts SessionOptions) *pipedHost {
 	in, stdin := io.Pipe()
 	stdout, out := io.Pipe()
 	opts.Control, opts.HandleNotification = newControl(), func(string, json.RawMessage) {}

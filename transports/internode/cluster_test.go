@@ -85,7 +85,7 @@ func newTestCluster(t testing.TB, handle func(at *node, r *host.Request)) *testC
 }
 
 // add starts a replica, which runs until the test ends.
-func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Options)) *node {
+func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.GatewayOptions)) *node {
 	c.t.Helper()
 	n := &node{cluster: c, id: id, keys: k, left: make(chan struct{})}
 	identity := keyed(c.t, k)
@@ -97,7 +97,7 @@ func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Options
 		}
 		return n.client.Request(other.address, principal), true
 	}
-	opts := gateway.Options{
+	opts := gateway.GatewayOptions{
 		Open: n.open,
 		Health: func(name string) (gateway.Health, bool) {
 			return gateway.Health{Status: "running", PID: 7}, name == "git"
@@ -147,7 +147,7 @@ func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Options
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		_ = NewServer(identity, Options{Requests: g.ServePassed}).Serve(serving, n.peers) // a test may have closed it
+		_ = NewServer(identity, Routes{Requests: g.ServePassed}).Serve(serving, n.peers) // a test may have closed it
 	}()
 	c.t.Cleanup(func() {
 		leave()
@@ -176,7 +176,7 @@ func (n *node) open(edge gateway.Edge, principal, namespace string, lasts bool) 
 		Logger:       slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})
-	s := host.NewSession(fmt.Sprint(n.id, n.opened.Add(1)), edge, host.Options{
+	s := host.NewSession(fmt.Sprint(n.id, n.opened.Add(1)), edge, host.SessionOptions{
 		Control: control,
 		HandleRequest: func(r *host.Request) {
 			n.calls.Add(1)

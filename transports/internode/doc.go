@@ -1,9 +1,9 @@
 // Package internode is the transport between the replicas of one service: HTTP/2 over TLS 1.3.
 // Both sides must present a certificate of the cluster.
 //
-//	/request/…         a host's request, forwarded unchanged      [Client.Request, Options.Requests]
-//	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
-//	/result/HANDLE     a stored result of a principal             [Client.Result, Options.Result]
+//	/request/…         a host's request, forwarded unchanged      [Client.Request, Routes.Requests]
+//	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Routes.Upstream]
+//	/result/HANDLE     a stored result of a principal             [Client.Result, Routes.Result]
 //
 // Between two replicas there is one persistent HTTP/2 connection each way. Pings detect a
 // peer that is dead, stopped or disconnected, and fail all requests on its connection. A server

@@ -23,7 +23,7 @@ import (
 )
 
 // asked are the routes that these tests serve. The result is the name of the principal.
-var asked = Options{
+var asked = Routes{
 	Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
 		return fmt.Appendf(nil, "%q", principal), 7, handle == "h/1"
 	},
@@ -92,7 +92,7 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 func TestClientWithoutCertificateIsRefused(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 9)
-	opts := Options{Requests: func(w http.ResponseWriter, r *http.Request, _ string) { reached <- r.URL.Path }}
+	opts := Routes{Requests: func(w http.ResponseWriter, r *http.Request, _ string) { reached <- r.URL.Path }}
 	address := serve(t, keyed(t, keys(t, secret(1))), opts).Addr().String()
 	foreign := keyed(t, keys(t, secret(9))).client()
 	foreign.VerifyConnection = nil

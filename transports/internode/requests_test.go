@@ -254,7 +254,7 @@ func TestForgedSessionIDs(t *testing.T) {
 	k := keys(t, secret(1))
 	a := cluster.add("a", k)
 	b := cluster.add("b", k)
-	guarded := cluster.add("c", k, func(o *gateway.Options) { o.Token = "secret" }) // its hosts are another principal
+	guarded := cluster.add("c", k, func(o *gateway.GatewayOptions) { o.Token = "secret" }) // its hosts are another principal
 	id := a.begin()
 	attack := func(at *node, id string, headers ...string) {
 		t.Helper()

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Options are the routes of a Server. A nil function disables its route.
-type Options struct {
+// Routes are the routes of a Server. A nil function disables its route.
+type Routes struct {
 	// Requests serves a host's request, with the path that the host sent.
 	Requests func(w http.ResponseWriter, r *http.Request, principal string)
 	// Upstream returns a function that serves an upstream server to the replica from, for a
@@ -35,7 +35,7 @@ type Options struct {
 
 // A Server serves other replicas.
 type Server struct {
-	opts     Options
+	opts     Routes
 	identity *Identity
 	log      *slog.Logger
 
@@ -45,7 +45,7 @@ type Server struct {
 }
 
 // NewServer returns a server with an identity.
-func NewServer(identity *Identity, opts Options) *Server {
+func NewServer(identity *Identity, opts Routes) *Server {
 	return &Server{opts: opts, identity: identity, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // serve serves replicas until the test ends, and returns the address and the connections.
-func serve(t testing.TB, identity *Identity, opts Options) *connections {
+func serve(t testing.TB, identity *Identity, opts Routes) *connections {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func echo(stream io.ReadWriteCloser, word string) {
 func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
-	at := serve(t, identity, Options{Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
+	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
 		switch server {
 		case "elsewhere":
 			return nil, &NotHereError{Holder: "b"}
@@ -140,7 +140,7 @@ func TestAnUpstreamOfAnotherReplica(t *testing.T) {
 func TestAStreamIsLost(t *testing.T) {
 	ended := make(chan error, 1)
 	identity := keyed(t, seal.Random())
-	at := serve(t, identity, Options{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
+	at := serve(t, identity, Routes{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
 		return func(stream io.ReadWriteCloser) {
 			echo(stream, "")
 			_, err := stream.Read(make([]byte, 1))
@@ -167,7 +167,7 @@ func TestSilentReplicaIsLost(t *testing.T) {
 	t.Parallel()
 	identity := keyed(t, seal.Random())
 	reached := make(chan struct{})
-	at := serve(t, identity, Options{
+	at := serve(t, identity, Routes{
 		Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
 			return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
 		},
@@ -278,7 +278,7 @@ func TestNoRequestIsLostWhenAServerEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- NewServer(identity, Options{Requests: func(w http.ResponseWriter, _ *http.Request, principal string) {
+		served <- NewServer(identity, Routes{Requests: func(w http.ResponseWriter, _ *http.Request, principal string) {
 			if principal == "slow" {
 				close(begun)
 				<-finish

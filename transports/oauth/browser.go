@@ -20,14 +20,14 @@ func checkPage(g *guard, address string) (string, error) {
 		return "", errors.New("the address of its login page cannot be read")
 	}
 	if u.Opaque != "" {
-		return "", &RefusedError{u.Scheme + ":", "it is not https"}
+		return "", &BlockedAddressError{u.Scheme + ":", "it is not https"}
 	}
 	if err := g.check(u); err != nil {
 		return "", err
 	}
 	host := u.Hostname()
 	if strings.ContainsFunc(host, func(r rune) bool { return !strings.ContainsRune(hostCharacters, r) }) {
-		return "", &RefusedError{u.Scheme + "://…", "its host has characters that no host has"}
+		return "", &BlockedAddressError{u.Scheme + "://…", "its host has characters that no host has"}
 	}
 	u.RawQuery, u.Fragment, u.RawFragment = u.Query().Encode(), "", ""
 	return unsafeInShells.Replace(u.String()), nil

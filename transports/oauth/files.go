@@ -26,7 +26,7 @@ type files struct {
 }
 
 // NewStore returns the store in a directory, which is created when it is needed.
-func NewStore(dir string) *Store { return &Store{&files{dir: dir}} }
+func NewStore(dir string) *LoginStore { return &LoginStore{&files{dir: dir}} }
 
 // file returns the name of the file for a login at an issuer. It does not reveal the address,
 // which may contain a secret. The name for "" is from before issuers had separate files.

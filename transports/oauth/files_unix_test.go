@@ -20,7 +20,7 @@ import (
 
 // stoppedHolder starts a process that takes the lock, and stops it. goOn continues the process
 // and waits for its end.
-func stoppedHolder(t *testing.T, store *Store) (goOn func()) {
+func stoppedHolder(t *testing.T, store *LoginStore) (goOn func()) {
 	t.Helper()
 	holder := exec.CommandContext(deadline(t), os.Args[0])
 	holder.Env = append(os.Environ(), lockerDir+"="+dirOf(store))

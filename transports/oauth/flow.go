@@ -22,7 +22,7 @@ import (
 
 // A Flow is a login by a person.
 type Flow struct {
-	Options
+	LoginOptions
 	Server schema.Server
 	Scopes []string // requested in addition to those that the server names
 
@@ -257,7 +257,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 
 // explain adds the reason of a failed login to the SDK's error.
 func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *recorder) error {
-	refused, isRefused := errors.AsType[*RefusedError](err)
+	refused, isRefused := errors.AsType[*BlockedAddressError](err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return errors.New("nobody has logged in in time")

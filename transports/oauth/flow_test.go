@@ -216,7 +216,7 @@ func TestPastedAddressOfAnotherLogin(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	for _, text := range []string{"yes", "http://127.0.0.1:1/callback?code=c&state=other"} {
 		pasted := make(chan string, 1)
-		flow := &Flow{Options: Options{Store: NewStore(t.TempDir() + "/logins")}, Server: serverOf(as, nil), Pasted: pasted, Show: func(string) { pasted <- text }}
+		flow := &Flow{LoginOptions: LoginOptions{Store: NewStore(t.TempDir() + "/logins")}, Server: serverOf(as, nil), Pasted: pasted, Show: func(string) { pasted <- text }}
 		if _, err := flow.Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "state mismatch") {
 			t.Errorf("%q: got %v", text, err)
 		}
@@ -247,7 +247,7 @@ func TestLoginByPastedAddress(t *testing.T) {
 	server := serverOf(as, nil)
 	store := NewStore(t.TempDir() + "/logins")
 	pasted := make(chan string, 1)
-	flow := &Flow{Options: Options{Store: store}, Server: server, Pasted: pasted, Show: func(address string) {
+	flow := &Flow{LoginOptions: LoginOptions{Store: store}, Server: server, Pasted: pasted, Show: func(address string) {
 		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		resp, err := client.Get(address)
 		if err != nil {
@@ -346,7 +346,7 @@ func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Issuer != second.Base || all[1].Issuer != first.Base {
 		t.Errorf("got %+v, %v: want both logins, the most recent first", all, err)
 	}
-	if was, err := (Options{Store: store}).Logout(deadline(t), server); !was || err != nil {
+	if was, err := (LoginOptions{Store: store}).Logout(deadline(t), server); !was || err != nil {
 		t.Errorf("logout: %t, %v", was, err)
 	}
 	for _, as := range []*mcptest.AuthServer{first, second} {
@@ -406,7 +406,7 @@ func TestLogout(t *testing.T) {
 	store := loggedIn(t, server)
 	client, _ := clientFor(t, store, server)
 	wantStatus(t, client, server, "{}", http.StatusOK)
-	was, err := Options{Store: store}.Logout(deadline(t), server)
+	was, err := LoginOptions{Store: store}.Logout(deadline(t), server)
 	if !was || err != nil {
 		t.Fatalf("got %t, %v", was, err)
 	}
@@ -414,7 +414,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("%d revocations, %d clients deleted", as.Count("revoke"), as.Count("unregister"))
 	}
 	wantStatus(t, client, server, "{}", http.StatusUnauthorized)
-	if was, err = (Options{Store: store}).Logout(deadline(t), server); was || err != nil {
+	if was, err = (LoginOptions{Store: store}).Logout(deadline(t), server); was || err != nil {
 		t.Errorf("got %t, %v", was, err)
 	}
 }

@@ -27,10 +27,12 @@ const (
 // requestTime limits a request with its answer. A test shortens it.
 var requestTime = 10 * time.Second
 
-// A RefusedError means that an address of a login was refused without a request.
-type RefusedError struct{ Address, Reason string }
+// A BlockedAddressError means that an address of a login was refused without a request.
+type BlockedAddressError struct{ Address, Reason string }
 
-func (e *RefusedError) Error() string { return fmt.Sprintf("refused %s: %s", e.Address, e.Reason) }
+func (e *BlockedAddressError) Error() string {
+	return fmt.Sprintf("refused %s: %s", e.Address, e.Reason)
+}
 
 // A guard decides which addresses the login at one server may involve. A server and its
 // authorization server choose the addresses, and dynmcp requests them from inside the user's
@@ -93,18 +95,18 @@ func (g *guard) client(seen func(req *http.Request, status int, body []byte)) *h
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	switch first := via[0]; {
 	case len(via) > maxRedirects:
-		return &RefusedError{req.URL.Host, "too many redirects"}
+		return &BlockedAddressError{req.URL.Host, "too many redirects"}
 	case first.Method != http.MethodGet && (req.URL.Host != first.URL.Host || req.Method != first.Method):
-		return &RefusedError{req.URL.Host, "a redirect of a request with secrets"}
+		return &BlockedAddressError{req.URL.Host, "a redirect of a request with secrets"}
 	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
-		return &RefusedError{req.URL.Host, "a redirect from https to http"}
+		return &BlockedAddressError{req.URL.Host, "a redirect from https to http"}
 	}
 	return nil
 }
 
 // check refuses an address for reasons that the address itself shows.
 func (g *guard) check(u *url.URL) error {
-	refuse := func(reason string) error { return &RefusedError{u.Scheme + "://" + u.Host, reason} }
+	refuse := func(reason string) error { return &BlockedAddressError{u.Scheme + "://" + u.Host, reason} }
 	host := u.Hostname()
 	switch {
 	case host == "":
@@ -141,7 +143,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			ip, err := netip.ParseAddrPort(address)
 			if err != nil || !g.permits(ip.Addr().WithZone("")) {
-				return &RefusedError{address, `it is not a public address; if it is yours, name its network in "allow_private" of "auth"`}
+				return &BlockedAddressError{address, `it is not a public address; if it is yours, name its network in "allow_private" of "auth"`}
 			}
 			return nil
 		}

@@ -89,7 +89,7 @@ func TestNamesAreCheckedByWhatIsDialled(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	var refused *RefusedError
+	var refused *BlockedAddressError
 	conn, err := remoteGuard(t).dial(t.Context(), "tcp", net.JoinHostPort("localhost", port))
 	if err == nil {
 		conn.Close()
@@ -113,7 +113,7 @@ func TestNamesThatTurnOutPrivate(t *testing.T) {
 		if err == nil {
 			conn.Close()
 		}
-		var refused *RefusedError
+		var refused *BlockedAddressError
 		if !errors.As(err, &refused) {
 			t.Errorf("%v: got %v", meant, err)
 		}
@@ -128,7 +128,7 @@ func TestNamesThatTurnOutPrivate(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if refused := new(RefusedError); !errors.As(err, &refused) {
+	if refused := new(BlockedAddressError); !errors.As(err, &refused) {
 		t.Errorf("a redirect to this machine: %v", err)
 	}
 	if n := connections.Load(); n > 0 {

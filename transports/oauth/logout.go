@@ -18,7 +18,7 @@ import (
 // server supports it, the tokens are revoked (RFC 7009) and the client that was registered
 // for the login is deleted (RFC 7592); the error reports failures of these. The login is
 // forgotten in any case.
-func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
+func (o LoginOptions) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
 	o.complete()
 	key := KeyOf(server)
 	_, unlock, err := o.Store.Lock(ctx, key)

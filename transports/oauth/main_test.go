@@ -52,7 +52,7 @@ func serverOf(s *mcptest.AuthServer, a *schema.Auth) schema.Server {
 }
 
 // flowFor returns a login with a browser that needs no user.
-func flowFor(t *testing.T, store *Store, server schema.Server) *Flow {
+func flowFor(t *testing.T, store *LoginStore, server schema.Server) *Flow {
 	pages := make(chan string, 1)
 	done := make(chan struct{})
 	go func() {
@@ -62,7 +62,7 @@ func flowFor(t *testing.T, store *Store, server schema.Server) *Flow {
 		}
 	}()
 	t.Cleanup(func() { close(pages); <-done })
-	return &Flow{Options: Options{Store: store}, Server: server, Show: func(address string) { pages <- address }}
+	return &Flow{LoginOptions: LoginOptions{Store: store}, Server: server, Show: func(address string) { pages <- address }}
 }
 
 func deadline(t *testing.T) context.Context {
@@ -72,7 +72,7 @@ func deadline(t *testing.T) context.Context {
 }
 
 // loggedIn returns a store with a login at the server.
-func loggedIn(t *testing.T, server schema.Server) *Store {
+func loggedIn(t *testing.T, server schema.Server) *LoginStore {
 	t.Helper()
 	store := NewStore(t.TempDir() + "/logins")
 	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
@@ -82,8 +82,8 @@ func loggedIn(t *testing.T, server schema.Server) *Store {
 }
 
 // clientFor returns an HTTP client with a new session of a server, as in a new process.
-func clientFor(t *testing.T, store *Store, server schema.Server) (*http.Client, *Session) {
-	session := NewSessions(Options{Store: store}).For(server)
+func clientFor(t *testing.T, store *LoginStore, server schema.Server) (*http.Client, *Session) {
+	session := NewSessions(LoginOptions{Store: store}).For(server)
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	return &http.Client{Transport: session.Transport(base)}, session

@@ -81,7 +81,7 @@ func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	switch {
-	case errors.As(err, new(*RefusedError)):
+	case errors.As(err, new(*BlockedAddressError)):
 		err = fmt.Errorf("its resource metadata: %w", err)
 	case err != nil || resp.StatusCode != http.StatusOK:
 		return resp, err // absent

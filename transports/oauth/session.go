@@ -24,9 +24,9 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options are shared by the logins of a process.
-type Options struct {
-	Store *Store
+// LoginOptions are shared by the logins of a process.
+type LoginOptions struct {
+	Store *LoginStore
 	// Hide is called with every secret before it is used. slot identifies the owner, so that
 	// its new secrets replace the older ones. Nil hides nothing.
 	Hide   func(slot string, secrets ...string)
@@ -35,14 +35,14 @@ type Options struct {
 
 // Sessions are the logins that a process uses, one per key.
 type Sessions struct {
-	opts Options
+	opts LoginOptions
 
 	mu    sync.Mutex
 	byKey map[Key]*Session
 }
 
 // complete replaces what is nil.
-func (o *Options) complete() {
+func (o *LoginOptions) complete() {
 	if o.Hide == nil {
 		o.Hide = func(string, ...string) {}
 	}
@@ -50,7 +50,7 @@ func (o *Options) complete() {
 }
 
 // NewSessions returns the sessions of a store. Nothing is read before a request needs it.
-func NewSessions(opts Options) *Sessions {
+func NewSessions(opts LoginOptions) *Sessions {
 	opts.complete()
 	return &Sessions{opts: opts, byKey: map[Key]*Session{}}
 }
@@ -76,7 +76,7 @@ func (all *Sessions) For(server schema.Server) *Session {
 	defer all.mu.Unlock()
 	s := all.byKey[key]
 	if s == nil || !reflect.DeepEqual(s.server.Auth, server.Auth) {
-		s = &Session{Options: all.opts, key: key, server: server}
+		s = &Session{LoginOptions: all.opts, key: key, server: server}
 		all.byKey[key] = s
 	}
 	return s
@@ -84,7 +84,7 @@ func (all *Sessions) For(server schema.Server) *Session {
 
 // A Session adds the token to the requests to one server. It is safe for concurrent use.
 type Session struct {
-	Options
+	LoginOptions
 	key    Key
 	server schema.Server
 	group  singleflight.Group // for changes of login

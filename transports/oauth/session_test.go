@@ -100,7 +100,7 @@ func TestRefreshBeforeTheEnd(t *testing.T) {
 }
 
 // age makes the access token of a login expire after left.
-func age(t *testing.T, store *Store, server schema.Server, left time.Duration) {
+func age(t *testing.T, store *LoginStore, server schema.Server, left time.Duration) {
 	t.Helper()
 	err := store.Update(deadline(t), KeyOf(server), func(l *Login) bool {
 		l.Expires = time.Now().Add(left)
@@ -168,7 +168,7 @@ func TestLoginThatIsOver(t *testing.T) {
 // process are used and kept.
 func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
 	t.Parallel()
-	var store *Store
+	var store *LoginStore
 	var server schema.Server
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer token-of-another" {
@@ -348,7 +348,7 @@ const helperDir = "OAUTH_TEST_DIR"
 // sends 50 requests at once, and prints their statuses.
 func helper(dir string) {
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: os.Getenv("OAUTH_TEST_URL")}
-	client := &http.Client{Transport: NewSessions(Options{Store: NewStore(dir)}).For(server).Transport(http.DefaultTransport)}
+	client := &http.Client{Transport: NewSessions(LoginOptions{Store: NewStore(dir)}).For(server).Transport(http.DefaultTransport)}
 	var line string
 	_, _ = fmt.Scanln(&line)
 	statuses := make([]int, 50)
@@ -373,9 +373,11 @@ func helper(dir string) {
 func TestOneRefreshForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 8
-	for name, expire := range map[string]func(*mcptest.AuthServer, *Store, schema.Server){
-		"expired":  func(_ *mcptest.AuthServer, store *Store, server schema.Server) { age(t, store, server, -time.Second) },
-		"rejected": func(as *mcptest.AuthServer, _ *Store, _ schema.Server) { as.Expire() },
+	for name, expire := range map[string]func(*mcptest.AuthServer, *LoginStore, schema.Server){
+		"expired": func(_ *mcptest.AuthServer, store *LoginStore, server schema.Server) {
+			age(t, store, server, -time.Second)
+		},
+		"rejected": func(as *mcptest.AuthServer, _ *LoginStore, _ schema.Server) { as.Expire() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})

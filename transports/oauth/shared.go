@@ -19,8 +19,8 @@ import (
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with the
 // cluster's keys: the bucket reveals only their number. A login that cannot be opened is
 // treated as absent, and its record is logged.
-func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *Store {
-	return &Store{&shared{bucket, keys, log, lockValid, lockTTL}}
+func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *LoginStore {
+	return &LoginStore{&shared{bucket, keys, log, lockValid, lockTTL}}
 }
 
 // Check returns why a record of a bucket is neither a login that these keys open nor a lock.

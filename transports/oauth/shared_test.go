@@ -27,7 +27,7 @@ import (
 type replica struct {
 	*memkv.Connection
 	bucket kv.Bucket
-	store  *Store
+	store  *LoginStore
 }
 
 func newReplica(t *testing.T, memory *memkv.Memory, keys *seal.Keys) replica {
@@ -308,7 +308,7 @@ func TestRefreshWhileTheStateIsCutOff(t *testing.T) {
 	memory, keys := memkv.New(), seal.Random()
 	r := newReplica(t, memory, keys)
 	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "https://web.example.test/mcp"}
-	begin := func(store *Store) *Session { return NewSessions(Options{Store: store}).For(server) }
+	begin := func(store *LoginStore) *Session { return NewSessions(LoginOptions{Store: store}).For(server) }
 	notPlaced := func(what string, token string, err error) {
 		t.Helper()
 		failure, ok := errors.AsType[*transports.Failure](err)

@@ -25,9 +25,9 @@ func KeyOf(s schema.Server) Key {
 	return key
 }
 
-// A Store stores logins, and several processes may use it at once: in files of the user, see
+// A LoginStore stores logins, and several processes may use it at once: in files of the user, see
 // [NewStore], or in the state that the replicas of a service share, see [NewShared].
-type Store struct{ backend }
+type LoginStore struct{ backend }
 
 type backend interface {
 	// Place describes where new logins are stored.
@@ -70,7 +70,7 @@ func recordOf(l *Login) *record {
 func newestFirst(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) }
 
 // Peek returns a login without its secrets and without the keyring, or nil.
-func (s *Store) Peek(key Key) (*Login, error) {
+func (s *LoginStore) Peek(key Key) (*Login, error) {
 	all, err := s.read(key)
 	if len(all) == 0 {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Store) Peek(key Key) (*Login, error) {
 }
 
 // Load returns a login, nil if absent.
-func (s *Store) Load(key Key) (*Login, error) {
+func (s *LoginStore) Load(key Key) (*Login, error) {
 	all, err := s.read(key)
 	if len(all) == 0 {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Store) Load(key Key) (*Login, error) {
 }
 
 // LoadAll returns the logins at all issuers, the most recent first.
-func (s *Store) LoadAll(key Key) ([]*Login, error) {
+func (s *LoginStore) LoadAll(key Key) ([]*Login, error) {
 	all, err := s.read(key)
 	var logins []*Login
 	for _, r := range all {
@@ -103,7 +103,7 @@ func (s *Store) LoadAll(key Key) ([]*Login, error) {
 
 // Update changes a login under its lock. change is called with the stored login, nil if there
 // is no such login, and reports whether to store the changed one.
-func (s *Store) Update(ctx context.Context, key Key, change func(*Login) bool) error {
+func (s *LoginStore) Update(ctx context.Context, key Key, change func(*Login) bool) error {
 	_, unlock, err := s.Lock(ctx, key)
 	if err != nil {
 		return err

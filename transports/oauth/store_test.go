@@ -26,7 +26,7 @@ func aLogin() *Login {
 	}
 }
 
-func dirOf(s *Store) string { return s.backend.(*files).dir }
+func dirOf(s *LoginStore) string { return s.backend.(*files).dir }
 
 func written(t *testing.T, dir string) []byte {
 	t.Helper()

@@ -39,13 +39,13 @@ func (p *puppet) lines() []string {
 }
 
 // inMemory connects to a puppet that handles received messages with on. There is no handshake.
-func inMemory(t *testing.T, server schema.Server, opts Options, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
+func inMemory(t *testing.T, server schema.Server, opts ConnOptions, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
 	t.Helper()
 	return inMemoryBy(t, OpenStream, server, opts, on)
 }
 
 // inMemoryBy is inMemory for a connection that open returns.
-func inMemoryBy(t *testing.T, open func(schema.Server, io.ReadWriteCloser, Options) *Conn, server schema.Server, opts Options, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
+func inMemoryBy(t *testing.T, open func(schema.Server, io.ReadWriteCloser, ConnOptions) *Conn, server schema.Server, opts ConnOptions, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
 	t.Helper()
 	near, far := mcptest.Pipe()
 	p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }, hangUp: func() { far.Close() }}
@@ -86,7 +86,7 @@ func answerAll(p *puppet, m wire.Message) {
 func TestCallEndsOnce(t *testing.T) {
 	t.Parallel()
 	const calls = 2000
-	c, _ := inMemory(t, schema.Server{Timeout: 2 * time.Millisecond}, Options{}, func(p *puppet, m wire.Message) {
+	c, _ := inMemory(t, schema.Server{Timeout: 2 * time.Millisecond}, ConnOptions{}, func(p *puppet, m wire.Message) {
 		if m.IsRequest() && rand.N(3) > 0 {
 			time.Sleep(rand.N(100 * time.Microsecond))
 			answerAll(p, m)
@@ -125,7 +125,7 @@ func TestCallEndsOnce(t *testing.T) {
 func TestCallCancelDoesNotOvertake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
 		c.link = &beforeSending{c.link, func() {
 			if !c.Cancel(call, json.RawMessage(`"why"`)) {
@@ -155,7 +155,7 @@ func (l *beforeSending) sendRequest(call *Call, id int64) error {
 func TestCallCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
 		if c.Cancel(call, nil) {
 			t.Error("a call that was not started was cancelled")
@@ -176,7 +176,7 @@ func TestCallCancel(t *testing.T) {
 func TestCallCancelOfInitialize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Call(ctx, "initialize", nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -192,7 +192,7 @@ func TestCallCancelOfInitialize(t *testing.T) {
 func TestCallTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, silent)
 		began := time.Now()
 		_, err := c.Call(t.Context(), "x", nil)
 		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -210,7 +210,7 @@ func TestCallProgressRestartsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
-		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, silent)
 		began := time.Now()
 		failed := start(c, &Call{Method: "x", Params: []byte(`{"_meta":{"progressToken":"t"}}`), Peer: peer})
 		for range 3 {
@@ -234,7 +234,7 @@ func TestCallProgressRestartsTimeout(t *testing.T) {
 func TestCallKeepsParams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{}, Options{}, answerAll)
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, answerAll)
 		for params, want := range map[string]string{
 			`{"_meta" : {"a":1.0, "progressToken" : "tok" ,"b":[]},"n":9007199254740993}`: `{"_meta" : {"a":1.0, "progressToken" : ID ,"b":[]},"n":9007199254740993}`,
 			`{"progressToken":"x"}`: `{"progressToken":"x"}`,
@@ -262,7 +262,7 @@ func TestTooManyServerRequests(t *testing.T) {
 			<-answers
 			return json.RawMessage(`{}`), nil
 		}}
-		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{Peer: peer}, silent)
 		for n := range maxServerRequests + 10 {
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, n))
 		}
@@ -290,7 +290,7 @@ func TestUpstreamAsksTwiceUnderOneID(t *testing.T) {
 			<-answers
 			return json.RawMessage(`{}`), nil
 		}}
-		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{Peer: peer}, silent)
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		synctest.Wait()
@@ -305,7 +305,7 @@ func TestUpstreamAsksTwiceUnderOneID(t *testing.T) {
 func TestUpstreamWithoutHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, p := inMemory(t, schema.Server{}, Options{}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		p.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 		synctest.Wait()
@@ -320,7 +320,7 @@ func TestJunkIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		_, p := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, silent)
 		p.say(strings.TrimSuffix(strings.Repeat("junk \x1b[31m\n", 1234), "\n"))
 		synctest.Wait()
 		if got := strings.Count(log.String(), "\n"); got != 4 || !strings.Contains(log.String(), "count=1000") {
@@ -342,7 +342,7 @@ func TestPanicEndsConnection(t *testing.T) {
 				if timeout > 0 {
 					on = silent
 				}
-				c, _ := inMemory(t, schema.Server{Timeout: timeout}, Options{}, on)
+				c, _ := inMemory(t, schema.Server{Timeout: timeout}, ConnOptions{}, on)
 				c.Start(&Call{Method: "x", Done: func(json.RawMessage, error) { panic("boom") }})
 				err := <-start(c, &Call{Method: "x", unlimited: true})
 				if wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(err.Error(), "boom") {
@@ -359,7 +359,7 @@ func TestPanicAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 10
-		c, _ := inMemory(t, schema.Server{}, Options{}, silent)
+		c, _ := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		ended := 0
 		for range calls {
 			c.Start(&Call{Method: "x", Done: func(json.RawMessage, error) {
@@ -382,7 +382,7 @@ func TestRequestsInABatch(t *testing.T) {
 			<-answers
 			return params, nil
 		}}
-		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{Peer: peer}, silent)
 		p.say(`[{"jsonrpc":"2.0","id":"first","method":"x","params":{"n":1}},{"jsonrpc":"2.0","id":"second","method":"x","params":{"n":2}}]`)
 		p.say(`{"jsonrpc":"2.0","method":"notifications/x","params":{"text":"` + strings.Repeat("x", 64<<10) + `"}}`)
 		synctest.Wait()
@@ -401,7 +401,7 @@ func TestRequestsInABatch(t *testing.T) {
 func TestRequestOfTheLargestSize(t *testing.T) {
 	const most = 100
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := inMemory(t, schema.Server{MaxMessageBytes: most}, Options{}, answerAll)
+		c, _ := inMemory(t, schema.Server{MaxMessageBytes: most}, ConnOptions{}, answerAll)
 		params := func(size int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", size-2) + `"`) }
 		if _, err := c.Call(t.Context(), "x", params(most)); err != nil {
 			t.Errorf("got %v", err)
@@ -414,7 +414,7 @@ func TestRequestOfTheLargestSize(t *testing.T) {
 // The timeout of a call takes precedence over that of the server. The hint says where it is set.
 func TestTimeoutOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, func(p *puppet, m wire.Message) {
+		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, func(p *puppet, m wire.Message) {
 			if m.Method == "ping" {
 				answerAll(p, m)
 			}

@@ -111,7 +111,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	}
 	l.stdin, l.stdout, l.errPipe = pipes[1], &timedPipe{File: pipes[2]}, &timedPipe{File: pipes[4]}
 	cmd := &exec.Cmd{Path: path, Args: args, Dir: dir, Env: env, Stdin: pipes[0], Stdout: pipes[3], Stderr: pipes[5]}
-	l.tree, err = guard.Start(cmd, fence, l.sandbox.Walls())
+	l.tree, err = guard.Start(cmd, fence, l.sandbox.Restrictions())
 	closeAll(pipes[0], pipes[3], pipes[5])
 	if err != nil {
 		closeAll(pipes[1], pipes[2], pipes[4])

@@ -54,7 +54,7 @@ func TestSandbox(t *testing.T) {
 	if err := os.WriteFile(key, []byte("key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, server, Options{})
+	c := dial(t, server, ConnOptions{})
 	mustEcho(t, c)
 	if text, err := does(t, c, "read_file", key); err == nil {
 		t.Errorf("the server reads a key: %q", text)
@@ -75,7 +75,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := does(t, c, "write_file", filepath.Join(temp, "x")); err != nil {
 		t.Errorf("the server cannot write to its temporary directory: %v", err)
 	}
-	other := dial(t, server, Options{})
+	other := dial(t, server, ConnOptions{})
 	if _, err := does(t, other, "read_file", filepath.Join(temp, "x")); err == nil {
 		t.Error("another server reads the temporary files")
 	}
@@ -90,11 +90,11 @@ func TestSandboxNetwork(t *testing.T) {
 	there := here(t)
 	address := strings.TrimPrefix(there.URL, "http://")
 	alone, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
-	if text, err := does(t, dial(t, alone, Options{}), "get", there.URL); err == nil {
+	if text, err := does(t, dial(t, alone, ConnOptions{}), "get", there.URL); err == nil {
 		t.Errorf("without a network: got %q", text)
 	}
 	named, _ := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{address, "api.example.com"}}})
-	c := dial(t, named, Options{})
+	c := dial(t, named, ConnOptions{})
 	// Go's client does not use the proxy for loopback addresses.
 	if text, err := does(t, c, "get", there.URL); err == nil {
 		t.Errorf("around the proxy: got %q", text)
@@ -133,7 +133,7 @@ func TestTrace(t *testing.T) {
 				t.Fatal(err)
 			}
 			trace := &sandbox.Trace{Learn: learn}
-			c := dial(t, server, Options{Trace: trace})
+			c := dial(t, server, ConnOptions{Trace: trace})
 			text, readErr := does(t, c, "read_file", filepath.Join(home, "key"))
 			_, writeErr := does(t, c, "write_file", filepath.Join(home, "notes", "x"))
 			around, getErr := does(t, c, "get", there.URL)
@@ -175,7 +175,7 @@ func TestTraceWithoutANetwork(t *testing.T) {
 	for name, wants := range map[string]bool{"get": true, "read_file": false} {
 		server, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
 		trace := &sandbox.Trace{}
-		c := dial(t, server, Options{Trace: trace})
+		c := dial(t, server, ConnOptions{Trace: trace})
 		text, err := does(t, c, name, there.URL)
 		c.Close()
 		if err == nil || trace.Err() != nil || trace.Socket.Load() != wants {

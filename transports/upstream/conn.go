@@ -50,11 +50,11 @@ type Conn struct {
 	onReplica bool        // another replica runs the upstream
 	killed    atomic.Bool // by Kill
 	server    schema.Server
-	opts      Options
+	opts      ConnOptions
 	log       *slog.Logger
 	info      ServerInfo
 	link      link
-	peer      tap.Connection // the name of the upstream in Options.Tap
+	peer      tap.Connection // the name of the upstream in ConnOptions.Tap
 
 	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era

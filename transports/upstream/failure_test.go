@@ -23,7 +23,7 @@ func TestLackOfResourcesAtDialling(t *testing.T) {
 	dial := func(op string, errno syscall.Errno) error {
 		return notSentError{&net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError("socket", errno)}}
 	}
-	l := newHTTPLink(newConn(schema.Server{Name: "up", URL: "http://up.example", Transport: schema.StreamableHTTP}, Options{}))
+	l := newHTTPLink(newConn(schema.Server{Name: "up", URL: "http://up.example", Transport: schema.StreamableHTTP}, ConnOptions{}))
 	for _, test := range []struct {
 		err  error
 		hint string // "" is another failure

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrProbe means that an upstream ended when it was asked for its era. It may work if it is
-// opened again with Options.HandshakeOnly.
+// opened again with ConnOptions.HandshakeOnly.
 var ErrProbe = errors.New("it ended at server/discover")
 
 // Handshake determines the era of the upstream and introduces dynmcp, declaring capabilities

@@ -42,7 +42,7 @@ const (
 func TestHandshakeDeclaresCapabilities(t *testing.T) {
 	for _, declared := range []string{"", `{"roots":{}}`} {
 		synctest.Test(t, func(t *testing.T) {
-			c, p := inMemory(t, schema.Server{}, Options{HandshakeOnly: true}, greeting(map[string]string{"initialize": speaksOld}))
+			c, p := inMemory(t, schema.Server{}, ConnOptions{HandshakeOnly: true}, greeting(map[string]string{"initialize": speaksOld}))
 			var capabilities json.RawMessage
 			if declared != "" {
 				capabilities = json.RawMessage(declared)
@@ -62,17 +62,17 @@ func TestHandshakeDeclaresCapabilities(t *testing.T) {
 func TestRefusedHandshake(t *testing.T) {
 	handshake := func() (transports.Era, bool) { return transports.Handshake, true }
 	for name, test := range map[string]struct {
-		opts       Options
+		opts       ConnOptions
 		initialize string
 		discover   string
 		stateless  bool
 		asked      int // requests of server/discover
 	}{
-		"the host's era":           {Options{HostEra: handshake}, refuses, speaksNew, true, 1},
-		"the host's era, neither":  {Options{HostEra: handshake}, refuses, refuses, false, 1},
-		"the version is named":     {Options{HandshakeOnly: true}, refusesOld, speaksNew, true, 1},
-		"another version is named": {Options{HandshakeOnly: true}, refusesBoth, speaksNew, false, 0},
-		"no version is named":      {Options{HandshakeOnly: true}, refuses, speaksNew, false, 0},
+		"the host's era":           {ConnOptions{HostEra: handshake}, refuses, speaksNew, true, 1},
+		"the host's era, neither":  {ConnOptions{HostEra: handshake}, refuses, refuses, false, 1},
+		"the version is named":     {ConnOptions{HandshakeOnly: true}, refusesOld, speaksNew, true, 1},
+		"another version is named": {ConnOptions{HandshakeOnly: true}, refusesBoth, speaksNew, false, 0},
+		"no version is named":      {ConnOptions{HandshakeOnly: true}, refuses, speaksNew, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestHandshakeInAnotherVersion(t *testing.T) {
 	for refusal, want := range map[string][]string{refusesNew: {"2025-11-25", "2025-06-18"}, refusesOld: {"2025-11-25"}} {
 		synctest.Test(t, func(t *testing.T) {
 			var proposed []string
-			c, _ := inMemory(t, schema.Server{}, Options{HandshakeOnly: true}, func(p *puppet, m wire.Message) {
+			c, _ := inMemory(t, schema.Server{}, ConnOptions{HandshakeOnly: true}, func(p *puppet, m wire.Message) {
 				if m.Method != "initialize" {
 					return
 				}
@@ -145,7 +145,7 @@ func TestHandshakeThroughAReplica(t *testing.T) {
 			if answered {
 				answer = greeting(map[string]string{methodDiscover: refuses, "initialize": speaksOld})
 			}
-			c, _ := inMemoryBy(t, OpenReplica, schema.Server{}, Options{}, answer)
+			c, _ := inMemoryBy(t, OpenReplica, schema.Server{}, ConnOptions{}, answer)
 			err := c.Handshake(t.Context(), nil)
 			if answered != (err == nil) || errors.Is(err, ErrProbe) || !answered && !errors.Is(err, ErrMoved) {
 				t.Errorf("answered %t: got %v", answered, err)
@@ -165,7 +165,7 @@ func TestFailuresHideSecrets(t *testing.T) {
 	const secret = "s3cret-of-the-config"
 	var secrets redact.Redactor
 	secrets.Add(secret)
-	c, _ := inMemory(t, schema.Server{}, Options{HandshakeOnly: true, Redact: &secrets}, greeting(map[string]string{
+	c, _ := inMemory(t, schema.Server{}, ConnOptions{HandshakeOnly: true, Redact: &secrets}, greeting(map[string]string{
 		"initialize": `"result":{"protocolVersion":"` + secret + `","capabilities":{}}`,
 	}))
 	err := c.Handshake(t.Context(), nil)

@@ -48,7 +48,7 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 		ping      string
 	}{{false, "ping"}, {true, methodDiscover}} {
 		synctest.Test(t, func(t *testing.T) {
-			c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+			c, p := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, silent)
 			c.stateless.Store(era.stateless)
 			began := time.Now()
 			timeOut(t, c, 5)
@@ -71,7 +71,7 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 func TestFailedPingTakesItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, silent)
 		c.link = &unreachable{c.link}
 		began := time.Now()
 		timeOut(t, c, 1)
@@ -106,7 +106,7 @@ func TestSignsOfLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var pings atomic.Int32
-				c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, func(p *puppet, m wire.Message) {
+				c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, func(p *puppet, m wire.Message) {
 					if m.Method == "ping" {
 						if pings.Add(1)%pingTries == 0 {
 							p.say(strings.TrimSuffix(strings.Replace(sign, "ID", string(m.ID), 1), "\n"))
@@ -130,7 +130,7 @@ func TestSignsOfLife(t *testing.T) {
 func TestNoPingWithoutTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, silent)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := c.Call(ctx, "x", nil); err != context.DeadlineExceeded {
@@ -147,7 +147,7 @@ func TestNoPingWithoutTimeout(t *testing.T) {
 func TestNoPingDuringHandshake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{Timeout: time.Second}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{Timeout: time.Second}, ConnOptions{}, silent)
 		if err := c.Handshake(t.Context(), nil); err == nil {
 			t.Error("no error")
 		}
@@ -161,7 +161,7 @@ func TestNoPingDuringHandshake(t *testing.T) {
 func TestCloseEndsPings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, ConnOptions{}, silent)
 		c.link = &unkillable{c.link, t}
 		timeOut(t, c, 1)
 		time.Sleep(15 * time.Second)
@@ -210,7 +210,7 @@ func checked(t *testing.T, c *Conn) {
 func TestHTTPPingIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
-	c := dial(t, hanging(t, s, func() {}), Options{})
+	c := dial(t, hanging(t, s, func() {}), ConnOptions{})
 	setTimeout(c, 100*time.Millisecond)
 	for range 2 {
 		_, err := tool(t, c, "pid", "{}")
@@ -228,7 +228,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 		if !gone.Swap(true) {
 			s.Listener.Close()
 		}
-	}), Options{timing: timing{ping: 50 * time.Millisecond}})
+	}), ConnOptions{timing: timing{ping: 50 * time.Millisecond}})
 	setTimeout(c, 2*time.Second) // enough for the call to arrive: a ping that is sent before it would be answered
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -256,7 +256,7 @@ func TestHTTPCommentIsASignOfLife(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), Options{timing: timing{ping: time.Second, bestEffort: 100 * time.Millisecond}})
+	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), ConnOptions{timing: timing{ping: time.Second, bestEffort: 100 * time.Millisecond}})
 	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -267,7 +267,7 @@ func TestHTTPCommentIsASignOfLife(t *testing.T) {
 // A child that does not answer a call but answers the ping is not lost.
 func TestStdioPingIsAnswered(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "hang-call", "-fault-tool", "pid"), Options{})
+	c := dial(t, fake(t, "-fault", "hang-call", "-fault-tool", "pid"), ConnOptions{})
 	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)

@@ -17,7 +17,7 @@ import (
 func TestStdioStopped(t *testing.T) {
 	t.Parallel()
 	server := fake(t)
-	c := dial(t, server, Options{timing: timing{ping: 200 * time.Millisecond}})
+	c := dial(t, server, ConnOptions{timing: timing{ping: 200 * time.Millisecond}})
 	pid, child := number(t, c, "pid", "{}"), number(t, c, "spawn", `{"mode":"ignore-term"}`)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestStdioStopped(t *testing.T) {
 		t.Errorf("got %d %v", f.Code, f)
 	}
 	mcptest.WaitGone(t, pid, child)
-	mustEcho(t, dial(t, server, Options{}))
+	mustEcho(t, dial(t, server, ConnOptions{}))
 }
 
 // number calls a tool that returns a number.

@@ -62,7 +62,7 @@ func newHTTPLink(c *Conn) *httpLink {
 // newHTTPClient returns a client that never sends headers or a body to another origin and
 // keeps connections for many concurrent calls. The keep-alive probes of TCP and HTTP/2 detect
 // a vanished peer. Its connections are closed when open ends.
-func newHTTPClient(open context.Context, opts Options) *http.Client {
+func newHTTPClient(open context.Context, opts ConnOptions) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -26,7 +26,7 @@ import (
 
 // callOnly makes a call without a handshake, which would change the outcome of failures to
 // not_sent.
-func callOnly(t *testing.T, server schema.Server, opts Options) error {
+func callOnly(t *testing.T, server schema.Server, opts ConnOptions) error {
 	t.Helper()
 	c, err := Open(server, opts)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestHTTPSentOnce(t *testing.T) {
 			}
 			server := script(t, s)
 			server.Headers = map[string]string{"Idempotency-Key": "k", "X-Idempotency-Key": "k"}
-			c := dial(t, server, Options{HandshakeOnly: true})
+			c := dial(t, server, ConnOptions{HandshakeOnly: true})
 			s.wait(t, "GET")
 			var err error
 			made := int32(0)
@@ -142,7 +142,7 @@ func TestHTTPDialsTwice(t *testing.T) {
 	s := &scripted{}
 	server := script(t, s)
 	s.Config.SetKeepAlivesEnabled(false) // otherwise the call might be sent on a connection that is about to break
-	c := dial(t, server, Options{HandshakeOnly: true, Logger: logger})
+	c := dial(t, server, ConnOptions{HandshakeOnly: true, Logger: logger})
 	s.wait(t, "GET")
 	address := s.Listener.Addr().String()
 	s.Close()
@@ -188,7 +188,7 @@ func TestHTTPEndsInTLS(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	err = callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "https://" + l.Addr().String()}, Options{})
+	err = callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "https://" + l.Addr().String()}, ConnOptions{})
 	wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 }
 
@@ -241,7 +241,7 @@ func TestHTTPHugeAnswer(t *testing.T) {
 			}}
 			server := script(t, s)
 			server.MaxMessageBytes = 1 << 20
-			c := dial(t, server, Options{HandshakeOnly: true})
+			c := dial(t, server, ConnOptions{HandshakeOnly: true})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := tool(t, c, "x", "{}")
@@ -290,7 +290,7 @@ func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
 		201, 202, 204, 206, 300, 301, 302, 303, 304, 305, 307, 308, 400, 402, 403, 404, 407, 408, 409, 410, 411, 412, 414, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 431, 451, 499,
 		500, 501, 502, 503, 504, 507, 520, 599) {
 		status.Store(int32(code))
-		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{})
+		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{})
 		want := transports.Unknown
 		if slices.Contains(notRun, code) {
 			want = transports.NotSent
@@ -328,7 +328,7 @@ func TestHTTPLoginNeeded(t *testing.T) {
 				}
 				fine(w, id)
 			}}
-			c := dial(t, script(t, s), Options{HandshakeOnly: true})
+			c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
 			outcome := map[int]transports.Outcome{401: transports.NotSent, 403: transports.Unknown}[test.status]
 			if f := wantFailure(t, err, transports.CodeAuthRequired, outcome); !strings.Contains(f.Hint, test.says) {
@@ -367,7 +367,7 @@ func TestHTTPBusy(t *testing.T) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(status)
 		}}
-		c := dial(t, script(t, s), Options{HandshakeOnly: true})
+		c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 		_, err := tool(t, c, "x", "{}")
 		f := wantFailure(t, err, transports.CodeRateLimited, outcome)
 		if got := string(wire.Get(f.Wire().Data, "retry_after_ms")); got != "7000" || f.Hint != "try again in 7 seconds" {
@@ -407,7 +407,7 @@ func TestHTTPNoOtherHeaders(t *testing.T) {
 			}))
 			t.Cleanup(proxy.Close)
 			server := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: proxy.URL, Headers: map[string]string{"X-Key": "k"}}
-			c := dial(t, server, Options{HandshakeOnly: era == "old"})
+			c := dial(t, server, ConnOptions{HandshakeOnly: era == "old"})
 			for _, call := range [][2]string{
 				{"tools/call", `{"name":"echo","arguments":{"Authorization":"host"},"_meta":{"Cookie":"host"}}`},
 				{"tools/list", `{}`}, {"resources/list", `{}`}, {"resources/templates/list", `{}`}, {"prompts/list", `{}`},
@@ -491,7 +491,7 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 				w.Header().Set("Location", to)
 				w.WriteHeader(test.code)
 			}
-			c := dial(t, script(t, s), Options{HandshakeOnly: true})
+			c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
 			if test.fails == "" {
 				if err != nil || calls.Load() != 1 || moved.Load() != 1 {
@@ -529,7 +529,7 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 		away.ServeHTTP(w, r)
 		got <- r.Method
 	})
-	c := dial(t, server, Options{HandshakeOnly: true})
+	c := dial(t, server, ConnOptions{HandshakeOnly: true})
 	if method := <-got; method != http.MethodGet {
 		t.Errorf("got %s", method)
 	}
@@ -544,7 +544,7 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 	}
 	sse := httptest.NewServer(away)
 	defer sse.Close()
-	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: sse.URL, Headers: map[string]string{"X-Key": "k"}}, Options{})
+	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: sse.URL, Headers: map[string]string{"X-Key": "k"}}, ConnOptions{})
 	wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 	if n := strayed.Load(); n != 0 {
 		t.Errorf("%d requests went elsewhere", n)
@@ -560,7 +560,7 @@ func TestHTTPLoginHint(t *testing.T) {
 		Transport: func(base http.RoundTripper) http.RoundTripper { return base },
 		Hint:      func(*http.Response) (string, bool) { return "log in", true },
 	}
-	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{HandshakeOnly: true, Login: login})
+	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{HandshakeOnly: true, Login: login})
 	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); f.Hint != "log in" || !f.Login {
 		t.Errorf("got hint %q", f.Hint)
 	}
@@ -569,7 +569,7 @@ func TestHTTPLoginHint(t *testing.T) {
 // The failure for an unknown host is in plain words, without the resolver's address.
 func TestHTTPUnknownHost(t *testing.T) {
 	t.Parallel()
-	l := newHTTPLink(newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://mcp.example.com/mcp"}, Options{}))
+	l := newHTTPLink(newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://mcp.example.com/mcp"}, ConnOptions{}))
 	lookup := &net.DNSError{Err: "no such host", Name: "mcp.example.com", Server: "192.0.2.1:53", IsNotFound: true}
 	err := l.requestFailure(&net.OpError{Op: "dial", Net: "tcp", Err: lookup})
 	if want := "up: there is no host mcp.example.com"; err.Error() != want {

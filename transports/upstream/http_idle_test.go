@@ -32,7 +32,7 @@ func TestHTTPConnectionsAreKept(t *testing.T) {
 		<-wait
 		fine(w, id)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	batch := func() (connections int32) {
 		before := made.Load()
 		var calls sync.WaitGroup

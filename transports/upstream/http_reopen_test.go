@@ -56,7 +56,7 @@ func (r *responder) pauses() (pauses []time.Duration) {
 // onResponder runs a test of a connection whose requests r answers.
 func onResponder(t *testing.T, r *responder, test func(c *Conn, l *httpLink)) {
 	synctest.Test(t, func(*testing.T) {
-		c := newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://up.test/"}, Options{})
+		c := newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://up.test/"}, ConnOptions{})
 		l := newHTTPLink(c)
 		l.client.Transport = r
 		c.link = l

@@ -35,7 +35,7 @@ func TestHTTPSessionLost(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	other := start(c, toolCall(`{}`))
 	waitFor(t, "the first call", came)
 	_, err := tool(t, c, "x", "{}")
@@ -143,7 +143,7 @@ func fine(w http.ResponseWriter, id string) {
 func TestHTTPHeaders(t *testing.T) {
 	t.Parallel()
 	s := &scripted{}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestHTTPFolds(t *testing.T) {
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		plain(w, "{\r\n\"jsonrpc\": \"2.0\",\r\n\"id\": "+id+",\n\"result\": {\r\"a\":\n1.0}\r\n}\r\n")
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{ "a": 1.0}` {
 		t.Errorf("got %q, %v", result, err)
 	}
@@ -188,7 +188,7 @@ func TestHTTPEndlessErrorBody(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 }
@@ -200,7 +200,7 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32042,"message":"no","data":1.0}}`)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	if rpc, ok := errors.AsType[*wire.Error](err); !ok || string(rpc.JSON()) != `{"code":-32042,"message":"no","data":1.0}` {
 		t.Errorf("got %v", err)
@@ -220,7 +220,7 @@ func TestHTTPSessionLostAndClosed(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	other := start(c, toolCall(`{}`))
 	waitFor(t, "the first call", came)
 	if _, err := tool(t, c, "x", "{}"); !errors.Is(err, ErrSessionLost) {
@@ -241,7 +241,7 @@ func TestHTTPSessionLostWith400(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, ErrSessionLost) || c.Err() == nil {
 		t.Errorf("got %v, %v", f, c.Err())
@@ -257,7 +257,7 @@ func TestHTTPCancel(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-came
@@ -278,7 +278,7 @@ func TestHTTPCloseLetsCancelsArrive(t *testing.T) {
 		close(came)
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	call := &Call{Method: "tools/call", Params: []byte(`{}`), Done: func(json.RawMessage, error) {}}
 	c.Start(call)
 	waitFor(t, "the call", came)

@@ -18,7 +18,7 @@ import (
 )
 
 // hurried are options with short timeouts for upstreams that stall.
-var hurried = Options{HandshakeOnly: true, timing: timing{http: httpTimeouts{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
+var hurried = ConnOptions{HandshakeOnly: true, timing: timing{http: httpTimeouts{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
 
 const hurriedPatience = time.Second
 
@@ -322,7 +322,7 @@ func TestHTTPEndlessPage(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeProtocol, transports.Unknown); !strings.Contains(f.Error(), "<p>Log in") {
 		t.Errorf("got %v", f)
@@ -340,7 +340,7 @@ func TestAnswersBeyondMayRead(t *testing.T) {
 			t.Parallel()
 			c := dial(t, script(t, &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 				write(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`+strings.Repeat("x", 10*countedFrom)+`"}}`)
-			}}), Options{HandshakeOnly: true})
+			}}), ConnOptions{HandshakeOnly: true})
 			for _, most := range []int{5 * countedFrom, 20 * countedFrom} {
 				var sizes []int
 				released := make(chan struct{})

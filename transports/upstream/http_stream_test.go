@@ -40,7 +40,7 @@ func TestHTTPStreamOfCall(t *testing.T) {
 				}
 				events(w, strings.NewReplacer("ID", id, "OTHER", *other.Load()).Replace(test.events))
 			}}
-			c := dial(t, script(t, s), Options{HandshakeOnly: true})
+			c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 			first := make(chan string, 1)
 			c.Start(&Call{Method: "tools/call", Params: []byte(`{}`), Done: func(result json.RawMessage, err error) { first <- fmt.Sprint(string(result), err) }})
 			for other.Load() == nil {
@@ -66,7 +66,7 @@ func TestHTTPStreamStaysOpen(t *testing.T) {
 		<-r.Context().Done()
 		close(closed)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Error(err)
 	}
@@ -97,7 +97,7 @@ func TestHTTPResume(t *testing.T) {
 		},
 	}
 	peer := &recorder{}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
 	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{"late":1}` {
 		t.Errorf("got %s, %v", result, err)
 	}
@@ -122,7 +122,7 @@ func TestHTTPListens(t *testing.T) {
 		}
 	}}
 	peer := &recorder{}
-	dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
+	dial(t, script(t, s), ConnOptions{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
 	got := peer.wait(t, 4)
 	want := []string{`notifications/a {"f":1.0}`, "notifications/tools/list_changed ", "notifications/b ", "notifications/tools/list_changed "}
 	if !slices.Equal(got, want) {
@@ -141,7 +141,7 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{reopen: time.Millisecond}})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true, timing: timing{reopen: time.Millisecond}})
 	waitFor(t, "the end", c.Done())
 	if !errors.Is(c.Err(), ErrSessionLost) {
 		t.Errorf("got %v", c.Err())
@@ -161,7 +161,7 @@ func TestHTTPCutAnywhere(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 	for n := range len(stream) + 1 {
 		for how := range 2 {
 			cut.Store(int32(n))

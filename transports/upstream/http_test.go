@@ -30,7 +30,7 @@ func TestHTTPAnswers(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, remote(t, args...), Options{})
+			c := dial(t, remote(t, args...), ConnOptions{})
 			if _, err := tool(t, c, "pid", "{}"); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 			t.Parallel()
 			server := remote(t, "-fault", test.fault, "-fault-times", "1")
 			server.MaxMessageBytes = 1 << 20
-			c := dial(t, server, Options{})
+			c := dial(t, server, ConnOptions{})
 			if test.code == transports.CodeTimeout {
 				setTimeout(c, 300*time.Millisecond)
 			}
@@ -98,10 +98,10 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 func TestHTTPNeedsLogin(t *testing.T) {
 	t.Parallel()
 	server := remote(t, "-bearer", "right")
-	_, err := tryDial(t, server, Options{})
+	_, err := tryDial(t, server, ConnOptions{})
 	wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent)
 	server.Headers = map[string]string{"Authorization": "Bearer right"}
-	mustEcho(t, dial(t, server, Options{}))
+	mustEcho(t, dial(t, server, ConnOptions{}))
 }
 
 // waitSent waits until a call that was started has reached the upstream.
@@ -115,7 +115,7 @@ func TestHTTPUnreachable(t *testing.T) {
 	t.Parallel()
 	const address = "127.0.0.1:1" // not a port that the system assigns to listeners
 	for _, url := range []string{"http://" + address + "/mcp?key=secret", "http://no-such-host.invalid/mcp", "https://" + address} {
-		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: url}, Options{})
+		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: url}, ConnOptions{})
 		f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 		if strings.Contains(f.Error(), "secret") {
 			t.Errorf("the failure contains the URL: %v", f)
@@ -134,7 +134,7 @@ func TestHTTPRedirect(t *testing.T) {
 			first := httptest.NewServer(http.RedirectHandler(other.URL+"/elsewhere", code))
 			defer first.Close()
 			server := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: first.URL, Headers: map[string]string{"X-Api-Key": "secret", "Authorization": "Bearer secret"}}
-			_, err := tryDial(t, server, Options{HandshakeOnly: true})
+			_, err := tryDial(t, server, ConnOptions{HandshakeOnly: true})
 			f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 			if !strings.Contains(f.Error(), "redirect to "+other.URL) || strings.Contains(f.Error(), "elsewhere") {
 				t.Errorf("got %v", f)
@@ -148,7 +148,7 @@ func TestHTTPRedirect(t *testing.T) {
 
 func TestHTTPCloseEndsCalls(t *testing.T) {
 	t.Parallel()
-	c := dial(t, remote(t), Options{})
+	c := dial(t, remote(t), ConnOptions{})
 	failed := start(c, toolCall(endless))
 	waitSent(t, c)
 	c.Close()
@@ -159,7 +159,7 @@ func TestHTTPCloseEndsCalls(t *testing.T) {
 
 func TestHTTPManyCalls(t *testing.T) {
 	t.Parallel()
-	manyCalls(t, dial(t, remote(t), Options{}), 300)
+	manyCalls(t, dial(t, remote(t), ConnOptions{}), 300)
 }
 
 // A request follows at most three redirects.
@@ -172,7 +172,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 			}
 			fine(w, id)
 		}}
-		_, err := tool(t, dial(t, script(t, s), Options{HandshakeOnly: true}), "x", "{}")
+		_, err := tool(t, dial(t, script(t, s), ConnOptions{HandshakeOnly: true}), "x", "{}")
 		if (err == nil) != (redirects == 3) {
 			t.Errorf("%d redirects: got %v", redirects, err)
 		}
@@ -183,7 +183,7 @@ func TestRedirectsAreCounted(t *testing.T) {
 func TestStatusOfANotification(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusAccepted, 299, 300, http.StatusInternalServerError} {
 		s := &scripted{rest: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }}
-		if _, err := tryDial(t, script(t, s), Options{HandshakeOnly: true}); (err == nil) != (status < 300) {
+		if _, err := tryDial(t, script(t, s), ConnOptions{HandshakeOnly: true}); (err == nil) != (status < 300) {
 			t.Errorf("status %d: got %v", status, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestAnswerOfTheLargestSize(t *testing.T) {
 			}}
 			server := script(t, s)
 			server.MaxMessageBytes = most
-			_, err := tool(t, dial(t, server, Options{HandshakeOnly: true}), "x", "{}")
+			_, err := tool(t, dial(t, server, ConnOptions{HandshakeOnly: true}), "x", "{}")
 			if size == most && err != nil {
 				t.Errorf("%s of %d bytes: got %v", name, size, err)
 			}

@@ -78,7 +78,7 @@ func TestHTTPInvalidCertificates(t *testing.T) {
 			server.Config.ErrorLog = quietly
 			server.StartTLS()
 			defer server.Close()
-			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: roots})
+			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{roots: roots})
 			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), test.says) {
 				t.Errorf("got %v, want it to say %q", f, test.says)
 			}
@@ -289,7 +289,7 @@ func TestHTTP2SentOnce(t *testing.T) {
 				h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			}
 			server, roots := s.serve(t)
-			c := dial(t, server, Options{HandshakeOnly: true, roots: roots})
+			c := dial(t, server, ConnOptions{HandshakeOnly: true, roots: roots})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}

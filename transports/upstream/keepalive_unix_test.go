@@ -17,7 +17,7 @@ func TestHTTPKeepsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	client := newHTTPClient(t.Context(), Options{})
+	client := newHTTPClient(t.Context(), ConnOptions{})
 	conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

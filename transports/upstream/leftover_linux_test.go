@@ -22,7 +22,7 @@ func TestFailedStartsLeaveNothing(t *testing.T) {
 	for range 3 {
 		for fault, limit := range map[string]time.Duration{"exit-now": patience, "exit-on-init": patience, "fail-init": patience, "bad-version": patience, "hang-init": 100 * time.Millisecond} {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			if _, err := openWithHandshake(ctx, fake(t, "-fault", fault), Options{HandshakeOnly: true}); err == nil {
+			if _, err := openWithHandshake(ctx, fake(t, "-fault", fault), ConnOptions{HandshakeOnly: true}); err == nil {
 				t.Fatalf("%s: no error", fault)
 			}
 			cancel()

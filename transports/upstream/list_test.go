@@ -29,7 +29,7 @@ func TestListIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			conn, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
+			conn, _ := inMemory(t, schema.Server{}, ConnOptions{}, func(p *puppet, m wire.Message) {
 				if !m.IsRequest() {
 					return
 				}

@@ -45,7 +45,7 @@ func fake(t *testing.T, args ...string) schema.Server {
 }
 
 // dial opens a connection that is closed when the test ends.
-func dial(t *testing.T, server schema.Server, opts Options) *Conn {
+func dial(t *testing.T, server schema.Server, opts ConnOptions) *Conn {
 	t.Helper()
 	c, err := tryDial(t, server, opts)
 	if err != nil {
@@ -54,7 +54,7 @@ func dial(t *testing.T, server schema.Server, opts Options) *Conn {
 	return c
 }
 
-func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
+func tryDial(t *testing.T, server schema.Server, opts ConnOptions) (*Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -67,7 +67,7 @@ func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
 
 // openWithHandshake opens a connection and makes the handshake. Its stopGrace is short, unless the
 // test sets another.
-func openWithHandshake(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+func openWithHandshake(ctx context.Context, server schema.Server, opts ConnOptions) (*Conn, error) {
 	if opts.timing.stopGrace == 0 {
 		opts.timing.stopGrace = 200 * time.Millisecond
 	}

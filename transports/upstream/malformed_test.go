@@ -44,8 +44,8 @@ func overEach(t *testing.T, answer string, check func(t *testing.T, result json.
 			reply(w, strings.ReplaceAll(answer, "ID", id))
 		}})
 	}
-	for way, open := range map[string]func(t *testing.T, opts Options) *Conn{
-		"a line": func(t *testing.T, opts Options) *Conn {
+	for way, open := range map[string]func(t *testing.T, opts ConnOptions) *Conn{
+		"a line": func(t *testing.T, opts ConnOptions) *Conn {
 			c, _ := inMemory(t, schema.Server{}, opts, func(p *puppet, m wire.Message) {
 				if m.IsRequest() {
 					p.say(strings.ReplaceAll(answer, "ID", string(m.ID)))
@@ -53,17 +53,17 @@ func overEach(t *testing.T, answer string, check func(t *testing.T, result json.
 			})
 			return c
 		},
-		"an HTTP body": func(t *testing.T, opts Options) *Conn {
+		"an HTTP body": func(t *testing.T, opts ConnOptions) *Conn {
 			return dial(t, server(t, plain), opts)
 		},
-		"an event": func(t *testing.T, opts Options) *Conn {
+		"an event": func(t *testing.T, opts ConnOptions) *Conn {
 			return dial(t, server(t, func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") }), opts)
 		},
 	} {
 		t.Run(way, func(t *testing.T) {
 			var log logBuffer
 			peer := &recorder{}
-			c := open(t, Options{HandshakeOnly: true, Peer: peer, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			c := open(t, ConnOptions{HandshakeOnly: true, Peer: peer, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			result, err := tool(t, c, "x", "{}")
 			check(t, result, err, peer, log.String())
 		})
@@ -104,7 +104,7 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 func TestInvalidUTF8IsCounted(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
-	c, _ := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(p *puppet, m wire.Message) {
+	c, _ := inMemory(t, schema.Server{}, ConnOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(p *puppet, m wire.Message) {
 		p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"x":"` + "\xff" + `"}}`)
 	})
 	for range 20 {
@@ -135,7 +135,7 @@ func TestMalformedErrorsWithAStatus(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, strings.ReplaceAll(body, "ID", id))
 		}}
-		c := dial(t, script(t, s), Options{HandshakeOnly: true})
+		c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 		_, err := tool(t, c, "x", "{}")
 		if want == "" {
 			wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
@@ -185,7 +185,7 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 		})
 	})
 	t.Run("a list", func(t *testing.T) {
-		c, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
+		c, _ := inMemory(t, schema.Server{}, ConnOptions{}, func(p *puppet, m wire.Message) {
 			p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[` + nest(maxNesting) + `]}}`)
 		})
 		_, err := c.List(t.Context(), "tools/list", "tools")
@@ -197,7 +197,7 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 func TestIDsAreComparedAsNumbers(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{"ID", "ID.0", "ID.00", "IDe0", "IDE+0", "ID0e-1", `"ID"`} {
-		c, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
+		c, _ := inMemory(t, schema.Server{}, ConnOptions{}, func(p *puppet, m wire.Message) {
 			if !m.IsRequest() {
 				return
 			}

@@ -13,7 +13,7 @@ import (
 
 // Open connects to an upstream: it starts the child, or prepares an HTTP connection. Nothing is
 // sent before Handshake. Close must be called.
-func Open(server schema.Server, opts Options) (*Conn, error) {
+func Open(server schema.Server, opts ConnOptions) (*Conn, error) {
 	c := newConn(server, opts)
 	var err error
 	switch server.Transport {
@@ -33,7 +33,7 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	return c, nil
 }
 
-func newConn(server schema.Server, opts Options) *Conn {
+func newConn(server schema.Server, opts ConnOptions) *Conn {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}

@@ -14,8 +14,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Options configure a Conn.
-type Options struct {
+// ConnOptions configure a Conn.
+type ConnOptions struct {
 	Peer   transports.Peer // receives what the upstream sends; nil refuses requests
 	Info   Info            // how dynmcp introduces itself
 	Logger *slog.Logger    // nil is silent

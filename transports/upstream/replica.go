@@ -16,7 +16,7 @@ import (
 var ErrMoved = errors.New("it may run elsewhere from now on")
 
 // OpenReplica is OpenStream for a stream to another replica, which runs the server.
-func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
+func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts ConnOptions) *Conn {
 	c := newConn(server, opts)
 	c.onReplica = true
 	openStream(c, stream)

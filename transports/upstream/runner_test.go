@@ -34,7 +34,7 @@ func runner(t *testing.T, script string) (schema.Server, string) {
 func TestCloseLetsAnInstallFinish(t *testing.T) {
 	t.Parallel()
 	server, dir := runner(t, `i=0; while [ $((i+=1)) -le 20 ]; do sleep 0.05; done; : > "$1/package.json"`)
-	c, err := Open(server, Options{timing: timing{stopGrace: 200 * time.Millisecond}})
+	c, err := Open(server, ConnOptions{timing: timing{stopGrace: 200 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestInstallThatWasCutShort(t *testing.T) {
 		npm error enoent Could not read package.json: Error: ENOENT: no such file or directory, open '/home/me/.npm/_npx/a705c79b42eea4c8/package.json'
 	END
 	exit 254`)
-	_, err := tryDial(t, server, Options{HandshakeOnly: true})
+	_, err := tryDial(t, server, ConnOptions{HandshakeOnly: true})
 	failure := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 	if want := "an earlier install of this package was cut short; remove the folder /home/me/.npm/_npx/a705c79b42eea4c8 and try again"; failure.Hint != want {
 		t.Errorf("got hint %q, want %q", failure.Hint, want)
@@ -71,7 +71,7 @@ func TestInstallThatHangs(t *testing.T) {
 	server.Env["HOME"] = home
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := openWithHandshake(ctx, server, Options{HandshakeOnly: true})
+	_, err := openWithHandshake(ctx, server, ConnOptions{HandshakeOnly: true})
 	failure := wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	if want := "npx installs into " + folder + ", or was cut short there: try again, and if that hangs too remove the folder"; failure.Hint != want {
 		t.Errorf("got hint %q, want %q", failure.Hint, want)

@@ -20,7 +20,7 @@ func TestSSEUpstream(t *testing.T) {
 	server := remote(t, "-sse")
 	server.Transport = schema.SSE
 	peer := &recorder{}
-	c := dial(t, server, Options{Peer: peer})
+	c := dial(t, server, ConnOptions{Peer: peer})
 	mustEcho(t, c)
 	if _, err := tool(t, c, "notify", `{"method":"notifications/x"}`); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestSSEUpstream(t *testing.T) {
 func TestSSEUpstreamEnds(t *testing.T) {
 	t.Parallel()
 	process := mcptest.ServeFake(t, "-sse")
-	c := dial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: process.URL}, Options{})
+	c := dial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: process.URL}, ConnOptions{})
 	_, err := tool(t, c, "crash", "{}")
 	wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 	waitFor(t, "the end", c.Done())
@@ -106,7 +106,7 @@ func TestSSEEndpoint(t *testing.T) {
 		"event: endpoint\ndata: http://[::1\n\n":                                   false,
 	} {
 		s := &sse{endpoint: endpoint}
-		_, err := tryDial(t, s.serve(t), Options{})
+		_, err := tryDial(t, s.serve(t), ConnOptions{})
 		var f *transports.Failure
 		if ok != (err == nil) || !ok && (!errors.As(err, &f) || f.Outcome != transports.NotSent) {
 			t.Errorf("%q: got %v", endpoint, err)
@@ -119,7 +119,7 @@ func TestSSERefusedCall(t *testing.T) {
 	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, _ wire.Message, _ func(string)) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}}
-	c := dial(t, s.serve(t), Options{})
+	c := dial(t, s.serve(t), ConnOptions{})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeRateLimited, transports.NotSent)
 }
@@ -131,7 +131,7 @@ func TestSSEAnswersBeforeAccepting(t *testing.T) {
 		say("event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":" + string(m.ID) + ",\"result\":{\"n\":1.0}}\n\n")
 		w.WriteHeader(http.StatusInternalServerError) // too late to matter
 	}}
-	c := dial(t, s.serve(t), Options{})
+	c := dial(t, s.serve(t), ConnOptions{})
 	result, err := tool(t, c, "x", "{}")
 	if err != nil && !strings.Contains(err.Error(), "500") || err == nil && string(result) != `{"n":1.0}` {
 		t.Errorf("got %s, %v", result, err)

@@ -26,7 +26,7 @@ func eachStateless(t *testing.T, test func(t *testing.T, server schema.Server, l
 func TestStatelessHandshake(t *testing.T) {
 	t.Parallel()
 	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
-		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
+		c := dial(t, server, ConnOptions{Info: Info{Name: "us", Version: "7"}})
 		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
 			t.Errorf("got %+v", info)
 		}
@@ -41,7 +41,7 @@ func TestStatelessHandshake(t *testing.T) {
 func TestStatelessVersionRetried(t *testing.T) {
 	t.Parallel()
 	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
-		c := dial(t, server, Options{})
+		c := dial(t, server, ConnOptions{})
 		if c.Era() != transports.Stateless || ledger.Count("server/discover") != 2 {
 			t.Errorf("era %d after asking %d times", c.Era(), ledger.Count("server/discover"))
 		}
@@ -53,7 +53,7 @@ func TestStatelessVersionRetried(t *testing.T) {
 func TestStatelessRequests(t *testing.T) {
 	t.Parallel()
 	eachStateless(t, func(t *testing.T, server schema.Server, _ mcptest.Ledger) {
-		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
+		c := dial(t, server, ConnOptions{Info: Info{Name: "us", Version: "7"}})
 		result, err := c.Call(t.Context(), "tools/call", json.RawMessage(
 			`{"name":"received","_meta":{"x":1.0,"io.modelcontextprotocol/clientInfo":{"name":"host"}},"arguments":{"n":9}}`))
 		if err != nil {
@@ -90,7 +90,7 @@ func TestStatelessNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"é", "=?base64?x", " a", "a\tb", "日本"} {
 		server := remote(t, "-era", "new", "-tool", fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, wire.Quote(name)))
-		c := dial(t, server, Options{})
+		c := dial(t, server, ConnOptions{})
 		if _, err := tool(t, c, name, "{}"); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -101,7 +101,7 @@ func TestStatelessNames(t *testing.T) {
 func TestStatelessArgumentHeaders(t *testing.T) {
 	t.Parallel()
 	server := remote(t, "-era", "new", "-tool", `{"name":"headers","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"bad":{"x-mcp-header":"a b"}}}}`)
-	c := dial(t, server, Options{})
+	c := dial(t, server, ConnOptions{})
 	if _, err := c.List(t.Context(), "tools/list", "tools"); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestStatelessListens(t *testing.T) {
 	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		const changed = "notifications/tools/list_changed {" // those that we make have no params
 		peer := &recorder{}
-		c := dial(t, server, Options{Peer: peer})
+		c := dial(t, server, ConnOptions{Peer: peer})
 		ledger.WaitFor("listening", 1)
 		if _, err := tool(t, c, "add_tool", `{"name":"later"}`); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestStatelessSubscribes(t *testing.T) {
 	t.Parallel()
 	eachStateless(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		peer := &recorder{}
-		c := dial(t, server, Options{Peer: peer})
+		c := dial(t, server, ConnOptions{Peer: peer})
 		ledger.WaitFor("listening", 1)
 		const params = `{"uri":"fake://a"}`
 		if err := c.Subscribe(t.Context(), json.RawMessage(params)); err != nil {

@@ -21,7 +21,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 	for cut := range len(pong) + 1 {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true})
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial:%d", cut), "-fault-on", "ping"), ConnOptions{HandshakeOnly: true})
 			result, err := c.Call(t.Context(), "ping", nil)
 			if cut == len(pong) {
 				if err != nil || string(result) != "{}" {
@@ -38,7 +38,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(cut, " and silence"), func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping"), ConnOptions{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
 			setTimeout(c, 100*time.Millisecond)
 			_, err := c.Call(t.Context(), "ping", nil)
 			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -63,7 +63,7 @@ func TestStdioCloseInTheMiddle(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			ledger := mcptest.NewLedger(t)
-			c := dial(t, fake(t, "-fault", fault, "-ledger", ledger.Path), Options{HandshakeOnly: true})
+			c := dial(t, fake(t, "-fault", fault, "-ledger", ledger.Path), ConnOptions{HandshakeOnly: true})
 			ended := make(chan error, 2)
 			for range cap(ended) {
 				go func() {

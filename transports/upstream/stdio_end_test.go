@@ -31,7 +31,7 @@ func TestStdioCrash(t *testing.T) {
 	} {
 		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), Options{})
+			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), ConnOptions{})
 			other := start(c, toolCall(endless))
 			_, err := tool(t, c, "pid", "{}")
 			f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
@@ -50,7 +50,7 @@ func TestStdioCrash(t *testing.T) {
 func TestStdioAnswerThenExit(t *testing.T) {
 	t.Parallel()
 	for range 5 {
-		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), ConnOptions{})
 		mustEcho(t, c)
 		waitFor(t, "the end", c.Done())
 	}
@@ -92,7 +92,7 @@ func TestOutputOfAnEndedChildIsAwaited(t *testing.T) {
 func TestStdioBigAnswerThenExit(t *testing.T) {
 	t.Parallel()
 	for range 2 {
-		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), ConnOptions{})
 		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
 			t.Fatalf("got %d bytes, %v", len(result), err)
 		}
@@ -102,7 +102,7 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 // The timeout of a call leads to a health check, which ends a child that has stopped reading.
 func TestStdioStopsReading(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), ConnOptions{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
 	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -116,7 +116,7 @@ func TestStdioStopsReading(t *testing.T) {
 func TestStdioBusy(t *testing.T) {
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "gate")
-	c, err := Open(serialServer(t), Options{})
+	c, err := Open(serialServer(t), ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func serveSerially(in io.Reader, out io.Writer) {
 
 func TestStdioClosesItsStdout(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), Options{})
+	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), ConnOptions{})
 	_, err := tool(t, c, "pid", "{}")
 	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
 	if !strings.Contains(f.Error(), "closed its stdout") {
@@ -173,7 +173,7 @@ func TestStdioClosesItsStdout(t *testing.T) {
 
 func TestStdioClosesItsStdin(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "close-stdin"), Options{})
+	c := dial(t, fake(t, "-fault", "close-stdin"), ConnOptions{})
 	mustEcho(t, c) // the last request that it reads
 	setTimeout(c, 3*time.Second)
 	for {
@@ -203,7 +203,7 @@ func TestStdioClose(t *testing.T) {
 	} {
 		t.Run(test.faults+" "+test.spawn, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", test.faults), Options{})
+			c := dial(t, fake(t, "-fault", test.faults), ConnOptions{})
 			var child int
 			if test.spawn != "" {
 				result, err := tool(t, c, "spawn", fmt.Sprintf(`{"mode":%q}`, test.spawn))
@@ -236,7 +236,7 @@ func TestStdioCloseEndsTree(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", "double-fork"), Options{}) // fake checks that no process is left
+			c := dial(t, fake(t, "-fault", "double-fork"), ConnOptions{}) // fake checks that no process is left
 			if _, err := tool(t, c, "spawn", `{"mode":"fork","setsid":true}`); err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func TestStdioCloseEndsTree(t *testing.T) {
 // The connection ends with the child, even if a grandchild holds its pipes open.
 func TestStdioGrandchildHoldsPipes(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t), Options{})
+	c := dial(t, fake(t), ConnOptions{})
 	if _, err := tool(t, c, "spawn", `{"mode":"ignore-term"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestStdioGrandchildHoldsPipes(t *testing.T) {
 
 func TestStdioCloseEndsCalls(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t), Options{})
+	c := dial(t, fake(t), ConnOptions{})
 	failed := start(c, toolCall(endless))
 	c.Close()
 	f := wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
@@ -277,7 +277,7 @@ func TestStdioCloseEndsCalls(t *testing.T) {
 
 func TestStdioStderrTail(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), Options{})
+	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), ConnOptions{})
 	if _, err := tool(t, c, "stderr", `{"text":"the \u001b[31mlast\u0007 words"}`); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestStdioFence(t *testing.T) {
 		}
 		defer fence.Close()
 		fence.Extend(time.Now().Add(away))
-		c, err := tryDial(t, fake(t), Options{Fence: fence})
+		c, err := tryDial(t, fake(t), ConnOptions{Fence: fence})
 		if err == nil {
 			_, err = tool(t, c, "sleep", `{"ms":600000}`)
 		}
@@ -33,7 +33,7 @@ func TestStdioFence(t *testing.T) {
 		if !strings.Contains(f.Error(), "its replica lost the lease") {
 			t.Errorf("got %v", f)
 		}
-		_, err = tryDial(t, fake(t), Options{Fence: fence})
+		_, err = tryDial(t, fake(t), ConnOptions{Fence: fence})
 		f = wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 		if !strings.Contains(f.Error(), "its replica lost the lease") {
 			t.Errorf("got %v", f)

@@ -23,7 +23,7 @@ func TestStdioFailsToStart(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			_, err := tryDial(t, fake(t, "-fault", fault), Options{HandshakeOnly: true})
+			_, err := tryDial(t, fake(t, "-fault", fault), ConnOptions{HandshakeOnly: true})
 			f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 			if !strings.Contains(f.Text(), says) {
 				t.Errorf("got %s, want it to say %q", f.Text(), says)
@@ -34,16 +34,16 @@ func TestStdioFailsToStart(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := openWithHandshake(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
+		_, err := openWithHandshake(ctx, fake(t, "-fault", "hang-init"), ConnOptions{HandshakeOnly: true})
 		wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	})
 	t.Run("exit-on-discover", func(t *testing.T) {
 		t.Parallel()
 		server := fake(t, "-fault", "exit-on-discover")
-		if _, err := tryDial(t, server, Options{}); !errors.Is(err, ErrProbe) {
+		if _, err := tryDial(t, server, ConnOptions{}); !errors.Is(err, ErrProbe) {
 			t.Errorf("got %v, want %v", err, ErrProbe)
 		}
-		mustEcho(t, dial(t, server, Options{HandshakeOnly: true}))
+		mustEcho(t, dial(t, server, ConnOptions{HandshakeOnly: true}))
 	})
 }
 
@@ -54,7 +54,7 @@ func TestStdioCommandMissing(t *testing.T) {
 		{Name: "up", Transport: schema.Stdio, Command: t.TempDir()},
 		{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Cwd: t.TempDir() + "/nowhere"},
 	} {
-		_, err := tryDial(t, server, Options{})
+		_, err := tryDial(t, server, ConnOptions{})
 		wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 		if err := command.Check(server); err == nil {
 			t.Errorf("Check of %q in %q: no error", server.Command, server.Cwd)

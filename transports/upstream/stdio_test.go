@@ -23,7 +23,7 @@ func TestStdioIgnoresOtherOutput(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", fault, "-fault-tool", "pid"), Options{})
+			c := dial(t, fake(t, "-fault", fault, "-fault-tool", "pid"), ConnOptions{})
 			if _, err := tool(t, c, "pid", "{}"); err != nil {
 				t.Errorf("the call: %v", err)
 			}
@@ -51,7 +51,7 @@ func TestStdioBrokenAnswer(t *testing.T) {
 			t.Parallel()
 			server := fake(t, "-fault", test.fault, "-fault-tool", "pid")
 			server.MaxMessageBytes = 2 << 20
-			c := dial(t, server, Options{})
+			c := dial(t, server, ConnOptions{})
 			if test.code == transports.CodeTimeout {
 				setTimeout(c, 300*time.Millisecond)
 			}
@@ -64,7 +64,7 @@ func TestStdioBrokenAnswer(t *testing.T) {
 
 func TestStdioErrorWinsOverResult(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "both", "-fault-tool", "pid"), Options{})
+	c := dial(t, fake(t, "-fault", "both", "-fault-tool", "pid"), ConnOptions{})
 	_, err := tool(t, c, "pid", "{}")
 	if rpc, ok := errors.AsType[*wire.Error](err); !ok || rpc.Code != -32042 {
 		t.Errorf("got %v, want the error", err)
@@ -74,7 +74,7 @@ func TestStdioErrorWinsOverResult(t *testing.T) {
 
 func TestStdioPassesErrors(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t), Options{})
+	c := dial(t, fake(t), ConnOptions{})
 	const sent = `{"code":-32042,"message":"no","data":{"n":9007199254740993}}`
 	_, err := tool(t, c, "fail", sent)
 	var rpc *wire.Error
@@ -90,7 +90,7 @@ func TestStdioPassesErrors(t *testing.T) {
 func TestStdioCancel(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
-	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), Options{HandshakeOnly: true})
+	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), ConnOptions{HandshakeOnly: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		ledger.WaitFor("call pid", 1)
@@ -106,7 +106,7 @@ func TestStdioCancel(t *testing.T) {
 func TestStdioTimeoutTellsUpstream(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
-	c := dial(t, fake(t, "-ledger", ledger.Path), Options{HandshakeOnly: true})
+	c := dial(t, fake(t, "-ledger", ledger.Path), ConnOptions{HandshakeOnly: true})
 	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "sleep", `{"ms":0}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -117,7 +117,7 @@ func TestStdioTimeoutTellsUpstream(t *testing.T) {
 // Progress reaches the call under the host's token, before the result.
 func TestStdioProgress(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "late-progress"), Options{})
+	c := dial(t, fake(t, "-fault", "late-progress"), ConnOptions{})
 	for _, token := range []string{`"a-token"`, `7`, `"1"`} {
 		peer := &recorder{}
 		done := make(chan error, 1)
@@ -159,7 +159,7 @@ func TestStdioUpstreamAsks(t *testing.T) {
 		}
 		return nil, wire.ParseError(json.RawMessage(`{"code":-1,"message":"no","data":1.0}`))
 	}}
-	c := dial(t, fake(t), Options{Peer: peer})
+	c := dial(t, fake(t), ConnOptions{Peer: peer})
 	result, err := tool(t, c, "ask", `{"method":"roots/list"}`)
 	if got := wire.Get(wire.Get(result, "structuredContent"), "result"); err != nil || string(got) != `{"roots":[],"n":1.0}` {
 		t.Errorf("got %s, %v", result, err)
@@ -189,7 +189,7 @@ func TestStdioUpstreamCancelsItsRequest(t *testing.T) {
 		close(cancelled)
 		return nil, ctx.Err()
 	}}
-	c := dial(t, fake(t), Options{Peer: peer})
+	c := dial(t, fake(t), ConnOptions{Peer: peer})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked
@@ -206,7 +206,7 @@ func TestStdioUpstreamCancelsItsRequest(t *testing.T) {
 func TestStdioFlood(t *testing.T) {
 	t.Parallel()
 	peer := &recorder{}
-	c := dial(t, fake(t, "-fault", "flood:20000", "-fault-tool", "pid"), Options{Peer: peer})
+	c := dial(t, fake(t, "-fault", "flood:20000", "-fault-tool", "pid"), ConnOptions{Peer: peer})
 	if _, err := tool(t, c, "pid", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestStdioFlood(t *testing.T) {
 
 func TestStdioQueueIsFull(t *testing.T) {
 	t.Parallel()
-	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{HandshakeOnly: true})
+	c := dial(t, fake(t, "-fault", "no-read-after-init"), ConnOptions{HandshakeOnly: true})
 	params := json.RawMessage(`{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 8<<20) + `"}}`)
 	const calls = maxQueued/(8<<20) + 3
 	failed := make(chan error, calls)
@@ -234,7 +234,7 @@ func TestStdioRequestTooLarge(t *testing.T) {
 	t.Parallel()
 	server := fake(t)
 	server.MaxMessageBytes = 1 << 20
-	c := dial(t, server, Options{})
+	c := dial(t, server, ConnOptions{})
 	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
 	wantFailure(t, err, transports.CodeTooLarge, transports.NotSent)
 	mustEcho(t, c)
@@ -243,7 +243,7 @@ func TestStdioRequestTooLarge(t *testing.T) {
 func TestStdioLists(t *testing.T) {
 	t.Parallel()
 	list := func(t *testing.T, fault string) ([]json.RawMessage, error) {
-		c := dial(t, fake(t, "-tools", "25", "-bare", "-page", "10", "-fault", fault), Options{})
+		c := dial(t, fake(t, "-tools", "25", "-bare", "-page", "10", "-fault", fault), ConnOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return c.List(ctx, "tools/list", "tools")
@@ -266,5 +266,5 @@ func TestStdioLists(t *testing.T) {
 
 func TestStdioManyCalls(t *testing.T) {
 	t.Parallel()
-	manyCalls(t, dial(t, fake(t), Options{}), 2000)
+	manyCalls(t, dial(t, fake(t), ConnOptions{}), 2000)
 }

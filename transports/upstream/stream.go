@@ -19,7 +19,7 @@ type streamLink struct {
 // OpenStream returns a connection to an upstream over an existing stream: a pipe within the
 // process, or a socket. Closing the connection closes the stream. As with Open, Handshake
 // comes next.
-func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
+func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts ConnOptions) *Conn {
 	c := newConn(server, opts)
 	openStream(c, stream)
 	return c

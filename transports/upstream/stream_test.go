@@ -24,7 +24,7 @@ func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
 		busy := newBusy(near)
-		c := OpenStream(schema.Server{Name: "up"}, busy, Options{})
+		c := OpenStream(schema.Server{Name: "up"}, busy, ConnOptions{})
 		defer c.Close()
 		large := []byte(`"` + strings.Repeat("x", 200<<10) + `"`)
 		first, second := start(c, &Call{Method: "x", Params: large}), start(c, &Call{Method: "x", Params: large})
@@ -57,7 +57,7 @@ func TestQueuedCallTimesOut(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
 		busy := newBusy(near)
-		c := OpenStream(schema.Server{Name: "up", Timeout: time.Minute}, busy, Options{})
+		c := OpenStream(schema.Server{Name: "up", Timeout: time.Minute}, busy, ConnOptions{})
 		defer c.Close()
 		_, err := c.Call(t.Context(), "x", nil)
 		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -82,7 +82,7 @@ func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := mcptest.Pipe()
 		defer far.Close()
-		c := OpenStream(schema.Server{Name: "up", MaxMessageBytes: maxQueued}, newBusy(near), Options{})
+		c := OpenStream(schema.Server{Name: "up", MaxMessageBytes: maxQueued}, newBusy(near), ConnOptions{})
 		defer c.Close()
 		queued := 0
 		big := []byte(`"` + strings.Repeat("x", maxQueuedRequests/2) + `"`)
@@ -135,7 +135,7 @@ func TestStreamCutAnywhere(t *testing.T) {
 	for cut := range len(answer) + 1 {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := mcptest.Pipe()
-			c := OpenStream(schema.Server{Name: "up"}, near, Options{})
+			c := OpenStream(schema.Server{Name: "up"}, near, ConnOptions{})
 			defer c.Close()
 			type end struct {
 				result string
@@ -188,7 +188,7 @@ func TestCallToALeavingReplicaIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stream := &leaving{failed: make(chan struct{}), said: strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/dynmcp/ended","dynmcp":{"last":0}}` + "\n")}
-		c := OpenReplica(schema.Server{Name: "up"}, stream, Options{})
+		c := OpenReplica(schema.Server{Name: "up"}, stream, ConnOptions{})
 		defer c.Close()
 		f := wantFailure(t, <-start(c, &Call{Method: "x"}), transports.CodeUnreachable, transports.NotSent)
 		if !errors.Is(f, ErrMoved) {
@@ -219,7 +219,7 @@ func (m *mute) Close() error {
 // A stream that refuses writes ends the connection, even if it can still be read.
 func TestStreamThatRefusesWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := OpenStream(schema.Server{Name: "up"}, &mute{make(chan struct{})}, Options{})
+		c := OpenStream(schema.Server{Name: "up"}, &mute{make(chan struct{})}, ConnOptions{})
 		defer c.Close()
 		began := time.Now()
 		_, err := c.Call(t.Context(), "x", nil)

@@ -36,7 +36,7 @@ func (l *listener) connect(t *testing.T, peer transports.Peer) *Conn {
 	t.Helper()
 	l.open = map[string][]string{}
 	var c *Conn
-	c, l.puppet = inMemory(t, schema.Server{}, Options{Peer: peer}, l.take)
+	c, l.puppet = inMemory(t, schema.Server{}, ConnOptions{Peer: peer}, l.take)
 	if err := c.Handshake(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

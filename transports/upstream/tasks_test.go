@@ -15,7 +15,7 @@ import (
 func TestProgressOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := make(chan string, 2)
-		c, p := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) { ids <- string(m.ID) })
+		c, p := inMemory(t, schema.Server{}, ConnOptions{}, func(p *puppet, m wire.Message) { ids <- string(m.ID) })
 		peer := &recorder{}
 		var ofTask []string
 		answered := make(chan struct{})

@@ -19,7 +19,7 @@ func TestThrottledUpstreamIsNotRead(t *testing.T) {
 		open := make(chan struct{}, 1)
 		open <- struct{}{}
 		peer := &recorder{}
-		_, p := inMemory(t, schema.Server{}, Options{Peer: peer, Throttle: func() { <-open }}, silent)
+		_, p := inMemory(t, schema.Server{}, ConnOptions{Peer: peer, Throttle: func() { <-open }}, silent)
 		defer close(open)
 		for n := range 3 {
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/n%d"}`, n))
@@ -55,7 +55,7 @@ func TestHTTPAnswersAreThrottled(t *testing.T) {
 				step("asked")
 				call(w, id)
 			}}
-			c := dial(t, script(t, s), Options{HandshakeOnly: true, Throttle: func() { step("throttle") }})
+			c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true, Throttle: func() { step("throttle") }})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}

@@ -60,18 +60,18 @@ func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface,
 // A Set is what a config, or a profile in it, shows to hosts.
 type Set struct {
 	Config *schema.Config
-	Usual  Pair
-	Split  Pair             // for hosts for which use_tool is split
+	Usual  Variants
+	Split  Variants         // for hosts for which use_tool is split
 	Tree   *surface.Surface // for hosts that see the tree alone
 }
 
-// A Pair has the surfaces for hosts with the same use_tool.
-type Pair struct {
+// Variants are the surfaces for hosts with the same use_tool.
+type Variants struct {
 	Usual     *surface.Surface
 	Searching *surface.Surface // for hosts that search tools themselves: differs if that matters
 }
 
-func newPair(cfg *schema.Config) (p Pair, err error) {
+func newVariants(cfg *schema.Config) (p Variants, err error) {
 	if p.Usual, err = compose(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
 		return p, err
 	}
@@ -81,16 +81,16 @@ func newPair(cfg *schema.Config) (p Pair, err error) {
 	return p, err
 }
 
-// An All is what a config and each profile in it show to hosts.
-type All struct {
+// Surfaces are what a config and each profile in it show to hosts.
+type Surfaces struct {
 	Whole    *Set
 	profiles map[string]*Set
 	gone     *Set
 }
 
 // New returns what a config shows to hosts.
-func New(cfg *schema.Config) (all *All, err error) {
-	all = &All{profiles: map[string]*Set{}}
+func New(cfg *schema.Config) (all *Surfaces, err error) {
+	all = &Surfaces{profiles: map[string]*Set{}}
 	if all.Whole, err = newSet(cfg); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func New(cfg *schema.Config) (all *All, err error) {
 
 // Of returns what a profile shows, or the whole config with "". A profile that a
 // reload has removed shows nothing.
-func (all *All) Of(profile string) *Set {
+func (all *Surfaces) Of(profile string) *Set {
 	if profile == "" {
 		return all.Whole
 	}
@@ -123,12 +123,12 @@ func (all *All) Of(profile string) *Set {
 func newSet(cfg *schema.Config) (*Set, error) {
 	s := &Set{Config: cfg}
 	var err error
-	if s.Usual, err = newPair(cfg); err != nil {
+	if s.Usual, err = newVariants(cfg); err != nil {
 		return nil, err
 	}
 	split := *cfg
 	split.UseTool = schema.UseToolSplit
-	if s.Split, err = newPair(&split); err != nil {
+	if s.Split, err = newVariants(&split); err != nil {
 		return nil, err
 	}
 	s.Tree, err = compose(cfg, []string{schema.ExposeTree}, "")

@@ -20,8 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Options configure a Fleet.
-type Options struct {
+// Dependencies are what a Fleet needs.
+type Dependencies struct {
 	Context    context.Context // ends with the run
 	Log        *slog.Logger
 	Work       *work.Group
@@ -35,7 +35,7 @@ type Options struct {
 	// Open opens the connection to a server that runs here; Connection returns options that
 	// the Fleet does not know.
 	Open       remote.Open
-	Connection func(u *lazy.Upstream) upstream.Options
+	Connection func(u *lazy.Upstream) upstream.ConnOptions
 	// InProfile reports whether a server is in a profile of the config.
 	InProfile func(profile, server string) bool
 	// SingleWrap reports that the run wraps one command.
@@ -49,7 +49,7 @@ type Options struct {
 
 // A Fleet is the upstreams of a run, with their listings and owners.
 type Fleet struct {
-	Options
+	Dependencies
 	Set       *lazy.Set
 	Listings  *listing.Env // set before the first is loaded
 	Declared  Declarations
@@ -60,11 +60,11 @@ type Fleet struct {
 }
 
 // New returns a fleet without upstreams, which are added to Set.
-func New(opts Options) *Fleet {
-	f := &Fleet{Options: opts}
+func New(needs Dependencies) *Fleet {
+	f := &Fleet{Dependencies: needs}
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
 	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
-	f.Set = lazy.NewSet(lazy.Options{Load: f.load, Changed: f.Changed, Logger: f.Log})
+	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Changed, Logger: f.Log})
 	return f
 }
 

@@ -13,16 +13,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Store keeps the listings of servers between runs: it is read when a config is applied, and
+// A LoggingStore keeps the listings of servers between runs: it is read when a config is applied, and
 // written after each listing. Read and write errors are logged, and have no other effect.
-type Store struct {
-	*store.Store
+type LoggingStore struct {
+	*store.Listings
 	Log    *slog.Logger
 	failed atomic.Bool // a failed write was logged
 }
 
 // LoadAll returns the listings of earlier runs, by server.
-func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
+func (s *LoggingStore) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 	all := map[string]*catalog.Stored{}
 	for _, server := range servers {
 		if server.Disabled {
@@ -43,7 +43,7 @@ func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
 }
 
 // Follow calls listed with the listings that other replicas store, until ctx ends.
-func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func(name string, stored *catalog.Stored)) {
+func (s *LoggingStore) Follow(ctx context.Context, servers []schema.Server, listed func(name string, stored *catalog.Stored)) {
 	names := map[string]string{} // by key
 	for _, server := range servers {
 		if !server.Disabled {
@@ -74,7 +74,7 @@ func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func
 }
 
 // KeepListing stores the listing of a server.
-func (s *Store) KeepListing(server schema.Server, l *catalog.Listing) {
+func (s *LoggingStore) KeepListing(server schema.Server, l *catalog.Listing) {
 	switch err := s.Keep(server, l); {
 	case err == nil:
 	case s.failed.Swap(true):

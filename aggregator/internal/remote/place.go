@@ -44,7 +44,7 @@ const PrincipalOwner = "principal "
 const MaxMoves = 5
 
 // Open opens the connection to a server that runs here.
-type Open func(schema.Server, upstream.Options) (*upstream.Conn, error)
+type Open func(schema.Server, upstream.ConnOptions) (*upstream.Conn, error)
 
 // A Placer connects servers at their place.
 type Placer struct {
@@ -72,7 +72,7 @@ func (p *Placer) placed(u *lazy.Upstream) (principal string, ok bool) {
 }
 
 // Connect opens the connection to an upstream, here or on another replica.
-func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Server, opts upstream.Options, open Open) (*upstream.Conn, error) {
+func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Server, opts upstream.ConnOptions, open Open) (*upstream.Conn, error) {
 	principal, ok := p.placed(u)
 	if !ok {
 		return open(server, opts)

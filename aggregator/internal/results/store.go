@@ -24,10 +24,10 @@ const (
 
 var errClosed = errors.New("dynmcp is shutting down")
 
-// A Store keeps results that their host got only in part, so that it can read on. Each is in a file
-// that no other user of the machine can read, and that disappears with the process. A user's
-// results are visible only to that user's sessions. The zero Store is empty.
-type Store struct {
+// PartialResults keeps results that their host got only in part, so that it can read on. Each is in
+// a file that no other user of the machine can read, and that disappears with the process. A user's
+// results are visible only to that user's sessions. The zero PartialResults is empty.
+type PartialResults struct {
 	mu     sync.Mutex
 	dir    string          // created with the first result; "" before
 	all    []*storedResult // the oldest first
@@ -46,7 +46,7 @@ type storedResult struct {
 // Add stores a result and returns the handle for Get. The handle ends in the name of this replica,
 // unless that is "", so that other replicas know where it is. The rest of the handle cannot be
 // guessed.
-func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (handle string, err error) {
+func (s *PartialResults) Add(user, replica string, limit int, result json.RawMessage) (handle string, err error) {
 	if len(result) > maxUserBytes {
 		return "", fmt.Errorf("it is larger than %d MB", maxUserBytes>>20)
 	}
@@ -88,7 +88,7 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 
 // trimLocked removes the results that exceed a limit: those of a user with more than its own share,
 // otherwise those of the user with the most.
-func (s *Store) trimLocked(user string) (dropped []*storedResult) {
+func (s *PartialResults) trimLocked(user string) (dropped []*storedResult) {
 	for {
 		count, size, total := map[string]int64{}, map[string]int64{}, int64(0)
 		for _, r := range s.all {
@@ -122,7 +122,7 @@ func withMost(of map[string]int64) (user string) {
 }
 
 // directory returns the directory of the results.
-func (s *Store) directory() (string, error) {
+func (s *PartialResults) directory() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -141,7 +141,7 @@ func (s *Store) directory() (string, error) {
 
 // Get reads a result of a user and returns it with the limit of its tool, in characters;
 // ok is false if absent or removed.
-func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
+func (s *PartialResults) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.all, func(r *storedResult) bool { return r.handle == handle && r.user == user })
 	if i < 0 {
@@ -155,7 +155,7 @@ func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok 
 	return result, r.limit, err == nil
 }
 
-func (s *Store) expire(r *storedResult) {
+func (s *PartialResults) expire(r *storedResult) {
 	s.mu.Lock()
 	i := slices.Index(s.all, r)
 	if i >= 0 {
@@ -176,7 +176,7 @@ func (r *storedResult) remove() {
 }
 
 // Close removes everything.
-func (s *Store) Close() {
+func (s *PartialResults) Close() {
 	s.mu.Lock()
 	all, dir := s.all, s.dir
 	s.all, s.dir, s.closed = nil, "", true

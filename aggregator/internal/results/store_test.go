@@ -15,7 +15,7 @@ import (
 
 // A stored result can be read by its user only, also on disk, and is removed by Close.
 func TestKeptResults(t *testing.T) {
-	var k Store
+	var k PartialResults
 	ann, bob := "ann", "bob"
 	whole := json.RawMessage(`{"content":[1.0]}`)
 	handle, err := k.Add(ann, "", 700, whole)
@@ -55,7 +55,7 @@ func TestKeptResults(t *testing.T) {
 }
 
 func TestOldKeptResultsGo(t *testing.T) {
-	var k Store
+	var k PartialResults
 	defer k.Close()
 	one, two := "one", "two"
 	other, err := k.Add(two, "", 1, json.RawMessage(`{}`))
@@ -92,7 +92,7 @@ func TestOldKeptResultsGo(t *testing.T) {
 }
 
 func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
-	var k Store
+	var k PartialResults
 	defer k.Close()
 	few, err := k.Add("few", "", 0, json.RawMessage(`{}`))
 	if err != nil {
@@ -122,7 +122,7 @@ func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
 
 // If all results are too large together, one of the user with the most bytes is dropped.
 func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
-	var k Store
+	var k PartialResults
 	defer k.Close()
 	add := func(user string, size int64) (handle string) {
 		t.Helper()
@@ -151,7 +151,7 @@ func TestKeptResultsOfAllUsersHaveABoundInBytes(t *testing.T) {
 
 func TestKeptResultsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k Store
+		var k PartialResults
 		defer k.Close()
 		handle, err := k.Add("", "", 1, json.RawMessage(`{}`))
 		if err != nil {

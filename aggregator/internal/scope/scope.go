@@ -23,8 +23,8 @@ import (
 type Env struct {
 	Fleet   *fleet.Fleet
 	Catalog *catalog.Catalog
-	Current func() *exposed.All // of the config that is served
-	Recover func()              // deferred where a list is rendered
+	Current func() *exposed.Surfaces // of the config that is served
+	Recover func()                   // deferred where a list is rendered
 
 	snapshots notify.Snapshots[kind]
 }

@@ -38,14 +38,14 @@ type Version struct {
 	Broken bool `json:"-"` // the record is broken, and this is its copy
 }
 
-// A Store has the config document of a cluster.
-type Store struct {
+// A ConfigStore has the config document of a cluster.
+type ConfigStore struct {
 	bucket kv.Bucket
 	keys   *seal.Keys
 }
 
 // New returns the document in a bucket of its own.
-func New(bucket kv.Bucket, keys *seal.Keys) *Store { return &Store{bucket, keys} }
+func New(bucket kv.Bucket, keys *seal.Keys) *ConfigStore { return &ConfigStore{bucket, keys} }
 
 // current is the key of the current version, and copies the prefix of the key of its copy, which
 // is read if the record of the current version is broken.
@@ -57,12 +57,12 @@ const (
 func copyOf(number int) string { return fmt.Sprintf("%s%08d", copies, number) }
 
 // Current returns the version that replicas serve, or ErrNone.
-func (s *Store) Current(ctx context.Context) (Version, error) {
+func (s *ConfigStore) Current(ctx context.Context) (Version, error) {
 	v, _, err := s.current(ctx)
 	return v, err
 }
 
-func (s *Store) current(ctx context.Context) (Version, uint64, error) {
+func (s *ConfigStore) current(ctx context.Context) (Version, uint64, error) {
 	entry, err := s.bucket.Get(ctx, current)
 	if errors.Is(err, kv.ErrNotFound) {
 		return Version{}, 0, ErrNone
@@ -80,7 +80,7 @@ func (s *Store) current(ctx context.Context) (Version, uint64, error) {
 }
 
 // copy returns the newest copy. If it cannot be opened either, the key is wrong.
-func (s *Store) copy(ctx context.Context) (Version, bool) {
+func (s *ConfigStore) copy(ctx context.Context) (Version, bool) {
 	list, err := kv.List(ctx, s.bucket, copies)
 	if err != nil || len(list) == 0 {
 		return Version{}, false
@@ -97,7 +97,7 @@ const AnyBase = -1
 // store sets. A document that is already current is sealed again and keeps its number;
 // changed is then false. If the current version is not base, 0 for none, the error is
 // ErrChanged.
-func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, changed bool, err error) {
+func (s *ConfigStore) Push(ctx context.Context, v Version, base int) (pushed Version, changed bool, err error) {
 	now, revision, err := s.current(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {
 		return Version{}, false, err
@@ -139,7 +139,7 @@ func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, 
 // replaces it, until ctx ends. It calls failed for a record that cannot be opened, or is
 // older than a previous one. If the first record cannot be opened, the copy is used. Both are
 // called from one goroutine.
-func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(error)) error {
+func (s *ConfigStore) Watch(ctx context.Context, changed func(Version), failed func(error)) error {
 	last := 0
 	return s.bucket.Watch(ctx, current, func(entry kv.Entry) {
 		if entry.Key != current || entry.Value == nil {
@@ -164,7 +164,7 @@ func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(er
 
 // seal seals a version for one key: without the cluster's key no record can be copied to
 // another key.
-func (s *Store) seal(key string, v Version) ([]byte, error) {
+func (s *ConfigStore) seal(key string, v Version) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func Check(keys *seal.Keys, entry kv.Entry) error {
 	return err
 }
 
-func (s *Store) open(entry kv.Entry) (v Version, err error) {
+func (s *ConfigStore) open(entry kv.Entry) (v Version, err error) {
 	plain, err := s.keys.Open("config "+entry.Key, entry.Value)
 	if err != nil {
 		return Version{}, ErrKey

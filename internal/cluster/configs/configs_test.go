@@ -34,7 +34,7 @@ func bucket(t *testing.T, m *memkv.Memory) kv.Bucket {
 	return b
 }
 
-func push(t *testing.T, s *Store, text string) Version {
+func push(t *testing.T, s *ConfigStore, text string) Version {
 	t.Helper()
 	v, changed, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: text, By: "ann@here"}, AnyBase)
 	if err != nil || !changed {
@@ -43,7 +43,7 @@ func push(t *testing.T, s *Store, text string) Version {
 	return v
 }
 
-func wantCurrent(t *testing.T, s *Store, number int, text string) {
+func wantCurrent(t *testing.T, s *ConfigStore, number int, text string) {
 	t.Helper()
 	if v, err := s.Current(t.Context()); err != nil || v.Number != number || v.Text != text || v.Broken {
 		t.Errorf("got %+v, %v, want version %d, %q", v, err, number, text)

@@ -71,8 +71,8 @@ type guard struct {
 	installing bool // the command must not be ended while it works
 	wait       installation
 
-	fence fence
-	walls walls
+	fence        fence
+	restrictions restrictions
 }
 
 // serve starts a command and returns when the tree has ended. Status 0 promises that
@@ -136,7 +136,7 @@ func (g *guard) inherit(rest string) error {
 		}
 	}
 	if has(Landlock) {
-		g.walls.ruleset = fd - 1
+		g.restrictions.ruleset = fd - 1
 	}
 	if has(Seccomp) {
 		filter, err := readAll(fd - 1)
@@ -147,11 +147,11 @@ func (g *guard) inherit(rest string) error {
 			return syscall.ECANCELED // the sandbox could not be made, or the parent is gone
 		}
 		if len(filter) > 1 { // one byte means that this system has none
-			g.walls.filter = filter
+			g.restrictions.filter = filter
 		}
 	}
 	if has(Notify) {
-		g.walls.listener = fd - 1
+		g.restrictions.listener = fd - 1
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (g *guard) start(path string, args []string) error {
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	return g.walls.within(func() (err error) {
+	return g.restrictions.within(func() (err error) {
 		if g.command, err = syscall.ForkExec(path, args, attr); err == nil {
 			tell(EventStarted, g.command)
 		}

@@ -48,7 +48,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	for _, node := range all {
 		urls = append(urls, node.URL)
 	}
-	s, err := Open(Options{URLs: urls, retry: 200 * time.Millisecond})
+	s, err := Open(StoreOptions{URLs: urls, retry: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// Options locate the state.
-type Options struct {
+// StoreOptions locate the state.
+type StoreOptions struct {
 	URLs   []string     // nats://HOST:PORT or tls://HOST:PORT; other nodes are discovered
 	Creds  string       // the path of a file of credentials, "" for none
 	CA     string       // the path of a file of authorities for the nodes' certificates (PEM), "" for the system's
@@ -41,7 +41,7 @@ type Options struct {
 // A Store is a connection to NATS. It reconnects without a time limit, to any node that can be
 // reached.
 type Store struct {
-	opts Options
+	opts StoreOptions
 	log  *slog.Logger
 	conn *nats.Conn
 	js   jetstream.JetStream
@@ -62,7 +62,7 @@ type Store struct {
 
 // Open returns the store of a NATS cluster, whether or not it can be reached now. It is an error
 // if the options are invalid.
-func Open(opts Options) (*Store, error) {
+func Open(opts StoreOptions) (*Store, error) {
 	s := &Store{opts: opts, log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), done: make(chan struct{}), buckets: map[string]*bucket{}}
 	s.opts.answer = cmp.Or(opts.answer, 2*time.Second)
 	s.opts.retry = cmp.Or(opts.retry, 10*time.Second)

@@ -43,7 +43,7 @@ func eventually(t *testing.T, what string, try func() error) {
 // The chunks of a value that was replaced, deleted or not stored are removed.
 func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
+	s, err := Open(StoreOptions{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 // A list of a prefix does not read the large values of other records.
 func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
+	s, err := Open(StoreOptions{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAListReadsNoLargeValuesOfOthers(t *testing.T) {
 func TestWhatNATSRefuses(t *testing.T) {
 	t.Parallel()
 	node := natstest.Start(t, `authorization { users: [ { user: us, password: x, permissions: { publish: { allow: ">", deny: "$KV.dynmcp_denied.>" }, subscribe: ">" } } ] }`)
-	store, err := Open(Options{URLs: []string{strings.Replace(node.URL, "//", "//us:x@", 1)}, Logger: nil})
+	store, err := Open(StoreOptions{URLs: []string{strings.Replace(node.URL, "//", "//us:x@", 1)}, Logger: nil})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func TestNATS(t *testing.T) {
 			p := newProxy(t)
 			t.Cleanup(p.end)
 			p.forwardTo(strings.TrimPrefix(node.URL, "nats://"))
-			s, err := Open(Options{URLs: []string{"nats://" + p.listener.Addr().String()}, Name: t.Name(), answer: patience / 4})
+			s, err := Open(StoreOptions{URLs: []string{"nats://" + p.listener.Addr().String()}, Name: t.Name(), answer: patience / 4})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,10 +21,10 @@ import (
 	"time"
 )
 
-// Options configure an authorization server and the MCP server that it protects. The zero value
+// ServerOptions configure an authorization server and the MCP server that it protects. The zero value
 // follows the specification: metadata by RFC 8414 and RFC 9728, registration of clients, refresh
 // tokens that are valid once.
-type Options struct {
+type ServerOptions struct {
 	MCP      string   // the address of the protected server, at /mcp and (HTTP with SSE) /messages; "" answers {} to everything
 	Issuer   string   // the path of the issuer, such as /tenant
 	Metadata string   // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
@@ -56,7 +56,7 @@ type Options struct {
 // A Server is the handler of both servers.
 type Server struct {
 	base string
-	opts Options
+	opts ServerOptions
 	mcp  http.Handler
 
 	mu       sync.Mutex
@@ -94,7 +94,7 @@ type refreshToken struct {
 }
 
 // New returns the handler of the servers at base, an address without a path.
-func New(base string, opts Options) *Server {
+func New(base string, opts ServerOptions) *Server {
 	s := &Server{
 		base: base, opts: opts, state: State{Counts: map[string]int{}}, clients: map[string]string{}, codes: map[string]grant{},
 		tokens: map[string]grant{}, refresh: map[string]*refreshToken{}, revoked: map[int]bool{}, proofs: map[string]bool{},

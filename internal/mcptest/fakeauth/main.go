@@ -1,5 +1,5 @@
 // Command fakeauth runs the authorization server of package authserver on a free loopback port, and
-// prints its URL on standard error. Its argument is authserver.Options in JSON. It ends by a signal,
+// prints its URL on standard error. Its argument is authserver.ServerOptions in JSON. It ends by a signal,
 // or after an hour.
 package main
 
@@ -19,7 +19,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	var opts authserver.Options
+	var opts authserver.ServerOptions
 	if len(os.Args) != 2 {
 		log.Fatal("usage: fakeauth OPTIONS")
 	}

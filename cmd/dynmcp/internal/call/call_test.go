@@ -29,7 +29,7 @@ func fakeTerminal(width int) (*terminal.Writer, *bytes.Buffer) {
 // next received message, and send sends one.
 func callOver(t *testing.T, ctx context.Context, answer func(next func() rpcLine, send func(format string, args ...any))) (json.RawMessage, string, error) {
 	near, far := net.Pipe()
-	conn := upstream.OpenStream(schema.Server{Name: "dynmcp"}, near, upstream.Options{})
+	conn := upstream.OpenStream(schema.Server{Name: "dynmcp"}, near, upstream.ConnOptions{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

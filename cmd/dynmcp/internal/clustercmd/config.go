@@ -21,7 +21,7 @@ import (
 )
 
 // withConfigs calls run with the store of the config versions of a cluster.
-func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, *configs.Store) error) error {
+func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, *configs.ConfigStore) error) error {
 	return withCluster(cmd, flags, func(ctx context.Context, c replica.Cluster) error {
 		bucket, err := c.Store.Bucket(ctx, replica.ConfigBucket)
 		if err == nil {
@@ -61,7 +61,7 @@ With --base the push is refused where a colleague has pushed since that version.
 			if !cmd.Flags().Changed("base") {
 				*base = configs.AnyBase
 			}
-			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.ConfigStore) error {
 				pushed, changed, err := store.Push(ctx, pushed, *base)
 				if err != nil {
 					return err
@@ -137,7 +137,7 @@ pushed it, is on stderr.`,
 		var cluster replica.ClusterFlags
 		cluster.Add(cmd, &cli.Secrets)
 		return func(cmd *cobra.Command, _ []string) error {
-			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.ConfigStore) error {
 				v, err := store.Current(ctx)
 				if err != nil {
 					return err

@@ -59,7 +59,7 @@ type toolCall struct {
 func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	s.Sandbox = boxed(s)
-	c, err := upstream.Open(s, upstream.Options{
+	c, err := upstream.Open(s, upstream.ConnOptions{
 		Info: upstream.Info{Name: "dynmcp", Version: version}, Logger: slog.New(slog.DiscardHandler), Trace: trace,
 	})
 	if err != nil {

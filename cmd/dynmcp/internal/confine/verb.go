@@ -185,13 +185,13 @@ func describe(out *terminal.Writer, s schema.Server) error {
 	}
 	slices.Sort(names)
 	writeLines(out, slices.Compact(names))
-	walls, err := sandbox.Build(policy)
+	restrictions, err := sandbox.Build(policy)
 	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
 		out.Printf("\nIt is not started here: %s\n", missing)
 	} else if err != nil {
 		return err
 	}
-	return errors.Join(out.Err, walls.Close())
+	return errors.Join(out.Err, restrictions.Close())
 }
 
 func writeLines(out *terminal.Writer, all []string) {

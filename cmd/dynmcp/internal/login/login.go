@@ -62,7 +62,7 @@ machine ends at a page that does not load: paste the address of that page. With
 				ctx, cancel = context.WithTimeout(ctx, *timeout)
 				defer cancel()
 			}
-			return withLogins(ctx, &cluster, func(store *oauth.Store) error {
+			return withLogins(ctx, &cluster, func(store *oauth.LoginStore) error {
 				return login(ctx, cli.Stdout(cmd), cmd.InOrStdin(), store, server, *scopes, *noBrowser)
 			})
 		})
@@ -93,7 +93,7 @@ server's authorization server offers that.`,
 			if err != nil {
 				return err
 			}
-			return withLogins(ctx, &cluster, func(store *oauth.Store) error { return logout(ctx, cli.Stdout(cmd), store, server) })
+			return withLogins(ctx, &cluster, func(store *oauth.LoginStore) error { return logout(ctx, cli.Stdout(cmd), store, server) })
 		})
 	},
 }
@@ -122,11 +122,11 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 
 // login logs in and prints the progress. With noBrowser, a line of in may be the address of the
 // redirect that ends the login.
-func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
+func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.LoginStore, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
-		Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate},
-		Server:  server,
-		Scopes:  scopes,
+		LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate},
+		Server:       server,
+		Scopes:       scopes,
 	}
 	flow.Show = func(address string) {
 		if !noBrowser {
@@ -155,8 +155,8 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 	return out.Err
 }
 
-func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
-	was, err := oauth.Options{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
+func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, server schema.Server) error {
+	was, err := oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate}.Logout(ctx, server)
 	switch {
 	case was && err != nil:
 		out.Printf("Logged out of %s.\n", server.Name)
@@ -193,7 +193,7 @@ func lines(ctx context.Context, in io.Reader) <-chan string {
 }
 
 // Store returns the store of the user's logins. It reads and creates nothing.
-func Store() (*oauth.Store, error) {
+func Store() (*oauth.LoginStore, error) {
 	dir, err := conf.StateDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of logins: %w", err)
@@ -203,7 +203,7 @@ func Store() (*oauth.Store, error) {
 
 // withLogins calls use with the logins of the cluster that flags select, or else with those of the
 // user.
-func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.Store) error) error {
+func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.LoginStore) error) error {
 	if flags.Servers() == "" {
 		store, err := Store()
 		if err != nil {
@@ -225,13 +225,13 @@ func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oaut
 
 // Offered returns a function that logs in to a server. The function calls show with the address of
 // the login page, which a host shows to its user, and saves the login in the store that open returns.
-func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
+func Offered(open func() (*oauth.LoginStore, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
 	return func(ctx context.Context, server schema.Server, show func(address string)) error {
 		store, err := open()
 		if err != nil {
 			return err
 		}
-		flow := oauth.Flow{Options: oauth.Options{Store: store, Hide: cli.Secrets.Rotate, Logger: log}, Server: server, Show: show}
+		flow := oauth.Flow{LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: log}, Server: server, Show: show}
 		_, err = flow.Run(ctx)
 		return err
 	}
@@ -239,13 +239,13 @@ func Offered(open func() (*oauth.Store, error), log *slog.Logger) func(context.C
 
 // Of returns a function that returns the authorization of requests to a server, from the store that
 // open returns. open is called when the first remote server is used.
-func Of(open func() (*oauth.Store, error), log *slog.Logger) func(schema.Server) upstream.Login {
+func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) func(schema.Server) upstream.Login {
 	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
 		store, err := open()
 		if err != nil {
 			return nil, err
 		}
-		return oauth.NewSessions(oauth.Options{Store: store, Hide: cli.Secrets.Rotate, Logger: log}), nil
+		return oauth.NewSessions(oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: log}), nil
 	})
 	return func(s schema.Server) upstream.Login {
 		if !oauth.Applies(s) {

@@ -55,7 +55,7 @@ func (r *Recorder) Follow(cfg *schema.Config) (err error) {
 		return nil
 	}
 	if cfg.Activity != nil {
-		next, err = activity.Open(activity.Options{
+		next, err = activity.Open(activity.LogOptions{
 			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
 			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: redacted},
 		})

@@ -130,7 +130,7 @@ func (f *ClusterFlags) connect(ctx context.Context, timeout time.Duration, name 
 			return nil, fmt.Errorf("read the %s NATS: %w", file[1], err)
 		}
 	}
-	nats, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, CA: f.ca, Name: name, Logger: log})
+	nats, err := natskv.Open(natskv.StoreOptions{URLs: f.addresses(), Creds: f.creds, CA: f.ca, Name: name, Logger: log})
 	if err != nil {
 		return nil, hint.With(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
 	}
@@ -168,7 +168,7 @@ func (s retryStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) 
 func (c Cluster) Close() error { return c.Store.Close() }
 
 // Logins returns the store of the logins that the replicas share.
-func (c Cluster) Logins(ctx context.Context) (*oauth.Store, error) {
+func (c Cluster) Logins(ctx context.Context) (*oauth.LoginStore, error) {
 	bucket, err := c.Store.Bucket(ctx, LoginBucket)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) 
 }
 
 // watchConfig calls changed with each new version until the run ends.
-func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Version)) {
+func (r *Replica) watchConfig(versions *configs.ConfigStore, changed func(configs.Version)) {
 	last := 0
 	for r.ctx.Err() == nil {
 		err := versions.Watch(r.ctx, func(v configs.Version) {

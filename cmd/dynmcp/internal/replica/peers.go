@@ -15,7 +15,7 @@ import (
 // Serve serves the other replicas until stop is called. stop ends their connections.
 func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop func()) {
 	r.agg.Store(agg)
-	server := internode.NewServer(r.id, internode.Options{
+	server := internode.NewServer(r.id, internode.Routes{
 		Requests: g.ServePassed,
 		Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
 			return r.serveUpstream(ctx, agg, server, principal)

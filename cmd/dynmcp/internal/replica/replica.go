@@ -98,7 +98,7 @@ func (r *Replica) Join(ctx context.Context) error {
 	if r.fence, err = guard.NewFence(); err != nil {
 		return err
 	}
-	self, err := cluster.Join(ctx, cluster.Options{
+	self, err := cluster.Join(ctx, cluster.ReplicaOptions{
 		Store:   r.Store,
 		Name:    r.flags.name,
 		Address: address,

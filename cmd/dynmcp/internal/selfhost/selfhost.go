@@ -44,7 +44,7 @@ func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, er
 }
 
 // StartAs is Start with other options, including the Logger, and for another host.
-func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.Options) (*Host, error) {
+func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.ConnOptions) (*Host, error) {
 	if cfg.SingleWrap {
 		if err := checkCommand(cfg.Servers[0]); err != nil {
 			return nil, err
@@ -71,8 +71,8 @@ func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options
 }
 
 // HostOptions returns the options of the usual host, which logs notifications if log is not nil.
-func HostOptions(log *slog.Logger) upstream.Options {
-	options := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
+func HostOptions(log *slog.Logger) upstream.ConnOptions {
+	options := upstream.ConnOptions{Info: upstream.Info{Name: "dynmcp", Version: cli.Version}, HandshakeOnly: true}
 	if log != nil {
 		options.Peer = NotifyFunc(func(method string, params json.RawMessage) {
 			log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))

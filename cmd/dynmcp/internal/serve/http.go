@@ -104,7 +104,7 @@ func joinCluster(ctx context.Context, member *replica.Replica, options *aggregat
 	if err != nil {
 		return err
 	}
-	open := func() (*oauth.Store, error) { return logins, nil }
+	open := func() (*oauth.LoginStore, error) { return logins, nil }
 	options.Login, options.LogIn = login.Of(open, options.Logger), login.Offered(open, options.Logger)
 	return nil
 }
@@ -169,7 +169,7 @@ func (l *httpListener) serve(ctx context.Context, agg *aggregator.Aggregator) er
 
 func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 	cfg, names := l.cfg.Gateway, agg.Directory()
-	options := gateway.Options{
+	options := gateway.GatewayOptions{
 		InputSchema: names.InputSchema,
 		TreeKind:    names.TreeKind,
 		Named:       names.Named,
@@ -201,7 +201,7 @@ func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
 }
 
 // openSessions sets the functions that open sessions with hosts.
-func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway.Options) {
+func (l *httpListener) openSessions(agg *aggregator.Aggregator, options *gateway.GatewayOptions) {
 	local := l.isLocal()
 	// With several users, none of them is known to be the user who runs dynmcp.
 	mayLogIn := l.isLoopback() && len(l.cfg.Gateway.Issuers) == 0

@@ -35,7 +35,7 @@ type pageListener struct {
 // replica, "" without a cluster.
 func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
 	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
-	options := monitor.Options{Version: cli.Version, Replica: replica, Redact: func(text string) string {
+	options := monitor.MonitorOptions{Version: cli.Version, Replica: replica, Redact: func(text string) string {
 		safe, _ := cli.Secrets.Split(text)
 		return safe
 	}}

@@ -184,7 +184,7 @@ func (s *server) open(ctx context.Context) error {
 	s.page = newPage(cmp.Or(s.flags.debug, gateway.DebugListen), cmp.Or(s.flags.token, gateway.Token), gateway.UI, s.flags.replica.Name(), s.log)
 	s.listeners = []listener{s.page}
 	if s.flags.socket != "" {
-		s.listeners = append(s.listeners, &socketListener{path: s.flags.socket, Options: sharing.Options{
+		s.listeners = append(s.listeners, &socketListener{path: s.flags.socket, SocketOptions: sharing.SocketOptions{
 			Idle: s.flags.idle, Inherit: s.flags.inherit, Version: cli.Version, Log: s.log,
 		}})
 	}
@@ -213,12 +213,12 @@ func (s *server) close() {
 // A socketListener serves hosts on a unix socket.
 type socketListener struct {
 	path string
-	sharing.Options
+	sharing.SocketOptions
 	socket *sharing.Socket // nil before open
 }
 
 func (l *socketListener) open(context.Context, *aggregator.Options) (err error) {
-	l.socket, err = sharing.Listen(l.path, l.Options)
+	l.socket, err = sharing.Listen(l.path, l.SocketOptions)
 	return err
 }
 

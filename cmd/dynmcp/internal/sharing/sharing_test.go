@@ -90,7 +90,7 @@ func TestRunOfOneHostEndsSoon(t *testing.T) {
 			idle  time.Duration
 			ends  time.Duration
 		}{{1, 10 * time.Minute, time.Minute}, {2, 10 * time.Minute, 10 * time.Minute}, {1, time.Second, time.Second}} {
-			s, err := Listen(path, Options{Idle: test.idle, Log: slog.New(slog.DiscardHandler)})
+			s, err := Listen(path, SocketOptions{Idle: test.idle, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ import (
 // A Socket is the unix socket for the hosts of one user. Its run holds a lock on a file beside
 // it. If nobody holds the lock, the socket is left over from a killed run.
 type Socket struct {
-	Options
+	SocketOptions
 	path    string
 	lock    *os.File
 	program fs.FileInfo // of this process, nil if unknown
@@ -49,8 +49,8 @@ func CheckSocketPath(path string) error {
 	return nil
 }
 
-// Options configure a Socket.
-type Options struct {
+// SocketOptions configure a Socket.
+type SocketOptions struct {
 	Idle    time.Duration // end the run after this time without a host; 0 means never
 	Inherit bool          // a [Client] started this process and passes it the lock
 	Version string        // of this program
@@ -58,7 +58,7 @@ type Options struct {
 }
 
 // Listen creates the socket. The caller must call Close.
-func Listen(path string, opts Options) (*Socket, error) {
+func Listen(path string, opts SocketOptions) (*Socket, error) {
 	err := CheckSocketPath(path)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func Listen(path string, opts Options) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{Options: opts, path: path, lock: lock, ready: ready, since: time.Now(), program: process.ProgramFile()}
+	s := &Socket{SocketOptions: opts, path: path, lock: lock, ready: ready, since: time.Now(), program: process.ProgramFile()}
 	if err := s.listen(); err != nil {
 		lock.Close()
 		return nil, err

@@ -64,7 +64,7 @@ func WarmNamed(ctx context.Context, t *selfhost.Target, args []string, timeout t
 	return warm(ctx, t, kept, servers, timeout, asJSON)
 }
 
-func warm(ctx context.Context, t *selfhost.Target, kept *store.Store, servers []schema.Server, timeout time.Duration, asJSON bool) error {
+func warm(ctx context.Context, t *selfhost.Target, kept *store.Listings, servers []schema.Server, timeout time.Duration, asJSON bool) error {
 	lister := tester{Target: t, timeout: timeout, check: func(s schema.Server) error {
 		stored, err := kept.Load(s)
 		if err == nil && stored == nil {

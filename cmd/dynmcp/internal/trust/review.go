@@ -21,7 +21,7 @@ import (
 type Review struct {
 	Config  *schema.Config
 	Files   pins.Files
-	Store   *store.Store
+	Store   *store.Listings
 	Package func(schema.Server) string // returns the package that a server runs
 	Out     *terminal.Writer
 	Servers []schema.Server // the servers to review, set by Select

@@ -80,8 +80,8 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 }
 
 // asHost returns the options of the host, which are the same for both connections.
-func (v *verifier) asHost(n *notes, era transports.Era) upstream.Options {
-	return upstream.Options{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
+func (v *verifier) asHost(n *notes, era transports.Era) upstream.ConnOptions {
+	return upstream.ConnOptions{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
 }
 
 func (v *verifier) inEra(s *connection, era transports.Era) (*connection, error) {

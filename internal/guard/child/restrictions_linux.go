@@ -18,23 +18,23 @@ const (
 	seccompModeFilter = 2
 )
 
-// walls are the sandbox of the command and everything it starts. The guard stays outside,
+// restrictions are the sandbox of the command and everything it starts. The guard stays outside,
 // as the kernel applies it per thread.
-type walls struct {
+type restrictions struct {
 	ruleset  int    // a file, 0 if none
 	filter   []byte // of seccomp, empty if none
 	listener int    // a socket, 0 if none
 }
 
 // within calls start on a thread inside the sandbox.
-func (w *walls) within(start func() error) (err error) {
+func (w *restrictions) within(start func() error) (err error) {
 	if w.ruleset == 0 && len(w.filter) == 0 && w.listener == 0 {
 		return start()
 	}
 	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		if err = w.raise(); err == nil {
+		if err = w.apply(); err == nil {
 			err = start()
 		}
 		close(started)
@@ -70,10 +70,10 @@ func dropCapabilities() error {
 	return errorOf(errno)
 }
 
-// raise puts this thread into the sandbox. The command is in it too, so Landlock would let the
+// apply puts this thread into the sandbox. The command is in it too, so Landlock would let the
 // command read our memory and files through the thread. The kernel hides those of a process
 // that is not dumpable.
-func (w *walls) raise() error {
+func (w *restrictions) apply() error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetDumpable, 0, 0); errno != 0 {
 		return errno
 	}
@@ -153,7 +153,7 @@ func programOf(filter []byte) program { return program{uint16(len(filter) / 8), 
 
 // listen makes the kernel send a notification before this thread and its children make certain
 // calls. It sends the notification file to the parent, which answers.
-func (w *walls) listen() error {
+func (w *restrictions) listen() error {
 	filter := make([]byte, 8192)
 	n, err := again(func() (int, error) { return syscall.Read(w.listener, filter) })
 	if err != nil || n <= 0 {

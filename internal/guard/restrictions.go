@@ -8,12 +8,12 @@ import (
 // NoFilter is returned by Filter on a system without seccomp. The other limits still apply.
 var NoFilter = []byte{0}
 
-// Walls limit a command and everything that it starts: see package sandbox, which makes them.
+// Restrictions limit a command and everything that it starts: see package sandbox, which makes them.
 // They work only on Linux.
-type Walls struct {
+type Restrictions struct {
 	Ruleset *os.File // of Landlock; may be nil
-	// Filter returns the seccomp filter when the walls are complete; may be nil. It is called
-	// while the guard starts, which takes longer than the walls.
+	// Filter returns the seccomp filter when the restrictions are complete; may be nil. It is called
+	// while the guard starts, which takes longer than the restrictions.
 	Filter func() ([]byte, error)
 	// Listener is a socket from which the guard reads a second seccomp filter, and on which it
 	// sends the file of that filter's notifications; may be nil.

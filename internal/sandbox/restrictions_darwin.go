@@ -19,32 +19,32 @@ func (p Policy) Missing() []string {
 	return nil
 }
 
-// begin makes walls without a profile.
-func begin(p Policy) (*Walls, error) {
+// begin makes restrictions without a profile.
+func begin(p Policy) (*Restrictions, error) {
 	missing := p.Missing()
 	if len(missing) > 0 && !p.BestEffort {
 		return nil, &MissingError{missing}
 	}
-	return &Walls{Missing: missing}, nil
+	return &Restrictions{Missing: missing}, nil
 }
 
 // build makes the profile of a policy.
-func (w *Walls) build(p Policy) error {
+func (w *Restrictions) build(p Policy) error {
 	if len(w.Missing) == 0 {
 		w.Profile = p.Profile()
 	}
 	return nil
 }
 
-// Walls returns nil: the guard applies none.
-func (b *Sandbox) Walls() *guard.Walls { return nil }
+// Restrictions returns nil: the guard applies none.
+func (b *Sandbox) Restrictions() *guard.Restrictions { return nil }
 
 // Command returns the command line that runs another one in the sandbox.
 func (b *Sandbox) Command(path string, args []string) (string, []string) {
-	if b == nil || b.walls.Profile == "" {
+	if b == nil || b.restrictions.Profile == "" {
 		return path, args
 	}
-	return program, append([]string{program, "-p", b.walls.Profile, path}, args[1:]...)
+	return program, append([]string{program, "-p", b.restrictions.Profile, path}, args[1:]...)
 }
 
 // A listener exists only on Linux.

@@ -6,24 +6,24 @@ import (
 	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
-// Walls returns the limits that the guard applies to the server, nil without a sandbox.
-func (b *Sandbox) Walls() *guard.Walls {
+// Restrictions returns the limits that the guard applies to the server, nil without a sandbox.
+func (b *Sandbox) Restrictions() *guard.Restrictions {
 	if b == nil {
 		return nil
 	}
-	walls := &guard.Walls{Ruleset: b.walls.Ruleset}
+	restrictions := &guard.Restrictions{Ruleset: b.restrictions.Ruleset}
 	if !b.learns {
-		walls.Filter = func() ([]byte, error) {
+		restrictions.Filter = func() ([]byte, error) {
 			if err := b.built(); err != nil {
 				return nil, fmt.Errorf("sandbox: %w", err)
 			}
-			return b.walls.Filter, nil
+			return b.restrictions.Filter, nil
 		}
 	}
 	if b.listener != nil {
-		walls.Listener = b.listener.guardEnd
+		restrictions.Listener = b.listener.guardEnd
 	}
-	return walls
+	return restrictions
 }
 
 // Command returns a command line unchanged.
