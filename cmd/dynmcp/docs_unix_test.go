@@ -29,7 +29,7 @@ var notRun = map[string]string{
 	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/ui.md: dynmcp ui":                         "it serves until it is ended; TestUI in bench/page has a browser",
 	"docs/ui.md: dynmcp restart":                    "it needs a run; TestRunsAreFoundAndSteered has one",
-	"docs/recording.md: jq":                         "it needs jq",
+	"docs/recording.md: jq":                         "it needs jq; TestExampleWithJQ runs it",
 	"docs/recording.md: dynmcp inspect  ":           "it needs a run; TestInspect has one",
 	"docs/recording.md: dynmcp inspect --server":    "it needs a run; TestInspect has one",
 	"deploy/README.md: go -C deploy":                "the tests of the module deploy run it",

@@ -3,9 +3,13 @@
 package main_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // The examples of the API that need packages of Debian. .ci/examples runs them if these are
@@ -54,5 +58,33 @@ curl -s "$0/health/git" | jq -c '[.namespace, .status, (.pid|type)]'
 `)
 	if want := "\"2025-03-26\"\n\"echo\"\n{\"message\":\"Hello\"}\n[\"git\",\"running\",\"number\"]"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// The query of docs/recording.md finds the errors of a server in a recording.
+func TestExampleWithJQ(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/recording.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, _ := strings.Cut(string(page), "$ jq -c ")
+	query, _, ok := strings.Cut(query, " run.jsonl\n")
+	if !ok {
+		t.Fatal("docs/recording.md has no query of run.jsonl")
+	}
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	host := mcptest.StartDynmcp(t, "record", "-o", file, "-c", mcptest.Config(t, document([]entry{fake(t, "files"), fake(t, "other")})))
+	greet(host)
+	for _, tool := range []string{"files/fail", "other/fail", "files/echo"} {
+		use(host, tool, nil)
+	}
+	end(t, host)
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", "jq -c "+query+" "+file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v (this takes Debian's jq)\n%s", err, out)
+	}
+	if got := string(out); strings.Count(got, "\n") != 1 || !strings.Contains(got, "failed as asked") {
+		t.Errorf("got %s", got)
 	}
 }
