@@ -25,7 +25,7 @@ already, the new one has a number in its name. dynmcp replay stands in for a ser
 was recorded.`,
 	Example: `  dynmcp record -o memory.jsonl -- npx -y @modelcontextprotocol/server-memory
   dynmcp record -o run.jsonl -c mcp.json`,
-	Args: stdioVerb.Args,
+	Args: cli.AtMost(0),
 	New: func(cmd *cobra.Command) cli.Run {
 		var flags stdioFlags
 		flags.add(cmd)
