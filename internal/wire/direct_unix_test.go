@@ -71,3 +71,20 @@ func (c slowConn) Write(write func(uintptr) bool) error {
 	c.slow()
 	return c.RawConn.Write(write)
 }
+
+// A message that is being written without a copy waits as well.
+func TestADirectWriteCountsAsWaiting(t *testing.T) {
+	r, dst := pipe(t)
+	var w *Writer
+	waiting := 0
+	w = NewWriter(slowFile{dst, func() { waiting = w.Waiting() }}, 0)
+	defer w.Close()
+	const size = blockSize // with the newline
+	w.Send(make([]byte, size-1))
+	if waiting != size {
+		t.Errorf("%d bytes wait during the write, want %d", waiting, size)
+	}
+	for got := 0; got < size; {
+		got += len(readOnce(t, r))
+	}
+}

@@ -101,6 +101,28 @@ func TestMessagesNestAsDeeplyAsTheirText(t *testing.T) {
 	}
 }
 
+// The limit of depth holds for each part of a message, with and without an Outline.
+func TestMessagesNestAsDeeplyAsIsAllowed(t *testing.T) {
+	for _, members := range []string{
+		``, `,"x":{}`, `,"x":[]`, `,"x":{"y":[]}`, `,"result":{}`, `,"result":{"x":{}}`, `,"result":{"arguments":[[]]}`, `,"error":{"data":{}}`,
+		`,"params":[]`, `,"params":{}`, `,"params":{"x":1}`, `,"params":{"x":{}}`, `,"params":{"x":[[]]}`,
+		`,"params":{"arguments":{}}`, `,"params":{"arguments":{"x":[]}}`, `,"params":{"arguments":{"x":{"y":{}}}}`,
+		`,"params":{"arguments":{"tool_input":{}}}`, `,"params":{"arguments":{"tool_input":{"x":[{}]}}}`,
+	} {
+		text := []byte(`{"jsonrpc":"2.0","method":"m"` + members + `}`)
+		deep, _ := Nesting(text)
+		for limit := 1; limit < 8; limit++ {
+			r := NewReader(bytes.NewReader(text), 1000)
+			r.MaxDepth = limit
+			_, read := r.Next()
+			_, parsed := ParseWithin(text, limit)
+			if refused := deep > limit; errors.Is(read, ErrTooDeep) != refused || errors.Is(parsed, ErrTooDeep) != refused || !refused && (read != nil || parsed != nil) {
+				t.Errorf("%s of depth %d within %d: read with %v, parsed with %v", text, deep, limit, read, parsed)
+			}
+		}
+	}
+}
+
 // Edits at one offset are made in the order given.
 func TestEditsOfOnePlace(t *testing.T) {
 	got := Replace([]byte(`{"a":1}`), Edit{Span{5, 1}, []byte("2")}, Edit{Span{1, 0}, []byte(`"x":0,`)}, Edit{Span{1, 0}, []byte(`"y":0,`)})

@@ -61,10 +61,10 @@ func TestValidEscapesAtBorders(t *testing.T) {
 
 func TestValidDepth(t *testing.T) {
 	for _, deep := range []int{maxDepth - 1, maxDepth, maxDepth + 1, 1_000_000} {
-		for _, brackets := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
-			text := strings.Repeat(brackets[0], deep-1) + "[]" + strings.Repeat(brackets[1], deep-1)
+		for _, nested := range [][3]string{{"[", "[]", "]"}, {"[", "{}", "]"}, {`{"a":`, "[]", "}"}, {`{"a":`, "{}", "}"}} {
+			text := strings.Repeat(nested[0], deep-1) + nested[1] + strings.Repeat(nested[2], deep-1)
 			if got, want := Valid([]byte(text)), deep <= maxDepth; got != want {
-				t.Errorf("%d deep: got %t, want %t", deep, got, want)
+				t.Errorf("%s %d deep: got %t, want %t", nested, deep, got, want)
 			}
 		}
 	}

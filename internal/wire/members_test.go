@@ -26,12 +26,17 @@ func TestGet(t *testing.T) {
 }
 
 func TestMembersOfBrokenObject(t *testing.T) {
-	var names []string
-	for key := range Members([]byte(`{"a":1,"b":[2],"c":{"d`)) {
-		names = append(names, string(key))
-	}
-	if want := []string{`"a"`, `"b"`}; !slices.Equal(names, want) {
-		t.Errorf("got %q, want %q", names, want)
+	for text, want := range map[string][]pair{
+		`{"a":1,"b":[2],"c":{"d`: {{"a", "1"}, {"b", "[2]"}},
+		`{"a":1`:                 {{"a", "1"}},
+		`{"a":"x"`:               {{"a", `"x"`}},
+		`{"a":1 "b":2}`:          {{"a", "1"}},
+		`{"a":,"b":2}`:           nil,
+		`{"a":1,"b":}`:           {{"a", "1"}},
+	} {
+		if got := pairs(text); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
 	}
 }
 

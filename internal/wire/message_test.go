@@ -112,8 +112,8 @@ func join(parts [][]byte) string { return string(bytes.Join(parts, nil)) }
 func TestPieces(t *testing.T) {
 	id, method, params := []byte(`"a"`), []byte(`"x"`), []byte(`{"k":1}`)
 	for got, want := range map[string]string{
-		join(Request(-7, "x")):                                                             `{"jsonrpc":"2.0","id":-7,"method":"x"}`,
-		join(Request(7, "x\"", params[:3], params[3:])):                                    `{"jsonrpc":"2.0","id":7,"method":"x\"","params":{"k":1}}`,
+		join(Request(-7, "x")): `{"jsonrpc":"2.0","id":-7,"method":"x"}`,
+		join(Request(7, "x\"", params[:3], params[3:4], params[4:])):                       `{"jsonrpc":"2.0","id":7,"method":"x\"","params":{"k":1}}`,
 		join(Notification(method)):                                                         `{"jsonrpc":"2.0","method":"x"}`,
 		join(Notification(method, params)):                                                 `{"jsonrpc":"2.0","method":"x","params":{"k":1}}`,
 		join(Result(id, params)):                                                           `{"jsonrpc":"2.0","id":"a","result":{"k":1}}`,

@@ -70,3 +70,46 @@ func TestOutlineOfAnotherMessage(t *testing.T) {
 		t.Errorf("got %s, %v", second.Raw, err)
 	}
 }
+
+// The params, their arguments, the tool_input in those, and the result are noted, other objects
+// are not.
+func TestObjectsThatAreNoted(t *testing.T) {
+	o, m := outlineOf(t, `"x":{"a":1},"error":{"a":1},"params":{"x":{"a":1},"arguments":{"x":{"a":1},"tool_input":{"tool_input":{"a":1}}},"tool_input":{}},"result":{"arguments":{"a":1}}`)
+	for path, want := range map[string]bool{
+		"params": true, "params arguments": true, "params arguments tool_input": true, "result": true,
+		"x": false, "error": false, "params x": false, "params tool_input": false, "params arguments x": false,
+		"params arguments tool_input tool_input": false, "result arguments": false,
+	} {
+		if got := o.find(Get(m.Raw, strings.Fields(path)...)) >= 0; got != want {
+			t.Errorf("%s: noted is %t", path, got)
+		}
+	}
+}
+
+// Objects inside others are noted up to fewer members, so that there is room for those around
+// them.
+func TestHowManyMembersAreNoted(t *testing.T) {
+	for path, most := range map[string]int{"params": 32, "params arguments": 24, "params arguments tool_input": 16, "result": 32} {
+		for n, want := range map[int]bool{most: true, most + 1: false} {
+			names := strings.Fields(path)
+			before := `"` + strings.Join(names, `":{"`) + `":`
+			o, m := outlineOf(t, before+`{"m":1`+strings.Repeat(`,"m":1`, n-1)+strings.Repeat("}", len(names)))
+			if got := o.find(Get(m.Raw, names...)) >= 0; got != want {
+				t.Errorf("%s with %d members: noted is %t", path, n, got)
+			}
+			if len(names) > 1 && o.find(m.Params) < 0 {
+				t.Errorf("the params around %s with %d members are not noted", path, n)
+			}
+		}
+	}
+}
+
+// outlineOf reads a message with these members.
+func outlineOf(t *testing.T, members string) (*Outline, Message) {
+	t.Helper()
+	m, err := NewReader(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"m",`+members+"}\n"), 1<<20).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Outline, m
+}

@@ -65,6 +65,28 @@ func TestBusyPipesAreWidened(t *testing.T) {
 	}
 }
 
+// A Reader widens its pipe after a read of at least busyRead bytes.
+func TestReaderWidensABusyPipe(t *testing.T) {
+	if allowance() < 8*widest {
+		t.Skip("this user's pipes may not be wide")
+	}
+	for size, wide := range map[int]bool{busyRead - 1: false, busyRead: true} {
+		r, dst := pipe(t)
+		usual := capacityOf(t, r)
+		if _, err := dst.Write(append(bytes.Repeat([]byte(" "), size-len(one)-1), one+"\n"...)); err != nil {
+			t.Fatal(err)
+		}
+		in := NewReader(r, 1<<20)
+		if _, err := in.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if got := capacityOf(t, r); got > usual != wide {
+			t.Errorf("the pipe holds %d bytes after a read of %d, and %d before", got, size, usual)
+		}
+		in.pipe.release()
+	}
+}
+
 // Pipes share the allowance: the more of them are wide, the less the next one gets.
 func TestPipesShareTheAllowance(t *testing.T) {
 	before := widened.Load()

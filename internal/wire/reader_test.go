@@ -73,6 +73,8 @@ func TestReader(t *testing.T) {
 			[]string{`ok {   "jsonrpc": "2.0",   "id": 1,   "method": "a" }`, "ok " + two}},
 		{"pretty, and another behind it", "{\n\"jsonrpc\": \"2.0\",\n\"id\": 1,\n\"method\": \"a\"\n}" + two + "\n",
 			[]string{`ok { "jsonrpc": "2.0", "id": 1, "method": "a" }`, "ok " + two}},
+		{"a line ends before the params", `{"jsonrpc":"2.0","method":"a","params":` + "\n" + `{"x":1}}` + "\n",
+			[]string{`ok {"jsonrpc":"2.0","method":"a","params": {"x":1}}`}},
 		{"message broken off", one[:20] + "\n" + two + "\n", []string{"junk " + one[:20], "ok " + two}},
 		// The order of members is the sender's; a message need not begin with "jsonrpc".
 		{"open bracket before an answer", "[1,2\n" + two + "\n", []string{"junk [1,2", "ok " + two}},
@@ -349,5 +351,25 @@ func TestLargeLinesAreCounted(t *testing.T) {
 	}
 	if LargeInUse() != before {
 		t.Errorf("%d bytes count at the end", LargeInUse()-before)
+	}
+}
+
+// Other Readers never get the buffer that a Reader keeps.
+func TestReaderKeepsItsSmallBuffer(t *testing.T) {
+	var lines []io.Reader // each comes in a read of its own
+	for range 8 {
+		lines = append(lines, strings.NewReader(one+"\n"), strings.NewReader(strings.Repeat("x", 2*readChunk)+"\n"))
+	}
+	if _, err := read(io.MultiReader(lines...), 1<<20); err != io.EOF {
+		t.Fatal(err)
+	}
+	for {
+		b, _ := largeBuffers.Get().(*[]byte)
+		if b == nil {
+			return
+		}
+		if len(*b) <= readChunk {
+			t.Fatalf("the pool holds a buffer of %d bytes", len(*b))
+		}
 	}
 }
