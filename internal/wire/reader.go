@@ -48,6 +48,7 @@ type Reader struct {
 	outline  Outline
 	returned []byte        // the message that Next returned last
 	rest     []byte        // text that comes before the next line
+	unread   []byte        // a line that join read and did not use
 	pending  error         // error returned in place of the next line
 	holding  bool          // Cork is held on behalf of this Reader
 	held     MemoryCounter // counts buf
@@ -175,7 +176,7 @@ func (r *Reader) join(text []byte) []byte {
 		}
 		scanned(2 * len(next)) // by isMessage and brackets
 		if isMessage(next) {
-			r.rest = next
+			r.unread = next
 			return text
 		}
 		var more int
@@ -234,6 +235,10 @@ func isMessage(line []byte) bool {
 
 // line returns the next line without its newline, as a slice of the buffer.
 func (r *Reader) line() ([]byte, error) {
+	if line := r.unread; line != nil {
+		r.unread = nil
+		return line, nil
+	}
 	if err := r.pending; err != nil {
 		r.pending = nil
 		return nil, err

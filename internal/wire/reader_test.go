@@ -79,6 +79,8 @@ func TestReader(t *testing.T) {
 		// The order of members is the sender's; a message need not begin with "jsonrpc".
 		{"open bracket before an answer", "[1,2\n" + two + "\n", []string{"junk [1,2", "ok " + two}},
 		{"open bracket before a batch", "{\"a\":\n[" + one + "]\n", []string{`junk {"a":`, "batch [" + one + "]"}},
+		{"open bracket behind a pretty message", `{"jsonrpc":"2.0","method":"a","params":` + "\n1}{\"x\":[\n" + two + "\n" + one + "\n",
+			[]string{`ok {"jsonrpc":"2.0","method":"a","params": 1}`, `junk {"x":[`, "ok " + two, "ok " + one}},
 		{"open bracket, junk, a message", "{\"a\":[\nfoo\n" + one + "\n", []string{`junk {"a":[ foo`, "ok " + one}},
 		{"open bracket before junk", "{\"a\":\nfour\nfive\n" + one + "\n", []string{`junk {"a": four`, "junk five", "ok " + one}},
 		{"string broken off", `{"jsonrpc":"2.0","method":"x` + "\n" + `y"}` + "\n" + one + "\n",
