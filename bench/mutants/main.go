@@ -246,6 +246,9 @@ func (s *subject) run(limit time.Duration, tests []string, entry string) (string
 	cmd.Dir, cmd.Env = s.dir, append(append(os.Environ(), entry), rapid...)
 	cmd.WaitDelay = 10 * time.Second
 	said, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended && !errors.Is(err, exec.ErrWaitDelay) {
+		log.Fatalf("the tests of %s were not run: %v", s.name, err) // else each mutant would die of it
+	}
 	return string(said), err
 }
 
