@@ -180,6 +180,9 @@ func TestUIViews(t *testing.T) {
 	d := newDesk(t)
 	p := openTab(t, d.address)
 	p.has("main .name", "files")
+	if !value[bool](p, "(document.querySelector('.server summary').click(), open.has(document.querySelector('.server').dataset.key))") {
+		t.Error("a row that was just opened is closed if the view is drawn again")
+	}
 	p.view("Tools")
 	p.wait("!!document.getElementById('search')")
 	p.fill("#search", "echo")
@@ -309,7 +312,7 @@ func TestUIRefusesOthers(t *testing.T) {
 	p.do(chromedp.Navigate(evil))
 	p.wait("document.title === 'rejected,rejected,rejected'")
 	value[bool](p, "(document.forms[0].submit(), true)")
-	p.wait("document.body?.textContent.includes('of another')")
+	p.wait("document.body?.textContent.includes('from another')")
 	if d.read() != before {
 		t.Error("the config has changed")
 	}

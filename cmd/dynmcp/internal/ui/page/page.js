@@ -54,10 +54,12 @@ const bytes = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + "
 
 // folded returns a row that can be opened. It stays open when the view is drawn again.
 function folded(key, className, cells, content) {
-  const d = el("details", {className, "data-key": key, open: open.has(key)}, el("summary", {"data-focus": key}, cells));
+  const note = isOpen => isOpen ? open.add(key) : open.delete(key);
+  // A click is noted at once: the view may be drawn again before the toggle event.
+  const d = el("details", {className, "data-key": key, open: open.has(key)}, el("summary", {"data-focus": key, onclick: () => note(!d.open)}, cells));
   const fill = () => { if (d.open && d.children.length === 1) d.append(el("div", {className: "inside"}, content())); };
   fill();
-  d.addEventListener("toggle", () => { d.open ? open.add(key) : open.delete(key); fill(); });
+  d.addEventListener("toggle", () => { note(d.open); fill(); });
   return d;
 }
 const facts = pairs => el("dl", {className: "facts"}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null).map(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
