@@ -138,7 +138,7 @@ func (h *host) compare(ctx context.Context, t task, world world, w *tabwriter.Wr
 var faults = []sabotage.Fault{
 	{
 		Name:  "scripts print all that they read",
-		Edits: []sabotage.Edit{{File: "internal/script/engine/calls.go", Old: "	delete(s.flying, a.ID)\n", New: "	delete(s.flying, a.ID)\n	s.send(Event{Printed: string(a.Result)})\n"}},
+		Edits: []sabotage.Edit{{File: "internal/script/engine/calls.go", Old: "	delete(s.inFlight, a.ID)\n", New: "	delete(s.inFlight, a.ID)\n	s.send(Event{Printed: string(a.Result)})\n"}},
 		Found: "of the tokens",
 	},
 	{
