@@ -25,13 +25,16 @@ type Runner interface{ Run() int }
 //
 // Unless -parallel is given, more parallel tests run than there are processors: they mostly wait
 // for processes to start and to end.
-func Main(m *testing.M) {
-	const atOnce = "test.parallel"
+func Main(m *testing.M) { MainParallel(m, 8) }
+
+// MainParallel is Main with a number of parallel tests for each processor.
+func MainParallel(m *testing.M, each int) {
+	const parallel = "test.parallel"
 	flag.Parse()
 	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == atOnce })
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == parallel })
 	if !chosen {
-		if err := flag.Set(atOnce, strconv.Itoa(8*runtime.NumCPU())); err != nil {
+		if err := flag.Set(parallel, strconv.Itoa(each*runtime.NumCPU())); err != nil {
 			panic(err) // not reached: testing defines the flag
 		}
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	wire.OverwriteLent()
-	mcptest.Main(m)
+	mcptest.MainParallel(m, 16) // many wait a second for a timeout
 }
 
 // patience is how long a test waits for an event that must come.
