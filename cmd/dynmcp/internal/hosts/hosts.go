@@ -151,13 +151,9 @@ func Installable() []string {
 }
 
 // named returns the host called name, which must exist.
-func named(name string) (h Host) {
-	for _, h = range slices.Concat(all, programs) {
-		if h.Name == name {
-			break
-		}
-	}
-	return h
+func named(name string) Host {
+	known := slices.Concat(all, programs)
+	return known[slices.IndexFunc(known, func(h Host) bool { return h.Name == name })]
 }
 
 // TwoLines lists names of hosts in two lines.
