@@ -39,9 +39,11 @@ const (
 // A storm injects random faults into nodes until stop is closed.
 type storm struct {
 	*cluster
-	every time.Duration // between two faults, on average
-	stop  chan struct{}
-	work  sync.WaitGroup
+	every  time.Duration // between two faults, on average
+	steady bool          // NATS has no faults before a replica that runs servers was stopped
+	stop   chan struct{}
+	first  chan struct{} // closed when a replica that ran servers was stopped
+	work   sync.WaitGroup
 
 	mu     sync.Mutex
 	faults []fault
@@ -60,7 +62,15 @@ func (s *storm) start() {
 	if s.net.spaces {
 		natsKinds = append(natsKinds, cutNATS)
 	}
-	s.work.Go(func() { s.blow(s.nats, false, natsKinds) })
+	s.work.Go(func() {
+		if s.steady {
+			select {
+			case <-s.first:
+			case <-s.stop:
+			}
+		}
+		s.blow(s.nats, false, natsKinds)
+	})
 }
 
 // end stops the storm and waits for the end of the last fault.
@@ -96,8 +106,8 @@ func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
 		i := rand.IntN(len(nodes))
 		replica := -1
 		if replicas {
-			if owner := s.owner(); kind == stopped && owner >= 0 {
-				i = owner
+			if kind == stopped {
+				i = s.ownerOr(i)
 			}
 			replica = i
 		}
@@ -114,6 +124,19 @@ func (s *storm) stoppedOwners() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.owners
+}
+
+// ownerOr returns the replica that runs most of the servers with place "one", or other if none does.
+// If no replica that ran servers was stopped yet, it waits for one.
+func (s *storm) ownerOr(other int) int {
+	owner := s.owner()
+	for owner < 0 && s.stoppedOwners() == 0 && s.rest(50*time.Millisecond) {
+		owner = s.owner()
+	}
+	if owner < 0 {
+		return other
+	}
+	return owner
 }
 
 // owner returns the replica that runs most of the servers with place "one", -1 if none does.
@@ -140,6 +163,9 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	owns := replica >= 0 && kind == stopped && s.owner() == replica
 	if owns {
 		absent = leastStopped + rand.N(mostAbsent-leastStopped)
+		if s.steady {
+			absent = mostAbsent
+		}
 	}
 	f := fault{node: n, replica: replica, kind: kind, from: ledger.Now()}
 	cut := map[string][]int{cutNATS: {toNATS}, cutPeers: {toReplicas}, cutAll: {toNATS, toReplicas, toHosts}}[kind]
@@ -179,7 +205,9 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	s.mu.Lock()
 	s.faults = append(s.faults, f)
 	if owns {
-		s.owners++
+		if s.owners++; s.owners == 1 {
+			close(s.first)
+		}
 	}
 	s.mu.Unlock()
 	fmt.Printf("  %s was %s for %v\n", n.name, kind, time.Duration(f.to-f.from).Round(10*time.Millisecond))

@@ -81,6 +81,7 @@ type proof struct {
 	previous                     string // a commit, "" if unset
 	marker                       string // NAME=VALUE in the environment of all processes
 	spaces, busy                 bool
+	steady                       bool // see storm
 	calls, hosts                 int
 	lasts, every                 time.Duration
 }

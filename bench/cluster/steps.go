@@ -22,7 +22,7 @@ func (p *proof) load() error {
 	}
 	defer c.close()
 	w := &crowd{cluster: c, hosts: p.hosts, calls: p.calls, lasts: p.lasts, servers: servers}
-	storm := &storm{cluster: c, every: p.every, stop: make(chan struct{})}
+	storm := &storm{cluster: c, every: p.every, steady: p.steady, stop: make(chan struct{}), first: make(chan struct{})}
 	if p.every > 0 {
 		storm.start()
 	}
