@@ -298,3 +298,15 @@ func (v Texts) atLeast() string {
 	}
 	return s + `: discover_tool with no argument lists them, {"query": "words"} finds tools.`
 }
+
+// LinesOf returns the lines of a text of Describe about a server and its tools.
+func LinesOf(text, server string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "- "), server)
+		if ok && rest != "" && strings.ContainsAny(rest[:1], "/: \n") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

@@ -68,7 +68,7 @@ func CountDefinitions(v *catalog.View, tools json.RawMessage, instructions strin
 		if !info.Loaded && !info.Stored {
 			continue
 		}
-		s := serverTokens{Name: info.Name, Lazy: info.Lazy, Direct: countTokens(info.Instructions), Through: countTokens(linesOf(descriptions, info.Name)...)}
+		s := serverTokens{Name: info.Name, Lazy: info.Lazy, Direct: countTokens(info.Instructions), Through: countTokens(catalog.LinesOf(descriptions, info.Name)...)}
 		for _, t := range v.ServerTools(info.Name) {
 			definition, _ := readByModels(t.Raw)
 			s.Direct += countTokens(definition)
@@ -96,18 +96,6 @@ func readByModels(definition json.RawMessage) (text, description string) {
 		return string(definition), t.Description
 	}
 	return strings.TrimSpace(b.String()), t.Description
-}
-
-// linesOf returns the lines of the catalogue for a server and its tools.
-func linesOf(catalogue, server string) []string {
-	var lines []string
-	for line := range strings.Lines(catalogue) {
-		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "- "), server)
-		if ok && rest != "" && strings.ContainsAny(rest[:1], "/: \n") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }
 
 // countAnswers counts the answers of discover_tool and load_mcp: for every tool, every server, and
