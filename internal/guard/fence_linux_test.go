@@ -168,7 +168,7 @@ func TestOthersCannotMoveTheDeadline(t *testing.T) {
 // stopped.
 func TestTheTreeOfAProcessThatIsStopped(t *testing.T) {
 	t.Parallel()
-	for away := time.Second; ; away *= 2 {
+	for away := 400 * time.Millisecond; ; away *= 2 {
 		marker := newMarker(t)
 		cmd, _ := asRole(t, "move a fence", fenced.script, marker, away.String())
 		role := cmd.Process.Pid

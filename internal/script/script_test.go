@@ -3,6 +3,7 @@ package script_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 var leftOver func() error
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16") // many wait a second; the flag -parallel comes later and wins
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if leftOver != nil {
 			if err := leftOver(); err != nil {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -19,15 +20,20 @@ func descriptors(t *testing.T) int {
 // Failed starts leave no process, which fake checks, and no descriptor.
 func TestFailedStartsLeaveNothing(t *testing.T) {
 	before := descriptors(t)
-	for range 3 {
-		for fault, limit := range map[string]time.Duration{"exit-now": patience, "exit-on-init": patience, "fail-init": patience, "bad-version": patience, "hang-init": 100 * time.Millisecond} {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			if _, err := openWithHandshake(ctx, fake(t, "-fault", fault), ConnOptions{HandshakeOnly: true}); err == nil {
-				t.Fatalf("%s: no error", fault)
-			}
-			cancel()
+	var starts sync.WaitGroup
+	for fault, limit := range map[string]time.Duration{"exit-now": patience, "exit-on-init": patience, "fail-init": patience, "bad-version": patience, "hang-init": 100 * time.Millisecond} {
+		for range 3 {
+			server := fake(t, "-fault", fault)
+			starts.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				if _, err := openWithHandshake(ctx, server, ConnOptions{HandshakeOnly: true}); err == nil {
+					t.Errorf("%s: no error", fault)
+				}
+			})
 		}
 	}
+	starts.Wait()
 	if after := descriptors(t); after > before {
 		t.Errorf("%d descriptors before 15 failed starts, %d after", before, after)
 	}
