@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"catalog/typescript":             {"internal/wire", "internal/display"},
 	"catalog/store":                  {"catalog", "internal/kv", "schema", "internal/wire", "internal/atomicfile", "internal/regular"},
 	"transports":                     {"internal/wire"},
-	"transports/upstream/callheader": {"internal/wire"},
+	"transports/upstream/callheader": {"transports", "internal/wire"},
 	"transports/upstream":            {"internal/sandbox", "transports/upstream/callheader", "transports/upstream/command", "transports", "schema", "internal/wire", "internal/guard", "internal/redact", "internal/tap"},
 	"transports/upstream/command":    {"internal/sandbox", "internal/redact", "transports", "schema", "internal/lazyregexp"},
 	"transports/oauth":               {"internal/publicip", "internal/guard", "transports", "schema", "internal/atomicfile", "internal/lazyregexp", "internal/kv", "internal/seal", "internal/regular", "internal/keyring"},

@@ -37,6 +37,13 @@ const (
 // EraMeta lists the members of a request's _meta that exist only in the stateless era.
 var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLevel}
 
+// NameMembers maps methods to the member of their params that the header Mcp-Name repeats (MCP
+// 2026-07-28, "Transports"; for tasks SEP-2663).
+var NameMembers = map[string]string{
+	"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+}
+
 // SetMeta returns params with a member of _meta set to value, raw JSON. It creates params and
 // _meta if they are absent.
 func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {

@@ -285,6 +285,13 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 			t.Errorf("%s: got %+v", c.what, a)
 		}
 	}
+	for name, status := range map[string]int{"": 200, "t1": 200, "t2": 400} {
+		body, headers := modern(1, "tasks/get", `"taskId":"t1",`)
+		headers[5] = name
+		if a := tg.do("POST", "/mcp", body, headers...); a.status != status {
+			t.Errorf("the task %q in the header: got %+v", name, a)
+		}
+	}
 	if a := tg.do("GET", "/mcp", "", "MCP-Protocol-Version", "2026-07-28", "Accept", "text/event-stream"); a.status != 405 {
 		t.Errorf("GET: got %+v", a)
 	}

@@ -85,8 +85,8 @@ func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 	if method, ok := headerText(h, "Mcp-Method"); !ok || method != m.Method {
 		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Method is %q, the body says %q", method, m.Method)}, false
 	}
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
-	if member == "" {
+	member := transports.NameMembers[m.Method]
+	if member == "" || member == "taskId" && h.Get("Mcp-Name") == "" { // not all hosts send it for tasks
 		return denial{}, true
 	}
 	is, _ := wire.Text(m.Outline.Get(m.Params, member))

@@ -10,13 +10,8 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
-
-// named maps methods to the member of their params that names the subject.
-var named = map[string]string{
-	"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
-	"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
-}
 
 // Bindings are the arguments that are copied to headers, by tool.
 type Bindings map[string][]binding
@@ -36,7 +31,7 @@ func Of(tools []json.RawMessage) Bindings {
 // Set sets the headers of a call.
 func (all Bindings) Set(header http.Header, method string, params wire.Object) {
 	header.Set("Mcp-Method", method)
-	member := named[method]
+	member := transports.NameMembers[method]
 	if member == "" {
 		return
 	}
