@@ -148,6 +148,18 @@ func Stale() *wire.Error {
 	return transports.OutcomeError(wire.CodeInvalidParams, "requestState is not valid for this request, or has expired: call again without it", transports.NotSent)
 }
 
+// HandshakeParams returns params of the stateless era for an upstream of the handshake era. The error
+// is [Stale].
+func HandshakeParams(params wire.Object) (wire.Object, error) {
+	if params.Get("requestState") != nil { // such an upstream issues none
+		return params, Stale()
+	}
+	if params.Get("inputResponses") != nil || params.Get("task") != nil {
+		params = params.Delete("inputResponses", "task") // the host knows no such task
+	}
+	return transports.WithoutMeta(params, transports.EraMeta...), nil
+}
+
 // maxIssued limits the unused states of one upstream per user. Issuing one more invalidates the
 // oldest.
 const maxIssued = 1024

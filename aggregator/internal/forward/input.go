@@ -85,7 +85,7 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Objec
 		return params, nil
 	}
 	if era == transports.Stateless {
-		return toHandshake(params)
+		return ask.HandshakeParams(params)
 	}
 	if c.Route.rounds == 0 && ask.MayNeedInput(c.Method) {
 		state, answers, err := params.GetStrict("requestState", "inputResponses")
@@ -103,15 +103,4 @@ func (c *Call) translateEra(conn *upstream.Conn, era transports.Era) (wire.Objec
 		params = transports.WithMeta(params, transports.MetaLogLevel, wire.Get(level.Params, "level"))
 	}
 	return params, nil
-}
-
-// toHandshake returns params of the stateless era for an upstream of the handshake era.
-func toHandshake(params wire.Object) (wire.Object, error) {
-	if params.Get("requestState") != nil { // such an upstream issues none
-		return params, ask.Stale()
-	}
-	if params.Get("inputResponses") != nil || params.Get("task") != nil {
-		params = params.Delete("inputResponses", "task") // the host knows no such task
-	}
-	return transports.WithoutMeta(params, transports.EraMeta...), nil
 }

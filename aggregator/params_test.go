@@ -1,16 +1,18 @@
-package call
+package aggregator
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // The params for an upstream are the same whether they are made in place or copied, and the
 // bytes around them do not change.
 func TestParamsInPlace(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat(`{\"x\":1}`, 1000)
 	for _, test := range []struct {
 		name, params, upstream string
@@ -26,7 +28,7 @@ func TestParamsInPlace(t *testing.T) {
 	} {
 		line := []byte("before" + test.params + "behind")
 		all := line[len("before") : len("before")+len(test.params)]
-		p := Params{All: all}
+		p := call.Params{All: all}
 		var err error
 		if p.Name, p.Arguments, err = (*wire.Outline)(nil).FindStrict(all, "name", "arguments"); err != nil {
 			t.Fatal(err)

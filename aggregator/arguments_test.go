@@ -1,12 +1,15 @@
-package surface
+package aggregator
 
 import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 )
 
 func TestTextsAreAStringOrAList(t *testing.T) {
+	t.Parallel()
 	for arguments, want := range map[string][]string{
 		`{}`:                        nil,
 		`{"query":null}`:            nil,
@@ -17,13 +20,13 @@ func TestTextsAreAStringOrAList(t *testing.T) {
 		`{"query":"[draft] a"}`:     {"[draft] a"},
 		`{"query":[]}`:              nil,
 	} {
-		in := ReadArguments(json.RawMessage(arguments), "query")
+		in := surface.ReadArguments(json.RawMessage(arguments), "query")
 		if got := in.Texts("query"); !slices.Equal(got, want) || in.Err() != nil {
 			t.Errorf("%s: got %q, %v", arguments, got, in.Err())
 		}
 	}
 	for _, arguments := range []string{`{"query":1}`, `{"query":["a",1]}`, `{"query":{}}`} {
-		in := ReadArguments(json.RawMessage(arguments), "query")
+		in := surface.ReadArguments(json.RawMessage(arguments), "query")
 		if got := in.Texts("query"); got != nil || in.Err() == nil {
 			t.Errorf("%s: got %q", arguments, got)
 		}
