@@ -191,7 +191,7 @@ func (s *subject) build() error {
 		if err := s.write(files, without); err != nil {
 			return err
 		}
-		said, err := exec.Command("go", "test", "-c", "-gcflags=-e", "-overlay", filepath.Join(s.work, "overlay.json"), "-o", s.tests, "./"+s.name).CombinedOutput()
+		said, err := exec.Command("go", "test", "-c", "-tags", "e2e", "-gcflags=-e", "-overlay", filepath.Join(s.work, "overlay.json"), "-o", s.tests, "./"+s.name).CombinedOutput()
 		if err == nil {
 			return nil
 		}
