@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,22 @@ func TestCloseLetsAnInstallFinish(t *testing.T) {
 	c.Close()
 	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
 		t.Error("the install was interrupted")
+	}
+}
+
+// With its first output the install is over, and the server is ended like any other.
+func TestCloseAfterAnInstall(t *testing.T) {
+	t.Parallel()
+	server, _ := runner(t, `echo '{"jsonrpc":"2.0","method":"notifications/x"}'; exec sleep 600`)
+	peer, log := &recorder{}, logBuffer{}
+	c, err := Open(server, ConnOptions{Peer: peer, Logger: slog.New(slog.NewTextHandler(&log, nil)), timing: timing{stopGrace: 50 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer.waitFor(t, "notifications/x", 1)
+	c.Close()
+	if strings.Contains(log.String(), "waiting for the install") {
+		t.Errorf("the log says %s", &log)
 	}
 }
 
