@@ -86,6 +86,28 @@ func TestRefusedHandshake(t *testing.T) {
 	}
 }
 
+// A start may take longer than a call: the server's timeout limits neither the handshake nor the
+// lists.
+func TestStartLongerThanTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := greeting(map[string]string{"initialize": speaksOld, "tools/list": `"result":{"tools":[]}`})
+		c, _ := inMemory(t, schema.Server{Timeout: time.Second}, ConnOptions{HandshakeOnly: true}, func(p *puppet, m wire.Message) {
+			if m.IsRequest() {
+				time.Sleep(20 * time.Second)
+				answers(p, m)
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Handshake(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.List(ctx, "tools/list", "tools"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // If a refusal names another version of the handshake, initialize is repeated with that.
 func TestHandshakeInAnotherVersion(t *testing.T) {
 	for refusal, want := range map[string][]string{refusesNew: {"2025-11-25", "2025-06-18"}, refusesOld: {"2025-11-25"}} {

@@ -148,7 +148,9 @@ func TestNoPingDuringHandshake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{Timeout: time.Second}, ConnOptions{}, silent)
-		if err := c.Handshake(t.Context(), nil); err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Handshake(ctx, nil); err == nil {
 			t.Error("no error")
 		}
 		time.Sleep(time.Hour)

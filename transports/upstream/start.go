@@ -130,14 +130,12 @@ func (c *Conn) expire(call *Call, after time.Duration) {
 			failure.Hint = transports.LookFirst + `; if it needs longer, raise the tool's "timeout" in "tool_overrides"`
 		}
 		call.Done(nil, failure)
-		if call.Method != "initialize" && call.Method != methodDiscover { // there is no ping before they have ended
-			c.health.check()
-		}
+		c.health.check()
 	}
 }
 
-// Call sends a request and waits for its result. When ctx ends, the call is
-// cancelled and ctx's error returned.
+// Call sends a request and waits for its result. When ctx ends, the call is cancelled and
+// ctx's error returned. Its deadline, if any, replaces the server's timeout: a start may take longer.
 func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	type answer struct {
 		result json.RawMessage
@@ -145,6 +143,9 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 	}
 	answered := make(chan answer, 1)
 	call := &Call{Method: method, Params: params}
+	if _, limited := ctx.Deadline(); limited {
+		call.Timeout = new(time.Duration)
+	}
 	call.Done = func(result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} }
 	c.Start(call)
 	select {
