@@ -359,18 +359,25 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// The failure of a call that was rejected with Retry-After says when to try again.
+// The failure of a call that was rejected with Retry-After says when to try again. If the call may
+// have run, it says to look first.
 func TestHTTPBusy(t *testing.T) {
 	t.Parallel()
-	for status, outcome := range map[int]transports.Outcome{429: transports.NotSent, 503: transports.Unknown} {
+	for status, want := range map[int]struct {
+		outcome transports.Outcome
+		hint    string
+	}{
+		429: {transports.NotSent, "try again in 7 seconds"},
+		503: {transports.Unknown, transports.LookFirst + "; try again in 7 seconds"},
+	} {
 		s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(status)
 		}}
 		c := dial(t, script(t, s), ConnOptions{HandshakeOnly: true})
 		_, err := tool(t, c, "x", "{}")
-		f := wantFailure(t, err, transports.CodeRateLimited, outcome)
-		if got := string(wire.Get(f.Wire().Data, "retry_after_ms")); got != "7000" || f.Hint != "try again in 7 seconds" {
+		f := wantFailure(t, err, transports.CodeRateLimited, want.outcome)
+		if got := string(wire.Get(f.Wire().Data, "retry_after_ms")); got != "7000" || f.Hint != want.hint {
 			t.Errorf("%d: got retry_after_ms %s, hint %q", status, got, f.Hint)
 		}
 	}

@@ -58,6 +58,9 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		if f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now()); f.RetryAfter != 0 {
 			f.Hint = fmt.Sprintf("try again in %.0f seconds", math.Ceil(f.RetryAfter.Seconds()))
 		}
+		if f.Outcome != transports.NotSent {
+			f.Hint = transports.LookFirst + "; " + f.Hint
+		}
 		return f
 	case code < 300:
 		return l.conn.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("no answer, but %w", cause))
