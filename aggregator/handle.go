@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -225,7 +226,9 @@ func (s session) failureText(err error) string {
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + readmitted
+		last := *failure
+		last.Hint = strings.Replace(failure.Advice(), "; the next call tries again", "", 1)
+		return last.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + readmitted
 	case errors.As(err, &failure):
 		said := *failure
 		if info, ok := s.agg.catalog.View().Server(said.Upstream); ok {
