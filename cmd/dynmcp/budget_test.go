@@ -77,6 +77,7 @@ func evicted(t *testing.T, bad entry, says string) {
 		contains(t, m.Text(), says)
 		if last := n == 2; last {
 			contains(t, m.Text(), "after 3 attempts", "will no longer be offered")
+			lacks(t, m.Text(), "the next call tries again")
 		} else {
 			lacks(t, m.Text(), "attempts", "no longer")
 		}
