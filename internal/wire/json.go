@@ -54,7 +54,7 @@ func skip(b []byte, i, depth int) (int, error) {
 	case c == '"':
 		return skipString(b, i)
 	case c == '{':
-		return skipObject(b, i, depth+1)
+		return eachMember(b, i, depth+1, func(_ []byte, i int) (int, error) { return skip(b, i, depth+1) })
 	case c == '[':
 		return skipArray(b, i, depth+1)
 	case c == '-' || '0' <= c && c <= '9':
@@ -67,36 +67,6 @@ func skip(b []byte, i, depth int) (int, error) {
 		return skipLiteral(b, i, "null")
 	}
 	return i, syntax(b, i, "a value cannot start here")
-}
-
-// skipObject is eachMember without a callback.
-func skipObject(b []byte, i, depth int) (int, error) {
-	if depth > maxDepth {
-		return i, ErrTooDeep
-	}
-	if i = space(b, i+1); i < len(b) && b[i] == '}' {
-		return i + 1, nil
-	}
-	for {
-		_, at, err := memberName(b, i)
-		if err != nil {
-			return at, err
-		}
-		end, err := skip(b, at, depth)
-		if err != nil {
-			return end, err
-		}
-		i = space(b, end)
-		switch {
-		case i >= len(b):
-			return i, ErrUnexpectedEnd
-		case b[i] == '}':
-			return i + 1, nil
-		case b[i] != ',':
-			return i, syntax(b, i, "',' or '}' wanted")
-		}
-		i = space(b, i+1)
-	}
 }
 
 // eachMember checks the object at b[i] except for the values of its members. It calls
