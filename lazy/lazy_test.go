@@ -185,6 +185,23 @@ func TestIdleIsUnloadedAndWakes(t *testing.T) {
 	})
 }
 
+func TestNeededIsNotUnloaded(t *testing.T) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		var needed atomic.Bool
+		s.opts.Needed = func(*Upstream) bool { return needed.Load() }
+		u := s.one(schema.Server{IdleTimeout: time.Minute})
+		_, release := use(t, u)
+		release()
+		needed.Store(true)
+		time.Sleep(time.Hour)
+		wantState(t, u, Ready)
+		needed.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantState(t, u, Idle)
+	})
+}
+
 func TestPanicInALoadIsAnError(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { panic("oh") }

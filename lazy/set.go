@@ -24,7 +24,10 @@ type SetOptions struct {
 	// Changed is called, without locks, when an upstream's state has changed. It
 	// must not be nil.
 	Changed func(u *Upstream)
-	Logger  *slog.Logger // logs panics; nil is slog.Default
+	// Needed reports, without locks, whether a connection without users stays open, because
+	// hosts wait for notifications. Nil means never.
+	Needed func(u *Upstream) bool
+	Logger *slog.Logger // logs panics; nil is slog.Default
 }
 
 // A Set is the upstreams of one config.

@@ -95,10 +95,14 @@ func (u *Upstream) armIdleTimerLocked() {
 	})
 }
 
-// unload closes a connection, if it is still the current one and has no users.
+// unload closes a connection, if it is still the current one, has no users and is not needed.
 func (u *Upstream) unload(conn *upstream.Conn) {
+	needed := u.set.opts.Needed != nil && u.set.opts.Needed(u)
 	u.mu.Lock()
-	if u.conn != conn || u.users > 0 {
+	if used := u.conn != conn || u.users > 0; used || needed {
+		if !used {
+			u.armIdleTimerLocked()
+		}
 		u.mu.Unlock()
 		return
 	}
