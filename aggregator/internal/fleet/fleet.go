@@ -64,7 +64,8 @@ func New(needs Dependencies) *Fleet {
 	f := &Fleet{Dependencies: needs}
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
 	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
-	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Changed, Logger: f.Log})
+	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }
+	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Changed, Needed: needed, Logger: f.Log})
 	return f
 }
 

@@ -50,11 +50,22 @@ func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 
 // renewSubscriptions sends a new connection the subscriptions of the previous one.
 func (p *Endpoint) renewSubscriptions(conn *upstream.Conn) {
+	for _, params := range p.subscriptions(conn.Era()) {
+		p.subscribeLater(conn, params, (*upstream.Conn).Subscribe)
+	}
+}
+
+// hasSubscribers reports whether hosts wait for notifications of the upstream.
+func (p *Endpoint) hasSubscribers() bool { return len(p.subscriptions(transports.Stateless)) > 0 }
+
+// subscriptions returns the params of the subscriptions that hosts have at the upstream, those
+// to tasks only if it is of the stateless era.
+func (p *Endpoint) subscriptions(era transports.Era) (all []json.RawMessage) {
 	f := p.fleet
 	for topic, s := range p.Source().Subscriptions() {
 		owner, params := f.ResourceOwner(s, topic), AboutURI(topic)
 		if id, isTask := notify.TaskOf(topic); isTask {
-			if conn.Era() != transports.Stateless {
+			if era != transports.Stateless {
 				continue
 			}
 			var own string
@@ -62,9 +73,10 @@ func (p *Endpoint) renewSubscriptions(conn *upstream.Conn) {
 			params = task.About(own)
 		}
 		if f.ExistingFor(s, owner) == p.Upstream {
-			p.subscribeLater(conn, params, (*upstream.Conn).Subscribe)
+			all = append(all, params)
 		}
 	}
+	return all
 }
 
 // subscribeLater subscribes or unsubscribes in the background.
