@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -462,4 +464,25 @@ func TestSubscriptionToATask(t *testing.T) {
 			t.Errorf("got %q", l.lines())
 		}
 	})
+}
+
+// Over HTTP each stream has its acknowledgement.
+func TestSubscriptionNotGrantedOverHTTP(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch m, _ := wire.Parse(body); m.Method {
+		case methodDiscover:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"x","version":"1"}}}`, m.ID)
+		case "subscriptions/listen":
+			events(w, "data: "+ackOf(string(m.ID), "{}")+"\n\n")
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	c := dial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, ConnOptions{})
+	if err := c.Subscribe(t.Context(), uriParams("x://a")); err == nil || !strings.Contains(err.Error(), "grants no subscription to x://a") {
+		t.Errorf("got %v", err)
+	}
 }
