@@ -107,6 +107,28 @@ func TestRunThatIsKilledUnderItsHosts(t *testing.T) {
 	}
 }
 
+// A run that ends answers a host's subscription. The host gets none of that, because the next
+// run continues the subscription.
+func TestSubscriptionOfARunThatEnds(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	shared := newSharing(t, e)
+	host := shared.start(nil)
+	listen := host.Go("subscriptions/listen", modern(`"notifications":{"resourceSubscriptions":["fake://alpha/text"]}`))
+	host.WaitMethod("notifications/subscriptions/acknowledged", 1)
+	pid := shared.pid()
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.WaitGone(t, pid)
+	host.WaitMethod("notifications/resources/updated", 1) // of what the host may have missed
+	host.Call("tools/call", modernUse("alpha/touch", `{"uri":"fake://alpha/text"}`))
+	host.WaitMethod("notifications/resources/updated", 2)
+	if listen.Done() {
+		t.Errorf("the host's subscription has ended: %s", listen.Wait().Raw)
+	}
+}
+
 // A question of a killed run is withdrawn. Its late answer must not count as an answer to the
 // next run, which numbers its questions alike.
 func TestQuestionOfARunThatIsKilled(t *testing.T) {

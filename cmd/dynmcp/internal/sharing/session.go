@@ -176,6 +176,9 @@ func (s *session) received(m wire.Message, lines []byte) ([]byte, error) {
 		if _, ours := s.replayed[string(m.ID)]; ours {
 			return s.restoredLocked(m, lines)
 		}
+		if s.pending[string(m.ID)].acked {
+			return lines, nil // the run ends, and the next one continues the subscription
+		}
 		if s.result == nil && m.Result != nil && bytes.Equal(m.ID, s.initialize.ID) {
 			s.result = bytes.Clone(m.Result)
 		}
