@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -96,8 +97,11 @@ func (s *Session) abandon(match func(*Request) bool) {
 	for _, r := range left {
 		r.Cancel(nil)
 		var parts [][]byte
-		if r.Method != "subscriptions/listen" {
+		switch {
+		case r.Method != "subscriptions/listen":
 			parts = wire.Failure(r.ID, s.cutOff(transports.Unknown))
+		case s.opts.Control != nil: // its result says that it ends (MCP 2026-07-28, "Subscriptions")
+			parts = wire.AppendResult(nil, r.ID, transports.SetMeta(json.RawMessage(`{"resultType":"complete"}`), transports.MetaSubscriptionID, r.ID))
 		}
 		s.writeAnswer(r, r.batch, parts)
 	}

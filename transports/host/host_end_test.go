@@ -246,7 +246,7 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	})
 }
 
-// A subscription, which has no answer of its own, does not delay the end.
+// A subscription does not delay the end. Its result says that it ends.
 func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halfClosePipe()
@@ -261,6 +261,9 @@ func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
 		}
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it took %v", took)
+		}
+		if got := e.wait(2)[1]; got != `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}` {
+			t.Errorf("got %s", got)
 		}
 		far.Close()
 	})
