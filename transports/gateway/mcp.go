@@ -28,6 +28,11 @@ const resumableVersion = "2025-11-25"
 
 // serveMCP handles streamable HTTP (MCP, "Transports").
 func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, principal, namespace string) {
+	if r.Method != http.MethodPost && r.Header.Get("MCP-Protocol-Version") >= transports.StatelessVersion {
+		w.Header().Set("Allow", "POST, OPTIONS")
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on only POST is allowed"})
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
 		g.post(w, r, principal, namespace)
@@ -297,12 +302,8 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, principal, namespa
 	case id == "" && version == "" && namespace != "" && wantsLegacy(r):
 		g.legacy(w, r, principal, namespace)
 		return
-	case version >= transports.StatelessVersion:
-		w.Header().Set("Allow", "POST, OPTIONS")
-		deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on only POST is allowed"})
-		return
 	case !acceptable(r).events:
-		deny(w, denial{status: http.StatusNotAcceptable, text: "the response is text/event-stream: Accept must allow it"})
+		deny(w, denial{status: http.StatusNotAcceptable, text: wantsEvents})
 		return
 	}
 	s := g.sessionOf(id, principal, namespace)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
@@ -408,5 +409,43 @@ func TestArgumentsInHeaders(t *testing.T) {
 	}
 	if a := tg.do("POST", "/mcp", body, headers...); a.status != 400 {
 		t.Errorf("without them: got %+v", a)
+	}
+}
+
+// At the shutdown a subscription ends with its result, which tells its host that the end is
+// meant.
+func TestShutdownAnswersSubscriptions(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, GatewayOptions{}, nil)
+	body, headers := modern(7, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`)
+	resp := tg.open("POST", "/mcp", body, headers...)
+	defer resp.Body.Close()
+	events := newEventReader(t, resp.Body)
+	events.want("subscriptions/acknowledged")
+	tg.stop()
+	events.want(`{"jsonrpc":"2.0","id":7,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`)
+	if ev, ok := events.next(); ok {
+		t.Errorf("after the result: %+v", ev)
+	}
+}
+
+// A subscription needs an event stream.
+func TestSubscriptionWithoutEvents(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, GatewayOptions{}, nil)
+	body, headers := modern(7, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`)
+	if a := tg.do("POST", "/mcp", body, append(headers, "Accept", "application/json")...); a.status != 406 || !strings.Contains(a.body, `"id":7`) {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// From 2026-07-28 on there are no sessions to read from or to end.
+func TestStatelessHostsOnlyPost(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, GatewayOptions{}, nil)
+	for _, method := range []string{"GET", "DELETE"} {
+		if a := tg.do(method, "/mcp", "", "MCP-Protocol-Version", transports.StatelessVersion); a.status != 405 || a.header.Get("Allow") != "POST, OPTIONS" {
+			t.Errorf("%s: got %+v", method, a)
+		}
 	}
 }

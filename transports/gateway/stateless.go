@@ -41,8 +41,17 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, principa
 			return
 		}
 	}
-	lasting := m.Method == "subscriptions/listen"
-	if lasting {
+	accept := acceptable(r)
+	if !g.begin() {
+		shuttingDown(w, m.ID)
+		return
+	}
+	if m.Method == "subscriptions/listen" {
+		g.running.add(-1) // the shutdown does not wait for it
+		if !accept.events {
+			deny(w, denial{status: http.StatusNotAcceptable, text: wantsEvents, id: m.ID})
+			return
+		}
 		listening, leave, ok := g.takePlace(w, r, m.ID, principal, namespace, nil)
 		if !ok {
 			return
@@ -50,23 +59,14 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, principa
 		defer leave()
 		r = listening
 	} else {
-		if !g.begin() {
-			shuttingDown(w, m.ID)
-			return
-		}
 		defer g.running.add(-1)
 	}
-	accept := acceptable(r)
 	e, done := g.openExchange(r, principal, !accept.events, func(e Edge) (*host.Session, func(context.Context)) {
 		return g.opts.Open(e, principal, namespace, false)
 	})
 	defer done()
-	var over <-chan struct{}
-	if lasting {
-		over = g.ending
-	}
 	e.host.Receive(m, e.standalone)
-	g.respond(w, r, e.standalone, reply{forms: accept, stateless: true, over: over})
+	g.respond(w, r, e.standalone, reply{forms: accept, stateless: true})
 }
 
 // headersMatch compares the headers of a request with its body, because proxies use the
