@@ -15,6 +15,16 @@ import (
 // Secrets redacts the secrets of the config from all displayed text. Loading a config adds them.
 var Secrets redact.Redactor
 
+// Redacted removes secrets from a text. If the end of the text is missing (not whole), it also drops
+// an end that may be part of a secret.
+func Redacted(text string, whole bool) string {
+	if whole {
+		return Secrets.String(text)
+	}
+	safe, _ := Secrets.Split(text)
+	return safe
+}
+
 // Stdout returns the output for the results of a command.
 func Stdout(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.OutOrStdout()) }
 

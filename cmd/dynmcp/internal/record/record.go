@@ -57,7 +57,7 @@ func (r *Recorder) Follow(cfg *schema.Config) (err error) {
 	if cfg.Activity != nil {
 		next, err = activity.Open(activity.LogOptions{
 			Dir: dir, Bytes: int64(a.MaxBytes), Age: a.MaxAge, Logger: r.log,
-			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: redacted},
+			Keep: activity.Keep{Arguments: a.Arguments, Results: a.Results, Queries: a.Queries, Redact: cli.Redacted},
 		})
 		if err != nil {
 			return hint.With(err, `name another in "activity": {"dir": "…"}`)
@@ -103,16 +103,6 @@ func (r *Recorder) add(of func() activity.Entry) {
 	if r.to != nil {
 		r.to.Add(of())
 	}
-}
-
-// redacted removes secrets from a text. If the end of the text is missing (not whole), it also drops
-// an end that may be part of a secret.
-func redacted(text string, whole bool) string {
-	if whole {
-		return cli.Secrets.String(text)
-	}
-	safe, _ := cli.Secrets.Split(text)
-	return safe
 }
 
 // entryOf returns the entry for a call of a server.
