@@ -100,6 +100,16 @@ func TestOthersDoNotSeeStderr(t *testing.T) {
 	lacks(t, metrics, `dynmcp_upstream_start_failures_total{upstream="leak"} 0`, `dynmcp_upstream_start_failures_total{upstream="web"} 0`)
 }
 
+// The page shows short texts whole, although their ends may look like the beginning of a secret.
+func TestPageShowsWholeTexts(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})), "--token", "s3same-open", "--debug-http", "127.0.0.1:0")
+	page := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(web.dynmcp.WaitStderr("/debug\n"))
+	web.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"s3same-open s3same","version":"1"}}}`, "Authorization", "Bearer s3same-open")
+	_, body := fetch(t, page+"/state", func(r *http.Request) { r.SetBasicAuth("me", "s3same-open") })
+	contains(t, body, `"host":"[redacted] s3same"`)
+}
+
 // On loopback without a token there is only the user of this machine, who is told all.
 func TestUserOfThisMachineSeesStderr(t *testing.T) {
 	t.Parallel()

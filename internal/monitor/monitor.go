@@ -23,9 +23,9 @@ type MonitorOptions struct {
 	Version string
 	// Replica is the name of this replica, a label of the metrics; "" without a cluster.
 	Replica string
-	// Redact removes secrets from a text whose end may be cut off, and returns the part that is
-	// safe to show. It is applied before anything is stored.
-	Redact func(text string) (safe string)
+	// Redact removes secrets from a text. Of a text whose end is missing (not whole) it returns
+	// the part that is safe to show. It is applied before anything is stored.
+	Redact func(text string, whole bool) (safe string)
 	// Trace is called with each call; may be nil.
 	Trace func(aggregator.CallEnd)
 }
@@ -101,7 +101,7 @@ type callStats struct {
 // New returns a monitor. Close must be called.
 func New(opts MonitorOptions) *Monitor {
 	if opts.Redact == nil {
-		opts.Redact = func(text string) string { return text }
+		opts.Redact = func(text string, _ bool) string { return text }
 	}
 	m := &Monitor{
 		opts:     opts,
@@ -186,7 +186,7 @@ func (s *callStats) quantile(part float64) time.Duration {
 }
 
 func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
-	c := Connection{Event: "disconnected", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host)}
+	c := Connection{Event: "disconnected", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host, true)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if opened {
@@ -246,9 +246,9 @@ func (m *Monitor) keep() {
 
 // redact sets Message from text: all of it as JSON if it is short, otherwise its beginning as a
 // string.
-func (msg *Message) redact(safe func(string) string) {
-	text := safe(string(msg.text))
+func (msg *Message) redact(safe func(string, bool) string) {
 	whole := len(msg.text) == msg.Size
+	text := safe(string(msg.text), whole)
 	msg.text = nil
 	if whole && len(text) <= maxMessageText && json.Valid([]byte(text)) {
 		msg.Message = json.RawMessage(text)
@@ -356,12 +356,12 @@ func (m *Monitor) State() State {
 	for _, u := range upstreams {
 		s := UpstreamState{
 			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.Process.PID, Starts: u.Starts, Failed: u.Failed,
-			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err),
+			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err, true),
 		}
 		if b := u.Process.Sandbox; b != nil {
 			s.Sandbox = &sandbox.Status{Missing: b.Missing, ProxyBytes: b.ProxyBytes, Denied: b.Denied}
 			for _, why := range b.LastDenied {
-				s.Sandbox.LastDenied = append(s.Sandbox.LastDenied, m.opts.Redact(why))
+				s.Sandbox.LastDenied = append(s.Sandbox.LastDenied, m.opts.Redact(why, true))
 			}
 		}
 		if !u.FailedAt.IsZero() {
@@ -377,10 +377,10 @@ func (m *Monitor) State() State {
 		st.Upstreams = append(st.Upstreams, s)
 	}
 	for _, f := range run.Status().Failures() {
-		st.Failures = append(st.Failures, FailureState{f.Reference, f.Upstream, f.At, m.opts.Redact(f.Text)})
+		st.Failures = append(st.Failures, FailureState{f.Reference, f.Upstream, f.At, m.opts.Redact(f.Text, true)})
 	}
 	for _, s := range sessions {
-		shown := SessionState{ID: s.ID, Host: m.opts.Redact(s.Host), User: s.User, Namespace: s.Server}
+		shown := SessionState{ID: s.ID, Host: m.opts.Redact(s.Host, true), User: s.User, Namespace: s.Server}
 		if c := m.counts[s.ID]; c != nil {
 			shown.In, shown.Out = c.In, c.Out
 		}

@@ -35,10 +35,7 @@ type pageListener struct {
 // replica, "" without a cluster.
 func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageListener {
 	p := &pageListener{address: address, token: token, ui: uiMode, log: log}
-	options := monitor.MonitorOptions{Version: cli.Version, Replica: replica, Redact: func(text string) string {
-		safe, _ := cli.Secrets.Split(text)
-		return safe
-	}}
+	options := monitor.MonitorOptions{Version: cli.Version, Replica: replica, Redact: cli.Redacted}
 	var err error
 	if p.tracer, err = monitor.NewTracer(cli.Version, replica); err != nil {
 		log.Warn("no traces are sent", "err", err)
