@@ -110,6 +110,37 @@ func TestPageShowsWholeTexts(t *testing.T) {
 	contains(t, body, `"host":"[redacted] s3same"`)
 }
 
+// A call that its host cancels, or that the end of its session interrupts, has no cause that is
+// kept from the host.
+func TestInterruptedCallsHaveNoReference(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{e})), "--token", "s3same-open", "--debug-http", "127.0.0.1:0")
+	page := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(web.dynmcp.WaitStderr("/debug\n"))
+	token := []string{"Authorization", "Bearer s3same-open"}
+	_, header, _ := web.send("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`, token...)
+	host := &webHost{t: t, url: web.url, session: header.Get("Mcp-Session-Id")}
+	answers := make(chan string, 2)
+	sleep := func(id int) {
+		go func() {
+			_, _, said := host.send("POST", "/mcp", toolCall(id, "alpha/sleep", `{}`), token...)
+			answers <- said
+		}()
+		e.WaitFor("call sleep", id)
+	}
+	sleep(1)
+	host.send("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, token...)
+	<-answers
+	sleep(2)
+	host.send("DELETE", "/mcp", "", token...)
+	said := <-answers
+	contains(t, said, "the session was ended by its host", `unknown`)
+	lacks(t, said, "reference")
+	_, body := fetch(t, page+"/state", func(r *http.Request) { r.SetBasicAuth("me", "s3same-open") })
+	contains(t, body, `"failures":[]`)
+	lacks(t, web.dynmcp.Stderr(), "was not told")
+}
+
 // On loopback without a token there is only the user of this machine, who is told all.
 func TestUserOfThisMachineSeesStderr(t *testing.T) {
 	t.Parallel()

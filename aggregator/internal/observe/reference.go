@@ -45,8 +45,12 @@ func NewReferences(log *slog.Logger, reserved bool) *References {
 }
 
 // Reserve returns the version of a failure for hosts of other users, and logs its cause when its
-// reference is new.
+// reference is new. A call that this side ends, because its host cancels it for example, has no
+// cause to log.
 func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
+	if f.Code == transports.CodeShuttingDown {
+		return f.Reserved("")
+	}
 	cause := f.Cause
 	if f.Code == transports.CodeBackingOff { // its text contains the time of the next attempt
 		if inner := errors.Unwrap(cause); inner != nil {
