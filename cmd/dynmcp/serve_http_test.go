@@ -147,3 +147,13 @@ func TestCallsOfASessionThatItsHostEnds(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+// An address with too many slashes names no server: it is that of all servers.
+func TestAddressWithMoreSlashes(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "alpha")})))
+	for _, path := range []string{"/mcp", "/mcp/", "/mcp//"} {
+		_, _, said := web.send("POST", path, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+hello+`}`)
+		contains(t, said, `"name":"dynmcp"`)
+	}
+}

@@ -161,14 +161,10 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string
 		}
 	}
 	switch {
-	case path == "/mcp":
-		if !g.circular(w, r, "") {
-			g.serveMCP(w, r, principal, "")
-		}
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
 		namespace = g.opts.Named(namespace)
-		if _, known := g.opts.Health(namespace); !known {
+		if _, known := g.opts.Health(namespace); namespace != "" && !known {
 			g.readAndDeny(w, r, g.unknown(namespace))
 			return
 		}

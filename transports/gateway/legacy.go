@@ -70,14 +70,13 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, principal, nam
 		return
 	}
 	s := g.sessionOf(r.URL.Query().Get("sessionId"), principal, namespace)
+	if s != nil {
+		defer s.done()
+	}
 	if s == nil || s.standalone.ids {
-		if s != nil {
-			s.done()
-		}
 		deny(w, denial{status: http.StatusNotFound, text: "no such session", id: m.ID})
 		return
 	}
-	defer s.done()
 	s.receive(m, nil)
 	w.WriteHeader(http.StatusAccepted)
 }
