@@ -80,8 +80,5 @@ func profileOfClient(client string) *Profile {
 
 // ProfileOf returns the profile of a host by its name in the config.
 func ProfileOf(named string) *Profile {
-	if p, ok := hostProfiles[named]; ok {
-		return p
-	}
-	return defaultProfile
+	return cmp.Or(hostProfiles[named], defaultProfile)
 }
