@@ -10,8 +10,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,8 +173,13 @@ func (w *writer) Write(text []byte) (int, error) {
 
 // formsOf returns a value in plain text and encoded for URLs, JSON, Go, base64 and hex.
 func formsOf(v string) []string {
-	query, path := url.QueryEscape(v), url.PathEscape(v)
-	all := []string{v, query, path, lowerEscapes(query), lowerEscapes(path)}
+	all := []string{v}
+	for _, stays := range stayInURLs {
+		for _, escape := range []string{"%%%02X", "%%%02x"} {
+			escaped := escapedForURL(v, stays, escape)
+			all = append(all, escaped, strings.ReplaceAll(escaped, "%20", "+"))
+		}
+	}
 	for _, quoted := range []string{asJSON(v, true), asJSON(v, false), strconv.Quote(v), strconv.QuoteToASCII(v)} {
 		inner := withoutQuotes(quoted)
 		all = append(all, inner, withoutQuotes(strconv.Quote(inner))) // a quoted value in a quoted message
@@ -182,6 +187,25 @@ func formsOf(v string) []string {
 	code := hex.EncodeToString([]byte(v))
 	all = append(all, code, strings.ToUpper(code))
 	return append(all, base64Forms(v)...)
+}
+
+// stayInURLs are the characters, beside letters and digits, that functions for URLs leave as they are.
+var stayInURLs = []string{
+	"-_.~", "-_.~$&+=:@", // QueryEscape and PathEscape of Go
+	"-_.!~*'()", "-_.!~*'();/?:@&=+$,#", "-_.*", // encodeURIComponent, encodeURI and URLSearchParams of JavaScript
+	"-_.~/", // quote of Python
+}
+
+func escapedForURL(v, stays, escape string) string {
+	var b []byte
+	for _, c := range []byte(v) {
+		if '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || strings.IndexByte(stays, c) >= 0 {
+			b = append(b, c)
+		} else {
+			b = fmt.Appendf(b, escape, c)
+		}
+	}
+	return string(b)
 }
 
 func withoutQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
@@ -192,17 +216,6 @@ func asJSON(v string, forHTML bool) string {
 	encoder.SetEscapeHTML(forHTML)
 	_ = encoder.Encode(v) // a string has an encoding
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// lowerEscapes converts %2F to %2f.
-func lowerEscapes(escaped string) string {
-	out := []byte(escaped)
-	for i := 0; i+2 < len(out); i++ {
-		if out[i] == '%' {
-			copy(out[i+1:], strings.ToLower(escaped[i+1:i+3]))
-		}
-	}
-	return string(out)
 }
 
 // base64Forms returns the base64 encodings of a value at any offset in a longer

@@ -49,6 +49,24 @@ func TestEveryFormIsHidden(t *testing.T) {
 	}
 }
 
+// Programs of other languages escape other characters in URLs than Go does.
+func TestURLsOfOtherLanguages(t *testing.T) {
+	const password = "pa$$ (wörd)!~*'/+=&@:;,?"
+	for by, text := range map[string]string{
+		"encodeURIComponent of JavaScript": "pa%24%24%20(w%C3%B6rd)!~*'%2F%2B%3D%26%40%3A%3B%2C%3F",
+		"encodeURI of JavaScript":          "pa$$%20(w%C3%B6rd)!~*'/+=&@:;,?",
+		"URLSearchParams of JavaScript":    "pa%24%24+%28w%C3%B6rd%29%21%7E*%27%2F%2B%3D%26%40%3A%3B%2C%3F",
+		"quote of Python":                  "pa%24%24%20%28w%C3%B6rd%29%21~%2A%27/%2B%3D%26%40%3A%3B%2C%3F",
+		"quote_plus of Python":             "pa%24%24+%28w%C3%B6rd%29%21~%2A%27%2F%2B%3D%26%40%3A%3B%2C%3F",
+	} {
+		var r redact.Redactor
+		r.Add(password)
+		if got := r.String("https://example.com/?key=" + text); got != "https://example.com/?key="+redact.Mark {
+			t.Errorf("%s: got %s", by, got)
+		}
+	}
+}
+
 // The base64 form of a secret is hidden at every offset in a longer text.
 func TestBase64AtEveryByte(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
