@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
@@ -17,7 +16,7 @@ const largestDefinition = 4 << 20
 
 // Keep stores the definitions of tools, a file for each, named by the digest: the content of a
 // name never changes. A file whose writing was interrupted is rewritten, because its digest is
-// wrong.
+// wrong. So it is neither synced nor renamed.
 func (f Files) Keep(tools []Tool) error {
 	if f.Definitions == "" {
 		return nil
@@ -31,30 +30,13 @@ func (f Files) Keep(tools []Tool) error {
 		if _, ok := f.Definition(t.Digest); ok || len(definition) > largestDefinition {
 			continue
 		}
-		errs = append(errs, f.write(t.Digest, definition))
+		errs = append(errs, os.WriteFile(f.path(t.Digest), definition, 0o600))
 	}
 	return errors.Join(errs...)
 }
 
 func (f Files) path(digest string) string {
 	return filepath.Join(f.Definitions, strings.TrimPrefix(digest, digestPrefix)+".json")
-}
-
-// write replaces the file atomically. It is not synced: a power failure loses only the text of a
-// difference.
-func (f Files) write(digest string, definition json.RawMessage) error {
-	temporary, err := os.CreateTemp(f.Definitions, ".new.*")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(definition)
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = atomicfile.Rename(temporary.Name(), f.path(digest))
-	}
-	if err != nil {
-		_ = os.Remove(temporary.Name())
-	}
-	return err
 }
 
 // Definition returns the definition of a digest. ok is false if it was not stored, or has changed.
