@@ -241,11 +241,11 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 				if !ok {
 					return
 				}
-				u, err := url.Parse(strings.TrimSpace(text))
-				if err != nil || u.RawQuery == "" {
-					u = &url.URL{} // an invalid address has no state, and fails the login
-				}
-				if errors.Is(back.accept(u.Query()), errNoSuchLogin) {
+				u, err := url.Parse(strings.Trim(text, " \t\r\n\"'"))
+				switch {
+				case err != nil || !u.Query().Has("state"):
+					done(errors.New("what was pasted is not the address at which the browser ended: that has a state"))
+				case errors.Is(back.accept(u.Query()), errNoSuchLogin):
 					done(errors.New("the pasted address is of another login: state mismatch"))
 				}
 			case <-ctx.Done():
@@ -265,6 +265,8 @@ func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response,
 		return ctx.Err()
 	case isRefused:
 		return refused
+	case (f.Server.Auth == nil || f.Server.Auth.ClientID == "") && seen.registersNobody():
+		return errors.New(`the authorization server has no client registration: have a client registered by its operator, and write its id as "client_id" into "auth" of the entry`)
 	}
 	err = tokenError(err)
 	if len(seen.servers) == 0 && challenge.StatusCode != http.StatusUnauthorized {
@@ -287,6 +289,7 @@ type recorder struct {
 type authorizationServer struct {
 	Issuer     string   `json:"issuer"`
 	Token      string   `json:"token_endpoint"`
+	Register   string   `json:"registration_endpoint"`
 	Revocation string   `json:"revocation_endpoint"`
 	Challenges []string `json:"code_challenge_methods_supported"`
 }
@@ -307,6 +310,11 @@ func (r *recorder) issuer() string {
 		return ""
 	}
 	return r.servers[len(r.servers)-1].Issuer
+}
+
+// registersNobody reports whether the login had to end for want of a registered client.
+func (r *recorder) registersNobody() bool {
+	return len(r.servers) > 0 && r.servers[len(r.servers)-1].Register == "" && r.checkPKCE() == nil
 }
 
 // checkPKCE rejects a server without S256 (OAuth 2.1, 7.5.2): the SDK accepts any method.

@@ -115,7 +115,7 @@ func TestLoginRefuses(t *testing.T) {
 		"iss that is not there":       {server: mcptest.AuthOptions{Iss: "missing"}, want: "iss parameter"},
 		"a server without PKCE":       {server: mcptest.AuthOptions{PKCE: []string{}}, want: "PKCE"},
 		"a server with plain PKCE":    {server: mcptest.AuthOptions{PKCE: []string{"plain"}}, want: "does not offer PKCE with S256"},
-		"no way to have a client":     {server: mcptest.AuthOptions{NoRegistration: true}, want: "client registration"},
+		"no way to have a client":     {server: mcptest.AuthOptions{NoRegistration: true}, want: `"client_id" into "auth"`},
 		"a secret that is not right":  {server: mcptest.AuthOptions{Client: "known", Key: "right"}, auth: &schema.Auth{ClientID: "known", ClientSecret: "wr0ng-secret"}, want: "invalid_client"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,14 +210,19 @@ func TestLoginOfSomebodyElseIsIgnored(t *testing.T) {
 	}
 }
 
-// If the user pastes the address of another login, the login fails with an error that says so.
+// If the user pastes something else than the address of this login, the login fails with an error
+// that says so.
 func TestPastedAddressOfAnotherLogin(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
-	for _, text := range []string{"yes", "http://127.0.0.1:1/callback?code=c&state=other"} {
+	for text, want := range map[string]string{
+		"yes": "what was pasted is not the address",
+		"http://127.0.0.1:1/callback?code=c&state=other":     "of another login: state mismatch",
+		` "http://127.0.0.1:1/callback?code=c&state=other" `: "of another login: state mismatch",
+	} {
 		pasted := make(chan string, 1)
 		flow := &Flow{LoginOptions: LoginOptions{Store: NewStore(t.TempDir() + "/logins")}, Server: serverOf(as, nil), Pasted: pasted, Show: func(string) { pasted <- text }}
-		if _, err := flow.Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "state mismatch") {
+		if _, err := flow.Run(deadline(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}
@@ -256,7 +261,7 @@ func TestLoginByPastedAddress(t *testing.T) {
 		}
 		resp.Body.Close()
 		client.CloseIdleConnections()
-		pasted <- "  " + resp.Header.Get("Location") + "\n"
+		pasted <- `  "` + resp.Header.Get("Location") + "\"\n" // quoted, as a shell requires it
 	}}
 	if _, err := flow.Run(deadline(t)); err != nil {
 		t.Fatal(err)
