@@ -115,6 +115,11 @@ func (ps *Permits) keepLocked(q *Question, a answer) error {
 			ps.lasts[q.Of] = map[standingPermit]bool{}
 		}
 		ps.lasts[q.Of][q.standing()] = true
+		for _, w := range ps.waiting {
+			if w.said == nil && w.question.Of == q.Of && w.question.standing() == q.standing() {
+				w.answerLocked(answer{yes: true})
+			}
+		}
 	}
 	return nil
 }
@@ -149,7 +154,7 @@ func (ps *Permits) Ask(ctx context.Context, through transports.Peer, q *Question
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if elsewhere != nil {
+	if elsewhere != nil && (err != nil || read(said).yes) { // a no of the host counts
 		return ps.keepLocked(q, *elsewhere)
 	}
 	return ps.keepLocked(q, read(said))
@@ -236,6 +241,7 @@ type Waiting struct {
 type pendingQuestion struct {
 	Waiting
 
+	question *Question
 	answered context.CancelCauseFunc // withdraws the question from the host
 	said     *answer                 // nil until it was answered elsewhere
 }
@@ -247,7 +253,7 @@ var errElsewhere = errors.New("the question was answered elsewhere")
 // elsewhere.
 func (ps *Permits) addPending(ctx context.Context, q *Question) (*pendingQuestion, context.Context) {
 	ctx, answered := context.WithCancelCause(ctx)
-	w := &pendingQuestion{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Persistent}, answered, nil}
+	w := &pendingQuestion{Waiting{rand.Text()[:8], display.Cut(display.Fold(q.Tool), 200), q.visible(), time.Now(), q.Persistent}, q, answered, nil}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.waiting = append(ps.waiting, w)
@@ -275,6 +281,12 @@ func (ps *Permits) Waiting() []Waiting {
 	return all
 }
 
+// answerLocked answers the question in place of the host, from which it is withdrawn.
+func (w *pendingQuestion) answerLocked(a answer) {
+	w.said = &a
+	w.answered(errElsewhere)
+}
+
 // Answer answers a question in place of the host, and reports whether it was waiting. session extends
 // the answer to the session, if the question permits that.
 func (ps *Permits) Answer(id string, yes, session bool) bool {
@@ -284,8 +296,6 @@ func (ps *Permits) Answer(id string, yes, session bool) bool {
 	if i < 0 {
 		return false
 	}
-	w := ps.waiting[i]
-	w.said = &answer{yes: yes, session: session}
-	w.answered(errElsewhere)
+	ps.waiting[i].answerLocked(answer{yes: yes, session: session})
 	return true
 }

@@ -1,0 +1,41 @@
+package aggregator
+
+import (
+	"testing"
+)
+
+const asksBeforePay = `
+-- setup --
+host 2025-11-25 {"elicitation":{}}
+upstream 2025-11-25 {"tools":{}}
+-- config --
+"policy": [{"match": "up/pay", "do": "ask"}, {"do": "allow"}]
+-- upstream tools/list --
+{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}
+`
+
+func (a *actor) pay(id string) {
+	a.send(a.message(`{"id":` + id + `,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/pay","tool_input":{"n":` + id + `}}}}`))
+}
+
+// A yes for the session is one for the calls that wait for the same answer, too. Their questions
+// are withdrawn.
+func TestYesForASessionAnswersTheOtherQuestions(t *testing.T) {
+	t.Parallel()
+	onStage(t, asksBeforePay, func(t *testing.T, st *stage) {
+		h, up := st.hosts[0], st.upstreams[0]
+		h.pay("1")
+		h.pay("2")
+		settle(h)
+		h.send(h.message(`{"id":1,"result":{"action":"accept","content":{"allow":"session"}}}`))
+		if got := settle(up); len(got) != 2 {
+			t.Errorf("%d calls were sent, want 2: %v", len(got), got)
+		}
+		if got := settle(h); len(got) != 1 || got[0].Method != "notifications/cancelled" {
+			t.Errorf("the host got %v, want the end of the second question", got)
+		}
+		for _, w := range st.agg.permits.Waiting() {
+			t.Errorf("%s waits for an answer", w.Tool)
+		}
+	})
+}
