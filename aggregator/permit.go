@@ -25,12 +25,12 @@ import (
 // tool for people.
 func (c *toolCall) passesPolicy(server, tool, shown, class string) bool {
 	rules := c.agg.state.Load().policy
-	if rules == nil || c.permitted {
+	if rules == nil {
 		return true
 	}
 	call := c.policyCall(server, tool, class)
 	v := rules.Judge(call)
-	if v.Do == schema.PolicyAllow {
+	if v.Do == schema.PolicyAllow || c.permitted && v.Do == schema.PolicyAsk {
 		return true
 	}
 	if v.Do == schema.PolicyDeny {

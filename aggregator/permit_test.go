@@ -1,7 +1,10 @@
 package aggregator
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 const asksBeforePay = `
@@ -16,6 +19,28 @@ upstream 2025-11-25 {"tools":{}}
 
 func (a *actor) pay(id string) {
 	a.send(a.message(`{"id":` + id + `,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/pay","tool_input":{"n":` + id + `}}}}`))
+}
+
+// A call that a person allows is refused if the policy forbids it since the question was asked.
+func TestPolicyThatChangesDuringAQuestion(t *testing.T) {
+	t.Parallel()
+	onStage(t, asksBeforePay, func(t *testing.T, st *stage) {
+		h := st.hosts[0]
+		h.pay("1")
+		settle(h)
+		cfg := *st.agg.config()
+		cfg.Policy = []schema.PolicyRule{{Do: schema.PolicyDeny}}
+		if err := st.agg.Apply(&cfg); err != nil {
+			t.Fatal(err)
+		}
+		h.send(h.message(`{"id":1,"result":{"action":"accept","content":{"allow":"once"}}}`))
+		if got := settle(h); len(got) != 1 || !strings.Contains(string(got[0].Result), "rule 1 of the policy") {
+			t.Errorf("the host got %v", got)
+		}
+		if got := settle(st.upstreams[0]); len(got) != 0 {
+			t.Errorf("the upstream got %v", got)
+		}
+	})
 }
 
 // A yes for the session is one for the calls that wait for the same answer, too. Their questions
