@@ -28,8 +28,8 @@ type Flow struct {
 
 	// Show is called with the address of the login page, to open or to print it.
 	Show func(address string)
-	// Pasted yields addresses that the user types: the callback address, if the browser is
-	// on another machine. It may be nil.
+	// Pasted yields lines that the user types: the callback address, if the browser is
+	// on another machine. Empty ones are ignored. It may be nil.
 	Pasted <-chan string
 }
 
@@ -236,19 +236,24 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 	defer done(nil)
 	if f.Pasted != nil {
 		typing.Go(func() {
-			select {
-			case text, ok := <-f.Pasted:
-				if !ok {
+			text := ""
+			for text == "" {
+				select {
+				case line, ok := <-f.Pasted:
+					if !ok {
+						return
+					}
+					text = strings.Trim(line, " \t\r\n\"'")
+				case <-ctx.Done():
 					return
 				}
-				u, err := url.Parse(strings.Trim(text, " \t\r\n\"'"))
-				switch {
-				case err != nil || !u.Query().Has("state"):
-					done(errors.New("what was pasted is not the address at which the browser ended: that has a state"))
-				case errors.Is(back.accept(u.Query()), errNoSuchLogin):
-					done(errors.New("the pasted address is of another login: state mismatch"))
-				}
-			case <-ctx.Done():
+			}
+			u, err := url.Parse(text)
+			switch {
+			case err != nil || !u.Query().Has("state"):
+				done(errors.New("what was pasted is not the address at which the browser ended: that has a state"))
+			case errors.Is(back.accept(u.Query()), errNoSuchLogin):
+				done(errors.New("the pasted address is of another login: state mismatch"))
 			}
 		})
 	}

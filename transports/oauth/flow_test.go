@@ -251,7 +251,7 @@ func TestLoginByPastedAddress(t *testing.T) {
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
 	store := NewStore(t.TempDir() + "/logins")
-	pasted := make(chan string, 1)
+	pasted := make(chan string, 2)
 	flow := &Flow{LoginOptions: LoginOptions{Store: store}, Server: server, Pasted: pasted, Show: func(address string) {
 		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		resp, err := client.Get(address)
@@ -261,6 +261,7 @@ func TestLoginByPastedAddress(t *testing.T) {
 		}
 		resp.Body.Close()
 		client.CloseIdleConnections()
+		pasted <- ""
 		pasted <- `  "` + resp.Header.Get("Location") + "\"\n" // quoted, as a shell requires it
 	}}
 	if _, err := flow.Run(deadline(t)); err != nil {
