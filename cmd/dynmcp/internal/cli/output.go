@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"os"
 	"strings"
 
@@ -37,6 +39,23 @@ func Terminal(cmd *cobra.Command) *os.File {
 		return in
 	}
 	return nil
+}
+
+// Lines returns the lines of in, without the white space around them. Its goroutine ends with in, ctx
+// or the process, because a read of a terminal cannot be interrupted.
+func Lines(ctx context.Context, in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			select {
+			case lines <- strings.TrimSpace(scanner.Text()):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
 }
 
 // Confirmed asks a question on a terminal. Without a terminal the answer is no.

@@ -3,7 +3,6 @@
 package login
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -141,7 +140,7 @@ func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth
 		}
 	}
 	if noBrowser {
-		flow.Pasted = lines(ctx, in)
+		flow.Pasted = cli.Lines(ctx, in)
 	}
 	made, err := flow.Run(ctx)
 	if err != nil {
@@ -169,27 +168,6 @@ func logout(ctx context.Context, out *terminal.Writer, store *oauth.LoginStore, 
 		return err
 	}
 	return out.Err
-}
-
-// lines returns the non-empty lines of in. Its goroutine ends with in or with the process, because a
-// read of a terminal cannot be interrupted.
-func lines(ctx context.Context, in io.Reader) <-chan string {
-	typed := make(chan string)
-	go func() {
-		defer close(typed)
-		for scanner := bufio.NewScanner(in); scanner.Scan(); {
-			text := strings.TrimSpace(scanner.Text())
-			if text == "" {
-				continue
-			}
-			select {
-			case typed <- text:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return typed
 }
 
 // Store returns the store of the user's logins. It reads and creates nothing.

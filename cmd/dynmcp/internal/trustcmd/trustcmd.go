@@ -2,10 +2,8 @@
 package trustcmd
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +58,7 @@ serves the config reads the lock again at once.`,
 			if in == nil {
 				return hint.With(errors.New("there is no terminal to ask on"), "dynmcp diff shows what differs, --all approves it")
 			}
-			answers := linesOf(in)
+			answers := cli.Lines(ctx, in)
 			return r.Approve(func(question string) (string, error) {
 				cli.Stderr(cmd).Printf("%s", question)
 				select {
@@ -68,26 +66,13 @@ serves the config reads the lock again at once.`,
 					if !ok {
 						return "quit", nil
 					}
-					return strings.TrimSpace(answer), nil
+					return answer, nil
 				case <-ctx.Done():
 					return "", cli.ErrInterrupted
 				}
 			})
 		})
 	},
-}
-
-// linesOf returns the lines of a terminal. Its goroutine ends with the process, because a read of a
-// terminal cannot be interrupted.
-func linesOf(terminal *os.File) <-chan string {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for scan := bufio.NewScanner(terminal); scan.Scan(); {
-			lines <- scan.Text()
-		}
-	}()
-	return lines
 }
 
 // reviewed returns a verb that reviews the listings of the config's servers. With --start it lists
