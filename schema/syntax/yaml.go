@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ func parseYAML(src *Source) (root *Node, err error) {
 			root, err = nil, src.failure(Pos{1, 1}, "malformed YAML", "the YAML parser could not make sense of the file")
 		}
 	}()
-	file, err := parser.ParseBytes(src.Data, 0, parser.AllowDuplicateMapKey())
+	// The parser's positions after a comment that ends with a carriage return are wrong.
+	file, err := parser.ParseBytes(bytes.ReplaceAll(src.Data, []byte("\r\n"), []byte("\n")), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, yamlError(src, err)
 	}
