@@ -1,6 +1,7 @@
 package configcmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,17 +54,14 @@ func runRemove(out *terminal.Writer, config string, names []string) error {
 		return err
 	}
 	defer unlock()
+	entries, err := schema.Entries(file.Path, file.Old)
+	if err != nil {
+		return err
+	}
 	text := file.Old
 	for _, name := range names {
-		entries, err := schema.Entries(file.Path, text)
-		if err != nil {
-			return err
-		}
 		if has := editfile.EntryNames(entries); !slices.Contains(has, name) {
-			if len(has) == 0 {
-				has = []string{"no servers"}
-			}
-			return hint.With(cli.MessageError(fmt.Sprintf("Unknown MCP %q in %s", name, file.Name())), "it has %s", strings.Join(has, ", "))
+			return hint.With(cli.MessageError(fmt.Sprintf("Unknown MCP %q in %s", name, file.Name())), "it has %s", cmp.Or(strings.Join(has, ", "), "no servers"))
 		}
 		if text, err = schema.RemoveServer(file.Path, text, name); err != nil {
 			return err
