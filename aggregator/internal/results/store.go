@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,6 @@ var errClosed = errors.New("dynmcp is shutting down")
 // results are visible only to that user's sessions. The zero PartialResults is empty.
 type PartialResults struct {
 	mu     sync.Mutex
-	dir    string          // created with the first result; "" before
 	all    []*storedResult // the oldest first
 	closed bool
 }
@@ -50,12 +48,8 @@ func (s *PartialResults) Add(user, replica string, limit int, result json.RawMes
 	if len(result) > maxUserBytes {
 		return "", fmt.Errorf("it is larger than %d MB", maxUserBytes>>20)
 	}
-	dir, err := s.directory()
-	if err != nil {
-		return "", err
-	}
 	handle = strings.ToLower(rand.Text()[:12])
-	file, err := os.OpenFile(filepath.Join(dir, handle), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.CreateTemp("", "dynmcp-result-") // 0600
 	if err != nil {
 		return "", err
 	}
@@ -121,24 +115,6 @@ func withMost(of map[string]int64) (user string) {
 	return user
 }
 
-// directory returns the directory of the results.
-func (s *PartialResults) directory() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return "", errClosed
-	case s.dir != "":
-		return s.dir, nil
-	}
-	dir, err := os.MkdirTemp("", "dynmcp-results-") // 0700
-	if err != nil {
-		return "", err
-	}
-	s.dir = dir
-	return dir, nil
-}
-
 // Get reads a result of a user and returns it with the limit of its tool, in characters;
 // ok is false if absent or removed.
 func (s *PartialResults) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
@@ -178,13 +154,10 @@ func (r *storedResult) remove() {
 // Close removes everything.
 func (s *PartialResults) Close() {
 	s.mu.Lock()
-	all, dir := s.all, s.dir
-	s.all, s.dir, s.closed = nil, "", true
+	all := s.all
+	s.all, s.closed = nil, true
 	s.mu.Unlock()
 	for _, r := range all {
 		r.remove()
-	}
-	if dir != "" {
-		_ = os.Remove(dir)
 	}
 }

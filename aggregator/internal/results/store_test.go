@@ -15,6 +15,8 @@ import (
 
 // A stored result can be read by its user only, also on disk, and is removed by Close.
 func TestKeptResults(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("TMP", os.Getenv("TMPDIR")) // of Windows
 	var k PartialResults
 	ann, bob := "ann", "bob"
 	whole := json.RawMessage(`{"content":[1.0]}`)
@@ -29,25 +31,26 @@ func TestKeptResults(t *testing.T) {
 	if _, _, ok := k.Get(bob, handle); ok {
 		t.Error("another user can read it")
 	}
-	dir := k.dir
-	for name, open := range map[string]func() (os.FileInfo, error){
-		"file":      k.all[0].file.Stat,
-		"directory": func() (os.FileInfo, error) { return os.Stat(dir) },
-	} {
-		info, err := open()
+	info, err := k.all[0].file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {
+		t.Errorf("the file is open to others: %v", info.Mode())
+	}
+	left := func() []os.DirEntry {
+		all, err := os.ReadDir(os.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {
-			t.Errorf("the %s is open to others: %v", name, info.Mode())
-		}
+		return all
 	}
-	if left, err := os.ReadDir(dir); runtime.GOOS != "windows" && (err != nil || len(left) > 0) {
-		t.Errorf("SIGKILL would leave %v, %v", left, err)
+	if left := left(); runtime.GOOS != "windows" && len(left) > 0 {
+		t.Errorf("SIGKILL would leave %v", left)
 	}
 	k.Close()
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the directory stays: %v", err)
+	if left := left(); len(left) > 0 {
+		t.Errorf("%v stays", left)
 	}
 	if _, err := k.Add(ann, "", 700, whole); err == nil {
 		t.Error("it is kept after the end")
