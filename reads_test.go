@@ -50,7 +50,6 @@ var mayOpen = map[string]string{
 	"internal/registry/bundle.go unpackInto":                 "a directory that was just made, which no path leaves",
 	"internal/recording/write.go open":                       "creates a file with a name of its own",
 	"internal/activity/files.go ready":                       "creates a file with a name of its own",
-	"aggregator/internal/results/store.go Add":               "creates a file with a name of its own",
 	"aggregator/internal/viewtest/viewtest.go Golden":        "runs in tests",
 	"cmd/dynmcp/internal/sharing/system_unix.go lockSocket":  "opened for reading and writing, which does not block",
 	"cmd/dynmcp/internal/sharing/system_unix.go openPrivate": "opened for writing, without waiting",
