@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,6 +90,46 @@ func TestSSEStallsInStart(t *testing.T) {
 			var f *transports.Failure // of another code if the stream ended after its header
 			if !errors.As(err, &f) || !errors.Is(f, errStalled) || f.Outcome != transports.NotSent {
 				t.Errorf("got %v, want %v", err, errStalled)
+			}
+		})
+	}
+}
+
+// An upstream may be silent before the header of an answer and between events. The failure of
+// another call, which stalls, shows that the time is over.
+func TestHTTPMayBeSilent(t *testing.T) {
+	t.Parallel()
+	for _, begins := range []string{
+		"", "HTTP/1.1 103 Early Hints\r\n\r\n", "HEADER", "HEADER: ping", "HEADER: ping\n", "HEADERretry: 10\n", "HEADERid: 1\n\n",
+		"HEADERdata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", "HEADERdata: {}\r\n\r\n", "HEADERdata: {}\r\r", "HEADERdata: {}\r\n\r",
+	} {
+		t.Run(begins, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			stalled := make(chan struct{})
+			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				if calls.Add(1) == 2 {
+					partly(w, r, "{")
+					return
+				}
+				const header = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+				conn := hijacked(t, w)
+				defer conn.Close()
+				_, _ = io.WriteString(conn, strings.Replace(begins, "HEADER", header, 1))
+				<-stalled
+				if !strings.HasPrefix(begins, "HEADER") {
+					_, _ = io.WriteString(conn, header)
+				}
+				_, _ = fmt.Fprintf(conn, "\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", id)
+			}}
+			c := dial(t, script(t, s), hurried)
+			answered := start(c, toolCall(`{}`))
+			s.wait(t, "POST tools/call")
+			_, err := tool(t, c, "x", "{}")
+			wantStalled(t, err, transports.Unknown)
+			close(stalled)
+			if err := <-answered; err != nil {
+				t.Errorf("got %v, want the answer", err)
 			}
 		})
 	}
