@@ -47,7 +47,6 @@ type storm struct {
 
 	mu     sync.Mutex
 	faults []fault
-	owners int   // replicas that were stopped while they ran servers
 	err    error // of a node that does not work again
 }
 
@@ -97,7 +96,7 @@ func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
 	for s.rest(s.every/2 + rand.N(s.every)) {
 		if len(left) == 0 {
 			left = rand.Perm(len(kinds))
-			if first := slices.Index(kinds, stopped); replicas && s.stoppedOwners() == 0 {
+			if first := slices.Index(kinds, stopped); replicas && !s.stoppedOwner() {
 				left = append([]int{first}, slices.DeleteFunc(left, func(i int) bool { return i == first })...)
 			}
 		}
@@ -120,17 +119,21 @@ func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
 	}
 }
 
-func (s *storm) stoppedOwners() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.owners
+// stoppedOwner reports whether a replica that ran servers was stopped.
+func (s *storm) stoppedOwner() bool {
+	select {
+	case <-s.first:
+		return true
+	default:
+		return false
+	}
 }
 
 // ownerOr returns the replica that runs most of the servers with place "one", or other if none does.
 // If no replica that ran servers was stopped yet, it waits for one.
 func (s *storm) ownerOr(other int) int {
 	owner := s.owner()
-	for owner < 0 && s.stoppedOwners() == 0 && s.rest(50*time.Millisecond) {
+	for owner < 0 && !s.stoppedOwner() && s.rest(50*time.Millisecond) {
 		owner = s.owner()
 	}
 	if owner < 0 {
@@ -202,13 +205,11 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	}
 	err = n.works()
 	f.to = ledger.Now() // also if it does not work: failures until now have a reason
+	if owns && !s.stoppedOwner() {
+		close(s.first)
+	}
 	s.mu.Lock()
 	s.faults = append(s.faults, f)
-	if owns {
-		if s.owners++; s.owners == 1 {
-			close(s.first)
-		}
-	}
 	s.mu.Unlock()
 	fmt.Printf("  %s was %s for %v\n", n.name, kind, time.Duration(f.to-f.from).Round(10*time.Millisecond))
 	return err
