@@ -227,7 +227,7 @@ func (s session) failureText(err error) string {
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
 		last := *failure
-		last.Hint = strings.Replace(failure.Advice(), "; the next call tries again", "", 1)
+		last.Hint = strings.TrimSuffix(failure.Advice(), transports.TriesAgain)
 		return last.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + readmitted
 	case errors.As(err, &failure):
 		said := *failure

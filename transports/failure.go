@@ -139,17 +139,20 @@ func (f *Failure) Wire() *wire.Error {
 // LookFirst is the advice for a call that may have run.
 const LookFirst = "check whether it took effect before retrying"
 
+// TriesAgain ends the advice about a failed start, unless no start follows.
+const TriesAgain = "; the next call tries again"
+
 // Advice says what to do about the failure.
 func (f *Failure) Advice() string {
 	switch sent := f.Outcome != NotSent; {
 	case f.Hint != "":
 		return f.Hint
 	case f.Code == CodeStartFailed:
-		return "correct what it complains of, or its entry in the config; the next call tries again"
+		return "correct what it complains of, or its entry in the config" + TriesAgain
 	case f.Code == CodeTimeout && sent:
 		return LookFirst + `; if it needs longer, raise the server's "timeout"`
 	case f.Code == CodeTimeout:
-		return `if it needs longer to start, raise its "load_timeout"; the next call tries again`
+		return `if it needs longer to start, raise its "load_timeout"` + TriesAgain
 	case f.Code == CodeTooLarge && sent:
 		return `ask for less, or raise the server's "max_message_bytes"`
 	case f.Code == CodeTooLarge:
@@ -163,7 +166,7 @@ func (f *Failure) Advice() string {
 	case sent:
 		return LookFirst + "; the next call reconnects if needed"
 	case f.Code == CodeUnreachable:
-		return `see that it runs and that its "url" is right; the next call tries again`
+		return `see that it runs and that its "url" is right` + TriesAgain
 	case f.Code == CodeOverloaded:
 		return "call again when it has caught up"
 	case f.Code == CodeNotPlaced:

@@ -190,7 +190,7 @@ func (s *Session) withoutRefresh(l *Login, rejected string, err error) (string, 
 	case errors.Is(err, kv.ErrUnavailable):
 		return "", s.loadFailure(err)
 	}
-	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now; the next call tries again", err)
+	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now"+transports.TriesAgain, err)
 	f.RetryAfter = refreshPause
 	return "", f
 }
