@@ -38,7 +38,7 @@ func (d Directory) Connection(server string) (pid int, connected, offered bool) 
 // is not a valid name.
 func (d Directory) Named(key string) string {
 	for _, s := range d.agg.config().Servers {
-		if key != "" && s.Written == key {
+		if s.Written == key {
 			return s.Name
 		}
 	}

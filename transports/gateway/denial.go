@@ -73,10 +73,9 @@ func overload(id []byte, text string) denial {
 	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text, id: id}
 }
 
-const (
-	noSuchSession = "no such session: send initialize again"
-	wantsEvents   = "the response is text/event-stream: Accept must allow it"
-)
+const noSuchSession = "no such session: send initialize again"
+
+const wantsEvents = "the response is text/event-stream: Accept must allow it"
 
 // noSession denies a request that names no session or an unknown one.
 func noSession(w http.ResponseWriter, r *http.Request, id []byte) {

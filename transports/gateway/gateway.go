@@ -37,8 +37,8 @@ type GatewayOptions struct {
 	Health func(namespace string) (Health, bool)
 	// Unknown returns the error text for a name without Health. Nil means a default text.
 	Unknown func(namespace string) string
-	// Named returns the name of the server with a key in the config. Nil means that keys and
-	// names are equal.
+	// Named returns the name of the server with a key in the config. The key is not empty.
+	// Nil means that keys and names are equal.
 	Named func(key string) string
 
 	// Enter returns an error for a request that loops: it came through a server that it would
@@ -163,10 +163,12 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, principal string
 	switch {
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
-		namespace = g.opts.Named(namespace)
-		if _, known := g.opts.Health(namespace); namespace != "" && !known {
-			g.readAndDeny(w, r, g.unknown(namespace))
-			return
+		if namespace != "" {
+			namespace = g.opts.Named(namespace)
+			if _, known := g.opts.Health(namespace); !known {
+				g.readAndDeny(w, r, g.unknown(namespace))
+				return
+			}
 		}
 		if g.circular(w, r, namespace) {
 			return
