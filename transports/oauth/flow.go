@@ -212,6 +212,20 @@ func (f *Flow) ask(ctx context.Context, client *http.Client, message, session st
 	return resp, nil
 }
 
+// pastedText returns the first line with text, without white space and quotes around it; "" at the end.
+func (f *Flow) pastedText(ctx context.Context) string {
+	for {
+		select {
+		case line, ok := <-f.Pasted:
+			if text := strings.Trim(line, " \t\r\n\"'"); text != "" || !ok {
+				return text
+			}
+		case <-ctx.Done():
+			return ""
+		}
+	}
+}
+
 // fetchCode shows the login page, and waits for the callback or for its pasted address.
 func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *callback, seen *recorder, made *Login) (*auth.AuthorizationResult, error) {
 	address, err := checkPage(g, address)
@@ -234,29 +248,17 @@ func (f *Flow) fetchCode(ctx context.Context, address string, g *guard, back *ca
 	var typing sync.WaitGroup
 	defer typing.Wait()
 	defer done(nil)
-	if f.Pasted != nil {
-		typing.Go(func() {
-			text := ""
-			for text == "" {
-				select {
-				case line, ok := <-f.Pasted:
-					if !ok {
-						return
-					}
-					text = strings.Trim(line, " \t\r\n\"'")
-				case <-ctx.Done():
-					return
-				}
-			}
-			u, err := url.Parse(text)
-			switch {
-			case err != nil || !u.Query().Has("state"):
-				done(errors.New("what was pasted is not the address at which the browser ended: that has a state"))
-			case errors.Is(back.accept(u.Query()), errNoSuchLogin):
-				done(errors.New("the pasted address is of another login: state mismatch"))
-			}
-		})
-	}
+	typing.Go(func() {
+		text := f.pastedText(ctx)
+		u, err := url.Parse(text)
+		switch {
+		case text == "": // the login has ended, or the input
+		case err != nil || !u.Query().Has("state"):
+			done(errors.New("what was pasted is not the address at which the browser ended: that has a state"))
+		case errors.Is(back.accept(u.Query()), errNoSuchLogin):
+			done(errors.New("the pasted address is of another login: state mismatch"))
+		}
+	})
 	return back.wait(ctx)
 }
 
