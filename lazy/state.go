@@ -99,10 +99,12 @@ func (u *Upstream) armIdleTimerLocked() {
 func (u *Upstream) unload(conn *upstream.Conn) {
 	needed := u.set.opts.Needed != nil && u.set.opts.Needed(u)
 	u.mu.Lock()
-	if used := u.conn != conn || u.users > 0; used || needed {
-		if !used {
-			u.armIdleTimerLocked()
-		}
+	if u.conn != conn || u.users > 0 {
+		u.mu.Unlock()
+		return
+	}
+	if needed {
+		u.armIdleTimerLocked()
 		u.mu.Unlock()
 		return
 	}
