@@ -29,6 +29,12 @@ func Main(m *testing.M) { MainParallel(m, 8) }
 
 // MainParallel is Main with a number of parallel tests for each processor.
 func MainParallel(m *testing.M, each int) {
+	Parallel(each)
+	goleak.VerifyTestMain(Wrap(m))
+}
+
+// Parallel sets the number of parallel tests for each processor, unless -parallel is given.
+func Parallel(each int) {
 	const parallel = "test.parallel"
 	flag.Parse()
 	chosen := false
@@ -38,7 +44,6 @@ func MainParallel(m *testing.M, each int) {
 			panic(err) // not reached: testing defines the flag
 		}
 	}
-	goleak.VerifyTestMain(Wrap(m))
 }
 
 // Wrap returns a runner that runs m and removes the built programs, for a TestMain with a runner of

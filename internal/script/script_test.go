@@ -3,7 +3,6 @@ package script_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
@@ -20,7 +20,7 @@ import (
 var leftOver func() error
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "16") // many wait a second; the flag -parallel comes later and wins
+	mcptest.Parallel(8) // many wait a second
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if leftOver != nil {
 			if err := leftOver(); err != nil {
