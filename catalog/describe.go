@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/fit"
@@ -301,12 +302,8 @@ func (v Texts) atLeast() string {
 
 // LinesOf returns the lines of a text of Describe about a server and its tools.
 func LinesOf(text, server string) []string {
-	var lines []string
-	for line := range strings.Lines(text) {
+	return slices.DeleteFunc(slices.Collect(strings.Lines(text)), func(line string) bool {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "- "), server)
-		if ok && rest != "" && strings.ContainsAny(rest[:1], "/: \n") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
+		return !ok || rest == "" || !strings.ContainsAny(rest[:1], "/: \n")
+	})
 }

@@ -163,8 +163,7 @@ func (p *Endpoint) hostEra() (transports.Era, bool) {
 // isWanted reports whether an upstream that has moved is loaded again at once: it is eager, or hosts
 // wait for its notifications.
 func (f *Fleet) isWanted(u *lazy.Upstream) bool {
-	wanted := !u.Server.Lazy() || f.Of(u).hasSubscribers()
-	return wanted && f.Context.Err() == nil && f.Set.Has(u)
+	return (!u.Server.Lazy() || f.Of(u).hasSubscribers()) && f.Context.Err() == nil && f.Set.Has(u)
 }
 
 // throttle waits while a host is far behind. Hosts that share a run do not delay upstreams.
