@@ -39,7 +39,7 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines": {85_600, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines": {87_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.
