@@ -19,7 +19,7 @@ const run = () => ({
 function write(dir, scenarios) {
   for (const [name, checks] of Object.entries(scenarios)) {
     mkdirSync(join(dir, `server-${name}${stamp}`), { recursive: true })
-    writeFileSync(join(dir, `server-${name}${stamp}`, 'checks.json'), JSON.stringify(checks.map(([id, status]) => ({ id, status }))))
+    writeFileSync(join(dir, `server-${name}${stamp}`, 'checks.json'), JSON.stringify(checks.map(([id, status, errorMessage]) => ({ id, status, errorMessage }))))
   }
 }
 
@@ -60,7 +60,29 @@ judged('the HTTP of the adapter', 'green', (_, t) => set(t, 'dns-rebinding-prote
 judged('the HTTP of the gateway', 'red', (_, t) => set(t, 'dns-rebinding-protection', 0, 'FAILURE'), { mode: 'gateway' })
 judged('the HTTP of the gateway, as bad as the other', 'red', (d, t) => [d, t].forEach((s) => set(s, 'dns-rebinding-protection', 0, 'WARNING')), { mode: 'gateway', least: [3, 3] })
 
-judged('a check is gained for a reason', 'green', (d, t) => [[d, 'WARNING'], [t, 'SUCCESS']].forEach(([s, status]) => (s['server-stateless'] = [['sep-2575-server-sends-prompts-list-changed-on-subscription', status]])), { mode: 'bridged' })
+judged('the HTTP of the adapter is not run', 'red', (_, t) => delete t['dns-rebinding-protection'])
+
+// Each status of a check that an exception is for: only the expected one is green.
+const [unchanged, prompts] = ['tools', 'prompts'].map((kind) => `sep-2575-server-sends-${kind}-list-changed-on-subscription`)
+const exceptions = [
+  ['gateway', 'server-stateless', unchanged, 'WARNING', ''],
+  ['bridged', 'server-stateless', prompts, 'SUCCESS', ''],
+  ['bridged', 'input-required-result-basic-elicitation', 'sep-2322-elicitation-incomplete', 'FAILURE', 'inputRequests missing expected key "user_name"'],
+  ['bridged', 'input-required-result-basic-elicitation', 'sep-2322-elicitation-complete', 'not run', ''],
+  ['bridged', 'input-required-result-ignore-extra-params', 'sep-2322-ignore-unexpected-params', 'WARNING', 'Server did not return complete result'],
+  ['bridged', 'input-required-result-multi-round', 'sep-2322-multi-round-r2', 'FAILURE', 'Expected new InputRequiredResult'],
+  ['bridged', 'input-required-result-multi-round', 'sep-2322-multi-round-r3', 'not run', ''],
+]
+for (const [mode, scenario, check, expected, message] of exceptions) {
+  const judgedAs = (want, status, text) =>
+    judged(`${mode}, ${check} is ${status}: ${text}`, want, (d, t) => {
+      d[scenario] = [['other', 'SUCCESS'], [check, 'SUCCESS']]
+      t[scenario] = [['other', 'SUCCESS'], ...(status === 'not run' ? [] : [[check, status, text]])]
+    }, { mode })
+  for (const status of ['SUCCESS', 'WARNING', 'FAILURE', 'INFO', 'not run']) judgedAs(status === expected ? 'green' : 'red', status, message)
+  if (message) judgedAs('red', expected, 'another message')
+  judged(`${mode}, the scenario of ${check} is not run`, 'red', (d) => (d[scenario] = [['other', 'SUCCESS'], [check, 'SUCCESS']]), { mode })
+}
 
 rmSync(work, { recursive: true })
 if (wrong > 0) process.exit(1)
