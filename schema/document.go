@@ -64,7 +64,7 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
 	r.checkGateway(root.Get("gateway"))
-	r.checkPolicy(root, doc.Policy)
+	r.checkPolicy(root)
 	r.checkScripts(root.Get("scripts"))
 	checkProfiles(r, root, doc.Profiles)
 	return &doc

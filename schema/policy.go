@@ -2,9 +2,8 @@ package schema
 
 import (
 	"encoding/json"
-	"reflect"
 
-	"github.com/dynmcp/dynmcp/internal/policy/arguments"
+	"github.com/dynmcp/dynmcp/internal/policy/rules"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -28,30 +27,20 @@ type PolicyRule struct {
 	Host string `json:"host" nonblank:"true" example:"claude-*"`
 	// How the tool is called. api is the HTTP API of the tree.
 	Surface string `json:"surface" enum:"discover,tree,browser,proxy,direct,api" example:"direct"`
-	// A JSON Schema that the arguments must satisfy for the rule to match. Arguments that parsers may read in two ways are refused.
-	Arguments json.RawMessage `json:"arguments" example:"{required: [dry_run]}"`
+	// A JSON Schema that the arguments must satisfy for the rule to match. It names the type of each member that it judges. Arguments that parsers may read in two ways are refused. Not with deny.
+	Arguments json.RawMessage `json:"arguments" example:"{properties: {dry_run: {type: boolean, const: true}}, required: [dry_run]}"`
 }
 
-// checkPolicy checks the patterns in rules, and that the last rule, and no other, matches
-// every call.
-func (r *report) checkPolicy(n *syntax.Node, rules []PolicyRule) {
+// checkPolicy checks the rules of the policy.
+func (r *report) checkPolicy(n *syntax.Node) {
 	for i, item := range n.ItemsOf("policy") {
 		path := syntax.Item("policy", i)
 		r.checkPattern(syntax.Below(path, "match"), item.Get("match"), toolglob.CheckMatch)
 		for _, key := range []string{"principal", "host"} {
 			r.checkPattern(syntax.Below(path, key), item.Get(key), toolglob.CheckGlob)
 		}
-		if given := item.Get("arguments"); given != nil && i < len(rules) && rules[i].Arguments != nil {
-			if _, err := arguments.Compile(rules[i].Arguments); err != nil {
-				r.fail(given.At, syntax.Below(path, "arguments"), err.Error(), "write a JSON Schema that holds for the arguments of the calls meant")
-			}
-		}
-		open := reflect.DeepEqual(rules[i], PolicyRule{Do: rules[i].Do})
-		switch last := i == len(rules)-1; {
-		case last && !open:
-			r.fail(item.At, path, "there is no rule for all other calls", `end the list with {"do": "allow"} or {"do": "deny"}`)
-		case !last && open:
-			r.fail(item.At, path, "the rules after this one are never reached", "move it to the end, or say what it is for")
-		}
+	}
+	for _, m := range rules.Check("policy", n.ItemsOf("policy")) {
+		r.fail(m.At, m.Path, m.What, m.Hint)
 	}
 }

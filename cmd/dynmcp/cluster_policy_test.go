@@ -19,8 +19,8 @@ func TestPolicyOfReplicas(t *testing.T) {
 
 func policyOfReplicas(c *testCluster) {
 	alpha, dir := fake(c.t, "alpha"), c.t.TempDir()
-	c.pushDocument(document([]entry{alpha}, `"policy": [{"match": "alpha/echo", "arguments": {"required": ["secret"]}, "do": "deny"},
-		{"match": "alpha/args", "do": "ask"}, {"do": "allow"}]`, fmt.Sprintf(`"activity": {"dir": %q}`, dir)))
+	c.pushDocument(document([]entry{alpha}, `"policy": [{"match": "alpha/echo", "arguments": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}, "do": "allow"},
+		{"match": "alpha/echo", "do": "deny"}, {"match": "alpha/args", "do": "ask"}, {"do": "allow"}]`, fmt.Sprintf(`"activity": {"dir": %q}`, dir)))
 	a, b := c.replica("a").serving(), c.replica("b").serving()
 	c.process(useStateless(a.statelessHost(), "alpha/pid", `{}`))
 	there, here := c.holder("alpha", a, b)
@@ -31,7 +31,7 @@ func policyOfReplicas(c *testCluster) {
 		c.errorf("a call that is allowed: got %s", got)
 	}
 	for _, m := range []mcptest.Message{h.Call("tools/call", useParams("alpha/echo", `{"secret":1}`)), useStateless(here.statelessHost(), "alpha/echo", `{"secret":2}`)} {
-		if !strings.Contains(m.Raw, "rule 1 of the policy") || !strings.Contains(m.Raw, "not_sent") {
+		if !strings.Contains(m.Raw, "rule 2 of the policy") || !strings.Contains(m.Raw, "not_sent") {
 			c.errorf("a call that is denied: got %s", m.Raw)
 		}
 	}

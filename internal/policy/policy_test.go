@@ -76,13 +76,13 @@ func TestRulesByWhatACallIs(t *testing.T) {
 const (
 	onlyDocs   = `{"type":"object","properties":{"repo":{"type":"string","const":"docs"}},"required":["repo"]}`
 	onlySelect = `{"properties":{"query":{"type":"string","pattern":"^(?i)select [^;]*$"}},"required":["query"],"additionalProperties":false}`
-	nested     = `{"properties":{"filter":{"type":"object","properties":{"owner":{"enum":["me","us"]}},"required":["owner"]}},"required":["filter"]}`
-	small      = `{"properties":{"n":{"type":"integer","maximum":9007199254740992},"deep":{"type":"boolean"},"ids":{"type":"array","items":{"type":"integer"}}},"required":["n"]}`
-	exact      = `{"properties":{"id":{"const":7}},"required":["id"]}`
+	nested     = `{"properties":{"filter":{"type":"object","properties":{"owner":{"type":"string","enum":["me","us"]}},"required":["owner"]}},"required":["filter"]}`
+	small      = `{"properties":{"n":{"type":"integer","maximum":9007199254740991},"deep":{"type":"boolean"},"ids":{"type":"array","items":{"type":"integer"}}},"required":["n"]}`
+	exact      = `{"properties":{"id":{"type":"integer","const":7}},"required":["id"]}`
 )
 
-// Arguments are judged as their server will read them. Ambiguous arguments are refused, whatever
-// the rule does.
+// Arguments are allowed if they are what the schema describes; values of other types are not.
+// Ambiguous arguments are refused, whatever the rule does.
 func TestRulesByArguments(t *testing.T) {
 	for _, tt := range []struct{ schema, arguments, do, why string }{
 		{onlyDocs, `{"repo":"docs"}`, "allow", ""},
@@ -104,7 +104,7 @@ func TestRulesByArguments(t *testing.T) {
 		{onlyDocs, `{"repo":"docs","path":{"Repo":"other"}}`, "deny", `can be taken`},
 		{onlyDocs, `{"repo":"docs","path":[{"a":1,"a":2}]}`, "deny", `"a" is there twice`},
 		{onlyDocs, `{"repo":"docs","path":{"a":1,"A":2}}`, "allow", ""},
-		{onlyDocs, `{"repo":["docs"]}`, "deny", "only element"},
+		{onlyDocs, `{"repo":["docs"]}`, "deny", ""},
 		{onlyDocs, `{"repo":"docs\ud800"}`, "deny", "half a character"},
 		{onlyDocs, `{"repo":"docs","x":"\ufffd �"}`, "allow", ""},
 		{onlyDocs, `{"repo":"do` + "\xff" + `cs"}`, "deny", "Unicode"},
@@ -118,27 +118,27 @@ func TestRulesByArguments(t *testing.T) {
 		{onlySelect, `{"query":"select a\u003b drop table b"}`, "deny", ""},
 		{onlySelect, `{"query":"SELECT a","limit":3}`, "deny", ""},
 		{onlySelect, `{"query":"SELECT a","QUERY":"drop table b"}`, "deny", "can be taken"},
-		{onlySelect, `{"query":5}`, "deny", "a text"},
+		{onlySelect, `{"query":5}`, "deny", ""},
 		{nested, `{"filter":{"owner":"me"}}`, "allow", ""},
 		{nested, `{"filter":{"owner":"you"}}`, "deny", ""},
 		{nested, `{"filter":{"owner":"me","owner":"you"}}`, "deny", "twice"},
 		{nested, `{"filter":{"owner":"me","Owner":"you"}}`, "deny", "can be taken"},
-		{nested, `{"filter":"{\"owner\":\"you\"}"}`, "deny", "object that its text holds"},
+		{nested, `{"filter":"{\"owner\":\"you\"}"}`, "deny", ""},
 		{nested, `{"filter":{"owner":"me"},"owner":"x"}`, "allow", ""},
 		{small, `{"n":5,"deep":true,"ids":[1,2]}`, "allow", ""},
 		{small, `{"n":9007199254740993}`, "deny", ""},
-		{small, `{"n":"5"}`, "deny", "number that its text holds"},
-		{small, `{"n":" 5 "}`, "deny", "number that its text holds"},
-		{small, `{"n":"1_000_000"}`, "deny", "a number"},
-		{small, `{"n":5,"deep":"yes"}`, "deny", "a boolean"},
-		{small, `{"n":5,"ids":["7"]}`, "deny", "number that its text holds"},
-		{small, `{"n":5,"ids":"[7]"}`, "deny", "array that its text holds"},
+		{small, `{"n":"5"}`, "deny", ""},
+		{small, `{"n":" 5 "}`, "deny", ""},
+		{small, `{"n":"1_000_000"}`, "deny", ""},
+		{small, `{"n":5,"deep":"yes"}`, "deny", ""},
+		{small, `{"n":5,"ids":["7"]}`, "deny", ""},
+		{small, `{"n":5,"ids":"[7]"}`, "deny", ""},
 		{small, `{"n":123456789012345678901234567890}`, "deny", "too large"},
 		{small, `{"n":1e999}`, "deny", "too large"},
 		{small, `{"n":5.5}`, "deny", ""},
 		{exact, `{"id":7}`, "allow", ""},
 		{exact, `{"id":7.0}`, "allow", ""},
-		{exact, `{"id":"7"}`, "deny", "number"},
+		{exact, `{"id":"7"}`, "deny", ""},
 		{exact, `{"ID":7}`, "deny", "can be taken"},
 	} {
 		rules := rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"allow"},{"do":"deny"}]`)
@@ -146,18 +146,15 @@ func TestRulesByArguments(t *testing.T) {
 		if got.Do != tt.do || (got.Why != "") != (tt.why != "") || !strings.Contains(got.Why, tt.why) {
 			t.Errorf("%s\n%s: got %+v, want %s %q", tt.schema, tt.arguments, got, tt.do, tt.why)
 		}
-		// A rule that denies also denies arguments that may fit.
-		rules = rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"deny"},{"do":"allow"}]`)
-		got = rules.Judge(&Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
-		if refused := tt.do == "allow" || tt.why != ""; refused != (got.Do == "deny") {
-			t.Errorf("%s\n%s, refused where it fits: got %+v", tt.schema, tt.arguments, got)
+		if rule := map[bool]int{true: 1, false: 2}[tt.do == "allow" || tt.why != ""]; got.Rule != rule {
+			t.Errorf("%s\n%s: rule %d decides, want %d", tt.schema, tt.arguments, got.Rule, rule)
 		}
 	}
 }
 
 // Arguments are read only if the rest of a rule about arguments matches.
 func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
-	rules := rulesOf(t, `[{"match":"a/*","arguments":`+onlyDocs+`,"do":"deny"},{"do":"allow"}]`)
+	rules := rulesOf(t, `[{"match":"a/*","arguments":`+onlyDocs+`,"do":"allow"},{"do":"allow"}]`)
 	if got := rules.Judge(&Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
 		t.Errorf("got %+v", got)
 	}
@@ -172,27 +169,40 @@ func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
 // Mistakes in rules are errors.
 func TestMistakesInRules(t *testing.T) {
 	for text, want := range map[string]string{
-		`[{"match":"a/b","do":"deny"}]`:                                                       "all other calls",
-		`[{"do":"allow"},{"match":"a/b","do":"deny"}]`:                                        "ever reached",
-		`[{"match":"delete_*","do":"deny"},{"do":"allow"}]`:                                   "names no tools",
-		`[{"match":"@odd","do":"deny"},{"do":"allow"}]`:                                       "no such class",
-		`[{"match":"a/@odd","do":"deny"},{"do":"allow"}]`:                                     "no such class",
-		`[{"match":"a/[","do":"deny"},{"do":"allow"}]`:                                        "not a glob",
-		`[{"match":"a/b","do":"block"},{"do":"allow"}]`:                                       "block",
-		`[{"match":"a/b"},{"do":"allow"}]`:                                                    "do is missing",
-		`[{"match":"a/b","tool":"x","do":"deny"},{"do":"allow"}]`:                             "unknown key",
-		`[{"arguments":{"propertys":{}},"do":"deny"},{"do":"allow"}]`:                         "no keyword",
-		`[{"arguments":{"properties":{"a":{"pattern":"(?=x)"}}},"do":"deny"},{"do":"allow"}]`: "cannot be used",
-		`[{"arguments":{"$ref":"https://example.com/s"},"do":"deny"},{"do":"allow"}]`:         "nothing is fetched",
-		`[{"arguments":{"type":"objekt"},"do":"deny"},{"do":"allow"}]`:                        "no type",
-		`[{"arguments":{"const":123456789012345678901234567890},"do":"deny"},{"do":"allow"}]`: "too large",
-		`[{"arguments":{"properties":{"a":{"minimum":"5"}}},"do":"deny"},{"do":"allow"}]`:     "no JSON Schema",
-		`[{"principal":"[","do":"deny"},{"do":"allow"}]`:                                      "not a glob",
-		`[{"surface":"phone","do":"deny"},{"do":"allow"}]`:                                    "phone",
+		`[{"match":"a/b","do":"deny"}]`:                                                                     "all other calls",
+		`[{"do":"allow"},{"match":"a/b","do":"deny"}]`:                                                      "ever reached",
+		`[{"match":"delete_*","do":"deny"},{"do":"allow"}]`:                                                 "names no tools",
+		`[{"match":"@odd","do":"deny"},{"do":"allow"}]`:                                                     "no such class",
+		`[{"match":"a/@odd","do":"deny"},{"do":"allow"}]`:                                                   "no such class",
+		`[{"match":"a/[","do":"deny"},{"do":"allow"}]`:                                                      "not a glob",
+		`[{"match":"a/b","do":"block"},{"do":"allow"}]`:                                                     "block",
+		`[{"match":"a/b"},{"do":"allow"}]`:                                                                  "do is missing",
+		`[{"match":"a/b","tool":"x","do":"deny"},{"do":"allow"}]`:                                           "unknown key",
+		`[{"arguments":{"propertys":{}},"do":"allow"},{"do":"deny"}]`:                                       "no keyword",
+		`[{"arguments":{"$ref":"https://example.com/s"},"do":"allow"},{"do":"deny"}]`:                       "nothing is fetched",
+		`[{"arguments":{"type":"objekt"},"do":"allow"},{"do":"deny"}]`:                                      "no type",
+		`[{"arguments":{"const":123456789012345678901234567890},"do":"allow"},{"do":"deny"}]`:               "too large",
+		`[{"arguments":{"properties":{"a":{"minimum":"5"}}},"do":"allow"},{"do":"deny"}]`:                   "no JSON Schema",
+		`[{"arguments":{"properties":{"a":{"type":"string","pattern":"(?=x)"}}},"do":"ask"},{"do":"deny"}]`: "cannot be used",
+		`[{"principal":"[","do":"deny"},{"do":"allow"}]`:                                                    "not a glob",
+		`[{"surface":"phone","do":"deny"},{"do":"allow"}]`:                                                  "phone",
 	} {
 		_, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A verdict names the rule that decided, counted from 1, and the error says what it does.
+func TestBecause(t *testing.T) {
+	for want, v := range map[string]Verdict{
+		"rule 2 of the policy refuses calls of a/b":                           {Do: "deny", Rule: 2},
+		"rule 3 of the policy has a person asked before a/b is called":        {Do: "ask", Rule: 3},
+		"rule 4 of the policy judges the arguments of a/b, and they are null": {Do: "deny", Rule: 4, Why: "they are null"},
+	} {
+		if got := v.Because("a/b"); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

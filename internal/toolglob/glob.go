@@ -70,3 +70,14 @@ func globSet(token string) string {
 		return fmt.Sprintf(`\x{%x}`, r)
 	}) + "]"
 }
+
+// Apart reports whether two matches of policy rules are known to match no tool both: the names of
+// their servers, or of their tools, are others without globs.
+func Apart(a, b string) bool {
+	server, tool, _ := strings.Cut(a, "/")
+	otherServer, otherTool, _ := strings.Cut(b, "/")
+	differ := func(a, b string) bool {
+		return a != "" && b != "" && a != b && !strings.ContainsAny(a+b, `*?[]{}\!@`)
+	}
+	return differ(server, otherServer) || differ(tool, otherTool)
+}

@@ -1,15 +1,15 @@
-// Package arguments decides whether the arguments of a call satisfy a JSON Schema, as their
-// server will read them. Arguments that two readers may interpret differently are neither
-// accepted nor rejected: they are ambiguous.
+// Package arguments decides whether the arguments of a call satisfy the JSON Schema of a rule.
+// The schema names the type of each value that it judges, so that a value of another type, which
+// a server may convert, does not satisfy it. Arguments of which parsers read different values are
+// neither accepted nor rejected: they are ambiguous.
 package arguments
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
+	"regexp"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -18,82 +18,92 @@ import (
 
 // A Schema is a compiled schema for arguments.
 type Schema struct {
-	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
-	exact    map[string]bool   // the names of members in it
-	names    map[string]string // the exact names, by their form for lax readers
+	names    map[string]string // the names of members in it, by their form for lax readers
+	exact    map[string]bool
+	patterns []pattern
 }
 
-// Compile reads a schema. A keyword that cannot be checked is an error, because a rule that is
-// not checked would let everything pass.
+// A pattern is a name in patternProperties.
+type pattern struct{ exact, lax *regexp.Regexp }
+
+// A Mistake is a part of a schema that cannot judge arguments.
+type Mistake struct {
+	Path []string // keys and indices
+	Text string
+	Hint string // what to write
+	Type string // the type that is missing, if that is the mistake
+}
+
+// Mistakes are all mistakes of a schema.
+type Mistakes []Mistake
+
+func (ms Mistakes) Error() string {
+	var all []string
+	for _, m := range ms {
+		all = append(all, strings.Join(m.Path, ".")+": "+m.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// Compile reads a schema. Its errors are [Mistakes]. A keyword that is not checked is one, because
+// a rule that is not checked would let everything pass.
 func Compile(raw json.RawMessage) (*Schema, error) {
-	s := &Schema{exact: map[string]bool{}, names: map[string]string{}}
-	if err := json.Unmarshal(raw, &s.root); err != nil {
+	root, err := decode(raw)
+	if err != nil {
+		return nil, Mistakes{{Text: err.Error(), Hint: "write a JSON Schema that holds for the arguments of the calls meant"}}
+	}
+	c := &checker{root: root, done: map[visit]bool{}, into: &Schema{names: map[string]string{}, exact: map[string]bool{}}}
+	c.place(root, nil, true)
+	if c.mistakes != nil {
+		return nil, c.mistakes
+	}
+	if c.into.resolved, err = root.Resolve(nil); err != nil {
+		return nil, Mistakes{{Text: fmt.Sprintf("this schema cannot be used: %v", err), Hint: "write a JSON Schema of 2020-12, with patterns of Go"}}
+	}
+	return c.into, nil
+}
+
+func decode(raw json.RawMessage) (root *jsonschema.Schema, err error) {
+	if err := json.Unmarshal(raw, &root); err != nil {
 		return nil, fmt.Errorf("this is no JSON Schema: %w", err)
 	}
 	if !wire.IsObject(raw) {
 		return nil, errors.New("a schema is an object")
 	}
-	if err := s.note(s.root, map[*jsonschema.Schema]bool{}); err != nil {
+	value, err := plain(raw)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if s.resolved, err = s.root.Resolve(nil); err != nil {
-		return nil, fmt.Errorf("this schema cannot be used: %w", err)
-	}
-	if _, err := plain(raw); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return root, exactNumbers(value)
 }
 
-// note records the names of members in a schema and those below it.
-func (s *Schema) note(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
-	if of == nil || seen[of] {
-		return nil
-	}
-	seen[of] = true
-	for name := range of.Extra {
-		return fmt.Errorf("there is no keyword %q in JSON Schema", name)
-	}
-	for _, kind := range append(slices.Clone(of.Types), of.Type) {
-		if !slices.Contains([]string{"", "null", "boolean", "object", "array", "number", "integer", "string"}, kind) {
-			return fmt.Errorf("there is no type %q in JSON Schema", kind)
+// maxSafe is the largest integer whose neighbours all parsers tell apart.
+const maxSafe = 1<<53 - 1
+
+// exactNumbers refuses integers that some parsers round: a value beside it would be read as it.
+func exactNumbers(value any) error {
+	switch value := value.(type) {
+	case int64:
+		if value < -maxSafe || value > maxSafe {
+			return fmt.Errorf("the number %d is too large to be read alike everywhere", value)
 		}
-	}
-	if of.Ref != "" && of.Ref[0] != '#' || of.DynamicRef != "" {
-		return errors.New("a schema of a rule refers to itself alone (#/$defs/…): nothing is fetched")
-	}
-	names := slices.Clone(of.Required)
-	for name := range of.Properties {
-		names = append(names, name)
-	}
-	for _, name := range names {
-		s.exact[name], s.names[lax(name)] = true, name
-	}
-	for _, below := range children(of) {
-		if err := s.note(below, seen); err != nil {
-			return err
+	case uint64:
+		return fmt.Errorf("the number %d is too large to be read alike everywhere", value)
+	case []any:
+		for _, element := range value {
+			if err := exactNumbers(element); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, member := range value {
+			if err := exactNumbers(member); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// children returns the schemas directly below a schema.
-func children(of *jsonschema.Schema) []*jsonschema.Schema {
-	all := slices.Concat(of.PrefixItems, of.ItemsArray, alternatives(of))
-	all = append(all, of.Items, of.AdditionalItems, of.Contains, of.UnevaluatedItems, of.AdditionalProperties, of.PropertyNames, of.UnevaluatedProperties)
-	for _, named := range []map[string]*jsonschema.Schema{of.Defs, of.Definitions, of.DependencySchemas, of.DependentSchemas, of.Properties, of.PatternProperties} {
-		for _, below := range named {
-			all = append(all, below)
-		}
-	}
-	return all
-}
-
-// alternatives returns the schemas below a schema that apply to the same value.
-func alternatives(of *jsonschema.Schema) []*jsonschema.Schema {
-	return slices.Concat(of.AllOf, of.AnyOf, of.OneOf, []*jsonschema.Schema{of.Not, of.If, of.Then, of.Else})
 }
 
 // Fits reports whether the arguments of a call, raw JSON, satisfy the schema; no arguments are
@@ -106,13 +116,11 @@ func (s *Schema) Fits(input json.RawMessage) (bool, error) {
 	if err := s.resembling(value); err != nil {
 		return false, err
 	}
-	if err := s.converted("", s.root, value, 0); err != nil {
-		return false, err
-	}
 	return s.resolved.Validate(value) == nil, nil
 }
 
-// resembling finds members that a lax reader confuses with one that the schema names.
+// resembling finds members that a lax reader confuses with one that the schema names: a schema
+// lets members pass that it does not name.
 func (s *Schema) resembling(value any) error {
 	switch value := value.(type) {
 	case []any:
@@ -123,8 +131,8 @@ func (s *Schema) resembling(value any) error {
 		}
 	case map[string]any:
 		for name, member := range value {
-			if meant, ok := s.names[lax(name)]; ok && !s.exact[name] {
-				return fmt.Errorf("member %q can be taken for %q", name, meant)
+			if err := s.resemblingName(name); err != nil {
+				return err
 			}
 			if err := s.resembling(member); err != nil {
 				return err
@@ -134,58 +142,17 @@ func (s *Schema) resembling(value any) error {
 	return nil
 }
 
-// maxDepth limits how deep schemas are followed: they may refer to themselves.
-const maxDepth = 64
-
-// converted finds values that a lax reader converts to the type that the schema wants: a string
-// that holds JSON, or a number where a string is wanted.
-func (s *Schema) converted(at string, of *jsonschema.Schema, value any, depth int) error {
-	if of == nil || depth > maxDepth {
+func (s *Schema) resemblingName(name string) error {
+	if s.exact[name] {
 		return nil
 	}
-	if becomes := conversion(wanted(of), value); becomes != "" {
-		return fmt.Errorf("%s can be taken for %s", cmp.Or(at, "the value"), becomes)
+	if meant, ok := s.names[lax(name)]; ok {
+		return fmt.Errorf("member %q can be taken for %q", name, meant)
 	}
-	for _, other := range alternatives(of) {
-		if err := s.converted(at, other, value, depth+1); err != nil {
-			return err
+	for _, p := range s.patterns {
+		if !p.exact.MatchString(name) && p.lax.MatchString(name) {
+			return fmt.Errorf("member %q can be taken for one of %q", name, p.exact)
 		}
-	}
-	if of.Ref != "" {
-		if err := s.converted(at, s.target(of.Ref), value, depth+1); err != nil {
-			return err
-		}
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, member := range value {
-			below, has := of.Properties[name]
-			if !has {
-				below = of.AdditionalProperties
-			}
-			if err := s.converted(at+"/"+name, below, member, depth+1); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for i, element := range value {
-			if err := s.converted(at+"/"+strconv.Itoa(i), of.Items, element, depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// target returns the schema of a reference, from those in $defs or the root.
-func (s *Schema) target(ref string) *jsonschema.Schema {
-	for prefix, in := range map[string]map[string]*jsonschema.Schema{"#/$defs/": s.root.Defs, "#/definitions/": s.root.Definitions} {
-		if len(ref) > len(prefix) && ref[:len(prefix)] == prefix {
-			return in[ref[len(prefix):]]
-		}
-	}
-	if ref == "#" {
-		return s.root
 	}
 	return nil
 }

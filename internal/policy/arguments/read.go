@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -112,86 +109,6 @@ func lax(name string) string {
 		}
 		return unicode.ToLower(unicode.ToUpper(r))
 	}, name)
-}
-
-// wanted returns the types that a schema restricts, nil for all.
-func wanted(s *jsonschema.Schema) []string {
-	types := slices.Clone(s.Types)
-	if s.Type != "" {
-		types = append(types, s.Type)
-	}
-	for _, value := range s.Enum {
-		types = append(types, typeOf(value))
-	}
-	if s.Const != nil {
-		types = append(types, typeOf(*s.Const))
-	}
-	if types != nil {
-		return types
-	}
-	if s.Properties != nil || s.Required != nil || s.AdditionalProperties != nil || s.PatternProperties != nil || s.PropertyNames != nil {
-		types = append(types, "object")
-	}
-	if s.Items != nil || s.PrefixItems != nil || s.Contains != nil {
-		types = append(types, "array")
-	}
-	if s.Minimum != nil || s.Maximum != nil || s.ExclusiveMinimum != nil || s.ExclusiveMaximum != nil || s.MultipleOf != nil {
-		types = append(types, "number")
-	}
-	if s.Pattern != "" || s.MinLength != nil || s.MaxLength != nil {
-		types = append(types, "string")
-	}
-	return types
-}
-
-func typeOf(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case []any:
-		return "array"
-	case map[string]any:
-		return "object"
-	}
-	return "number"
-}
-
-// conversion describes the result of a lax reader that converts a value to one of these types,
-// "" if it keeps the value.
-func conversion(types []string, value any) string {
-	is := typeOf(value)
-	has := func(kind string) bool {
-		return slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
-	}
-	if len(types) == 0 || has(is) {
-		return ""
-	}
-	switch value := value.(type) {
-	case string:
-		held, err := plain(json.RawMessage(strings.TrimSpace(value)))
-		if err == nil && wire.Valid([]byte(strings.TrimSpace(value))) && has(typeOf(held)) {
-			return "the " + typeOf(held) + " that its text holds"
-		}
-		if has("number") && strings.ContainsAny(value, "0123456789") {
-			return "a number"
-		}
-		if word := strings.ToLower(strings.TrimSpace(value)); has("boolean") && slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "1", "0"}, word) {
-			return "a boolean"
-		}
-	case []any:
-		if len(value) == 1 && has(typeOf(value[0])) {
-			return "its only element"
-		}
-	default:
-		if has("string") && is != "object" && is != "null" {
-			return "a text"
-		}
-	}
-	return ""
 }
 
 // Canonical returns the arguments of a call in canonical form, so that equal arguments are equal
