@@ -53,7 +53,7 @@ func policyOfReplicas(c *testCluster) {
 	// The replica that runs the server records at most the call that was made there.
 	denied, runs := 0, map[string]int{}
 	for _, l := range lines {
-		if l.Rule == 1 && l.Kind == "denied" {
+		if l.Rule == 2 && l.Kind == "denied" {
 			denied++
 		}
 		if l.Tool != "pid" {

@@ -14,8 +14,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -54,9 +58,31 @@ type toolCall struct {
 	Arguments json.RawMessage // an object
 }
 
+// allowed returns why the call may not be made, nil if it may: what refuses calls of hosts refuses
+// this one too. Nobody is asked about it.
+func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json.RawMessage) error {
+	var annotations json.RawMessage
+	for _, tool := range tools {
+		if name, _ := wire.Text(wire.Get(tool, "name")); name == call.Tool {
+			annotations = wire.Get(tool, "annotations")
+		}
+	}
+	access := catalog.AccessOf(annotations)
+	if !catalog.NewFilter(s.ToolFilter).Passes(call.Tool, access) {
+		return hint.With(fmt.Errorf("%s: the tool_filter of %s leaves it out", call.Tool, s.Name), "do without it, or change the tool_filter")
+	}
+	verdict := rules.Judge(&policy.Call{
+		Server: s.Name, Tool: call.Tool, Class: toolglob.Classes[access], Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
+	})
+	if verdict.Do == schema.PolicyAllow {
+		return nil
+	}
+	return hint.With(errors.New(verdict.Because(s.Name+"/"+call.Tool)), "do without it, or change that rule of the config")
+}
+
 // watch starts a server, lists what it has, makes calls, and stops it. trace records its accesses,
 // also before an error.
-func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, calls ...toolCall) (err error) {
+func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version string, rules *policy.Rules, calls ...toolCall) (err error) {
 	defer func() { err = errors.Join(trace.Err(), err) }()
 	s.Sandbox = boxed(s)
 	c, err := upstream.Open(s, upstream.ConnOptions{
@@ -69,9 +95,19 @@ func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	if err := c.Handshake(ctx, nil); err != nil {
 		return err
 	}
+	var tools []json.RawMessage
 	for method, key := range map[string]string{"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"} {
 		var rpc *wire.Error
-		if _, err := c.List(ctx, method, key); err != nil && !errors.As(err, &rpc) { // a JSON-RPC error: the server has no such list
+		listed, err := c.List(ctx, method, key)
+		if err != nil && !errors.As(err, &rpc) { // a JSON-RPC error: the server has no such list
+			return err
+		}
+		if key == "tools" {
+			tools = listed
+		}
+	}
+	for _, call := range calls {
+		if err := call.allowed(s, rules, tools); err != nil {
 			return err
 		}
 	}
@@ -114,7 +150,7 @@ func Explain(ctx context.Context, s schema.Server) string {
 		return ""
 	}
 	trace := &sandbox.Trace{}
-	_ = watch(ctx, s, trace, cli.Version) // the server fails again
+	_ = watch(ctx, s, trace, cli.Version, nil) // the server fails again
 	return refused(s, trace)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -80,7 +81,7 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	if s.Off != nil {
 		return conf.OffError(s)
 	}
-	found, err := l.watch(ctx, s)
+	found, err := l.watch(ctx, cfg.Policy, s)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (l *learner) run(ctx context.Context, out *terminal.Writer, name string) er
 	return errors.Join(out.Err, l.save(out, cfg, s.Name, found.Box))
 }
 
-func (l *learner) watch(ctx context.Context, s schema.Server) (learned, error) {
+func (l *learner) watch(ctx context.Context, policies []schema.PolicyRule, s schema.Server) (learned, error) {
 	var calls []toolCall
 	for _, text := range l.calls {
 		tool, arguments, _ := strings.Cut(text, " ")
@@ -103,10 +104,14 @@ func (l *learner) watch(ctx context.Context, s schema.Server) (learned, error) {
 		}
 		calls = append(calls, toolCall{tool, json.RawMessage(arguments)})
 	}
+	rules, err := policy.New(policies)
+	if err != nil {
+		return learned{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
 	defer cancel()
 	trace := &sandbox.Trace{Learn: true}
-	if err := watch(ctx, s, trace, cli.Version, calls...); err != nil {
+	if err := watch(ctx, s, trace, cli.Version, rules, calls...); err != nil {
 		return learned{}, cli.Interrupted(err)
 	}
 	return learn(s, trace), nil
