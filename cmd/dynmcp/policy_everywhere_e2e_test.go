@@ -112,7 +112,7 @@ var calling = map[string]func(w *walk){
 		w.refused("run", w.run("run", writeFile(w.t, w.t.TempDir(), "a.js", `return await tools.alpha.echo({})`)))
 	},
 	"sandbox": func(w *walk) {
-		w.refused("sandbox --learn --call", w.run("sandbox", "alpha", "--learn", "--call", "list {}", "--call", "echo {}"))
+		w.refused("sandbox --learn --call", w.run("sandbox", "alpha", "--learn", "--call", "echo {}"))
 	},
 	"verify": func(w *walk) {
 		w.run("verify", "alpha", "--call", "--surface", "discover", "--timeout", "2s")

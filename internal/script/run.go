@@ -112,9 +112,10 @@ func (r *run) follow(ctx context.Context) (*engine.Done, error) {
 
 // print stores printed text, up to the limit.
 func (r *run) print(text string) {
-	if rest := r.script.Output - r.printed.Len(); len(text) > rest {
-		r.result.Dropped += len(text) - rest
-		text = strings.ToValidUTF8(text[:rest], "")
+	if rest := r.script.Output - r.printed.Len(); len(text) > rest { // the child broke the limit
+		cut := strings.ToValidUTF8(text[:rest], "")
+		r.result.Dropped += len(text) - len(cut)
+		text = cut
 	}
 	r.printed.WriteString(text)
 }

@@ -80,12 +80,13 @@ func (s *script) print(call goja.FunctionCall) goja.Value {
 	}
 	line.WriteByte('\n')
 	text := line.String()
-	if rest := s.Output - s.printed; len(text) > rest {
-		s.dropped += len(text) - rest
+	used := len(text)
+	if rest := s.Output - s.printed; used > rest {
 		text = strings.ToValidUTF8(text[:rest], "")
-		s.printed = s.Output
+		s.dropped += used - len(text)
+		used = rest
 	}
-	s.printed += len(text)
+	s.printed += used // nothing is printed after a line that was cut
 	if text != "" {
 		s.send(Event{Printed: text})
 	}

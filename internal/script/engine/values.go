@@ -204,7 +204,9 @@ func (e *encoder) object(o *goja.Object) {
 	case "Number", "String", "Boolean":
 		e.value(e.vm.ToValue(o.Export()))
 	case "Error":
-		e.members(o, append([]string{"name", "message"}, o.Keys()...))
+		first := []string{"name", "message"} // an Error has them even if it did not set them
+		own := slices.DeleteFunc(o.Keys(), func(name string) bool { return slices.Contains(first, name) })
+		e.members(o, append(first, own...))
 	default:
 		e.members(o, o.Keys())
 	}
