@@ -160,7 +160,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.calls.Params = a.calls.Budget.Open("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
 	a.permits.States = &a.calls.States
-	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget = a.work, a.log, &a.calls.States, a.calls.Forget
+	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget, a.scripts.Budget = a.work, a.log, &a.calls.States, a.calls.Forget, a.calls.Budget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
 	a.pinning = &pinning.Env{
 		Catalog: a.catalog, Config: a.lock.RLocker(), Published: a.published,

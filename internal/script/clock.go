@@ -13,10 +13,11 @@ type clock struct {
 	since   time.Time // when it was last started
 	stopped int       // number of pending stops
 	timer   *time.Timer
+	place   *place // of the script, given back while the clock is stopped
 }
 
-func newClock(limit time.Duration, late func()) *clock {
-	return &clock{left: limit, since: time.Now(), timer: time.AfterFunc(limit, late)}
+func newClock(limit time.Duration, place *place, late func()) *clock {
+	return &clock{left: limit, since: time.Now(), timer: time.AfterFunc(limit, late), place: place}
 }
 
 type clockKey struct{}
@@ -33,6 +34,7 @@ func StopClock(ctx context.Context) (start func()) {
 	if c.stopped++; c.stopped == 1 {
 		c.timer.Stop()
 		c.left -= time.Since(c.since)
+		c.place.wait()
 	}
 	return sync.OnceFunc(c.start)
 }
@@ -43,6 +45,7 @@ func (c *clock) start() {
 	if c.stopped--; c.stopped == 0 {
 		c.since = time.Now()
 		c.timer.Reset(max(c.left, 0))
+		c.place.goOn()
 	}
 }
 

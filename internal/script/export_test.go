@@ -25,7 +25,7 @@ func (p *Pool) RunIn(ctx context.Context, cmd *exec.Cmd, answer Answerer) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	r := &run{child: c, answer: answer, script: Script{Time: time.Minute, Run: engine.Run{Calls: 3, AtOnce: 2, Output: 10, CPU: time.Second}}}
+	r := &run{child: c, answer: answer, place: &place{in: &p.shares}, script: Script{Time: time.Minute, Run: engine.Run{Calls: 3, AtOnce: 2, Output: 10, CPU: time.Second}}}
 	err = r.run(ctx)
 	c.end()
 	return &r.result, err

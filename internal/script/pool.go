@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
 // A Pool manages the children that run scripts. Its zero value is ready; Close ends it.
@@ -19,8 +21,7 @@ type Pool struct {
 	CPU time.Duration
 
 	children sync.WaitGroup // and the timer that ends one
-	begin    sync.Once
-	running  chan struct{} // holds a token for each running script
+	shares   shares
 
 	mu     sync.Mutex
 	closed bool
@@ -28,28 +29,24 @@ type Pool struct {
 	idle   *time.Timer
 }
 
-// maxScripts is how many scripts run at a time. Others wait.
-const maxScripts = 16
-
 // Run runs a script. The Result is never nil. The error is a *[Failure] if the script is at fault,
 // otherwise that of the context, or of starting a child.
 func (p *Pool) Run(ctx context.Context, s Script, answer Answerer) (*Result, error) {
-	p.begin.Do(func() { p.running = make(chan struct{}, maxScripts) })
-	select {
-	case <-ctx.Done():
-		return &Result{}, context.Cause(ctx)
-	case p.running <- struct{}{}:
-		defer func() { <-p.running }()
+	if err := p.shares.take(ctx, s.User); err != nil {
+		return &Result{}, err
 	}
-	if ctx.Err() != nil {
-		return &Result{}, context.Cause(ctx)
+	place := &place{in: &p.shares, who: s.User}
+	defer place.end()
+	if !s.Memory.Resize(leastMemory) {
+		return &Result{}, &Failure{Message: "the script was not run: " + tooMuch, Outcome: engine.NotSent}
 	}
+	defer s.Memory.Resize(0)
 	c, err := p.get()
 	if err != nil {
 		return &Result{}, err
 	}
 	s.CPU = cmp.Or(p.CPU, 10*time.Second)
-	r := &run{child: c, script: s, answer: answer}
+	r := &run{child: c, script: s, answer: answer, place: place}
 	err = r.run(ctx)
 	p.put(c, r.healthy)
 	return &r.result, err

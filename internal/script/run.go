@@ -19,6 +19,8 @@ type run struct {
 	child  *child
 	script Script
 	answer Answerer
+	place  *place
+	sleeps bool // the script waits for a timer alone
 
 	healthy bool // the child can run another script
 	result  Result
@@ -54,7 +56,7 @@ func (r *run) run(ctx context.Context) error {
 	callers := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := newClock(r.script.Time, func() { cancel(errLate) })
+	clock := newClock(r.script.Time, r.place, func() { cancel(errLate) })
 	defer clock.end()
 	ctx = context.WithValue(ctx, clockKey{}, clock)
 	unwatch := context.AfterFunc(ctx, r.child.tree.Kill)
@@ -107,6 +109,22 @@ func (r *run) follow(ctx context.Context) (*engine.Done, error) {
 			}
 		}
 		r.print(event.Printed)
+		if event.Memory > 0 {
+			if !r.script.Memory.Resize(max(event.Memory, leastMemory)) {
+				return nil, &Failure{Message: "the script was stopped: " + tooMuch}
+			}
+		} else if event.Sleeps != r.sleeps {
+			r.sleep(event.Sleeps)
+		}
+	}
+}
+
+// sleep gives the place of the script back while it waits for a timer.
+func (r *run) sleep(on bool) {
+	if r.sleeps = on; on {
+		r.place.wait()
+	} else {
+		r.place.goOn()
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 )
 
@@ -33,7 +34,15 @@ type (
 type Script struct {
 	engine.Run
 	Time time.Duration // limit of its running time; [StopClock] stops that clock
+	User string        // the user whose share of the scripts that run at a time it takes
+	// Memory is of the account that the memory of its process counts for. Nil counts nothing.
+	Memory *membudget.Reservation
 }
+
+// leastMemory is the memory of a process whose script does nothing.
+const leastMemory = 12 << 20
+
+const tooMuch = `with it, scripts and calls of this user would hold more than they may of "max_held_bytes"`
 
 // An Answerer answers the calls of a script: of a tool or a resource with the result that the
 // server sent, which must not be changed afterwards, of a search or a description with a text. A

@@ -11,6 +11,7 @@
 package scripts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	surfacescript "github.com/dynmcp/dynmcp/aggregator/internal/surface/script"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/internal/script/engine"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -41,6 +43,7 @@ type Env struct {
 	States *ask.States
 	// Forget drops a question that no host will answer.
 	Forget func(result json.RawMessage)
+	Budget *membudget.Budget // of the memory of scripts
 
 	walled, bestEffort script.Pool
 	waiting            ask.Waiting[*Run] // for the answers of their hosts
@@ -114,7 +117,8 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	if limits.BestEffort {
 		pool = &env.bestEffort
 	}
-	s := script.Script{Time: limits.Time, Run: engine.Run{
+	user := cmp.Or(by.Session.Account, "session "+by.Session.ID) // the hosts of a run that is shared are users of their own
+	s := script.Script{Time: limits.Time, User: user, Memory: env.Budget.Open(user, nil), Run: engine.Run{
 		Source: source, Args: args, Servers: by.Servers, Calls: limits.Calls, AtOnce: limits.AtOnce, Output: limits.Output,
 	}}
 	run.attach(by, nil)

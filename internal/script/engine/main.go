@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 func init() {
@@ -30,6 +31,7 @@ func main() {
 		os.Exit(1)
 	}
 	go e.read(stdin)
+	e.reportMemory(0)
 	next := newScript(e)
 	for request := range e.in {
 		if request.Run == nil {
@@ -44,6 +46,25 @@ func main() {
 	}
 	os.Exit(0)
 }
+
+// reportMemory sends how much memory is used after each garbage collection, if that has changed much
+// since last: collections are as often as the heap has doubled.
+func (e *engine) reportMemory(last int64) {
+	const much = 1 << 20
+	runtime.SetFinalizer(&collected{}, func(*collected) {
+		samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/goal:bytes"}}
+		metrics.Read(samples)
+		now := max(samples[0].Value.Uint64()-samples[1].Value.Uint64(), samples[2].Value.Uint64())
+		if n := min(int64(now), Memory); n > last+much || n < last-much {
+			last = n
+			e.send(Event{Memory: n})
+		}
+		e.reportMemory(last)
+	})
+}
+
+// A collected is garbage, whose finalizer runs after a collection.
+type collected struct{ _ *int }
 
 // read passes the requests of the parent to in.
 func (e *engine) read(stdin *os.File) {

@@ -58,11 +58,14 @@ type Blob struct {
 	Size  int    `json:"size"`
 }
 
-// An Event is sent by an engine: a call, printed text, or the end of the script.
+// An Event is sent by an engine: a call, printed text, the end of the script, or its memory. It is
+// empty when a script goes on.
 type Event struct {
 	Call    *Call  `json:"call,omitempty"`
 	Printed string `json:"printed,omitempty"`
 	Done    *Done  `json:"done,omitempty"`
+	Sleeps  bool   `json:"sleeps,omitempty"` // the script waits for a timer alone, until the next event without Memory
+	Memory  int64  `json:"memory,omitempty"` // bytes that the process uses, or may use soon
 }
 
 // Kinds of calls.

@@ -171,10 +171,16 @@ func (s *script) wait() bool {
 		return false
 	}
 	var due <-chan time.Time
+	sleeps := false
 	if len(s.timers) > 0 {
-		clock := time.NewTimer(time.Until(s.timers[0].due))
+		left := time.Until(s.timers[0].due)
+		clock := time.NewTimer(left)
 		defer clock.Stop()
 		due = clock.C
+		sleeps = len(s.inFlight) == 0 && left > shortSleep
+	}
+	if sleeps {
+		s.send(Event{Sleeps: true})
 	}
 	select {
 	case request, ok := <-s.in:
@@ -185,13 +191,24 @@ func (s *script) wait() bool {
 			s.handleAnswer(*request.Answer)
 		}
 	case <-due:
-		first := s.timers[0]
-		s.timers = s.timers[1:]
-		if err := first.call(); err != nil {
-			panic(err)
+		if sleeps {
+			s.send(Event{})
 		}
+		s.callTimer()
 	}
 	return true
+}
+
+// shortSleep is how long a script may wait for a timer without giving up its place.
+const shortSleep = 50 * time.Millisecond
+
+// callTimer calls the function of the first timer.
+func (s *script) callTimer() {
+	first := s.timers[0]
+	s.timers = s.timers[1:]
+	if err := first.call(); err != nil {
+		panic(err)
+	}
 }
 
 // watch interrupts a script that has used its processor time, so that the error says where it
