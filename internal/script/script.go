@@ -110,9 +110,9 @@ func list(calls []CallRecord) string {
 		outcome := c.Outcome
 		if c.Error != "" {
 			first, _, _ := strings.Cut(c.Error, "\n")
-			outcome += ": " + display.Cut(first, longest)
+			outcome += ": " + display.Cut(display.Fold(first), longest)
 		}
-		all = append(all, fmt.Sprintf("%s (%s)", c.Name, outcome))
+		all = append(all, fmt.Sprintf("%s (%s)", display.Cut(display.Fold(c.Name), longest), outcome))
 	}
 	if more := len(calls) - most; more > 0 {
 		all = append(all, fmt.Sprintf("and %d more", more))

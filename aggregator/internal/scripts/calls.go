@@ -107,7 +107,7 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 		switch {
 		case called == leaf: // of a single server, whose tools have no prefix
 			return other, server
-		case identifier(called) != leaf:
+		case engine.Identifier(called) != leaf:
 		case t != nil:
 			return nil, server
 		default:
@@ -118,16 +118,6 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 		server = v.ServerFor(name)
 	}
 	return t, server
-}
-
-// identifier returns a name with _ for each character that is invalid in an identifier.
-func identifier(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '$' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // failure converts an error to the form that a script catches.

@@ -209,21 +209,32 @@ const (
 	MetaPrinted = "dynmcp/printed"
 )
 
+// quoted begins each line that a script has printed: a line of dynmcp does not begin so.
+const quoted = "> "
+
+// quoteLines marks all lines of a text of the script but the first.
+func quoteLines(text string) string {
+	return strings.NewReplacer("\r\n", "\n"+quoted, "\n", "\n"+quoted, "\r", "\n"+quoted).Replace(text)
+}
+
 // render returns the result of run_script: the printed text, the returned value, and notes. An error
 // says where it occurred, and which calls ran.
 func render(r *script.Result, err error, notes []string) json.RawMessage {
 	var blocks []json.RawMessage
 	if r.Printed != "" || r.Dropped > 0 {
-		printed := strings.TrimSuffix(r.Printed, "\n")
+		printed := ""
+		if r.Printed != "" {
+			printed = quoted + quoteLines(strings.TrimSuffix(r.Printed, "\n"))
+		}
 		if r.Dropped > 0 {
-			printed += fmt.Sprintf("\n[%d more bytes were printed]", r.Dropped)
+			printed = strings.TrimPrefix(fmt.Sprintf("%s\n[%d more bytes were printed]", printed, r.Dropped), "\n")
 		}
 		blocks = append(blocks, fmt.Appendf(nil, `{"type":"text","text":%s,"_meta":{"%s":true}}`, wire.Quote(printed), MetaPrinted))
 	}
 	blocks = append(blocks, r.Content...)
 	switch {
 	case err != nil:
-		blocks = append(blocks, results.TextItem(fmt.Sprintf("The script failed. %v\n%s", err, r.Ran())))
+		blocks = append(blocks, results.TextItem(fmt.Sprintf("The script failed. %s\n%s", quoteLines(err.Error()), r.Ran())))
 	case len(blocks) == 0:
 		blocks = append(blocks, results.TextItem("The script returned nothing."))
 	}

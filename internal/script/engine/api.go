@@ -98,8 +98,8 @@ type servers struct{ *script }
 
 var otherThanIdentifier = lazyregexp.New(`[^A-Za-z0-9_$]`)
 
-// identifier returns a name in a form that can follow a dot.
-func identifier(name string) string { return otherThanIdentifier().ReplaceAllString(name, "_") }
+// Identifier returns a name in a form that can follow a dot.
+func Identifier(name string) string { return otherThanIdentifier().ReplaceAllString(name, "_") }
 
 // named returns the server for a property, "" if there is none.
 func (t *servers) named(key string) (name string) {
@@ -109,7 +109,7 @@ func (t *servers) named(key string) (name string) {
 		}
 	}
 	for _, server := range t.Servers {
-		if identifier(server) == key {
+		if Identifier(server) == key {
 			if name != "" {
 				return ""
 			}

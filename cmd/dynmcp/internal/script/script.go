@@ -124,7 +124,7 @@ func show(t *selfhost.Target, name string, result json.RawMessage, asJSON bool) 
 			mime, _ := wire.Text(wire.Get(block, "mimeType"))
 			text = fmt.Sprintf("[%s]", strings.TrimSpace(kind+" "+mime))
 		case wire.Get(block, "_meta", "dynmcp/printed") != nil:
-			out.Printed = text
+			out.Printed = strings.TrimPrefix(strings.ReplaceAll(text, "\n> ", "\n"), "> ")
 			continue
 		}
 		texts = append(texts, text)
