@@ -272,6 +272,28 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// Arguments that parsers read in two ways are ambiguous, and others are not.
+func TestAmbiguousArguments(t *testing.T) {
+	s, err := Compile([]byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string]string{
+		``: ``, `null`: ``, `{"a":0,"b":[0.5,-1,9],"c":true}`: ``, `{"a":"\ufffd \uFFFD �"}`: ``, `{"a":"\ud83d\ude00"}`: ``,
+		`{"a":"\ud800"}`: "half a character", `{"a":"\ufffd \ud800 �"}`: "half a character", `{"\ud800":1}`: "half a character", "{\"a\":\"\xff\"}": "Unicode",
+		`{"a":1,"\u0061":2}`: "twice", `{"a":[{"b":1,"b":1}]}`: "twice", `{"a":18446744073709551616}`: "too large", `{"a":1e999}`: "too large",
+		`[]`: "not an object", `"{}"`: "not an object", `{"a":1`: "not an object", `5`: "not an object",
+	} {
+		fits, err := s.Fits([]byte(input))
+		if want == "" && (!fits || err != nil) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, %v, want %q", input, fits, err, want)
+		}
+		if _, again := Canonical([]byte(input)); (again == nil) != (err == nil) {
+			t.Errorf("%s: got %v and %v", input, err, again)
+		}
+	}
+}
+
 // A schema, and arguments, of any text are an answer.
 func FuzzFits(f *testing.F) {
 	for _, place := range reached {

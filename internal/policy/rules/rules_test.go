@@ -62,7 +62,7 @@ func TestArgumentsThatARuleAsksAbout(t *testing.T) {
 
 // Mistakes are at the member that they are about, with the line to write.
 func TestMistakes(t *testing.T) {
-	long := strings.Repeat("a", 200)
+	long := strings.Repeat("a", 200-len(`{"pattern": ""}`))
 	for rules, want := range map[string]string{
 		`[{"do":"deny",` + known + `},{"do":"allow"}]`: `1:37 policy[0].arguments: deny together with arguments lets the same arguments pass in other spellings; ` +
 			`allow what is known and deny the rest: {"match": "SERVER/TOOL", "do": "allow", "arguments": {…}}, {"match": "SERVER/TOOL", "do": "deny"}`,
@@ -73,7 +73,11 @@ func TestMistakes(t *testing.T) {
 		`[{"do":"allow","arguments":{"properties":{"1":{"pattern":"x"}}}},{"do":"deny"}]`: `1:57 policy[0].arguments.properties.1: the type is missing: a value of another type would not be judged; ` +
 			`write "1": {"type": "string", "pattern": "x"}`,
 		`[{"do":"allow","arguments":{"properties":{"a":{"pattern":"` + long + `"}}}},{"do":"deny"}]`: `1:57 policy[0].arguments.properties.a: the type is missing: a value of another type would not be judged; ` +
+			`write "a": {"type": "string", "pattern": "` + long + `"}`,
+		`[{"do":"allow","arguments":{"properties":{"a":{"pattern":"` + long + `b"}}}},{"do":"deny"}]`: `1:57 policy[0].arguments.properties.a: the type is missing: a value of another type would not be judged; ` +
 			`write "a": {"type": "string", …}`,
+		`[{"do":"allow","arguments":{"allOf":[true,{"properties":{"a":{"minimum":1}}}]}},{"do":"deny"}]`: `1:72 policy[0].arguments.allOf[1].properties.a: the type is missing: a value of another type would not be judged; ` +
+			`write "a": {"type": "number", "minimum": 1}`,
 	} {
 		if got := check(t, rules); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", rules, got, want)
