@@ -42,11 +42,13 @@ func TestClock(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		third := StopClock(ctx)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(late) > 0 {
 			t.Errorf("it was late after %v", late)
 		}
 		third()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(late) != 1 || late[0] != 3*time.Minute+10*time.Second {
 			t.Errorf("it was late after %v", late)
 		}
