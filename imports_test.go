@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 
 	"aggregator/internal/forward": {"aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/fleet", "aggregator/internal/observe", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
 		"catalog", "lazy", "schema", "transports", "transports/host", "transports/upstream", "internal/wire"},
-	"aggregator/internal/fleet": {"aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/remote", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
+	"aggregator/internal/fleet": {"aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/observe", "aggregator/internal/remote", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
 		"catalog", "lazy", "schema", "transports", "transports/host", "transports/upstream", "internal/wire"},
 	"aggregator/internal/call":           {"aggregator/internal/ask", "aggregator/internal/notify", "aggregator/internal/sessions", "aggregator/internal/work", "internal/membudget", "transports", "transports/host", "transports/upstream", "internal/wire"},
 	"aggregator/internal/task":           {"catalog", "transports", "transports/upstream", "internal/wire"},

@@ -167,7 +167,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		Current: func() *pinning.Pins { return a.state.Load().pins },
 	}
 	a.fleet = fleet.New(fleet.Dependencies{
-		Context: a.ctx, Log: a.log, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
+		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
 		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
 		InProfile:  a.hasServer,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,

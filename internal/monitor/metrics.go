@@ -21,7 +21,7 @@ var help = [][2]string{
 	{"dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."},
 	{"dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."},
 	{"dynmcp_call_bytes_total", "Bytes of the params of calls and of their results."},
-	{"dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly."},
+	{"dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly or a server sent too many."},
 	{"dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered."},
 	{"dynmcp_own_tokens_total", "Tokens of those answers, estimated."},
 	{"dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition."},

@@ -26,6 +26,6 @@ const (
 	Response   Class = iota // an answer to a request: never dropped
 	Essential               // reports a change, or ends something: never dropped
 	Ordinary                // dropped when far too much is queued
-	Expendable              // progress, log messages and unknown notifications: dropped while much is queued
+	Expendable              // progress and log messages: dropped while much is queued
 	Latest                  // not accepted while much is queued, and offered again later
 )

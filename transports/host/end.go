@@ -43,6 +43,7 @@ func (s *Session) End(ctx context.Context) {
 	s.abandon(func(*Request) bool { return true })
 	s.writing.Wait()
 	s.latest.close()
+	s.others.close()
 
 	s.control.end()
 	s.mu.Lock()

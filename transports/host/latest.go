@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // Of some notifications only the last one for its subject matters, such as a changed resource
 // or the status of a task. The first is sent at once; those that follow soon after are merged,
 // and one waits per subject. One for which the host has no room waits in the same way.
+//
+// Notifications that MCP does not know wait too while the host has no room, each of them, so that
+// answers overtake them.
 
 const (
 	// mergeFor is how long notifications of one subject are merged after one was sent.
@@ -39,7 +43,8 @@ func subjectOf(method string, params json.RawMessage) string {
 		member = "taskId"
 	case "notifications/elicitation/complete":
 		member = "elicitationId"
-	default:
+	}
+	if member == "" {
 		return ""
 	}
 	return method + " " + string(wire.Get(params, member)) + " " + string(wire.Get(params, "_meta", transports.MetaSubscriptionID))
@@ -47,9 +52,11 @@ func subjectOf(method string, params json.RawMessage) string {
 
 // latest holds the merged notifications of a session.
 type latest struct {
-	send func(latestMessage, Class) error // set before use
+	send   func(latestMessage, Class) error // set before use, as merges
+	merges bool                             // those with the same subject; otherwise they only wait
 
 	mu      sync.Mutex
+	number  int             // of the last one that is not merged
 	sent    map[string]bool // the subjects of notifications sent since timer was set
 	waiting map[string]latestMessage
 	order   []string // of waiting
@@ -73,10 +80,16 @@ func (l *latest) put(subject string, m latestMessage) bool {
 	if l.closed {
 		return true
 	}
+	if !l.merges {
+		l.number++
+		subject = strconv.Itoa(l.number)
+	}
 	old, waits := l.waiting[subject]
 	if !waits && !l.sent[subject] && len(l.sent) < maxAtOnce && len(l.order) == 0 {
 		if err := l.send(m, Latest); !errors.Is(err, wire.ErrFull) {
-			l.markSentLocked(subject)
+			if l.merges {
+				l.markSentLocked(subject)
+			}
 			return true
 		}
 	}

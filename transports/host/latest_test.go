@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +67,55 @@ func TestOneUpdateOfAResourceWaits(t *testing.T) {
 	})
 }
 
+// Answers overtake notifications that MCP does not know and that the host has no room for: a number
+// of these that fits into MaxLatest comes before, the others come in their order when it reads, and
+// what is over maxMerged is dropped.
+func TestAnswersOvertakeOtherNotifications(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dropped := 0
+		host := newPipedHost(t.Context(), t, SessionOptions{
+			Dropped:       func() { dropped++ },
+			HandleRequest: func(r *Request) { r.Reply(json.RawMessage(`"answer"`), nil) },
+		})
+		lines := bufio.NewReader(host.stdout)
+		_, _ = io.WriteString(host.stdin, initialize("2025-11-25")+"\n")
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		const many, size = 20_000, 100
+		for n := range many {
+			host.Notify("notifications/x", fmt.Appendf(nil, `{"n":"%0*d"}`, size, n))
+		}
+		_, _ = io.WriteString(host.stdin, `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`+"\n")
+		synctest.Wait() // the answer is queued
+		var order []string
+		reading := make(chan struct{})
+		go func() {
+			defer close(reading)
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					return
+				}
+				order = append(order, line)
+			}
+		}()
+		time.Sleep(2 * mergePause)
+		host.stdin.Close()
+		<-host.served
+		host.stdout.Close()
+		<-reading
+		before := slices.IndexFunc(order, func(line string) bool { return strings.Contains(line, `"answer"`) })
+		if before < 0 || before > MaxLatest/size+1 {
+			t.Errorf("%d of %d notifications came before the answer, want %d at most", before, len(order)-1, MaxLatest/size+1)
+		}
+		order = slices.Delete(order, before, before+1)
+		if !slices.IsSorted(order) || len(order) < before+maxMerged*9/10 || len(order)+dropped != many {
+			t.Errorf("%d were heard and %d dropped, in order: %t", len(order), dropped, slices.IsSorted(order))
+		}
+	})
+}
+
 // A latestHost keeps the messages that it is sent while it has room. The lock of latest, under
 // which take is called, guards it.
 type latestHost struct {
@@ -77,7 +127,7 @@ type latestHost struct {
 
 func newLatestHost(full bool) *latestHost {
 	h := &latestHost{full: full}
-	h.send = h.take
+	h.send, h.merges = h.take, true
 	return h
 }
 

@@ -89,26 +89,31 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 	if !begun {
 		return
 	}
-	if subject := subjectOf(method, params); subject != "" {
-		if !s.latest.put(subject, latestMessage{about, method, params}) {
-			s.countDropped(method)
-		}
-		return
+	taken := false
+	if class, known := classOf(method); known {
+		err := s.write(about, class, wire.Notification(wire.Quote(method), params))
+		taken = !errors.Is(err, wire.ErrFull)
+	} else if subject := subjectOf(method, params); subject != "" {
+		taken = s.latest.put(subject, latestMessage{about, method, params})
+	} else {
+		taken = s.others.put("", latestMessage{about, method, params})
 	}
-	if err := s.write(about, classOf(method), wire.Notification(wire.Quote(method), params)); errors.Is(err, wire.ErrFull) {
+	if !taken {
 		s.countDropped(method)
 	}
 }
 
-// classOf returns the class of a notification that is not merged. MCP allows progress and
-// log messages to be lost. Unknown notifications may be lost too.
-func classOf(method string) Class {
+// classOf returns the class of a notification that is sent in order with answers. MCP allows
+// progress and log messages to be lost.
+func classOf(method string) (class Class, known bool) {
 	switch method {
+	case "notifications/progress", "notifications/message":
+		return Expendable, true
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
 		"notifications/cancelled", "notifications/subscriptions/acknowledged":
-		return Essential
+		return Essential, true
 	}
-	return Expendable
+	return 0, false
 }
 
 // sendMerged sends a merged notification, about its request unless that is answered.

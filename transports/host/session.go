@@ -59,7 +59,8 @@ type Session struct {
 	opening atomic.Bool                            // initialize is being answered
 
 	endedByHost atomic.Bool // set before ending
-	latest      latest
+	latest      latest      // merged notifications
+	others      latest      // notifications that MCP does not know
 
 	mu       sync.Mutex
 	begun    bool                // initialize or a request of the stateless era was seen
@@ -94,7 +95,8 @@ func NewSession(id string, edge Edge, opts SessionOptions) *Session {
 	s.room.L = &s.mu
 	s.control = newControlConn(s)
 	s.respond = s.answer
-	s.latest.send = s.sendMerged
+	s.latest.send, s.others.send = s.sendMerged, s.sendMerged
+	s.latest.merges = true
 	return s
 }
 

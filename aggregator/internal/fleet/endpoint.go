@@ -29,6 +29,7 @@ type Endpoint struct {
 	roots         atomic.Pointer[json.RawMessage] // the roots that it is for, nil unless it is for a set of them
 	Since         atomic.Int64                    // time of the last connection, in nanoseconds of Unix time
 	user          atomic.Pointer[string]          // the user whose roots it is for, nil for others
+	dropped       atomic.Int64                    // notifications
 	Calls         callsInFlight
 	Listing       *listing.Cache
 }

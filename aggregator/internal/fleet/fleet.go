@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
@@ -22,12 +23,13 @@ import (
 
 // Dependencies are what a Fleet needs.
 type Dependencies struct {
-	Context    context.Context // ends with the run
-	Log        *slog.Logger
-	Work       *work.Group
-	Catalog    *catalog.Catalog
-	Sessions   *notify.Registry[*sessions.Session]
-	TaskOwners *taskowner.Owners
+	Context     context.Context // ends with the run
+	Log         *slog.Logger
+	Observation observe.Reporter
+	Work        *work.Group
+	Catalog     *catalog.Catalog
+	Sessions    *notify.Registry[*sessions.Session]
+	TaskOwners  *taskowner.Owners
 	// Place decides where a server runs; nil means that everything runs here.
 	Place func(ctx context.Context, server schema.Server, user string) (*remote.Placement, error)
 	// Changed is called when the state of an upstream has changed.

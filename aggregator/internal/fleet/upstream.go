@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -18,6 +19,10 @@ const RequestTimeout = 30 * time.Second
 
 // Notify implements transports.Peer.
 func (p *Endpoint) Notify(method string, params json.RawMessage) {
+	if notify.IsMisdirected(method) {
+		p.countDropped(method)
+		return
+	}
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		p.Listing.Invalidate(method)
@@ -45,7 +50,7 @@ func (p *Endpoint) Notify(method string, params json.RawMessage) {
 
 // NotifyIn forwards a message on the own stream of a call.
 func (p *Endpoint) NotifyIn(c *call.Flight, method string, params json.RawMessage) {
-	if isAboutUpstream(method) {
+	if isAboutUpstream(method) || notify.IsMisdirected(method) {
 		p.Notify(method, params)
 		return
 	}
@@ -57,7 +62,32 @@ func (p *Endpoint) NotifyIn(c *call.Flight, method string, params json.RawMessag
 	default:
 		params = p.named(c.Session, params)
 	}
-	c.NotifyHost(method, params)
+	if p.Accepts(c.Session, method, params) {
+		c.NotifyHost(method, params)
+	}
+}
+
+// Accepts reports whether a session's host is sent a notification, and counts it as dropped if
+// the server has sent too many.
+func (p *Endpoint) Accepts(s *sessions.Session, method string, params json.RawMessage) bool {
+	ok := s.Recipient.Accepts(p.Upstream.Server.Name, method, len(params))
+	if !ok {
+		p.countDropped(method)
+	}
+	return ok
+}
+
+// countDropped counts a dropped notification. The 1st, 10th, 100th and so on are logged.
+func (p *Endpoint) countDropped(method string) {
+	if o := p.fleet.Observation.Observer; o != nil {
+		o.Dropped(observe.SessionInfo{Server: p.Upstream.Server.Name})
+	}
+	n := p.dropped.Add(1)
+	for ; n%10 == 0; n /= 10 {
+	}
+	if n == 1 {
+		p.fleet.Log.Warn("notifications of the server are dropped", "upstream", p.Upstream.Server.Name, "method", method, "count", p.dropped.Load())
+	}
 }
 
 // isAboutUpstream reports whether a notification is about the upstream, and not about a call, on
@@ -80,6 +110,9 @@ func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func
 		if method == "notifications/message" && !s.Recipient.WantsLog(params, verbose) {
 			continue
 		}
+		if !p.Accepts(s, method, params) {
+			continue
+		}
 		if c := newest[s]; c != nil {
 			c.NotifyHost(method, p.shown(s, method, params))
 		} else {
@@ -89,8 +122,9 @@ func (p *Endpoint) notifyHosts(method string, params json.RawMessage, wants func
 	notified := map[*sessions.Session]bool{}
 	for _, c := range calls {
 		if c.HostRequest().Era == transports.Stateless && !c.Session.Replica && !notified[c.Session] && wants(c) {
-			notified[c.Session] = true
-			c.NotifyHost(method, p.shown(c.Session, method, params))
+			if notified[c.Session] = true; p.Accepts(c.Session, method, params) {
+				c.NotifyHost(method, p.shown(c.Session, method, params))
+			}
 		}
 	}
 }

@@ -29,7 +29,9 @@ func (c *Call) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.O
 				stored = c.Server.AddTask(c.Session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
 				p, s, host := c.Server, c.Session, c.Session.Host
 				conn.ForwardTaskProgress(&c.Call, func(params json.RawMessage) {
-					host.Notify("notifications/progress", p.ToHostRelation(s, params))
+					if p.Accepts(s, "notifications/progress", params) {
+						host.Notify("notifications/progress", p.ToHostRelation(s, params))
+					}
 				})
 			}
 			return c.Server.ToHostID(c.Session, result, "task", "taskId"), stored, nil

@@ -29,9 +29,10 @@ type Recipient[S any] struct {
 	early       []json.RawMessage // log messages before that
 	ended       bool              // no more requests for notifications are accepted
 	level       Level
-	subscribed  map[string]bool    // resource URIs
-	streams     map[string]Stream  // by the id of the request
-	read        map[string]version // by list: the last version that the host read, was notified of, or would have read
+	subscribed  map[string]bool       // resource URIs
+	streams     map[string]Stream     // by the id of the request
+	allowances  map[string]*allowance // by server
+	read        map[string]version    // by list: the last version that the host read, was notified of, or would have read
 }
 
 // An Audience is what decides which notifications a session gets.

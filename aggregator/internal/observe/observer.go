@@ -23,7 +23,8 @@ type Observer struct {
 	Call func(CallEnd)
 	// Session is called when a host has connected, or is gone.
 	Session func(SessionInfo, bool)
-	// Dropped is called for a notification that was dropped because the host reads too slowly.
+	// Dropped is called for a notification that was dropped because its host reads too slowly,
+	// or its server sends too many.
 	Dropped func(SessionInfo)
 	// Builtin is called for a call that one of dynmcp's own tools has answered.
 	Builtin func(BuiltinEnd)
