@@ -48,6 +48,7 @@ type Conn struct {
 
 	copies    bool        // the params of a call are no longer used when Start returns
 	onReplica bool        // another replica runs the upstream
+	isDynmcp  bool        // it is dynmcp too, and may speak as dynmcp
 	killed    atomic.Bool // by Kill
 	server    schema.Server
 	opts      ConnOptions

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // Open connects to an upstream: it starts the child, or prepares an HTTP connection. Nothing is
@@ -50,11 +51,12 @@ func newConn(server schema.Server, opts ConnOptions) *Conn {
 	}
 	server.MaxMessageBytes = cmp.Or(server.MaxMessageBytes, defaultMaxMessage)
 	c := &Conn{
-		server: server,
-		opts:   opts,
-		log:    opts.Logger.With("upstream", server.Name),
-		done:   make(chan struct{}),
-		gone:   make(chan struct{}),
+		server:   server,
+		opts:     opts,
+		isDynmcp: opts.Dynmcp || server.Command != "" && command.IsThisProgram(server),
+		log:      opts.Logger.With("upstream", server.Name),
+		done:     make(chan struct{}),
+		gone:     make(chan struct{}),
 	}
 	c.peer = opts.Tap.Upstream(server.Name)
 	c.reporter = reporter{server: server.Name, remote: server.Transport != schema.Stdio, redact: opts.Redact, stderr: func() string {

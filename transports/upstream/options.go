@@ -39,6 +39,10 @@ type ConnOptions struct {
 	// Mark adds headers that identify the principal of each HTTP request. It may be nil.
 	Mark func(http.Header)
 
+	// Dynmcp means that the upstream is dynmcp itself, whose errors say whether a call ran. A server
+	// whose command is this program is recognised without it.
+	Dynmcp bool
+
 	// Env are variables that a child always gets, as NAME=value.
 	Env []string
 

@@ -98,6 +98,9 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	if err != nil {
 		m.Outline, m.Result = nil, nil
 	}
+	if result, changed := c.unmarkResult(m); changed {
+		m.Outline, m.Result = nil, result
+	}
 	call.Outline = m.Outline
 	call.Done(m.Result, err)
 }
@@ -190,14 +193,25 @@ func isPowerOfTen(n int64) bool {
 	return n == 1
 }
 
-// refusal returns the error with which an upstream answers a call. If the error refuses the
+// unmarkResult returns the result without members of _meta that only dynmcp writes.
+func (c *Conn) unmarkResult(m wire.Message) (result json.RawMessage, changed bool) {
+	if meta := m.Outline.Get(m.Result, "_meta"); meta != nil && !c.isDynmcp {
+		return transports.UnmarkResult(m.Result, meta)
+	}
+	return m.Result, false
+}
+
+// refusal returns the error with which an upstream answers a call, without the mark of dynmcp. If the error refuses the
 // version of the connection, and names another one that we support, the upstream was replaced
 // by another release: the connection takes no more calls, and the failure is one of not_sent.
 func (c *Conn) refusal(err *wire.Error) error {
 	agreed := c.agreed.Load()
 	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||
 		namedVersion(err, func(version string) bool { return version == *agreed }) != "" {
-		return err
+		if c.isDynmcp {
+			return err
+		}
+		return transports.Unmark(err)
 	}
 	c.retire(errVersionGone) // first: a repeated call must not find the connection usable
 	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)

@@ -18,7 +18,7 @@ var ErrMoved = errors.New("it may run elsewhere from now on")
 // OpenReplica is OpenStream for a stream to another replica, which runs the server.
 func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts ConnOptions) *Conn {
 	c := newConn(server, opts)
-	c.onReplica = true
+	c.onReplica, c.isDynmcp = true, true // that replica has removed the marks
 	openStream(c, stream)
 	c.copies = false // params that were not accepted there may be sent again
 	return c

@@ -128,10 +128,10 @@ func failure(err error, server, tool string) *script.Failure {
 		return f
 	}
 	f.Message, f.Outcome = rpc.Message, engine.Ran
-	if outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); ok && wire.EqualString(wire.Get(rpc.Data, "source"), "dynmcp") {
-		f.Outcome = outcome
+	if outcome, ok := transports.OutcomeOf(rpc); ok {
+		f.Outcome = string(outcome)
 	}
-	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok {
+	if hint := transports.HintOf(rpc); hint != "" {
 		f.Message += "\nhint: " + hint
 	}
 	return f

@@ -231,7 +231,9 @@ func render(r *script.Result, err error, notes []string) json.RawMessage {
 		}
 		blocks = append(blocks, fmt.Appendf(nil, `{"type":"text","text":%s,"_meta":{"%s":true}}`, wire.Quote(printed), MetaPrinted))
 	}
-	blocks = append(blocks, r.Content...)
+	for _, block := range r.Content { // of a server, or of the script
+		blocks = append(blocks, transports.DeleteMeta(block, MetaPrinted))
+	}
 	switch {
 	case err != nil:
 		blocks = append(blocks, results.TextItem(fmt.Sprintf("The script failed. %s\n%s", quoteLines(err.Error()), r.Ran())))

@@ -290,15 +290,15 @@ func ErrorText(err error) string {
 		return err.Error()
 	}
 	text := rpc.Message
-	switch outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); {
+	switch outcome, ok := transports.OutcomeOf(rpc); {
 	case rpc.Raw != nil:
 		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
-	case outcome == string(transports.NotSent), rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
+	case outcome == transports.NotSent, rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
 		text += " (outcome not_sent: nothing was called)"
 	case ok:
 		text += fmt.Sprintf(" (outcome %s)", outcome)
 	}
-	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok && rpc.Raw == nil {
+	if hint := transports.HintOf(rpc); hint != "" && rpc.Raw == nil {
 		text += "\nhint: " + hint
 	}
 	return text

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -71,6 +72,27 @@ func Find(command, dir string, env []string) (string, error) {
 func LookPath(server schema.Server) (string, error) {
 	return Find(server.Command, server.Cwd, Environment(server.Env, server.InheritEnv))
 }
+
+// IsThisProgram reports whether a stdio server's program is this executable, under any name.
+func IsThisProgram(server schema.Server) bool {
+	path, err := LookPath(server)
+	if err != nil {
+		return false
+	}
+	file, err := os.Stat(path)
+	own := thisProgram()
+	return err == nil && own != nil && os.SameFile(file, own)
+}
+
+// thisProgram returns the file of this executable, nil where that is not known.
+var thisProgram = sync.OnceValue(func() os.FileInfo {
+	path, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	info, _ := os.Stat(path) // nil after an error
+	return info
+})
 
 // Check checks that the command of a stdio server and its working directory exist. The error
 // is a *transports.Failure.

@@ -2,14 +2,12 @@ package hosts
 
 import (
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // IsDynmcp reports whether the server is dynmcp itself with a config. Taken over
@@ -78,7 +76,7 @@ func dynmcpAt(words []string) int {
 		return -1
 	}
 	name := programName(words[0])
-	if name == "dynmcp" || isThisProgram(words[0]) {
+	if name == "dynmcp" || command.IsThisProgram(schema.Server{Command: words[0]}) {
 		return 0
 	}
 	if !slices.Contains(launchers, name) {
@@ -103,20 +101,6 @@ func programName(word string) string {
 	name = strings.ToLower(name)
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
 }
-
-// isThisProgram reports whether a command runs this executable, under any name.
-func isThisProgram(command string) bool {
-	path, err := exec.LookPath(command)
-	if err != nil {
-		return false
-	}
-	file, err := os.Stat(path)
-	own := thisProgram()
-	return err == nil && own != nil && os.SameFile(file, own)
-}
-
-// thisProgram returns the file of this executable, nil where that is not known.
-var thisProgram = sync.OnceValue(process.ProgramFile)
 
 // withoutRelay replaces the command "mcp-remote ADDRESS", which logs in and relays messages,
 // by the address: dynmcp logs in by itself. A command with more arguments or with variables

@@ -55,6 +55,7 @@ func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options
 		return nil, err
 	}
 	near, far := net.Pipe()
+	host.Dynmcp = true
 	h := &Host{
 		cfg:    cfg,
 		agg:    agg,
