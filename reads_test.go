@@ -55,6 +55,8 @@ var mayOpen = map[string]string{
 	"cmd/dynmcp/internal/sharing/system_unix.go openPrivate": "opened for writing, without waiting",
 	"transports/oauth/files.go lockFile":                     "a lock, opened for reading and writing",
 	"cmd/dynmcp/internal/editfile/editfile.go Lock":          "a lock, opened for reading and writing",
+	"cmd/dynmcp/internal/crash/crash.go begin":               "creates a file with a name of its own",
+	"cmd/dynmcp/internal/crash/crash.go atEnd":               "appends to that file",
 	"schema/internal/gen/main.go write":                      "runs when the schema is generated",
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
@@ -35,7 +36,9 @@ variables that it names. The run works in the directory of the config.`,
 		cli.AddLogLevel(cmd, &client.Level, "what to log, and what a run that is started for this logs beside its socket")
 		return func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if client.Log, err = cli.Logger(os.Stderr, client.Level); err != nil {
+			out, end := crash.Watch(os.Stderr, conf.CrashDir(), cli.Version)
+			defer end()
+			if client.Log, err = cli.Logger(out, client.Level); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), cli.EndSignals(os.Interrupt)...)

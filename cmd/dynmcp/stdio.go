@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/configcmd"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
@@ -66,7 +67,9 @@ func (f *stdioFlags) add(cmd *cobra.Command) {
 
 // run serves a host. If messages is not nil, it receives every message.
 func (f *stdioFlags) run(cmd *cobra.Command, args []string, messages *tap.Tap) error {
-	log, err := cli.Logger(os.Stderr, f.level)
+	out, end := crash.Watch(os.Stderr, conf.CrashDir(), cli.Version)
+	defer end()
+	log, err := cli.Logger(out, f.level)
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,8 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	if err != nil {
 		m.Outline, m.Result = nil, nil
 	}
-	if result, changed := c.unmarkResult(m); changed {
-		m.Outline, m.Result = nil, result
+	if !c.isDynmcp {
+		unmarkResult(&m)
 	}
 	call.Outline = m.Outline
 	call.Done(m.Result, err)
@@ -193,12 +193,13 @@ func isPowerOfTen(n int64) bool {
 	return n == 1
 }
 
-// unmarkResult returns the result without members of _meta that only dynmcp writes.
-func (c *Conn) unmarkResult(m wire.Message) (result json.RawMessage, changed bool) {
-	if meta := m.Outline.Get(m.Result, "_meta"); meta != nil && !c.isDynmcp {
-		return transports.UnmarkResult(m.Result, meta)
+// unmarkResult removes members of _meta that only dynmcp writes from a result.
+func unmarkResult(m *wire.Message) {
+	if meta := m.Outline.Get(m.Result, "_meta"); meta != nil {
+		if result, changed := transports.UnmarkResult(m.Result, meta); changed {
+			m.Outline, m.Result = nil, result
+		}
 	}
-	return m.Result, false
 }
 
 // refusal returns the error with which an upstream answers a call, without the mark of dynmcp. If the error refuses the

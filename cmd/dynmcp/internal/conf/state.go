@@ -39,6 +39,10 @@ func CatalogDir() string { return inStateDir("catalog") }
 // user has no state directory.
 func DefinitionsDir() string { return inStateDir("definitions") }
 
+// CrashDir returns the directory of the traces of crashed runs, or "" if the user has no state
+// directory.
+func CrashDir() string { return inStateDir("crashes") }
+
 func inStateDir(name string) string {
 	dir, err := StateDir()
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
@@ -128,6 +129,14 @@ func (d *doctor) checkStore() {
 		if _, err := kept.Load(s); err != nil {
 			d.add(finding{Check: aboutConfig, Level: warning, Server: s.Name, Text: "what it listed in an earlier run is not used: " + err.Error(), Hint: store.Remedy(err)})
 		}
+	}
+}
+
+// checkCrashes reports the last runs that ended by a panic or a fatal error.
+func (d *doctor) checkCrashes() {
+	for _, c := range crash.Sweep(conf.CrashDir()) {
+		d.add(finding{Check: aboutRuns, Level: warning, Text: fmt.Sprintf("a run crashed at %s: %s (%s)", c.At.UTC().Format(time.RFC3339), c.Cause, c.About),
+			Hint: fmt.Sprintf("report it with the stack in %s, and remove the file", c.Path)})
 	}
 }
 

@@ -44,6 +44,7 @@ problems; warnings and notes do not count.`,
 		cli.AddTimeout(cmd, &d.timeout, "a server", "default: its load_timeout")
 		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			on.AsWritten = *noStart
+			d.checkCrashes()
 			// A config that cannot be loaded is a finding like any other.
 			if _, err := on.Load(ctx, cmd, args); err != nil {
 				d.addError(aboutConfig, "", err)
@@ -112,6 +113,7 @@ const (
 	aboutNode     = "node"
 	aboutPackages = "packages"
 	aboutServers  = "servers"
+	aboutRuns     = "runs"
 )
 
 var titles = []struct{ check, title string }{
@@ -120,6 +122,7 @@ var titles = []struct{ check, title string }{
 	{aboutNode, "Node.js"},
 	{aboutPackages, "Packages"},
 	{aboutServers, "Servers"},
+	{aboutRuns, "Runs"},
 }
 
 func (d *doctor) examine(ctx context.Context, noStart bool) {

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
@@ -93,6 +94,8 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 	if flags.inherit {
 		out = sharing.BoundedLog{File: os.Stderr}
 	}
+	out, end := crash.Watch(out, conf.CrashDir(), cli.Version)
+	defer end()
 	log, err := cli.Logger(out, level)
 	if err != nil {
 		return err
