@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 )
@@ -45,22 +46,49 @@ type verifier struct {
 }
 
 // principal returns the user that a token (JWT, RFC 9068) was issued to.
+// tokenTypes are the types of access tokens (RFC 9068). Other tokens of an issuer, such as those of
+// a logout, have types of their own; many issuers give none.
+var tokenTypes = []string{"", "jwt", "at+jwt"}
+
+// maxSkew is the difference between the clocks of issuers and ours that is tolerated.
+const maxSkew = time.Minute
+
+// isAhead reports whether a time in seconds of Unix time is later than now.
+func isAhead(seconds json.Number) bool {
+	at, err := seconds.Float64()
+	return err == nil && at > float64(time.Now().Add(maxSkew).Unix())
+}
+
+// decodePart decodes the header or the claims of a token.
+func decodePart(part string, into any) error {
+	text, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
 func (v *verifier) principal(ctx context.Context, token string) (string, error) {
 	var claims struct {
-		Issuer string `json:"iss"`
-		Scope  string `json:"scope"`
+		Issuer string      `json:"iss"`
+		Scope  string      `json:"scope"`
+		After  json.Number `json:"nbf"`
+	}
+	var header struct {
+		Type string `json:"typ"`
 	}
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return "", errNoToken
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err == nil {
-		err = json.Unmarshal(payload, &claims)
-	}
+	err := errors.Join(decodePart(parts[0], &header), decodePart(parts[1], &claims))
 	switch {
 	case err != nil:
 		return "", errNoToken
+	case !slices.Contains(tokenTypes, strings.TrimPrefix(strings.ToLower(header.Type), "application/")):
+		return "", errors.New("the token is no access token")
+	case isAhead(claims.After): // the verifier allows five minutes
+		return "", errors.New("the token is not valid yet")
 	case !slices.Contains(v.Issuers, claims.Issuer): // checked before any request to the issuer
 		return "", errors.New("the token names an issuer that is not in the config")
 	}

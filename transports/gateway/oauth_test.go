@@ -67,7 +67,18 @@ func (i *issuer) sign(alg jose.SignatureAlgorithm, key any, claims map[string]an
 // signAs is sign with the id of the key.
 func (i *issuer) signAs(name string, alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	i.t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", name))
+	return i.signWith((&jose.SignerOptions{}).WithHeader("kid", name), alg, key, claims)
+}
+
+// typed returns a token of a type.
+func (i *issuer) typed(typ string, claims map[string]any) string {
+	i.t.Helper()
+	return i.signWith((&jose.SignerOptions{}).WithHeader("kid", "k").WithHeader("typ", typ), jose.ES256, i.key, claims)
+}
+
+func (i *issuer) signWith(options *jose.SignerOptions, alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	i.t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, options)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -119,6 +130,15 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 		"signed by another in our name": {other.sign(jose.ES256, other.key, claims()), 401, "invalid_token"},
 		"expired":                       {ours.sign(jose.ES256, ours.key, claims("exp", time.Now().Add(-time.Hour).Unix())), 401, "invalid_token"},
 		"not valid yet":                 {ours.sign(jose.ES256, ours.key, claims("nbf", time.Now().Add(time.Hour).Unix())), 401, "invalid_token"},
+		"not valid yet, by minutes":     {ours.sign(jose.ES256, ours.key, claims("nbf", time.Now().Add(2*time.Minute).Unix())), 401, "invalid_token"},
+		"never valid":                   {ours.sign(jose.ES256, ours.key, claims("nbf", 1e300)), 401, "invalid_token"},
+		"by a clock that is ahead":      {ours.sign(jose.ES256, ours.key, claims("nbf", time.Now().Add(maxSkew/2).Unix())), 200, ""},
+		"an access token":               {ours.typed("at+jwt", claims()), 200, ""},
+		"an application/at+jwt":         {ours.typed("application/AT+JWT", claims()), 200, ""},
+		"a JWT":                         {ours.typed("JWT", claims()), 200, ""},
+		"a token of a logout":           {ours.typed("logout+jwt", claims()), 401, "invalid_token"},
+		"a proof of a key":              {ours.typed("dpop+jwt", claims()), 401, "invalid_token"},
+		"a security event":              {ours.typed("secevent+jwt", claims()), 401, "invalid_token"},
 		"without a signature":           {unsigned, 401, "invalid_token"},
 		"signed with the public key":    {ours.sign(jose.HS256, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), claims()), 401, "invalid_token"},
 		"without a subject":             {ours.sign(jose.ES256, ours.key, claims("sub", "")), 401, "invalid_token"},
