@@ -96,6 +96,26 @@ func TestSlowRequests(t *testing.T) {
 	})
 }
 
+// A host reads the answer to a request that is too large, also if it sends all of it first, with a
+// length or in chunks.
+func TestAnswersToLargeRequestsAreRead(t *testing.T) {
+	t.Parallel()
+	tg := newTestGateway(t, GatewayOptions{MaxRequestBytes: 1 << 20}, nil)
+	body := call(1, strings.Repeat("x", 20<<20))
+	for name, head := range map[string]string{
+		"length": fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)),
+		"chunks": fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(body)),
+	} {
+		end := map[string]string{"chunks": "\r\n0\r\n\r\n"}[name]
+		for _, path := range []string{"/mcp", "/meta_call"} {
+			got := tg.raw("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\n" + head + body + end) // fails if sending does
+			if !strings.HasPrefix(got, "HTTP/1.1 413 ") || !strings.Contains(got, "max_request_bytes") {
+				t.Errorf("%s to %s: got %.200q", name, path, got)
+			}
+		}
+	}
+}
+
 func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 	t.Parallel()
 	count := 2_000

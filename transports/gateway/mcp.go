@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -138,6 +139,9 @@ func (g *Gateway) begin() bool {
 	}
 }
 
+// maxDrained limits the bytes of a request that are read and dropped because it is too large.
+const maxDrained = 64 << 20
+
 // readBody reads the body of a request, up to the limit. If the body is complete, readBody
 // also clears the read deadline that serve has set.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -158,6 +162,13 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	}
+	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig && r.ContentLength < maxDrained { // a host that is still sending reads no answer
+		rest := io.Reader(r.Body)
+		if counted, ok := rest.(*countedBody); ok {
+			rest = counted.ReadCloser
+		}
+		_, _ = io.CopyN(io.Discard, rest, maxDrained)
+	}
 	return body, err
 }
 
@@ -170,7 +181,10 @@ func (g *Gateway) unreadable(w http.ResponseWriter, r *http.Request, err error) 
 		hangUp(w, r, g.access.linger)
 		return overload(nil, err.Error())
 	}
-	return denial{status: http.StatusRequestTimeout, text: "the body of the request is incomplete"}
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		return denial{status: http.StatusRequestTimeout, text: "the body of the request is incomplete"}
+	}
+	return denial{status: http.StatusBadRequest, text: "the body of the request cannot be read: " + err.Error()}
 }
 
 // read reads the message of a request, and denies an invalid request itself.

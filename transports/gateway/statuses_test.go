@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -113,6 +114,10 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.do("PUT", "/mcp", call(7, "x"), "Authorization", "Bearer secret")
 	},
 	"`Accept` allows no form": func(p *statusProbe) answer { return p.call("x", "Accept", "text/html") },
+	"a body that HTTP does": func(p *statusProbe) answer {
+		return p.bytes("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nAccept: */*\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			fmt.Sprintf("%x\r\n%s\r\nzz\r\n", len(cutBody), cutBody))
+	},
 	"the body did not arrive": func(p *statusProbe) answer { return p.bytes(cut("/mcp")) },
 	"`initialize` in a session": func(p *statusProbe) answer {
 		return p.post("/mcp", strings.Replace(initialize, `"id":0`, `"id":7`, 1), "Mcp-Session-Id", p.session)
