@@ -70,8 +70,8 @@ type replayer struct {
 	log    *slog.Logger
 
 	playing []*player
-	ids     map[*exchange][]byte // ids of the host's requests
-	tokens  map[*exchange][]byte // progress tokens of the host's requests
+	ids     map[*exchange][]byte // ids of the host's last requests
+	tokens  map[*exchange][]byte // progress tokens of the host's last requests
 	streams [][]byte             // ids of open subscriptions
 	asked   map[string]string    // ids of our requests, by their recorded ids
 	lastID  int
@@ -81,6 +81,7 @@ type replayer struct {
 type player struct {
 	exchange *exchange
 	id       []byte // of the host's request, nil for a notification
+	token    []byte // its progress token
 	next     int    // index of the next event
 	began    time.Time
 	waits    string // id of the request to the host that must be answered first, "" for none
@@ -196,12 +197,13 @@ func (r *replayer) begin(x *exchange, m wire.Message) {
 		r.log.Warn("the recording has no answer to this", "method", m.Method, "params", string(m.Params))
 	}
 	x.played = true
-	r.ids[x], r.tokens[x] = m.ID, wire.Get(m.Params, "_meta", "progressToken")
+	token := wire.Get(m.Params, "_meta", "progressToken")
+	r.ids[x], r.tokens[x] = m.ID, token
 	if m.Method == methodListen {
 		r.streams = append(r.streams, m.ID)
 	}
 	if len(x.events) > 0 {
-		r.playing = append(r.playing, &player{exchange: x, id: m.ID, began: time.Now()})
+		r.playing = append(r.playing, &player{exchange: x, id: m.ID, token: token, began: time.Now()})
 	}
 }
 
@@ -230,6 +232,10 @@ func (r *replayer) play(p *player) error {
 		return r.send([][]byte{wire.Set(m.Raw, "id", []byte(p.waits))})
 	}
 	defer r.resume("") // the player may have finished
+	id, token := p.id, p.token
+	if e.about != p.exchange { // of an equal request, each player has its own
+		id, token = r.ids[e.about], r.tokens[e.about]
+	}
 	switch {
 	case m.Method == "" && e.about.method == methodListen:
 		id := r.stream(e.about)
@@ -237,9 +243,9 @@ func (r *replayer) play(p *player) error {
 		m.Raw = wire.Set(m.Raw, "id", id)
 		return r.sendAs(m, id, "result", "_meta", transports.MetaSubscriptionID)
 	case m.Method == "":
-		return r.send([][]byte{wire.Set(m.Raw, "id", r.ids[e.about])})
+		return r.send([][]byte{wire.Set(m.Raw, "id", id)})
 	case m.Method == "notifications/progress" && e.about != nil:
-		return r.sendAs(m, r.tokens[e.about], "params", "progressToken")
+		return r.sendAs(m, token, "params", "progressToken")
 	case m.Method == "notifications/cancelled":
 		id := r.asked[string(wire.Get(m.Params, "requestId"))]
 		r.resume(id)
