@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
@@ -42,9 +43,9 @@ type done struct {
 // follow an equals sign or "--", or are names without a leading hyphen.
 type act struct {
 	args func(o order) []string
-	in   func(o order) any // JSON for stdin; nil if none
-	on   string            // "run", "config", "file" (a config without its variables), or ""
-	asks bool              // changes nothing
+	in   func(o order) []byte // for stdin, which other users cannot read; nil if none
+	on   string               // "run", "config", "file" (a config without its variables), or ""
+	asks bool                 // changes nothing
 }
 
 var acts = map[string]act{
@@ -55,15 +56,15 @@ var acts = map[string]act{
 	"disable":  {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--disabled"} }},
 	"describe": {on: "config", args: func(o order) []string { return []string{"set", o.Server, "--description=" + o.Text} }},
 	"answer":   {on: "run", args: func(o order) []string { return []string{"answer", "--", o.Server, o.Text} }},
-	"call": {on: "config", args: func(o order) []string {
-		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=" + o.Arguments}
+	"call": {on: "config", in: func(o order) []byte { return []byte(o.Arguments) }, args: func(o order) []string {
+		return []string{"call", o.Server + "/" + o.Tool, "--raw", "--json=-"}
 	}},
 	"approve": {on: "config", args: func(o order) []string {
 		return []string{"approve", strings.TrimSuffix(o.Server+"/"+o.Tool, "/"), "--all"}
 	}},
 	"test":   {on: "config", args: func(o order) []string { return []string{"test", o.Server} }},
 	"find":   {args: func(o order) []string { return []string{"search", "--json", "--", o.Text} }},
-	"add":    {on: "file", args: order.add, in: func(o order) any { return o.Answers }},
+	"add":    {on: "file", args: order.add, in: order.answers},
 	"diff":   {on: "config", asks: true, args: func(o order) []string { return []string{"diff", o.Server} }},
 	"logins": {on: "config", asks: true, args: func(order) []string { return []string{"ls", "--json"} }},
 	"doctor": {on: "config", asks: true, args: func(order) []string { return []string{"doctor", "--json", "--no-start"} }},
@@ -80,6 +81,12 @@ func (o order) add() []string {
 		args = append(args, "--sandbox")
 	}
 	return args
+}
+
+// answers returns the answers to the questions of an added server.
+func (o order) answers() []byte {
+	text, _ := json.Marshal(o.Answers) // texts always marshal
+	return text
 }
 
 // do runs the command of an order.
@@ -113,17 +120,16 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 		cmd.Dir = filepath.Dir(p.Config)
 	}
 	if act.in != nil {
-		text, err := json.Marshal(act.in(o))
-		if err != nil {
-			return nil, err
-		}
-		cmd.Stdin = bytes.NewReader(text)
+		cmd.Stdin = bytes.NewReader(act.in(o))
 	}
 	var out, errs bounded
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
+	}
+	if i := slices.Index(args, "--json=-"); i >= 0 { // for a person who repeats it
+		args[i] = "--json=" + o.Arguments
 	}
 	return &done{Command: shellescape.QuoteCommand(append([]string{"dynmcp"}, args...)), Output: out.String(), Errors: errs.String(), OK: err == nil}, nil
 }

@@ -18,3 +18,17 @@ func TestTextsOfThePageAreNotOptions(t *testing.T) {
 		}
 	}
 }
+
+// What a tool or a new server gets may be secret, and is on no command line, which other users can
+// read.
+func TestInputOfThePageIsNotOnTheCommandLine(t *testing.T) {
+	for name, act := range acts {
+		o := order{Server: "s", Tool: "t", Arguments: `{"key":"s3cr3t"}`, Answers: map[string]string{"key": "s3cr3t"}}
+		if args := strings.Join(act.args(o), " "); strings.Contains(args, "s3cr3t") {
+			t.Errorf("%s: %s", name, args)
+		}
+		if want := map[string]string{"call": o.Arguments, "add": `{"key":"s3cr3t"}`}[name]; want != "" && (act.in == nil || string(act.in(o)) != want) {
+			t.Errorf("%s: the input is not %s", name, want)
+		}
+	}
+}
