@@ -72,6 +72,24 @@ func TestBrokenLockFailsClosed(t *testing.T) {
 
 // Only the members that models or hosts use are pinned.
 func TestWhatIsPinned(t *testing.T) {
+	const page = `,"_meta":{"ui":{"resourceUri":"ui://x/a"},"a":1}}`
+	withPage := func(text string) string { return `{"name":"a","description":"Does."` + text }
+	for _, texts := range [][3]string{ // the first two have the same digest, the third has another
+		{withPage(page), withPage(`,"_meta":{"b":2,"ui":{"resourceUri":"ui://x/a"}},"icons":[]}`), withPage(`,"_meta":{"ui":{"resourceUri":"ui://x/b"},"a":1}}`)},
+		{withPage(page), withPage(`,"_meta":{"u\u0069":{"resourceUri":"ui://x/a"}}}`), withPage(`}`)},
+		{withPage(`,"_meta":{"a":1}}`), withPage(`}`), withPage(page)},
+		{withPage(`,"_meta":null}`), withPage(`,"_meta":"ui"}`), withPage(`,"_meta":{},"_meta":{"ui":1}}`)},
+		{withPage(`,"_meta":{"ui/resourceUri":"ui://a"}}`), withPage(`,"_meta":{"ui\/resourceUri":"ui://a","x":1}}`), withPage(`,"_meta":{"ui/resourceUri":"ui://b"}}`)},
+		{withPage(`,"_meta":{"openai/outputTemplate":"ui://a"}}`), withPage(`,"_meta":{"x":{},"openai/outputTemplate":"ui://a"}}`), withPage(`,"_meta":{"openai/outputTemplate":"ui://b"}}`)},
+	} {
+		var digests [3]string
+		for i, text := range texts {
+			digests[i] = NewTool("a", []byte(text)).Digest
+		}
+		if digests[0] != digests[1] || digests[0] == digests[2] {
+			t.Errorf("%q have the digests %q", texts, digests)
+		}
+	}
 	const base = `{"name":"a","title":"A","description":"Does.","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
 	pinned := NewTool("a", []byte(base)).Digest
 	for text, same := range map[string]bool{

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -31,23 +32,49 @@ func NewTool(name string, raw json.RawMessage) Tool {
 // pinned are the members of a tool that models or hosts use.
 var pinned = []string{"annotations", "description", "inputSchema", "name", "outputSchema", "title"}
 
+// pages are the members of a tool's _meta that name the page which a host shows for its results: of
+// MCP Apps, of their draft, and of OpenAI's Apps. Other members of _meta, and icons, are not pinned.
+var pages = []string{"ui", "ui/resourceUri", "openai/outputTemplate"}
+
 // Definition returns the pinned members of a tool in canonical form. The order of members and white
 // space do not matter.
 func Definition(raw json.RawMessage) json.RawMessage {
 	var kept []byte
 	for name, value := range wire.Members(raw) {
-		for _, p := range pinned {
-			if wire.EqualString(name, p) {
-				kept = append(append(append(append(kept, ','), name...), ':'), value...)
-				break
+		switch {
+		case slices.ContainsFunc(pinned, func(p string) bool { return wire.EqualString(name, p) }):
+		case wire.EqualString(name, "_meta"):
+			if value = only(value, pages); value == nil {
+				continue
 			}
+		default:
+			continue
 		}
+		kept = append(append(append(append(kept, ','), name...), ':'), value...)
 	}
 	if kept == nil {
 		return json.RawMessage("{}")
 	}
 	kept[0] = '{'
 	return appendCanonical(nil, append(kept, '}'))
+}
+
+// only returns an object with those members of obj that have one of the names, nil if none has.
+func only(obj []byte, names []string) []byte {
+	var others []string
+	found := false
+	for key := range wire.Members(obj) {
+		name, _ := wire.Text(key)
+		if slices.Contains(names, name) {
+			found = true
+		} else {
+			others = append(others, name)
+		}
+	}
+	if !found {
+		return nil
+	}
+	return wire.Delete(obj, others...)
 }
 
 const digestPrefix = "sha256:"
