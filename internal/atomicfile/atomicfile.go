@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -17,8 +18,14 @@ const inUse = syscall.Errno(32)
 
 // Replace writes a temporary file and renames it to path. Readers see the old text or the
 // new one, never a part, also after a crash or a loss of power. A mode of 0 is left to the user's umask.
+// It removes what earlier writers of the file left when they were killed.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
+	for _, left := range Leftovers(path) {
+		if info, err := os.Lstat(left); err == nil && time.Since(info.ModTime()) > writesWithin {
+			_ = os.Remove(left)
+		}
+	}
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
 	err := writeSynced(temporary, text, mode)
 	if err == nil {
@@ -29,6 +36,22 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// writesWithin is the time after which a temporary file is no longer being written.
+const writesWithin = 10 * time.Minute
+
+// Leftovers returns the temporary files of writers of path, which may be writing or were killed.
+func Leftovers(path string) (all []string) {
+	dir, name := filepath.Split(path)
+	entries, _ := os.ReadDir(filepath.Clean(dir))
+	for _, e := range entries {
+		random, ok := strings.CutPrefix(e.Name(), "."+name+".")
+		if ok && len(random) == 8 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == "" && e.Type().IsRegular() {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	return all
 }
 
 // Rename is os.Rename that waits for a moment while another process has one of the files open,

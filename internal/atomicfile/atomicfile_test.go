@@ -2,9 +2,12 @@ package atomicfile_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -43,4 +46,47 @@ func TestReplaceWhatIsRead(t *testing.T) {
 	}
 	close(ended)
 	reader.Wait()
+}
+
+// What killed writers left is removed later, and nothing else is.
+func TestLeftoversAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp.json")
+	write := func(name string, age time.Duration) {
+		t.Helper()
+		at := filepath.Join(dir, name)
+		if err := os.WriteFile(at, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, time.Now(), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := []string{".mcp.json.NEWWRITE", ".mcp.json.lock", ".mcp.json.lowercas", ".mcp.json.ABCDEFG1", ".mcp.json.bak.ABCDEFGH", ".other.json.ABCDEFGH", "mcp.json.ABCDEFGH"}
+	write(".mcp.json.ABCDEFGH", time.Hour)
+	write(".mcp.json.ABCDEFG2", 24*time.Hour)
+	for _, name := range kept {
+		write(name, time.Hour)
+	}
+	write(kept[0], 0)
+	if err := os.Mkdir(filepath.Join(dir, ".mcp.json.DIRECTOR"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(path, []byte("y"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(kept, "mcp.json", ".mcp.json.DIRECTOR")
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("left are %q, want %q", got, want)
+	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/keyring"
@@ -52,7 +53,7 @@ func (d *doctor) checkConfig(ctx context.Context) {
 	for _, file := range d.Cfg.Sources[min(1, len(d.Cfg.Sources)):] {
 		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}
-	d.checkPlainSecrets()
+	d.checkPlainSecrets(ctx)
 	for _, w := range d.Cfg.Warnings {
 		d.add(finding{Check: aboutConfig, Level: warning, Text: w})
 	}
@@ -84,12 +85,15 @@ func (d *doctor) inventory() (text string, off int) {
 }
 
 // checkPlainSecrets reports possible secrets in the config's files, and how to move them.
-func (d *doctor) checkPlainSecrets() {
+func (d *doctor) checkPlainSecrets(ctx context.Context) {
 	where := "the keyring"
 	if keyring.Offered() != nil {
 		where = "the .env beside the config"
 	}
 	for _, file := range d.Cfg.Sources {
+		for _, at := range secret.InCopies(ctx, file) {
+			d.add(finding{Check: aboutConfig, Level: note, Text: at + ", a copy of the config, may hold a secret in plain text", Hint: "remove it if it is not needed"})
+		}
 		servers, err := conf.Written(file)
 		if err != nil {
 			continue // the file was loaded, so it has a form of a host that Written does not support

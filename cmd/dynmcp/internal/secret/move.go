@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/secrets"
@@ -26,7 +27,8 @@ var moveVerb = cli.Verb{
 	Long: `Move what may be a secret in the entry of a server, or in all entries, out of the config:
 into the keyring, or without one into the .env beside it. A reference takes its
 place, and all else of the file stays as it is. It is shown what changes, and you are
-asked, unless --yes is given. No copy of the old file is kept.`,
+asked, unless --yes is given. No copy of the old file is kept; earlier copies that have
+secrets, such as the .bak of another change, are named.`,
 	Example: `  dynmcp secret move github
   dynmcp secret move --secrets env --yes`,
 	Args: cli.AtMost(1),
@@ -68,6 +70,7 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 	out := cli.Stdout(cmd)
 	if bytes.Equal(text, file.Old) {
 		out.Printf("No secret is in plain text in %s\n", file.Name())
+		nameCopies(cmd, file.Path)
 		return out.Err
 	}
 	editfile.ShowDiff(out, file.Path, file.Old, text, mask.File)
@@ -82,7 +85,15 @@ func moveSecrets(cmd *cobra.Command, config string, inKeyring, yes bool, server 
 		return err
 	}
 	to.Report(cli.Stderr(cmd))
+	nameCopies(cmd, file.Path)
 	return out.Err
+}
+
+// nameCopies warns of copies of a config that still have secrets.
+func nameCopies(cmd *cobra.Command, path string) {
+	for _, at := range InCopies(cmd.Context(), path) {
+		cli.Stderr(cmd).Labelled(terminal.Yellow, "warning: ", at+" still has secrets in plain text: remove it")
+	}
 }
 
 // movable are the keys of entries in which secrets are looked for.
@@ -112,23 +123,17 @@ func moved(file *editfile.File, to *Destination, server string) ([]byte, error) 
 
 // moveOut adds the changed texts of an entry to texts, with secrets replaced by references.
 func moveOut(entry syntax.Member, to *Destination, texts map[*syntax.Node]string) {
-	for _, m := range entry.Value.Members {
-		if !slices.Contains(movable, m.Key) {
-			continue
+	walkTexts(entry, func(within, key string, n *syntax.Node, all []secrets.Secret) {
+		if len(all) == 0 {
+			return
 		}
-		mask.Walk("", m.Key, m.Value, func(within, key string, n *syntax.Node) {
-			all := secrets.Find(within, key, n.Scalar)
-			if n.Kind != syntax.Text || within+key == "" || len(all) == 0 {
-				return
-			}
-			if within == "env" { // the whole value is the secret
-				all = []secrets.Secret{{To: len(n.Scalar), Name: key}}
-			}
-			text := n.Scalar
-			for _, found := range slices.Backward(all) {
-				text = text[:found.From] + to.Put(entry.Key, found.Name, n.Scalar[found.From:found.To]) + text[found.To:]
-			}
-			texts[n] = text
-		})
-	}
+		if within == "env" { // the whole value is the secret
+			all = []secrets.Secret{{To: len(n.Scalar), Name: key}}
+		}
+		text := n.Scalar
+		for _, found := range slices.Backward(all) {
+			text = text[:found.From] + to.Put(entry.Key, found.Name, n.Scalar[found.From:found.To]) + text[found.To:]
+		}
+		texts[n] = text
+	})
 }
