@@ -126,6 +126,24 @@ var fileAttempts = []attempt{
 		f.Close()
 		return []string{f.Name()}
 	}},
+	{name: "watch a file system", try: func([]string) error {
+		fd, err := unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		return err
+	}, args: nothing},
+	{name: "read an attribute of a key", try: func(a []string) error { _, err := unix.Getxattr(a[0], "user.from", make([]byte, 9)); return err }, args: attributeOf},
+	{name: "list the attributes of a key", try: func(a []string) error { _, err := unix.Llistxattr(a[0], make([]byte, 99)); return err }, args: attributeOf},
+	{name: "set an attribute of a key", try: func(a []string) error { return unix.Setxattr(a[0], "user.by", []byte("x"), 0) }, args: attributeOf},
 	{name: "read what is typed into a terminal", try: func(a []string) error { return open(a[0], unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK) },
 		args: func(w *world) []string { return []string{w.terminal} }},
+}
+
+// attributeOf returns a key with an attribute.
+func attributeOf(w *world) []string {
+	if err := unix.Setxattr(w.secret, "user.from", []byte("it"), 0); err != nil {
+		w.t.Skipf("there are no attributes: %v", err)
+	}
+	return []string{w.secret}
 }

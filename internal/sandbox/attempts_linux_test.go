@@ -29,6 +29,7 @@ type attempt struct {
 	try     func(args []string) error
 	args    func(w *world) []string
 	network sandbox.Network
+	names   bool // the entry names w.named
 }
 
 // A world holds the targets of attacks.
@@ -45,6 +46,8 @@ type world struct {
 	udp      int
 	proxy    int // the port that it may connect to
 	socket   string
+	datagram string // takes datagrams
+	named    string // a socket that an entry names
 	abstract string
 	terminal string
 }
@@ -87,6 +90,17 @@ func socket(family, kind, protocol int) func([]string) error {
 	}
 }
 
+func pair(kind int) func([]string) error {
+	return func([]string) error {
+		fds, err := unix.Socketpair(unix.AF_UNIX, kind, 0)
+		if err == nil {
+			unix.Close(fds[0])
+			unix.Close(fds[1])
+		}
+		return err
+	}
+}
+
 func secretOf(w *world) []string { return []string{w.secret} }
 func pidOf(w *world) []string    { return []string{strconv.Itoa(w.victim)} }
 func nothing(*world) []string    { return nil }
@@ -97,7 +111,7 @@ func ofPid(args []string) int {
 	return pid
 }
 
-var attempts = slices.Concat(fileAttempts, processAttempts, networkAttempts)
+var attempts = slices.Concat(fileAttempts, processAttempts, networkAttempts, datagramAttempts())
 
 // needs are actions that must be possible under the restrictions.
 var needs = []attempt{
@@ -125,14 +139,10 @@ var needs = []attempt{
 	}, args: nothing},
 	{name: "connect over TCP", try: dial("tcp"), args: portOf},
 	{name: "connect to the proxy", try: dial("tcp"), args: func(w *world) []string { return []string{"127.0.0.1:" + strconv.Itoa(w.proxy)} }, network: sandbox.OnlyByProxy},
-	{name: "a pair of sockets without a network", try: func([]string) error {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-		if err == nil {
-			unix.Close(fds[0])
-			unix.Close(fds[1])
-		}
-		return err
-	}, args: nothing, network: sandbox.NoNetwork},
+	{name: "a pair of sockets without a network", try: pair(unix.SOCK_STREAM | unix.SOCK_CLOEXEC), args: nothing, network: sandbox.NoNetwork},
+	{name: "a pair of packet sockets", try: pair(unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK), args: nothing},
+	{name: "connect to a socket of its entry", try: dial("unix"), args: func(w *world) []string { return []string{w.named} }, names: true},
+	{name: "connect to a socket of its entry, with a list of hosts", try: dial("unix"), args: func(w *world) []string { return []string{w.named} }, names: true, network: sandbox.OnlyByProxy},
 }
 
 // tryVariable makes this program make an attempt and exit with its result.
@@ -221,6 +231,15 @@ func newWorld(t *testing.T) *world {
 	w.udp = udp.LocalAddr().(*net.UDPAddr).Port
 	w.socket = filepath.Join(w.home, "bus")
 	w.listen("unix", w.socket)
+	w.named = filepath.Join(w.home, "named")
+	w.listen("unix", w.named)
+	w.datagram = filepath.Join(w.home, "log")
+	logs, err := net.ListenPacket("unixgram", w.datagram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { logs.Close() })
+	go func() { _, _ = io.Copy(io.Discard, logs.(*net.UnixConn)) }() // a full queue blocks its senders
 	w.abstract = "@dynmcp-sandbox-" + strconv.Itoa(os.Getpid())
 	w.listen("unix", w.abstract)
 	w.terminal = terminal(t)
@@ -299,6 +318,9 @@ func (a attempt) box(w *world) *sandbox.Sandbox {
 		Name: "hostile", Program: self, Dir: w.work, DirSet: true, Env: []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH")},
 		Write: []string{w.temp}, Network: a.network, Hosts: []string{"api.example.com"},
 	}
+	if a.names {
+		server.Write = append(server.Write, w.named)
+	}
 	box, err := sandbox.New(server, slog.New(slog.DiscardHandler), func(string) {})
 	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
 		w.t.Fatalf("this kernel is too old for this test: %v", missing)
@@ -374,6 +396,9 @@ func excused(name, output string) bool {
 		"SCTP or UDP-Lite around the proxy":           {syscall.EPROTONOSUPPORT.Error()},
 		"work handed to the kernel around the filter": {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
 		"another port from a child":                   {"bash"},
+		"watch a file system":                         {syscall.ENOSYS.Error(), syscall.EPERM.Error()},
+		"read an attribute of a key":                  {syscall.EOPNOTSUPP.Error()},
+		"set an attribute of a key":                   {syscall.EOPNOTSUPP.Error()},
 	}
 	for _, text := range lacking[name] {
 		if strings.Contains(output, text) {

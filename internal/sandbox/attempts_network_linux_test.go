@@ -62,6 +62,47 @@ var networkAttempts = []attempt{
 	}, network: sandbox.OnlyByProxy},
 }
 
+// datagramAttempts send a datagram to a socket that is a file: with each network, from each socket
+// that could send it, by each call.
+func datagramAttempts() (all []attempt) {
+	for network, of := range []string{"all of the network", "no network", "a list of hosts"} {
+		for call, number := range map[string]uintptr{"sendto": unix.SYS_SENDTO, "sendmsg": unix.SYS_SENDMSG, "sendmmsg": unix.SYS_SENDMMSG} {
+			name := "a datagram with " + of + " by " + call
+			all = append(all, attempt{name: name + " of a pair", try: datagram(unix.SYS_SOCKETPAIR, number), args: datagramOf, network: sandbox.Network(network)})
+			if sandbox.Network(network) == sandbox.OnlyByProxy {
+				all = append(all, attempt{name: name + " beside a named socket", try: datagram(unix.SYS_SOCKET, number), args: datagramOf, network: sandbox.OnlyByProxy, names: true})
+			}
+		}
+		all = append(all, attempt{name: "a datagram with " + of + " by connect of a pair", try: datagram(unix.SYS_SOCKETPAIR, unix.SYS_CONNECT), args: datagramOf, network: sandbox.Network(network)})
+	}
+	return all
+}
+
+func datagramOf(w *world) []string { return []string{w.datagram} }
+
+// datagram sends a datagram to a socket file from a socket that one call makes, by another.
+func datagram(from, by uintptr) func([]string) error {
+	return func(args []string) error {
+		fds, err := [2]int{}, error(nil)
+		if from == unix.SYS_SOCKET {
+			fds[0], err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		} else {
+			fds, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+		}
+		if err != nil {
+			return err
+		}
+		if by == unix.SYS_CONNECT {
+			return unix.Connect(fds[0], &unix.SockaddrUnix{Name: args[0]})
+		}
+		address := unix.RawSockaddrUnix{Family: unix.AF_UNIX}
+		for i, c := range []byte(args[0]) {
+			address.Path[i] = int8(c)
+		}
+		return sendFirst(fds[0], by, 0, unsafe.Pointer(&address), unix.SizeofSockaddrUnix)
+	}
+}
+
 // unlessRefused fails only if the kernel refuses a connection: none may be made here.
 func unlessRefused(args []string) error {
 	conn, err := net.DialTimeout("tcp", args[0], time.Second)
@@ -84,28 +125,33 @@ func firstWords(number uintptr) func([]string) error {
 		defer unix.Close(fd)
 		at := netip.MustParseAddrPort(args[0])
 		address := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: at.Port()<<8 | at.Port()>>8, Addr: at.Addr().As4()}
-		words := []byte("x")
-		var message struct {
-			header unix.Msghdr
-			sent   uint32
-		}
-		message.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&address)), Namelen: unix.SizeofSockaddrInet4, Iov: &unix.Iovec{Base: &words[0], Len: 1}, Iovlen: 1}
-		a := [4]uintptr{uintptr(unsafe.Pointer(&message)), unix.MSG_FASTOPEN}
-		switch number {
-		case unix.SYS_SENDTO:
-			a = [4]uintptr{uintptr(unsafe.Pointer(&words[0])), 1, unix.MSG_FASTOPEN, uintptr(unsafe.Pointer(&address))}
-		case unix.SYS_SENDMMSG:
-			a = [4]uintptr{uintptr(unsafe.Pointer(&message)), 1, unix.MSG_FASTOPEN}
-		}
-		n, _, errno := unix.Syscall6(number, uintptr(fd), a[0], a[1], a[2], a[3], unix.SizeofSockaddrInet4)
-		if errno != 0 {
-			return errno
-		}
-		if n != 1 {
-			return fmt.Errorf("%d were sent", n)
-		}
-		return nil
+		return sendFirst(fd, number, unix.MSG_FASTOPEN, unsafe.Pointer(&address), unix.SizeofSockaddrInet4)
 	}
+}
+
+// sendFirst sends a byte to an address.
+func sendFirst(fd int, number, flags uintptr, address unsafe.Pointer, size uint32) error {
+	words := []byte("x")
+	var message struct {
+		header unix.Msghdr
+		sent   uint32
+	}
+	message.header = unix.Msghdr{Name: (*byte)(address), Namelen: size, Iov: &unix.Iovec{Base: &words[0], Len: 1}, Iovlen: 1}
+	a := [4]uintptr{uintptr(unsafe.Pointer(&message)), flags}
+	switch number {
+	case unix.SYS_SENDTO:
+		a = [4]uintptr{uintptr(unsafe.Pointer(&words[0])), 1, flags, uintptr(address)}
+	case unix.SYS_SENDMMSG:
+		a = [4]uintptr{uintptr(unsafe.Pointer(&message)), 1, flags}
+	}
+	n, _, errno := unix.Syscall6(number, uintptr(fd), a[0], a[1], a[2], a[3], uintptr(size))
+	if errno != 0 {
+		return errno
+	}
+	if n != 1 {
+		return fmt.Errorf("%d were sent", n)
+	}
+	return nil
 }
 
 // changing connects to the proxy while another thread changes the address, until a connection

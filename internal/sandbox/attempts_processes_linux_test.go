@@ -101,20 +101,21 @@ var processAttempts = []attempt{
 	{name: "hold the orders of our guard", try: func([]string) error { // it would not see the end of dynmcp
 		return eachThread(func(id int) error { return open(fmt.Sprintf("/proc/%d/fd/3", id), unix.O_WRONLY|unix.O_NONBLOCK) })
 	}, args: nothing},
-	{name: "have the kernel signal our guard", try: func([]string) error {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-		if err != nil {
-			return err
-		}
-		return eachThread(func(id int) error {
-			owner := struct{ kind, id int32 }{0, int32(id)} // F_OWNER_TID
-			_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(pair[0]), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner)))
-			if errno != 0 {
-				return errno
-			}
-			return nil
-		})
-	}, args: nothing},
+	{name: "have the kernel signal our guard", try: owned(func(fd, id int) error {
+		owner := struct{ kind, id int32 }{0, int32(id)} // F_OWNER_TID
+		return call(unix.SYS_FCNTL, uintptr(fd), unix.F_SETOWN_EX, uintptr(unsafe.Pointer(&owner)))
+	}), args: nothing},
+	{name: "have the kernel signal our guard by F_SETOWN", try: owned(func(fd, id int) error {
+		return call(unix.SYS_FCNTL, uintptr(fd), unix.F_SETOWN, uintptr(id))
+	}), args: nothing},
+	{name: "have the kernel signal our guard by FIOSETOWN", try: owned(func(fd, id int) error {
+		owner := int32(id)
+		return call(unix.SYS_IOCTL, uintptr(fd), 0x8901, uintptr(unsafe.Pointer(&owner)))
+	}), args: nothing},
+	{name: "have the kernel signal our guard by SIOCSPGRP", try: owned(func(fd, id int) error {
+		owner := int32(id)
+		return call(unix.SYS_IOCTL, uintptr(fd), 0x8902, uintptr(unsafe.Pointer(&owner)))
+	}), args: nothing},
 	{name: "stop the group of our guard", try: func([]string) error { return unix.Kill(-os.Getppid(), unix.SIGCONT) }, args: nothing},
 	{name: "mount in a namespace of its own", try: shell, args: func(w *world) []string {
 		return []string{"unshare -Urm mount -t tmpfs none " + w.temp}
@@ -204,6 +205,17 @@ func call(number, first, second, third uintptr) error {
 		return errno
 	}
 	return nil
+}
+
+// owned makes the threads of our guard the owners of a socket, whom the kernel signals.
+func owned(by func(fd, id int) error) func([]string) error {
+	return func([]string) error {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return err
+		}
+		return eachThread(func(id int) error { return by(pair[0], id) })
+	}
 }
 
 // eachThread tries the threads of our guard until one succeeds. The thread that started us is

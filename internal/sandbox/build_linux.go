@@ -62,7 +62,7 @@ func (w *Restrictions) build(p Policy) (err error) {
 		}
 	}
 	if w.Filter = guard.NoFilter; hasFilters() {
-		w.Filter, err = filter(p, version < withResolveUnix && !namesSocket(p.Write))
+		w.Filter, err = filter(p, version)
 	}
 	return err
 }

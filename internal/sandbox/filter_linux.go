@@ -27,7 +27,7 @@ var denied = []uintptr{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
 	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT,
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
-	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_FANOTIFY_INIT,
 	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
 }
 
@@ -36,6 +36,15 @@ var denied = []uintptr{
 var absent = append(slices.Clone(ring),
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL)
+
+// attributes are calls about extended attributes, which Landlock does not limit. Programs can do
+// without: many file systems have none.
+var attributes = []uintptr{
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
+	unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR, unix.SYS_GETXATTRAT,
+	unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR, unix.SYS_LISTXATTRAT,
+	unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
+}
 
 var ring = []uintptr{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
@@ -48,27 +57,36 @@ func errno(e unix.Errno) bpf.Instruction {
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// filter makes a seccomp program. noUnixSockets refuses Unix sockets: before version 9,
-// Landlock cannot limit those that are files.
-func filter(p Policy, noUnixSockets bool) ([]byte, error) {
+// filter makes a seccomp program, beside a ruleset of this version of Landlock.
+func filter(p Policy, version int) ([]byte, error) {
 	program, err := prologue()
 	if err != nil {
 		return nil, err
 	}
 	program = on(program, denied, errno(unix.EPERM))
 	program = on(program, absent, errno(unix.ENOSYS))
-	program = deny(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0)         // the limits of another process
-	program = deny(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN_EX) // the kernel could signal the guard
+	program = on(program, attributes, errno(unix.EOPNOTSUPP))
+	program = deny(program, unix.SYS_PRLIMIT64, 0, bpf.JumpNotEqual, 0) // the limits of another process
+	// The kernel could signal the guard.
+	program = deny(program, unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN, unix.F_SETOWN_EX)
+	program = deny(program, unix.SYS_IOCTL, 1, bpf.JumpEqual, fioSetOwn, siocSetGroup)
 	// TCP Fast Open connects without a check of Landlock.
 	program = deny(program, unix.SYS_SENDTO, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = deny(program, unix.SYS_SENDMSG, 2, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
 	program = deny(program, unix.SYS_SENDMMSG, 3, bpf.JumpBitsSet, unix.MSG_FASTOPEN)
+	program = pairs(program)
 	program = append(program,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 		allowed,
 		bpf.LoadAbsolute{Off: offsetArg, Size: 4}) // the family
-	return assemble(append(program, sockets(p, noUnixSockets)...))
+	return assemble(append(program, sockets(p, version)...))
 }
+
+// FIOSETOWN and SIOCSPGRP, which package unix lacks.
+const (
+	fioSetOwn    = 0x8901
+	siocSetGroup = 0x8902
+)
 
 // prologue begins a program: it rejects calls of other architectures, and loads the number of
 // the call.
@@ -107,14 +125,37 @@ func bisect(calls []uintptr, verdict bpf.Instruction) (program []bpf.Instruction
 }
 
 // deny adds the last part of a program for a call, to one that has loaded the call's number:
-// the call is refused if the low word of an argument passes the test.
-func deny(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, value uint32) []bpf.Instruction {
-	return append(program,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 4},
-		bpf.LoadAbsolute{Off: offsetArg + 8*argument, Size: 4},
-		bpf.JumpIf{Cond: test, Val: value, SkipFalse: 1},
-		errno(unix.EPERM),
-		allowed)
+// the call is refused if the low word of an argument passes the test with one of the values.
+func deny(program []bpf.Instruction, call uintptr, argument uint32, test bpf.JumpTest, values ...uint32) []bpf.Instruction {
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: uint8(2 + 2*len(values))},
+		bpf.LoadAbsolute{Off: offsetArg + 8*argument, Size: 4})
+	for _, value := range values {
+		program = append(program, bpf.JumpIf{Cond: test, Val: value, SkipFalse: 1}, errno(unix.EPERM))
+	}
+	return append(program, allowed)
+}
+
+// connected ends a program: only kinds of Unix sockets pass that send nothing before they are
+// connected. A datagram socket sends to any address, also one of a pair.
+var connected = []bpf.Instruction{
+	bpf.LoadAbsolute{Off: offsetArg + 8, Size: 4}, // the type
+	bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: ^uint32(unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC)},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1},
+	errno(unix.EACCES),
+	allowed,
+}
+
+// pairs adds the last part of a program for socketpair(2), to one that has loaded the call's
+// number.
+func pairs(program []bpf.Instruction) []bpf.Instruction {
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKETPAIR, SkipTrue: uint8(3 + len(connected))},
+		bpf.LoadAbsolute{Off: offsetArg, Size: 4}, // the family
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1},
+		errno(unix.EACCES))
+	return append(program, connected...)
 }
 
 // assemble returns a program in the kernel's format.
@@ -133,13 +174,18 @@ func assemble(program []bpf.Instruction) ([]byte, error) {
 }
 
 // sockets decides on socket(2), whose family is loaded.
-func sockets(p Policy, noUnix bool) (program []bpf.Instruction) {
-	verdict := func(family uint32, is bpf.Instruction) {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, is)
+func sockets(p Policy, version int) (program []bpf.Instruction) {
+	verdict := func(family uint32, is ...bpf.Instruction) {
+		program = append(append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: uint8(len(is))}), is...)
 	}
-	if noUnix {
+	switch {
+	case version >= withResolveUnix: // Landlock limits those that are files
+		verdict(unix.AF_UNIX, allowed)
+	case !namesSocket(p.Write):
 		verdict(unix.AF_UNIX, errno(unix.EACCES))
-	} else {
+	case p.Network == OnlyByProxy: // the gate sees where they connect to
+		verdict(unix.AF_UNIX, connected...)
+	default:
 		verdict(unix.AF_UNIX, allowed)
 	}
 	switch p.Network {
