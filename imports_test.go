@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"internal/lint":                  {"internal/display", "internal/lazyregexp", "internal/lookalike", "internal/wire"},
 	"internal/pins":                  {"internal/atomicfile", "internal/lookalike", "internal/regular", "internal/wire"},
 	"internal/secretref":             {"internal/display", "internal/guard", "internal/keyring", "internal/lazyregexp", "internal/redact", "internal/regular", "internal/secrets"},
-	"internal/sandbox":               {"internal/guard", "internal/publicip"},
+	"internal/sandbox":               {"internal/guard", "internal/publicip", "internal/regular"},
 	"internal/script":                {"internal/display", "internal/guard", "internal/membudget", "internal/regular", "internal/sandbox", "internal/script/engine", "internal/wire"},
 	"internal/script/engine":         {"internal/display", "internal/lazyregexp", "internal/wire"},
 	"internal/cluster":               {"internal/kv"},

@@ -5,7 +5,6 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -37,19 +36,19 @@ type Server struct {
 func (s Server) Policy() Policy {
 	p := Policy{Network: s.Network, BestEffort: s.BestEffort}
 	home := s.variable("HOME")
-	p.Read = append(System(), s.runtimes()...)
+	ours, _ := os.UserHomeDir() // "" if unknown
+	wide := newWideList(home, ours, os.TempDir())
+	p.Read = append(System(), s.runtimes(wide)...)
 	p.Write = Devices()
 	dir, _ := filepath.Abs(s.Dir) // "" on an error, and dropped by unique
-	if s.DirSet || home != "" && !s.wide(dir) {
+	if s.DirSet || home != "" && !wide.has(dir) {
 		p.Read = append(p.Read, dir)
 	}
-	stores := s.stores(home)
-	for _, dirs := range stores {
-		p.Read = append(p.Read, dirs...)
+	for _, dirs := range s.stores(home) {
+		p.Read = append(p.Read, slices.DeleteFunc(dirs, wide.has)...)
 	}
 	if s.Runner != "" {
-		p.Write = append(p.Write, s.installsInto(stores)...)
-		p.Read = append(p.Read, filepath.Join(home, ".npmrc"), filepath.Join(home, ".config", "uv"), filepath.Join(home, ".config", "pip"))
+		p.Write = append(p.Write, slices.DeleteFunc(s.installsInto(s.stores(home)), wide.has)...)
 	}
 	for _, path := range s.Read {
 		p.Read = append(p.Read, absolute(path, dir, home))
@@ -78,15 +77,6 @@ func absolute(path, dir, home string) string {
 	return filepath.Clean(path)
 }
 
-// wide reports whether a directory is too large to be granted implicitly: it holds the home
-// directory of the server or of this process, or the temporary directory shared by all.
-func (s Server) wide(dir string) bool {
-	ours, _ := os.UserHomeDir() // "" if unknown
-	return slices.ContainsFunc([]string{s.variable("HOME"), ours, os.TempDir()}, func(inner string) bool {
-		return inner != "" && holds(dir, inner)
-	})
-}
-
 // holds reports whether a directory is another one, or contains it.
 func holds(dir, inner string) bool {
 	rest, err := filepath.Rel(dir, inner)
@@ -102,57 +92,6 @@ func (s Server) variable(name string) (value string) {
 	return value
 }
 
-// interpreters are programs that run servers, or that servers start.
-var interpreters = []string{"node", "npm", "npx", "python", "python3", "uv", "uvx", "bun", "bunx", "deno", "pnpm", "yarn", "pipx", "ruby", "java"}
-
-// runtimes returns the directories of the server's program and of the interpreters on its
-// PATH: version managers keep them in the home directory.
-func (s Server) runtimes() (all []string) {
-	add := func(program string) {
-		real, err := filepath.EvalSymlinks(program)
-		if err != nil {
-			real = program
-		}
-		for _, path := range []string{program, real} {
-			if dir := filepath.Dir(path); !s.wide(dir) {
-				path = dir // with the other files of the program
-			}
-			all = append(all, path)
-		}
-		if root := installation(real); root != "" && !s.wide(root) && root != filepath.Join(s.variable("HOME"), ".local") {
-			all = append(all, root)
-		}
-	}
-	if s.Program != "" {
-		add(s.Program)
-	}
-	for _, dir := range filepath.SplitList(s.variable("PATH")) {
-		for _, name := range interpreters {
-			if program, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-				add(program)
-			}
-		}
-	}
-	return all
-}
-
-// installation returns the directory that a program was installed into, "" if unknown: bin/node
-// is below the directory of a version, shims/node below that of a version manager.
-func installation(program string) string {
-	dir := filepath.Dir(program)
-	for range 6 {
-		if name := filepath.Base(dir); name == "bin" || name == "shims" {
-			above := filepath.Dir(dir)
-			if filepath.Base(above) == "lib" {
-				above = filepath.Dir(above)
-			}
-			return above
-		}
-		dir = filepath.Dir(dir)
-	}
-	return ""
-}
-
 // stores returns the directories in which package runners keep packages, by runner.
 func (s Server) stores(home string) map[string][]string {
 	place := func(otherwise string, names ...string) string {
@@ -166,7 +105,7 @@ func (s Server) stores(home string) map[string][]string {
 	cache, data := place(".cache", "XDG_CACHE_HOME"), place(".local/share", "XDG_DATA_HOME")
 	all := map[string][]string{
 		"npm":  {place(".npm", "npm_config_cache", "NPM_CONFIG_CACHE"), cache + "/node-gyp"},
-		"uv":   {cmp.Or(s.variable("UV_CACHE_DIR"), cache+"/uv"), data + "/uv"},
+		"uv":   {cmp.Or(s.variable("UV_CACHE_DIR"), cache+"/uv"), data + "/uv/python", data + "/uv/tools"}, // not data/uv/credentials
 		"bun":  {place(".bun", "BUN_INSTALL")},
 		"pnpm": {cache + "/pnpm", data + "/pnpm", s.variable("PNPM_HOME"), cache + "/node"},
 		"yarn": {place(".yarn"), cmp.Or(s.variable("YARN_CACHE_FOLDER"), cache+"/yarn"), cache + "/node"},

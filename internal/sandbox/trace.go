@@ -159,10 +159,7 @@ func (p Policy) Beyond(all []Access) (beyond []Access) {
 func resolved(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {
-		all[i] = path
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			all[i] = real
-		}
+		all[i] = resolve(path)
 	}
 	return all
 }
