@@ -22,7 +22,8 @@ type Sandbox struct {
 	log          *slog.Logger
 	onDenied     func(why string) // called for each refused connection
 
-	listener *listener // nil if unset
+	listener   *listener // nil if unset
+	registries []copied
 
 	building sync.WaitGroup
 	err      error    // of building
@@ -39,6 +40,7 @@ type Sandbox struct {
 func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) {
 	b := &Sandbox{restrictions: new(Restrictions), learns: s.Trace != nil && s.Trace.Learn, log: log, onDenied: denied}
 	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
+	b.registries = s.registries() // while it learns, too: it would need the passwords
 	var err error
 	if s.Network == OnlyByProxy || b.learns {
 		if b.proxy, err = newProxy(s.Hosts, b.deny, s.Trace, log); err != nil {
@@ -71,8 +73,16 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 
 // build does the work that takes a millisecond, in parallel with most of the start.
 func (b *Sandbox) build(s Server) error {
-	if err := os.Mkdir(b.Temp, 0o700); err != nil || b.learns {
+	if err := os.Mkdir(b.Temp, 0o700); err != nil {
 		return err
+	}
+	for _, config := range b.registries {
+		if err := os.WriteFile(b.Temp+"/"+config.name, []byte(config.text), 0o600); err != nil {
+			return err
+		}
+	}
+	if b.learns {
+		return nil
 	}
 	for _, dir := range s.installsInto(s.stores(s.variable("HOME"))) { // access to a missing one cannot be granted
 		if filepath.IsAbs(dir) {
@@ -117,6 +127,9 @@ func Build(p Policy) (*Restrictions, error) {
 // Env returns additional variables for the server.
 func (b *Sandbox) Env() []string {
 	env := []string{"TMPDIR=" + b.Temp, "TMP=" + b.Temp, "TEMP=" + b.Temp}
+	for _, config := range b.registries {
+		env = append(env, config.variable+"="+b.Temp+"/"+config.name)
+	}
 	if b.proxy != nil {
 		env = append(env, b.proxy.Environment()...)
 	}
