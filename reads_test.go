@@ -45,6 +45,7 @@ var mayOpen = map[string]string{
 	"internal/sandbox/gate_linux.go connect":                 "the memory of a process, below /proc",
 	"internal/sandbox/gate_linux.go connectFile":             "names a socket to connect to, and does not read it",
 	"internal/sandbox/gate_linux.go duplicateSocket":         "the status of a process, below /proc",
+	"internal/sandbox/remove.go removeFiles":                 "a directory that is being removed",
 	"internal/sandbox/trace_linux.go call":                   "the memory of a process, below /proc",
 	"internal/wire/pipe_linux.go a variable":                 "below /proc",
 	"internal/registry/bundle.go unpackInto":                 "a directory that was just made, which no path leaves",

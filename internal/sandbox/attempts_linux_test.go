@@ -158,7 +158,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	for _, a := range append(append(attempts, needs...), oldKernel) {
+	for _, a := range append(append(attempts, needs...), oldKernel, deepTree) {
 		if a.name == name {
 			if err := a.try(os.Args[1:]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -432,6 +432,51 @@ func TestOldKernel(t *testing.T) {
 	}
 	if status, output := oldKernel.run(newWorld(t), nil, &guard.Restrictions{Filter: ready(filter)}); status != possible {
 		t.Errorf("got %d: %s", status, output)
+	}
+}
+
+// deepTree removes the sandbox of a server that has made a tree which is deeper than there are
+// descriptors.
+var deepTree = attempt{name: "remove a deep tree", try: func(a []string) error {
+	box, err := sandbox.New(sandbox.Server{Name: "deep", Env: []string{"HOME=" + a[0]}}, slog.New(slog.DiscardHandler), func(string) {})
+	if err != nil {
+		return err
+	}
+	if _, err := box.Restrictions().Filter(); err != nil {
+		return err
+	}
+	dir, err := unix.Open(box.Temp, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	for range 1000 {
+		below := -1
+		err := errors.Join(unix.Symlinkat(a[0], dir, "home"), unix.Mknodat(dir, "file", unix.S_IFREG|0o600, 0), unix.Mkdirat(dir, "deeper", 0o700))
+		if err == nil {
+			below, err = unix.Openat(dir, "deeper", unix.O_DIRECTORY, 0)
+		}
+		if err := errors.Join(err, unix.Fchmod(dir, 0), unix.Close(dir)); err != nil {
+			return err
+		}
+		dir = below
+	}
+	unix.Close(dir)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 40, Max: 40}); err != nil {
+		return err
+	}
+	if err := box.Close(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(box.Temp); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("it is left: %v", err)
+	}
+	return read([]string{filepath.Join(a[0], "id_rsa")})
+}, args: nothing}
+
+func TestDeepTree(t *testing.T) {
+	w := newWorld(t)
+	if status, output := deepTree.run(w, []string{w.home}, nil); status != possible {
+		t.Errorf("got %d: %.300s", status, output)
 	}
 }
 

@@ -174,5 +174,5 @@ func (b *Sandbox) Close() error {
 		b.proxy.Close()
 	}
 	b.listener.close()
-	return errors.Join(b.restrictions.Close(), os.RemoveAll(b.Temp))
+	return errors.Join(b.restrictions.Close(), removeTree(b.Temp))
 }

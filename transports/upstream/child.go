@@ -71,7 +71,7 @@ func openChild(c *Conn) error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, env, c.opts.Fence); err != nil {
-		_ = l.sandbox.Close() // nothing runs in it
+		l.closeSandbox(c) // nothing runs in it
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
@@ -175,8 +175,12 @@ func (l *childLink) watchExit() {
 	l.closeOutputs()
 	l.stdin.Close()
 	l.writer.Close()
+	l.closeSandbox(l.conn)
+}
+
+func (l *childLink) closeSandbox(c *Conn) {
 	if err := l.sandbox.Close(); err != nil {
-		l.conn.log.Debug("the sandbox left something behind", "err", err)
+		c.log.Warn("the sandbox was not removed", "err", err)
 	}
 }
 
