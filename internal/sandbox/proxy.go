@@ -36,7 +36,8 @@ type proxy struct {
 	}
 	trace     *Trace // may be nil; one that learns allows everything
 	password  string
-	listener  net.Listener
+	door      *door
+	halfOpen  time.Duration
 	server    *http.Server
 	transport *http.Transport // of requests without a tunnel
 	served    sync.WaitGroup
@@ -50,7 +51,7 @@ type proxy struct {
 
 // newProxy starts a proxy for these hosts. denied must not block. trace may be nil.
 func newProxy(hosts []string, denied func(why string), trace *Trace, logger *slog.Logger) (*proxy, error) {
-	p := &proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
+	p := &proxy{denied: denied, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), halfOpen: halfOpen, tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
 		if err != nil {
@@ -58,28 +59,33 @@ func newProxy(hosts []string, denied func(why string), trace *Trace, logger *slo
 		}
 		p.rules = append(p.rules, r)
 	}
-	var err error
-	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		return nil, err
 	}
+	p.door = &door{Listener: listener}
 	p.transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+		DialContext:  func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+		MaxIdleConns: maxConnections, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 	}
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
-	p.server = &http.Server{Handler: p.handler(errorLog), ErrorLog: errorLog, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	p.served.Go(func() { _ = p.server.Serve(p.listener) }) // until Close
+	p.server = &http.Server{
+		Handler: p.handler(errorLog), ErrorLog: errorLog, ConnContext: withVisitor,
+		MaxHeaderBytes: maxHeader, ReadHeaderTimeout: passwordWithin, IdleTimeout: time.Minute,
+	}
+	p.served.Go(func() { _ = p.server.Serve(p.door) }) // until Close
 	return p, nil
 }
 
 // Port returns the port that the proxy listens on.
-func (p *proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
+func (p *proxy) Port() uint16 { return p.door.Addr().(*net.TCPAddr).AddrPort().Port() }
 
 // address returns the address of the proxy, or "".
 func (p *proxy) address() string {
 	if p == nil {
 		return ""
 	}
-	return p.listener.Addr().String()
+	return p.door.Addr().String()
 }
 
 // Bytes returns the number of bytes that passed, both ways.
@@ -87,7 +93,7 @@ func (p *proxy) Bytes() int64 { return p.bytes.Load() }
 
 // Environment returns the variables by which programs find the proxy.
 func (p *proxy) Environment() []string {
-	address := (&url.URL{Scheme: "http", User: url.UserPassword("dynmcp", p.password), Host: p.listener.Addr().String()}).String()
+	address := (&url.URL{Scheme: "http", User: url.UserPassword("dynmcp", p.password), Host: p.door.Addr().String()}).String()
 	env := []string{"NODE_USE_ENV_PROXY=1", "NO_PROXY=", "no_proxy="}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 		env = append(env, name+"="+address, strings.ToLower(name)+"="+address)
@@ -147,10 +153,14 @@ func (p *proxy) handler(errorLog *log.Logger) http.Handler {
 		_, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
 		if subtle.ConstantTimeCompare([]byte(password), []byte(p.password)) != 1 {
 			w.Header().Set("Proxy-Authenticate", `Basic realm="dynmcp"`)
+			w.Header().Set("Connection", "close")
 			http.Error(w, "this proxy is one server's", http.StatusProxyAuthRequired)
 			return
 		}
 		r.Header.Del("Proxy-Authorization")
+		if !p.admit(w, r) {
+			return
+		}
 		switch {
 		case r.Method == http.MethodConnect:
 			p.connect(w, r)
@@ -193,41 +203,51 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	var copying sync.WaitGroup
-	copying.Go(func() {
-		_, _ = io.Copy(there, buffered) // the end of one side ends the other
-		closeWrite(there)
-	})
-	_, _ = io.Copy(here, there)
-	closeWrite(here)
-	copying.Wait()
+	p.relay(here, buffered, there)
 }
 
-// closeWrite ends a TCP connection in one direction.
-func closeWrite(conn net.Conn) { _ = conn.(interface{ CloseWrite() error }).CloseWrite() }
-
 // dial connects to a host and port, if a rule allows it.
-func (p *proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+func (p *proxy) dial(ctx context.Context, address string) (*countedConn, error) {
 	addresses, port, err := p.allowed(ctx, address)
 	if err != nil {
-		if denial, ok := errors.AsType[*deniedError](err); ok {
-			p.denied(denial.why)
-			if p.trace != nil {
-				p.trace.noteIn(&p.trace.denied, denial.host)
-			}
-		}
-		return nil, err
+		return nil, p.note(err)
 	}
-	var dialer net.Dialer
+	dialer := net.Dialer{Timeout: connectWithin}
 	for _, ip := range addresses {
 		conn, dialErr := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(ip, port).String())
-		if dialErr == nil {
-			return &countedConn{conn, &p.bytes}, nil
+		switch {
+		case dialErr != nil:
+			err = errors.Join(err, dialErr)
+		case scarce(conn):
+			return nil, errors.Join(fmt.Errorf("%s: few file descriptors are left", address), conn.Close())
+		case publicip.Is(ip) && leadsBack(conn) && !p.learns() && !p.hasAddress(ip, port):
+			conn.Close()
+			return nil, p.note(denyPrivate(address, []netip.Addr{ip}, port))
+		default:
+			return &countedConn{Conn: conn, bytes: &p.bytes}, nil
 		}
-		err = errors.Join(err, dialErr)
 	}
 	return nil, err
 }
+
+// note reports the error of a connection if it was refused, and returns it.
+func (p *proxy) note(err error) error {
+	if denial, ok := errors.AsType[*deniedError](err); ok {
+		p.denied(denial.why)
+		if p.trace != nil {
+			p.trace.noteIn(&p.trace.denied, denial.host)
+		}
+	}
+	return err
+}
+
+// denyPrivate returns the error for a name with these addresses.
+func denyPrivate(host string, found []netip.Addr, port uint16) error {
+	why := fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network or of this machine, which its network does not name", host, found)
+	return &deniedError{why, netip.AddrPortFrom(found[0].Unmap(), port).String()}
+}
+
+func (p *proxy) learns() bool { return p.trace != nil && p.trace.Learn }
 
 // allowed returns the addresses of a host that a server may connect to. A name allows only
 // public addresses: private ones must be listed as addresses. Otherwise a public DNS name
@@ -245,7 +265,7 @@ func (p *proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	named := net.JoinHostPort(host, portText)
 	if p.trace != nil {
 		p.trace.noteIn(&p.trace.hosts, named)
-		if p.trace.Learn {
+		if p.learns() {
 			all, err = p.resolver.LookupNetIP(ctx, "ip", host)
 			return all, port, err
 		}
@@ -263,14 +283,17 @@ func (p *proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 	if err != nil {
 		return nil, 0, err
 	}
+	ours, err := machine()
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, ip := range found {
-		if ip = ip.Unmap(); publicip.Is(ip) || p.hasAddress(ip, port) || host == "localhost" && ip.IsLoopback() {
+		if ip = ip.Unmap(); isElsewhere(ip, ours) || p.hasAddress(ip, port) || host == "localhost" && ip.IsLoopback() {
 			all = append(all, ip)
 		}
 	}
 	if len(all) == 0 {
-		why := fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found)
-		return nil, 0, &deniedError{why, netip.AddrPortFrom(found[0].Unmap(), port).String()}
+		return nil, 0, denyPrivate(host, found, port)
 	}
 	return all, port, nil
 }
@@ -278,26 +301,3 @@ func (p *proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 func (p *proxy) hasAddress(ip netip.Addr, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
 }
-
-// A countedConn counts the bytes that pass. It hides all methods that copy except Read and Write.
-type countedConn struct {
-	net.Conn
-	bytes *atomic.Int64
-}
-
-// Read implements net.Conn.
-func (c *countedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
-// Write implements net.Conn.
-func (c *countedConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
-// CloseWrite ends the connection in one direction.
-func (c *countedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

@@ -152,7 +152,7 @@ func TestProxyIsOneServers(t *testing.T) {
 		"CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n",
 		"GET http://127.0.0.1:1/ HTTP/1.1\r\nHost: 127.0.0.1:1\r\nProxy-Authorization: Basic ZHlubWNwOg==\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", p.listener.Addr().String())
+		conn, err := net.Dial("tcp", p.door.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestCloseEndsTunnels(t *testing.T) {
 	}
 	defer l.Close()
 	p, _ := open(t, l.Addr().String())
-	conn, err := net.Dial("tcp", p.listener.Addr().String())
+	conn, err := net.Dial("tcp", p.door.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
