@@ -64,6 +64,11 @@ func (s session) notFound(to target) *wire.Error {
 	}
 	unknown := *to.unknown
 	unknown.Message += ". Servers not started yet, which may have it: " + names
+	if to.guess && s.Plain().Texts().AnyUnlisted() { // Claude Code replaces the message of "not found" by its own
+		e := transports.OutcomeError(transports.CodeNotListed, unknown.Message, transports.NotSent)
+		e.Data = wire.Set(e.Data, "uri", wire.Get(unknown.Data, "uri"))
+		return e
+	}
 	return &unknown
 }
 

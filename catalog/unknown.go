@@ -236,6 +236,9 @@ func startingAndDown(eager []*serverView) (starting, down []*serverView) {
 // Unlisted is NotListed on one line, "" if an answer lacks no server.
 func (v Texts) Unlisted() string { return strings.TrimSpace(notListed(v.eager, " ")) }
 
+// AnyUnlisted reports whether nothing is known of a server.
+func (v Texts) AnyUnlisted() bool { return len(v.unlisted())+len(v.eager) > 0 }
+
 // NotLoaded names the lazy servers that are not loaded, "" if there are none.
 func (v Texts) NotLoaded() string { return joinServers(v.lazy) }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -30,6 +31,7 @@ const (
 	CodeNotPlaced    = 5115 // no replica of the cluster can run it now
 	CodeNotApproved  = 5116 // its tool differs from the one that was approved
 	CodeDenied       = 5117 // the policy of the config refuses the call
+	CodeNotListed    = 5118 // no listed server has it, but some are not listed yet
 )
 
 // An Outcome says whether a failed call may have run.
@@ -109,8 +111,10 @@ func (f *Failure) Reserved(reference string) *Failure {
 	return &r
 }
 
-func (f *Failure) outcomeText() string {
-	switch f.Outcome {
+func (f *Failure) outcomeText() string { return f.Outcome.text() }
+
+func (o Outcome) text() string {
+	switch o {
 	case NotSent:
 		return "outcome not_sent: the call did not run"
 	case Executed:
@@ -129,11 +133,23 @@ func (f *Failure) Wire() *wire.Error {
 		Hint       string  `json:"hint,omitempty"`
 		Stderr     string  `json:"stderr_tail,omitempty"`
 	}{"dynmcp", f.Upstream, f.Outcome, f.RetryAfter.Milliseconds(), f.Advice(), f.Stderr})
-	message := f.Error()
+	message := f.message()
 	if f.Details != "" {
 		message += "\n" + f.Details
 	}
 	return &wire.Error{Code: f.Code, Message: message, Data: data}
+}
+
+// readable is how many characters of an error's message every host shows its model.
+const readable = 200
+
+// message is the text of a JSON-RPC error. It holds the outcome and the advice because most
+// hosts show models no other member. A cause for which there is no room comes last.
+func (f *Failure) message() string {
+	if short := fmt.Sprintf("%v (%s); %s", f.Error(), f.outcomeText(), f.Advice()); utf8.RuneCountInString(short) <= readable {
+		return short
+	}
+	return fmt.Sprintf("%s: %s; %s; cause: %v", f.Upstream, f.outcomeText(), f.Advice(), f.Cause)
 }
 
 // LookFirst is the advice for a call that may have run.
@@ -196,7 +212,11 @@ func ShuttingDown(outcome Outcome) *wire.Error {
 }
 
 // OutcomeError returns an error of dynmcp that says whether the refused request may have run.
+// The codes of JSON-RPC say in themselves that it did not.
 func OutcomeError(code int64, text string, outcome Outcome) *wire.Error {
+	if code > 0 || outcome != NotSent {
+		text += " (" + outcome.text() + ")"
+	}
 	return &wire.Error{Code: code, Message: text, Data: fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome)}
 }
 

@@ -78,7 +78,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 					t.Errorf("got %s\nwant %s", got, want)
 				}
 			}
-			const want = `{"code":5111,"message":"book: dynmcp is shutting down","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"check whether it took effect before retrying"}}`
+			const want = `{"code":5111,"message":"book: dynmcp is shutting down (outcome unknown: the call may have run); check whether it took effect before retrying","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"check whether it took effect before retrying"}}`
 			if got := string(read.Wait().Error); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}

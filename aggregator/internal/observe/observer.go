@@ -129,6 +129,7 @@ var kinds = map[int64]string{
 	transports.CodeNotPlaced:    "not_placed",
 	transports.CodeNotApproved:  "not_approved",
 	transports.CodeDenied:       "denied",
+	transports.CodeNotListed:    "not_listed",
 }
 
 // A Reporter reports calls to the observer and the log.

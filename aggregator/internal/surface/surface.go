@@ -293,6 +293,7 @@ func ErrorText(err error) string {
 	switch outcome, ok := transports.OutcomeOf(rpc); {
 	case rpc.Raw != nil:
 		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
+	case ok && rpc.Code > 0: // dynmcp's own: the message says it
 	case outcome == transports.NotSent, rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
 		text += " (outcome not_sent: nothing was called)"
 	case ok:
