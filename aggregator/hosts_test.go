@@ -27,15 +27,18 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{``, "gemini-cli-mcp-client", 2 * time.Second},
 		{``, "opencode", 2 * time.Second},
 		{``, "claude-ai", 2 * time.Second},
-		{``, "", 2 * time.Second},
+		{``, "copilot-cli", 2 * time.Second},
+		{``, "factory-cli", 150 * time.Millisecond},
+		{``, "", 150 * time.Millisecond},
 		{`,"host":"codex"`, "claude-code", 500 * time.Millisecond},
 		{`,"host":"claude-code"`, "something", 1200 * time.Millisecond},
-		{`,"host":"other"`, "codex-mcp-client", 2 * time.Second},
+		{`,"host":"other"`, "codex-mcp-client", 150 * time.Millisecond},
 		{`,"startup_wait":"3s"`, "codex-mcp-client", 3 * time.Second},
 		{`,"startup_wait":"2s","host":"codex"`, "claude-code", 2 * time.Second},
 		{`,"startup_wait":0`, "claude-code", 0},
-		{`,"expose":["direct"]`, "codex-mcp-client", 25 * time.Second},
-		{`,"expose":["auto"]`, "claude-code", 25 * time.Second},
+		{`,"expose":["direct"]`, "codex-mcp-client", 500 * time.Millisecond},
+		{`,"expose":["direct"]`, "", 150 * time.Millisecond},
+		{`,"expose":["auto"]`, "claude-code", 1200 * time.Millisecond},
 		{`,"expose":["auto"]`, "codex-mcp-client", 500 * time.Millisecond},
 		{`,"expose":["auto"],"startup_wait":"3s"`, "claude-code", 3 * time.Second},
 	} {
@@ -44,7 +47,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		old.Introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
 		request{modern, &host.Request{Meta: meta, Era: transports.Stateless}}.learn()
-		for era, got := range map[string]time.Duration{"handshake": old.StartupWait(), "stateless": modern.StartupWait()} {
+		for era, got := range map[string]time.Duration{"handshake": old.StartupWait(0), "stateless": modern.StartupWait(0)} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
 			}

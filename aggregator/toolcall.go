@@ -100,7 +100,7 @@ func (c *toolCall) send() {
 		c.sendLater(server, false)
 		return
 	}
-	if t.Guarded && !c.waited && (wait{session: s, server: t.Server}).isPending() {
+	if t.Guarded && !c.waited && (wait{session: s, server: t.Server, least: callWait}).isPending() {
 		c.sendLater(t.Server, true)
 		return
 	}

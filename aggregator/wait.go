@@ -16,17 +16,22 @@ import (
 // something, and for requests for what no server is known to have. They wait for servers that
 // start for the first time, at most the startup wait of their host after the start, and for
 // lists that are being fetched again, at most refreshWait. Then they are answered with what is
-// known. wait.listed implements it.
+// known. wait.listed implements it. A host needs its lists for its first request to the model,
+// but is patient with calls: those wait callWait at least.
 
 // refreshWait is how long a request waits for lists that are being fetched again: a host
 // that was told of a change must not read the old list.
 const refreshWait = 2 * time.Second
+
+// callWait is the least time that calls wait for servers that start for the first time.
+const callWait = 2 * time.Second
 
 // A wait waits for the lists of servers.
 type wait struct {
 	session session
 	server  string      // to wait for; "" is all
 	known   func() bool // ends the wait when it returns true; may be nil
+	least   time.Duration
 }
 
 // until returns when there is nothing left to wait for, or ctx has ended.
@@ -61,7 +66,7 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 			}
 		}
 	}
-	if left := agg.fleet.Startup.Left(w.session.StartupWait()); left > 0 {
+	if left := agg.fleet.Startup.Left(w.session.StartupWait(w.least)); left > 0 {
 		return w.starting(), left
 	}
 	return nil, 0
@@ -109,7 +114,7 @@ func (q request) answer(about surface.Question, asText bool) {
 		about.Answer()
 		return
 	}
-	r, w := q.r, wait{q.session, about.Server, about.Known}
+	r, w := q.r, wait{q.session, about.Server, about.Known, callWait}
 	u := w.toStart(about.Load)
 	if u == nil && !w.isPending() {
 		about.Answer()

@@ -36,6 +36,8 @@ upstream quick 2025-11-25 {"tools":{}}
 upstream slow scripted 2025-11-25 {"tools":{},"resources":{},"prompts":{}}
 expose discover browser proxy tree
 texts
+-- config --
+"startup_wait":"2s"
 -- upstream quick tools/list --
 {"tools":[{"name":"look","description":"Looks at it.","inputSchema":{"type":"object"}}]}
 -- transcript --

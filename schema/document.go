@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -14,10 +13,6 @@ import (
 
 // serverKeys are the top-level keys of which a config needs at least one.
 var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
-
-// DirectWait is how long the lists wait when tools are exposed directly: some hosts never see
-// a tool that is not in the first list.
-const DirectWait = 25 * time.Second
 
 var documentFields = fieldsOf(reflect.TypeFor[Document]())
 

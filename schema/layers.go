@@ -46,8 +46,7 @@ func merge(layers []*reading) (*Config, error) {
 	cfg.secrets = secretsOf(layers)
 	cfg.setExpose(layers)
 	cfg.setScripts(layers)
-	cfg.waitWritten = anyHas(layers, "startup_wait")
-	cfg.waitForExposed()
+	cfg.waitGiven = anyHas(layers, "startup_wait")
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
@@ -130,15 +129,6 @@ func (c *Config) setExpose(layers []*reading) {
 		c.Expose = []string{ExposeTree}
 	default:
 		c.Expose = []string{ExposeDiscover}
-	}
-}
-
-// waitForExposed sets how long lists wait, depending on Expose, if no file sets it.
-func (c *Config) waitForExposed() {
-	direct := slices.Contains(c.Expose, ExposeDirect)
-	c.waitGiven = c.waitWritten || direct
-	if direct && !c.waitWritten {
-		c.StartupWait = DirectWait
 	}
 }
 

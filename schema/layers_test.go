@@ -71,7 +71,7 @@ func TestLayers(t *testing.T) {
 	if got := cfg.Servers[3].Timeout; got != time.Second {
 		t.Errorf("got timeout %v of an inherited server, want its own file's", got)
 	}
-	if cfg.Catalog.MaxChars != 10 || cfg.Expose[0] != ExposeDirect || cfg.StartupWait != DirectWait {
+	if cfg.Catalog.MaxChars != 10 || cfg.Expose[0] != ExposeDirect || cfg.StartupWaitOr(time.Second) != time.Second {
 		t.Errorf("got %+v, %v, %v", cfg.Catalog, cfg.Expose, cfg.StartupWait)
 	}
 	if len(cfg.Warnings) > 0 {

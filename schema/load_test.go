@@ -219,7 +219,7 @@ func TestSingle(t *testing.T) {
 	if diff := cmp.Diff([]string{ExposeDiscover}, cfg.Expose); diff != "" {
 		t.Errorf("expose (-want +got):\n%s", diff)
 	}
-	if cfg.Catalog.MaxChars != 2048 || cfg.Catalog.Dir != nil || cfg.StartupWait != 2*time.Second {
+	if cfg.Catalog.MaxChars != 2048 || cfg.Catalog.Dir != nil || cfg.StartupWait != 150*time.Millisecond {
 		t.Errorf("got catalog %+v, startup wait %v, want the defaults", cfg.Catalog, cfg.StartupWait)
 	}
 	for _, command := range []string{"server.exe", "Server.CMD", "server"} {

@@ -105,7 +105,6 @@ func (c *Config) WithExpose(expose []string) *Config {
 	other := *c
 	if !c.exposeFixed {
 		other.Expose = expose
-		other.waitForExposed()
 	}
 	return &other
 }

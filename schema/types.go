@@ -61,14 +61,12 @@ type Config struct {
 	// position.
 	Warnings []string
 
-	waitGiven   bool // StartupWait applies to every host
-	waitWritten bool // a file sets StartupWait
+	waitGiven   bool // a file sets StartupWait
 	exposeFixed bool // set by the options: profiles do not change Expose
 	secrets     []string
 }
 
-// StartupWaitOr returns StartupWait if the file sets it or tools are exposed directly,
-// otherwise byHost.
+// StartupWaitOr returns StartupWait if the file sets it, otherwise byHost.
 func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 	if c.waitGiven {
 		return c.StartupWait
@@ -120,11 +118,11 @@ type Document struct {
 	// Let the model run scripts, by run_script, and limit them. An empty object lets them call only tools that read. See docs/scripts.md.
 	Scripts *Scripts `json:"scripts" example:"{tools: [\"@readonly\", \"github/*\"]}"`
 	// The host that dynmcp serves, if the name that it reports does not show it.
-	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
+	Host string `json:"host" enum:"claude-code,claude-desktop,codex,copilot,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
 	// The registries that are asked; only the user's own config counts. See docs/registries.md.
 	Registries []string `json:"registries" default:"[]" example:"[\"https://registry.modelcontextprotocol.io\"]"`
-	// How long lists and searches wait for servers that are starting. Left out, it depends on the host, and is 25s when direct is exposed.
-	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
+	// How long lists and searches wait for servers that are starting. Left out, it depends on the host.
+	StartupWait time.Duration `json:"startup_wait" default:"150ms" example:"5s"`
 }
 
 // Server is one upstream: a child process or a remote address.

@@ -29,6 +29,7 @@ const (
 	HostClaudeCode    = "claude-code"
 	HostClaudeDesktop = "claude-desktop"
 	HostCodex         = "codex"
+	HostCopilot       = "copilot"
 	HostCursor        = "cursor"
 	HostGeminiCLI     = "gemini-cli"
 	HostOpencode      = "opencode"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -87,7 +88,7 @@ func TestSelect(t *testing.T) {
 	}
 	direct := of("direct", schema.LoadOptions{})
 	s := direct.Servers[0]
-	if s.Description != "Mine." || !slices.Equal(s.ToolFilter, []string{"b*"}) || !slices.Equal(direct.Expose, []string{schema.ExposeDirect, schema.ExposeScript}) || direct.StartupWait != schema.DirectWait {
+	if s.Description != "Mine." || !slices.Equal(s.ToolFilter, []string{"b*"}) || !slices.Equal(direct.Expose, []string{schema.ExposeDirect, schema.ExposeScript}) || direct.StartupWaitOr(time.Second) != time.Second {
 		t.Errorf("got %+v, %v, %v", s, direct.Expose, direct.StartupWait)
 	}
 	if cfg := of("direct", schema.LoadOptions{Expose: []string{schema.ExposeProxy}}); !slices.Equal(cfg.Expose, []string{schema.ExposeProxy}) {

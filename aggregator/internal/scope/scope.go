@@ -54,13 +54,9 @@ func (s Scope) HostProfile() *sessions.Profile {
 }
 
 // StartupWait is how long a request waits for servers that are starting: the value of the config, or
-// else that for the host.
-func (s Scope) StartupWait() time.Duration {
-	p, set := s.HostProfile(), s.set()
-	if set.Searches(p) {
-		return set.Config.StartupWaitOr(schema.DirectWait)
-	}
-	return set.Config.StartupWaitOr(p.StartupWait)
+// else that for the host, and at least the given time.
+func (s Scope) StartupWait(least time.Duration) time.Duration {
+	return s.set().Config.StartupWaitOr(max(least, s.HostProfile().StartupWait))
 }
 
 // Surface returns the surface for the host.
@@ -108,7 +104,7 @@ func (s Scope) isStable() bool {
 	case schema.StableOff:
 		return false
 	}
-	return s.HostProfile().Freezes
+	return s.HostProfile().Freezes && !s.Surface().Direct // or a tool that comes later could not be called
 }
 
 // Instructions returns the instructions of the surface for the handshake, "" if there are none.

@@ -12,8 +12,8 @@ import (
 // A Profile describes how a host differs from others.
 type Profile struct {
 	client string // prefix of its clientInfo.name, in lower case
-	// StartupWait is how long a request waits for servers that are starting, from the time
-	// of their start.
+	// StartupWait is how long a list waits for servers that are starting, from the time of
+	// their start, on every surface: what the host waits itself before its first request.
 	StartupWait time.Duration
 	// Freezes is true if the host keeps the first list of tools, or caches its requests to
 	// the model by it.
@@ -30,6 +30,8 @@ type Profile struct {
 	// names hosts lose the tool or all tools, or cut the names.
 	maxName int
 	prefix  string
+	// AnswersRoots is true if the host answers roots/list without declaring roots.
+	AnswersRoots bool
 }
 
 // Longest returns the longest name of a tool that the host may be shown.
@@ -50,11 +52,13 @@ var hostProfiles = map[string]*Profile{
 	// It sends the first turn to the model a second after the start, without the tools of
 	// servers that have not answered, and never lists again (0.169). It replaces the end
 	// of longer names by a hash.
-	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, prefix: "mcp__dynmcp__"},
+	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, prefix: "mcp__dynmcp__", AnswersRoots: true},
 	// These list again after a notification (0.61, 1.18). Gemini CLI cuts the middle out of
 	// longer names, so two tools may get the same name.
 	schema.HostGeminiCLI: {client: "gemini-cli", StartupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_"},
 	schema.HostOpencode:  {client: "opencode", StartupWait: 2 * time.Second, prefix: "dynmcp_"},
+	// It starts after all servers have answered, and lists again (1.0.102).
+	schema.HostCopilot: {client: "copilot-cli", StartupWait: 2 * time.Second, AnswersRoots: true},
 	// Its limit is for the names of server and tool together (sparfenyuk/mcp-proxy#45).
 	schema.HostClaudeDesktop: {client: "claude-ai", StartupWait: 2 * time.Second, prefix: "dynmcp:", AsksByTool: true},
 	// It omits a tool if the names of server and tool together have 60 characters
@@ -64,8 +68,10 @@ var hostProfiles = map[string]*Profile{
 	schema.HostVSCode: {client: "visual studio code", StartupWait: 2 * time.Second, AsksByTool: true, prefix: "mcp_dynmcp_"},
 }
 
-// defaultProfile is the profile of all other hosts.
-var defaultProfile = &Profile{StartupWait: 2 * time.Second}
+// defaultProfile is the profile of all other hosts. Some send their first request to the model
+// without the tools of servers that have not answered within 0.2 s; those list again after a
+// notification (Droid 0.215).
+var defaultProfile = &Profile{StartupWait: 150 * time.Millisecond}
 
 // profileOfClient returns the profile of a host with this clientInfo.name.
 func profileOfClient(client string) *Profile {

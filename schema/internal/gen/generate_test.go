@@ -300,7 +300,7 @@ func TestHovers(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]string{
 		"$defs.Catalog.description":                                  dig(root, "properties.catalog.description").(string),
-		"properties.startup_wait.markdownDescription":                "\n\nDefault: `2s`",
+		"properties.startup_wait.markdownDescription":                "\n\nDefault: `150ms`",
 		"properties.defaults.properties.timeout.markdownDescription": "\n\nExample: `5m`",
 	} {
 		if got, _ := dig(root, path).(string); !strings.Contains(got, want) {

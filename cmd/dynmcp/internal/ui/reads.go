@@ -36,7 +36,7 @@ type reading struct {
 
 // knownHosts are the values of the config's key host.
 var knownHosts = []string{
-	schema.HostClaudeCode, schema.HostClaudeDesktop, schema.HostCodex, schema.HostCursor, schema.HostGeminiCLI, schema.HostOpencode, schema.HostVSCode,
+	schema.HostClaudeCode, schema.HostClaudeDesktop, schema.HostCodex, schema.HostCopilot, schema.HostCursor, schema.HostGeminiCLI, schema.HostOpencode, schema.HostVSCode,
 }
 
 type definition struct {
