@@ -11,7 +11,7 @@ import (
 
 // The fixed parts of the texts. They are short because they count towards the limits.
 const (
-	preambleText = `Finds tools for use_tool. {"query": ["open an issue", "send a message"]}: one thing a query, a query for each step.`
+	preambleText = `Finds tools%s for use_tool. {"query": ["open an issue", "send a message"]}: a query for each step.`
 
 	deferredText = `No tools of these servers are known: call load_mcp with a name to get them.`
 	storedText   = `These servers start when a tool of theirs is used:`
@@ -40,7 +40,36 @@ func (v *View) Texts() Texts { return Texts{v} }
 // end servers are counted. The servers of DescribeRest are left out.
 func (v Texts) Describe(maxChars int) string {
 	first, _ := v.divide(maxChars)
-	return first.fit(v.useTools(preambleText), maxChars)
+	names := ""
+	if maxChars <= 0 || maxChars >= 2*aroundServers {
+		names = v.named(" of %s", v.parts, firstSentence-len("Finds tools for use_tool."))
+	}
+	return first.fit(fmt.Sprintf(v.useTools(preambleText), names), maxChars)
+}
+
+// firstSentence is the most UTF-16 units of the first sentence of a description. Some hosts show
+// models no more of it until they look for the tool.
+const firstSentence = 160
+
+// named returns as many names of servers as fit into room UTF-16 units, in their order, and how
+// many more there are, with text around them; "" without servers, or for a single one.
+func (v Texts) named(text string, servers []*serverView, room int) string {
+	if v.single() != nil {
+		return ""
+	}
+	for n := len(servers); n > 0; n-- {
+		var names []string
+		for _, p := range servers[:n] {
+			names = append(names, display.Escape(p.server.Name))
+		}
+		if more := len(servers) - n; more > 0 {
+			names = append(names, display.Plural(more, "more server"))
+		}
+		if said := fmt.Sprintf(text, strings.Join(names, ", ")); display.Units(said) <= room {
+			return said
+		}
+	}
+	return ""
 }
 
 // DescribeRest returns a description of at most maxChars UTF-16 units for the first of our
@@ -60,7 +89,7 @@ func (v Texts) DescribeRest(says string, maxChars int) string {
 }
 
 // aroundServers is about how many units a description has besides the lines of servers.
-const aroundServers = 400
+const aroundServers = 520
 
 // divide returns the parts that Describe and DescribeRest show. The rest is the lazy servers
 // that would have no words in a description of maxChars. The division depends only on the

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	introText = `The tools of the MCP servers that the description of discover_tool names are called through use_tool. discover_tool finds them ` +
+	introText = `The tools of the MCP servers%s are called through use_tool. discover_tool finds them ` +
 		`({"query": ["words"]}, a query for each step) and shows their definitions. A server is started when it is used.`
 	introSingle = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
 
@@ -17,14 +17,18 @@ const (
 )
 
 // Instructions returns the text for the instructions of initialize, in at most
-// maxChars UTF-16 units unless that is 0 or less: how tools are found and called. The
-// servers are in descriptions of tools, which every host passes on. In single-wrap mode the
+// maxChars UTF-16 units unless that is 0 or less: how tools are found and called, and names of
+// servers, because some hosts do not show the descriptions of tools. In single-wrap mode the
 // upstream's own instructions follow, verbatim if they fit.
 func (v Texts) Instructions(maxChars int) string {
 	if p := v.single(); p != nil {
 		return p.instructions(v.useTools(introSingle), maxChars)
 	}
-	text := v.useTools(introText)
+	names := " that the description of discover_tool names"
+	if some := v.named(" %s", v.parts, max(maxChars/4, firstSentence)); some != "" {
+		names = some
+	}
+	text := fmt.Sprintf(v.useTools(introText), names)
 	if len(v.parts) == 0 {
 		text += "\n\n" + noServers
 	}
@@ -51,6 +55,7 @@ func (p *serverView) instructions(intro string, maxChars int) string {
 const (
 	directText = `What the servers of these tools say of their use, by server.`
 	directCut  = ` [cut]`
+	directLate = `The tools of these servers are added when they have started: %s.`
 	minOwn     = 60 // the least UTF-16 units of a server's instructions that are worth showing
 )
 
@@ -66,8 +71,9 @@ func (v Texts) DirectInstructions(maxChars int) string {
 			own, parts, longest = append(own, text), append(parts, p), max(longest, display.Units(text))
 		}
 	}
+	missing := v.named(directLate, v.eager, max(maxChars/4, firstSentence))
 	render := func(named, width int) string {
-		text := directText
+		text := strings.TrimPrefix(missing+"\n\n"+directText, "\n\n")
 		for i, p := range parts[:named] {
 			says := own[i]
 			if display.Units(says) > width {
@@ -81,7 +87,7 @@ func (v Texts) DirectInstructions(maxChars int) string {
 		return text
 	}
 	if len(parts) == 0 {
-		return ""
+		return missing
 	}
 	if maxChars <= 0 {
 		return render(len(parts), longest)
@@ -89,7 +95,7 @@ func (v Texts) DirectInstructions(maxChars int) string {
 	fits := func(named, width int) bool { return display.Units(render(named, width)) <= maxChars }
 	named := int(fit.Highest(1, len(parts), func(l fit.Level) bool { return fits(int(l), min(minOwn, longest)) }))
 	if named <= 0 {
-		return ""
+		return missing
 	}
 	width := fit.Highest(1, longest, func(l fit.Level) bool { return int(l) < minOwn || fits(named, int(l)) })
 	return render(named, int(width))

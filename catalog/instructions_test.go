@@ -95,3 +95,18 @@ func TestFewServersAreInTheDescriptionAlone(t *testing.T) {
 		}
 	}
 }
+
+// Some hosts show models no more than the first sentence of a description.
+func TestFirstSentenceNamesServers(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{0, 2048} {
+		v := hundred(1).View().Texts()
+		first, _, _ := strings.Cut(v.Describe(limit), " {")
+		if !strings.HasPrefix(first, "Finds tools of server-00, server-01, ") || !strings.HasSuffix(first, " more servers for use_tool.") || display.Units(first) > firstSentence || display.Units(first) < firstSentence-20 {
+			t.Errorf("limit %d: got %q, %d units", limit, first, display.Units(first))
+		}
+		if got := v.Instructions(limit); !strings.Contains(got, "MCP servers server-00, server-01, ") {
+			t.Errorf("limit %d: got %q", limit, got)
+		}
+	}
+}

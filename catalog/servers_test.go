@@ -129,7 +129,7 @@ func TestProposalsFindTheServer(t *testing.T) {
 		{"38 servers by hand, whole", byHand(t), tasksOfServers(t), 0, 0},
 		{"38 servers by hand", byHand(t), tasksOfServers(t), 2048, 0},
 		{"38 servers, whole", real, tasksOfServers(t), 0, .88},
-		{"38 servers", real, tasksOfServers(t), 2048, .70},
+		{"38 servers", real, tasksOfServers(t), 2048, .68}, // names in the first sentence take room from words
 		{"100 servers, whole", hundred, tasksOfServers(t), 0, .80},
 		{"100 servers", hundred, tasksOfServers(t), 2048, .35},
 		{"livemcpbench, whole", others, questions, 0, .60},
