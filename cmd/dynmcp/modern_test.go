@@ -216,7 +216,7 @@ func TestQuestionForAStatelessHost(t *testing.T) {
 	if got := m.Text(); got != response {
 		t.Errorf("got %s", m.Raw)
 	}
-	contains(t, host.Call("tools/call", modernUse("alpha/ask", ask("elicitation/create", `{}`))).Text(), "5113", "supports elicitation")
+	contains(t, host.Call("tools/call", modernUse("alpha/ask", ask("elicitation/create", `{}`))).Text(), "-32601", "supports elicitation")
 	counts(t, host, "sampling/createMessage", 0)
 }
 

@@ -97,7 +97,7 @@ func TestQuestionThatTheHostCannotAnswer(t *testing.T) {
 	host := asked(t, `{"roots":{}}`, nil, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
 	for method, capability := range map[string]string{"sampling/createMessage": "sampling", "elicitation/create": "elicitation"} {
 		m := use(host, "alpha/ask", ask(method, `{}`))
-		contains(t, string(m.Member("structuredContent", "error")), "5113", capability)
+		contains(t, string(m.Member("structuredContent", "error")), "-32601", capability)
 		counts(t, host, method, 0)
 	}
 	if got := use(host, "alpha/ask", ask("ping", "")).Text(); got != "{}" { // answered here
@@ -114,7 +114,7 @@ func TestUnknownQuestionPassesInSingleWrapOnly(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	config := asked(t, `{}`, on, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
-	contains(t, use(config, "alpha/ask", ask("x/odd", `{}`)).Text(), "5113", "x/odd")
+	contains(t, use(config, "alpha/ask", ask("x/odd", `{}`)).Text(), "-32601", "x/odd")
 }
 
 func TestCancelledCallTakesItsQuestionBack(t *testing.T) {

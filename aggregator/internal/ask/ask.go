@@ -30,9 +30,16 @@ var serverRequests = map[string]string{
 // method.
 func Capability(method string) string { return serverRequests[method] }
 
+// Unsupported is the answer to a server request that the only host of a run cannot answer: that
+// of the host itself. Servers recognize what is not supported by its code.
+func Unsupported(format string, args ...any) func() (json.RawMessage, error) {
+	err := &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf(format, args...)}
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
 // NoHost is the answer to a server request that is sent to no host. Its code is dynmcp's own: a
-// server may forward the error, and -32601, which would be correct for a method that a host
-// lacks, would then look like the failure of the host's own call.
+// server may forward the error, and -32601 would then look like the failure of the host's own
+// call.
 func NoHost(format string, args ...any) func() (json.RawMessage, error) {
 	err := &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf(format, args...)}
 	return func() (json.RawMessage, error) { return nil, err }

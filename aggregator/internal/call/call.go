@@ -138,7 +138,7 @@ func (f *Flight) Lacks(method string, params json.RawMessage) string {
 	r := f.HostRequest()
 	switch {
 	case r.Era == transports.Handshake, f.Session.Replica:
-		return ask.Lacks(f.Session.Declaration().Capabilities, method, params)
+		return f.Session.Lacks(method, params)
 	case !ask.MayNeedInput(r.Method):
 		return fmt.Sprintf("the host speaks %s, in which %s cannot ask it anything", transports.StatelessVersion, r.Method)
 	case ask.Capability(method) == "":

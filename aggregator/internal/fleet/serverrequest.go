@@ -18,8 +18,13 @@ import (
 // else to the only session. If calls of several users are in flight it is refused: it would
 // reveal one user's activity to another.
 func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	all := p.Source().Sessions()
+	refuse := ask.NoHost
+	if len(all) == 1 && !all[0].Shared && !all[0].Replica {
+		refuse = ask.Unsupported
+	}
 	if ask.Capability(method) == "" && p.fleet.Wrapped() == nil {
-		return ask.NoHost("method %q is not known", method)
+		return refuse("method %q is not known", method)
 	}
 	if answer := p.givenRoots(ctx, method); answer != nil {
 		return answer
@@ -41,7 +46,6 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 	if asking != nil {
 		return p.RequestIn(ctx, asking, method, params)
 	}
-	all := p.Source().Sessions()
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *sessions.Session) bool {
 		d := s.Declaration()
 		return (!s.Shared || s.Persistent && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
@@ -51,8 +55,8 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 			return func() (json.RawMessage, error) { return q.Wait(ctx) }
 		})
 	}
-	if len(calls) > 0 || len(all) != 1 || all[0].Shared && !all[0].Replica && !p.isPrivate() || ask.Lacks(all[0].Declaration().Capabilities, method, params) != "" {
-		return ask.NoHost("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
+	if len(calls) > 0 || len(all) != 1 || all[0].Shared && !all[0].Replica && !p.isPrivate() || all[0].Lacks(method, params) != "" {
+		return refuse("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
 	}
 	return p.askHost(ctx, all[0], all[0].Host, method, params)
 }
@@ -107,7 +111,7 @@ func (p *Endpoint) RequestHost(ctx context.Context, s *sessions.Session, through
 	if declared.Era == transports.Stateless {
 		return ask.NoHost("the host speaks %s, in which it can be asked only within its own requests", transports.StatelessVersion)
 	}
-	if lacking := ask.Lacks(declared.Capabilities, method, params); lacking != "" {
+	if lacking := s.Lacks(method, params); lacking != "" {
 		return ask.NoHost("%s", lacking)
 	}
 	p.noteElicitation(s, params)

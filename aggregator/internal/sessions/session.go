@@ -111,6 +111,14 @@ func (s *Session) Declaration() Declaration {
 	return s.declared
 }
 
+// Lacks returns why the host cannot answer a server request of the handshake era, "" if it can.
+func (s *Session) Lacks(method string, params json.RawMessage) string {
+	if method == "roots/list" && s.Profile().AnswersRoots {
+		return ""
+	}
+	return ask.Lacks(s.Declaration().Capabilities, method, params)
+}
+
 // Capabilities returns the capabilities that the host declared for a request of an era with
 // this _meta.
 func (s *Session) Capabilities(era transports.Era, meta json.RawMessage) json.RawMessage {
