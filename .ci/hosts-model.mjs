@@ -7,6 +7,7 @@ import http from "node:http";
 // What it calls: echo of the server fast, by use_tool or in a script. A request holds the
 // answer when it holds what the call does not: echo says the word again, behind the call.
 export const calls = {
+  direct: {tool: "fast__echo", input: {word: "scripted"}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
   use_tool: {tool: "use_tool", input: {tool_name: "fast/echo", tool_input: {word: "scripted"}}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
   run_script: {tool: "run_script", input: {code: 'const all = await Promise.all(["scr", "ipt"].map(word => tools.fast.echo({word})));\nreturn all.map(a => a.word).join("") + all.length'}, answer: /script2/},
 };

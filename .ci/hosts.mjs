@@ -1,11 +1,12 @@
 // Hosts that others wrote, with dynmcp as `dynmcp install` puts it there, against a scripted
 // model on this machine: what the first request of each session to the model holds, and that
-// a call of use_tool comes back, and in Claude Code one of run_script. Usage: hosts.mjs BIN NPM
-// WORK [HOST…], where BIN has dynmcp and fakemcp, NPM the hosts' programs, and WORK is a
+// a call of use_tool comes back, in Claude Code one of run_script, and with --direct a call of a
+// tool under its own name. Usage: hosts.mjs BIN NPM WORK [HOST…], where BIN has dynmcp and fakemcp, NPM the hosts' programs, and WORK is a
 // directory for homes. A home is used for two sessions, alone or shared: the second finds what
 // the first has left.
 import {spawn, execFileSync} from "node:child_process";
 import fs from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import {calls, startModel} from "./hosts-model.mjs";
 
@@ -17,10 +18,12 @@ const merge = (file, more) => write(file, JSON.stringify({...JSON.parse(fs.readF
 // env and prepare tell a host where the model is; start is its command.
 const hosts = {
   "claude-code": {
+    showsInstructions: true,
     env: model => ({ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "sk-scripted", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"}),
-    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool,mcp__dynmcp__run_script"],
+    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool,mcp__dynmcp__run_script,mcp__dynmcp__fast__echo"],
   },
   codex: {
+    showsInstructions: true,
     start: model => [program("codex"), "exec", ...["model_provider=\"scripted\"", 'model="m"', 'model_providers.scripted.name="scripted"',
       `model_providers.scripted.base_url="${model.url}/v1"`, 'model_providers.scripted.wire_api="responses"'].flatMap(c => ["-c", c]),
     "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "say done"],
@@ -37,6 +40,7 @@ const hosts = {
     start: () => [program("opencode"), "run", "--model", "scripted/m", "say done"],
   },
   copilot: {
+    leftOutDirect: true, // it refuses a call if the list of tools has changed since its request
     env: model => ({COPILOT_PROVIDER_BASE_URL: model.url + "/v1", COPILOT_PROVIDER_API_KEY: "scripted", COPILOT_MODEL: "m"}),
     start: () => [program("copilot"), "-p", "say done", "--allow-all-tools"],
   },
@@ -51,16 +55,24 @@ const config = {mcp: {
   quiet: {command: path.join(bin, "fakemcp"), args: ["-name", "quiet"], description: "Keeps quiet until it is asked."},
 }};
 
+// A port of which the system has just said that it is free refuses connections.
+const refused = await new Promise(resolve => { const s = net.createServer().listen(0, "127.0.0.1", () => { const {port} = s.address(); s.close(() => resolve(port)); }); });
+const directConfig = {mcp: {
+  fast: config.mcp.fast, late: config.mcp.late,
+  dead: {command: path.join(bin, "fakemcp"), args: ["-name", "dead", "-fault", "hang-init"], load_timeout: "10s"},
+  refused: {url: `http://127.0.0.1:${refused}/mcp`},
+}};
+
 const failures = [];
 
-async function session(host, home, model) {
+async function session(host, home, model, call) {
   const {env, start} = hosts[host];
   const project = path.join(home, "project");
   fs.mkdirSync(project, {recursive: true});
   const [command, ...args] = start(model);
   const began = Date.now();
   const child = spawn(command, args, {cwd: project, stdio: ["ignore", "pipe", "pipe"], detached: true, env: {
-    PATH: bin + path.delimiter + process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, "run"), TERM: "dumb", ...env?.(model)}});
+    PATH: bin + path.delimiter + process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, "run"), TERM: "dumb", ...env?.(model), ...(call === calls.direct && {ENABLE_TOOL_SEARCH: "false"})}}); // or Claude Code offers only names
   let said = "";
   for (const out of [child.stdout, child.stderr]) out.on("data", d => { said += d; });
   const ended = new Promise(resolve => child.on("close", resolve));
@@ -74,14 +86,14 @@ async function session(host, home, model) {
 async function attempt(host, home, name, wants, call = calls.use_tool) {
   const model = await startModel(call);
   hosts[host].prepare?.(home, model);
-  const {status, said, took} = await session(host, home, model);
+  const {status, said, took} = await session(host, home, model, call);
   model.close();
   const complain = what => failures.push(`${host}, ${name}: ${what}\n${said.slice(-1500)}`);
-  const first = model.requests.find(r => r.called) ?? model.requests.find(r => r.text.includes("use_tool"));
+  const first = model.requests.find(r => r.called) ?? model.requests.find(r => r.text.includes(call.tool));
   const main = model.requests.filter(r => r.text.includes('"tools"'));
   if (status !== 0) complain(`it ended with status ${status}`);
-  if (!first) return complain(`none of ${model.requests.length} requests offers use_tool`);
-  if (main[0] !== first) complain("its first request with tools does not offer use_tool");
+  if (!first) return complain(`none of ${model.requests.length} requests offers ${call.tool}`);
+  if (main[0] !== first) complain(`its first request with tools does not offer ${call.tool}`);
   for (const word of wants.holds) if (!first.text.includes(word)) complain(`the first request does not hold ${JSON.stringify(word)}`);
   for (const word of wants.lacks ?? []) if (first.text.includes(word)) complain(`the first request holds ${JSON.stringify(word)}`);
   const answered = model.requests.some(r => r !== first && call.answer.test(r.text));
@@ -101,6 +113,22 @@ async function script(host) {
   write(file, JSON.stringify({...config, scripts: {tools: ["fast/*"]}}));
   execFileSync(path.join(bin, "dynmcp"), ["install", host, "-c", file, "--yes"], {env: {PATH: bin + path.delimiter + process.env.PATH, HOME: home}, stdio: "ignore"});
   await attempt(host, home, "a script", {holds: ["run_script", "Runs JavaScript"]}, calls.run_script);
+  fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
+}
+
+// direct has one host see each tool as itself, with a slow, a dead and a refused server beside the
+// fast one: those delay nothing. What was listed before is there in the second session.
+async function direct(host) {
+  const home = fs.mkdtempSync(path.join(work, `${host}-`));
+  const file = path.join(home, "mcp.json");
+  const env = {PATH: bin + path.delimiter + process.env.PATH, HOME: home};
+  fs.mkdirSync(path.join(home, "run"), {mode: 0o700});
+  write(file, JSON.stringify(directConfig));
+  execFileSync(path.join(bin, "dynmcp"), ["install", host, "-c", file, "--yes", "--direct"], {env, stdio: "ignore"});
+  const named = hosts[host].showsInstructions ? ["have started: ", "late"] : [];
+  await attempt(host, home, "direct, first session", {holds: ["fast__echo", ...named]}, calls.direct);
+  execFileSync(path.join(bin, "dynmcp"), ["warm", "-c", file, "late"], {env, stdio: "ignore"});
+  await attempt(host, home, "direct, second session", {holds: ["fast__echo", "late__toast"]}, calls.direct);
   fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
 }
 
@@ -134,6 +162,7 @@ for (const host of only.length ? only : Object.keys(hosts)) {
     while (runs(home).length > 0) await new Promise(resolve => setTimeout(resolve, 100));
     fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
   }
+  if (!hosts[host].leftOutDirect) await direct(host);
   if (host === "claude-code") await script(host);
 }
 
