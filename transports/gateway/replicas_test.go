@@ -438,7 +438,7 @@ func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
 		}
 		want := ": \n\n"
 		if !session {
-			want += "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":5111,\"message\":\"dynmcp is shutting down\",\"data\":{\"source\":\"dynmcp\",\"outcome\":\"unknown\"}}}\n\n"
+			want += "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":5111,\"message\":\"dynmcp is shutting down (outcome unknown: the call may have run)\",\"data\":{\"source\":\"dynmcp\",\"outcome\":\"unknown\"}}}\n\n"
 		}
 		if got.status != 200 || got.body != want {
 			t.Errorf("of a session: %t: got %+v, want %s", session, got, want)

@@ -90,7 +90,9 @@ func TestEveryProperty(t *testing.T) {
 			checkProperty(t, path+"."+key, key, p.(map[string]any))
 		}
 		for key, inner := range object {
-			walk(path+"/"+key, inner)
+			if key != "examples" { // values of a document, and no schemas
+				walk(path+"/"+key, inner)
+			}
 		}
 		items, _ := v.([]any)
 		for _, inner := range items {
