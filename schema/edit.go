@@ -150,7 +150,7 @@ func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 func (s Server) Check() error {
 	n := structNode(reflect.ValueOf(s))
 	markReferences(n)
-	r := &reading{report: report{src: &syntax.Source{}}, positions: map[string]syntax.Pos{}, template: Single("", nil).Defaults}
+	r := &reading{report: report{src: &syntax.Source{}}, positions: map[string]syntax.Pos{}, entries: map[string]string{}, template: Single("", nil).Defaults}
 	r.entry("", syntax.Member{Key: s.Name, Value: n}, false)
 	if len(r.errs) == 0 {
 		return nil
@@ -172,7 +172,7 @@ func markReferences(n *syntax.Node) {
 // Written returns the servers of a config file as written: references to variables stay, and
 // no other file is read. The name is for errors.
 func Written(name string, data []byte) ([]Server, error) {
-	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, layered: true}
+	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, entries: map[string]string{}, layered: true}
 	root, err := r.src.Parse()
 	if err != nil {
 		return nil, err

@@ -29,14 +29,18 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 		switch {
 		case slices.Contains(ServerLists, m.Key) && m.Value.Kind == syntax.Object:
 			for _, entry := range m.Value.Members {
-				if path := syntax.Below(m.Key, entry.Key); r.files.opts.Strict && !r.needless[entry.At] {
+				e.used = e.found != nil && !isDisabled(entry.Value)
+				if path := syntax.Below(m.Key, entry.Key); r.files.opts.Strict && !r.needless[path] {
 					e.below(path, entry.Value)
 				} else {
 					e.entry(path, entry.Value)
 				}
+				e.used = false
 			}
 		case m.Key == "tree" && !r.files.opts.Strict:
+			e.used = e.found != nil
 			e.tree(m.Key, m.Value)
+			e.used = false
 		case slices.Contains(interpolated, m.Key):
 			e.below(m.Key, m.Value)
 		}
@@ -51,6 +55,7 @@ type expander struct {
 	found     map[string]reference.Secret // by reference
 	off       map[string]*Off             // path → why it is off
 	values    []string                    // of variables that were inserted
+	used      bool                        // a reference to a secret must not stay as it is
 	failed    *[]reference.Secret         // of the entry that is expanded; nil outside of one
 }
 

@@ -62,7 +62,7 @@ func (f *Files) Load() (*Config, error) {
 }
 
 // load merges the files, without resolving references of unselected parts.
-func (f *Files) load(needless []map[syntax.Pos]bool) (*Config, []*reading, error) {
+func (f *Files) load(needless []map[string]bool) (*Config, []*reading, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
 	for i, c := range slices.Backward(f.config) {
@@ -107,7 +107,7 @@ func (e *fileError) Unwrap() error { return e.err }
 // read reads a document. The name is for errors, and decides between JSON and YAML.
 func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &syntax.Source{Name: name, Data: data}, map[string]syntax.Pos{}
-	r.off, r.sources = map[string]*Off{}, map[*Source]syntax.Pos{}
+	r.off, r.sources, r.entries = map[string]*Off{}, map[*Source]place{}, map[string]string{}
 	root, err := r.src.Parse()
 	if err != nil {
 		return err

@@ -109,9 +109,9 @@ func (c *Config) WithExpose(expose []string) *Config {
 	return &other
 }
 
-// needless returns, for each file, the positions of unselected parts, whose references are
+// needless returns, for each file, the paths of unselected parts, whose references are
 // not resolved; nil if everything is selected. Load reports the errors of the files.
-func (f *Files) needless() ([]map[syntax.Pos]bool, error) {
+func (f *Files) needless() ([]map[string]bool, error) {
 	if f.opts.Select == nil || f.opts.Only == nil && !slices.ContainsFunc(f.config, func(c content) bool { return bytes.Contains(c.data, []byte("profile")) }) {
 		return nil, nil
 	}
@@ -129,14 +129,14 @@ func (f *Files) needless() ([]map[syntax.Pos]bool, error) {
 	for _, s := range selected.Servers {
 		needed[s.Name] = f.opts.Only == nil || slices.Contains(f.opts.Only, s.Name)
 	}
-	all := make([]map[syntax.Pos]bool, len(layers))
+	all := make([]map[string]bool, len(layers))
 	for i, r := range layers {
-		all[i] = map[syntax.Pos]bool{}
-		for name, at := range r.positions {
-			all[i][at] = !needed[name]
+		all[i] = map[string]bool{}
+		for path, name := range r.entries {
+			all[i][path] = !needed[name]
 		}
 		for source, at := range r.sources {
-			all[i][at] = source.Command != "" && !needed[source.Server]
+			all[i][at.path] = source.Command != "" && !needed[source.Server]
 		}
 	}
 	return all, nil

@@ -27,18 +27,27 @@ type reading struct {
 	template Server
 	// positions maps the names of the servers read so far to their positions.
 	positions map[string]syntax.Pos
-	// sources has the positions of the sources of the tree.
-	sources map[*Source]syntax.Pos
+	// entries maps the paths of the servers read so far to their names.
+	entries map[string]string
+	// sources has the places of the sources of the tree.
+	sources map[*Source]place
 
-	// needless are the positions of unselected servers and sources of the tree, whose
+	// needless are the paths of unselected servers and sources of the tree, whose
 	// references to secrets are not resolved.
-	needless map[syntax.Pos]bool
+	needless map[string]bool
 
 	// nearest is set for the file that overrides all others. layered is set if there are
 	// others: then a single file may lack servers. behind are the files that this one
 	// overrides, the farthest first.
 	nearest, layered bool
 	behind           []*reading
+}
+
+// place is where a part of the document is. In YAML an object begins where its first key does,
+// so only the path tells one from the other.
+type place struct {
+	path string
+	at   syntax.Pos
 }
 
 // writtenText is a key or a value as written, with the within and key of secrets.Find.

@@ -23,7 +23,7 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	found := map[string]reference.Secret{}
 	for _, m := range root.Members {
 		if slices.Contains(interpolated, m.Key) && (m.Key != "gateway" || r.files.opts.Only == nil) {
-			addReferences(found, r.needless, m.Value)
+			r.addReferences(found, m.Key, m.Value)
 		}
 	}
 	var mu sync.Mutex
@@ -42,11 +42,9 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	return found
 }
 
-// addReferences adds the references to secrets in n and below it, except in unselected parts.
-func addReferences(found map[string]reference.Secret, needless map[syntax.Pos]bool, n *syntax.Node) {
-	if disabled := n.Get("disabled"); disabled != nil && disabled.Scalar == "true" || needless[n.At] {
-		return
-	}
+// addReferences adds the references to secrets in n and below it, except in disabled servers and
+// unselected parts.
+func (r *reading) addReferences(found map[string]reference.Secret, path string, n *syntax.Node) {
 	if n.Kind == syntax.Text {
 		for rest := n.Scalar; rest != ""; {
 			var one string
@@ -55,18 +53,28 @@ func addReferences(found map[string]reference.Secret, needless map[syntax.Pos]bo
 			}
 		}
 	}
-	for _, item := range n.Items {
-		addReferences(found, needless, item)
+	for i, item := range n.Items {
+		r.addReferences(found, syntax.Item(path, i), item)
 	}
 	for _, m := range n.Members {
-		if !needless[m.At] {
-			addReferences(found, needless, m.Value)
+		inner := syntax.Below(path, m.Key)
+		if !r.needless[inner] && !(slices.Contains(ServerLists, path) && isDisabled(m.Value)) {
+			r.addReferences(found, inner, m.Value)
 		}
 	}
 }
 
+// isDisabled reports whether a server's entry disables it.
+func isDisabled(entry *syntax.Node) bool {
+	disabled := entry.Get("disabled")
+	return disabled != nil && disabled.Scalar == "true"
+}
+
 // secretsOf records the secrets of a text, and the missing ones.
 func (e *expander) secretsOf(n *syntax.Node, path string, x reference.Expansion) {
+	if x.Unasked && e.used {
+		x.Failed = append(x.Failed, reference.Secret{Problem: "a reference to a secret is not resolved", Hint: "select the server: only secrets of selected servers are looked up"})
+	}
 	for _, value := range x.Secrets {
 		e.secret(value)
 	}

@@ -83,7 +83,7 @@ func (r *reading) name(path string, m syntax.Member, host bool) string {
 		r.fail(m.At, path, fmt.Sprintf("a server called %q is already on line %d", name, first.Line), "give one of them another name")
 		return name
 	}
-	r.positions[name] = m.At
+	r.positions[name], r.entries[path] = m.At, name
 	return name
 }
 

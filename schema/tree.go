@@ -51,7 +51,7 @@ func (c *Config) mountSources(r *reading) {
 		server.ToolFilter, server.ToolOverrides, server.PathAliases = s.ToolFilter, s.ToolOverrides, s.PathAliases
 		server.Off, server.Disabled = s.Off, s.Off != nil
 		s.Server = server.Name
-		c.Origins[server.Name] = Origin{File: r.path, Line: r.sources[s].Line}
+		c.Origins[server.Name] = Origin{File: r.path, Line: r.sources[s].at.Line}
 		c.Servers = append(c.Servers, server)
 	})
 }
@@ -105,7 +105,7 @@ func (r *reading) checkNode(docPath string, n *syntax.Node, v *Node, positions m
 	if v.Source != nil {
 		source := n.Get("source")
 		v.Source.Off = r.off[syntax.Below(docPath, "source")]
-		r.sources[v.Source] = source.At
+		r.sources[v.Source] = place{syntax.Below(docPath, "source"), source.At}
 		r.checkSource(syntax.Below(docPath, "source"), source, v.Source)
 	}
 	r.checkNodes(syntax.Below(docPath, "children"), n.ItemsOf("children"), v, positions)

@@ -74,6 +74,17 @@ func In(s string) bool {
 // IsSecret reports whether a reference is one to a secret.
 func IsSecret(reference string) bool { return secret().MatchString(reference) }
 
+// hasSecret reports whether a text has a reference to a secret.
+func hasSecret(s string) bool {
+	for s != "" {
+		var one string
+		if _, one, s = Next(s); IsSecret(one) {
+			return true
+		}
+	}
+	return false
+}
+
 // IsNested reports whether a reference has another one in it.
 func IsNested(reference string) bool { return In(reference[1:]) }
 
@@ -97,6 +108,9 @@ func (e *Expansion) replace(reference string, variables map[string]string, found
 		e.Nested = "a default"
 	case hasFallback && value == "":
 		return fallback
+	case defined && hasSecret(value):
+		e.Failed = append(e.Failed, Secret{Problem: "the value of " + name + " is a reference to a secret",
+			Hint: "write the reference in the config in place of ${" + name + "}: values of variables are not expanded"})
 	case defined:
 		e.Values = append(e.Values, value)
 	case !slices.Contains(e.Missing, name):
