@@ -202,7 +202,7 @@ func (a *account) note(r *Reservation, n int64) {
 // account; if an account exceeds its share, one of that account, if its sheddable bytes are the
 // cause. A small message beside requests and answers of that size makes no difference.
 func (b *Budget) worstLocked(who string) *Reservation {
-	free, a := b.max-b.total, b.of[who]
+	free, a := b.max-b.total-b.others(), b.of[who]
 	if free >= 0 {
 		if a == nil || a.bytes <= free || 2*a.sheddable <= a.bytes {
 			return nil

@@ -119,3 +119,19 @@ func TestResizeStaysWithinTheShare(t *testing.T) {
 		t.Errorf("%d bytes are held, want 40", got)
 	}
 }
+
+// The bytes without a known account count for messages as they do for requests.
+func TestOthersCountForMessages(t *testing.T) {
+	for _, others := range []int64{0, 40, 90, 100} {
+		b := New(100, func() int64 { return others })
+		shed := 0
+		for _, who := range []string{"ann", "bob", "cid"} {
+			for _, n := range []int{30, 20} {
+				Shed(b.Open(who, func() { shed++ }).Set(n))
+			}
+		}
+		if got := b.Total(); got > max(100, others) {
+			t.Errorf("with %d others, %d of 100 bytes are held, %d messages shed", others, got, shed)
+		}
+	}
+}
