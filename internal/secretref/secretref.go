@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/keyring"
@@ -46,8 +44,10 @@ type Resolver struct {
 	Hide      *redact.Redactor // receives every value
 	TimeLimit time.Duration    // of a command; 0 is 30 s
 
-	flights singleflight.Group
-	kept    sync.Map // values by reference
+	kept sync.Map // values by reference
+
+	mu      sync.Mutex
+	lookups map[string]*lookup // those that run, by reference
 }
 
 // An Error explains why a reference has no value.
@@ -58,21 +58,78 @@ type Error struct {
 
 func (e *Error) Error() string { return e.What + "; " + e.Hint }
 
-// Resolve returns the value of a reference, or an *Error.
+// A lookup is one search for a value, for all callers that need it at the same time.
+type lookup struct {
+	waiting int // callers, guarded by the resolver
+	cancel  context.CancelFunc
+
+	done  chan struct{} // closed when the fields below are set
+	value string
+	err   error
+}
+
+// Resolve returns the value of a reference, or an *Error. A caller that gives up does not end the
+// lookup for the others; the last one that gives up ends it.
 func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error) {
-	value, err, _ := r.flights.Do(reference, func() (any, error) {
-		if kept, ok := r.kept.Load(reference); ok {
-			return kept, nil
+	l := r.join(ctx, reference)
+	select {
+	case <-l.done:
+		return l.value, l.err
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	l.waiting--
+	last := l.waiting == 0
+	if last && r.lookups[reference] == l {
+		delete(r.lookups, reference)
+	}
+	r.mu.Unlock()
+	if !last {
+		return "", &Error{"a secret was not looked up", ctx.Err().Error()}
+	}
+	l.cancel()
+	<-l.done
+	return l.value, l.err
+}
+
+// join returns the lookup of a reference, and begins it if there is none.
+func (r *Resolver) join(ctx context.Context, reference string) *lookup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.lookups[reference]
+	if l == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		l = &lookup{cancel: cancel, done: make(chan struct{})}
+		if r.lookups == nil {
+			r.lookups = map[string]*lookup{}
 		}
-		kind, rest, _ := strings.Cut(reference, ":")
-		value, err := r.find(ctx, kind, rest)
-		r.Hide.Add(value)
-		if err == nil && kind != "file" {
-			r.kept.Store(reference, value)
-		}
-		return value, err
-	})
-	return value.(string), err
+		r.lookups[reference] = l
+		go func() {
+			defer cancel()
+			l.value, l.err = r.lookUp(ctx, reference)
+			r.mu.Lock()
+			if r.lookups[reference] == l {
+				delete(r.lookups, reference)
+			}
+			r.mu.Unlock()
+			close(l.done)
+		}()
+	}
+	l.waiting++
+	return l
+}
+
+func (r *Resolver) lookUp(ctx context.Context, reference string) (string, error) {
+	if kept, ok := r.kept.Load(reference); ok {
+		return kept.(string), nil
+	}
+	kind, rest, _ := strings.Cut(reference, ":")
+	value, err := r.find(ctx, kind, rest)
+	r.Hide.Add(value)
+	if err == nil && kind != "file" {
+		r.kept.Store(reference, value)
+	}
+	return value, err
 }
 
 // Forget drops the results of commands and the keyring.

@@ -48,6 +48,12 @@ func vault(args []string) {
 				os.Exit(1)
 			}
 		}
+	case "wait": // writes a file, and ends once there is another
+		os.WriteFile(args[1], nil, 0o600)
+		for _, err := os.Stat(args[2]); err != nil; _, err = os.Stat(args[2]) {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Print("CANARY")
 	case "print":
 		fmt.Print(strings.Join(args[1:], "|"))
 	case "fail":
@@ -243,4 +249,53 @@ func TestKeyring(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	failure(t, r, "keyring:two words")
+}
+
+// A caller that gives up does not end the lookup for another one.
+func TestOneCallerGivesUp(t *testing.T) {
+	r := &secretref.Resolver{Hide: &redact.Redactor{}}
+	dir := t.TempDir()
+	started, finish := filepath.Join(dir, "started"), filepath.Join(dir, "finish")
+	reference := fmt.Sprintf("cmd:'%s' vault wait '%s' '%s'", os.Args[0], started, finish)
+	ctx, giveUp := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := r.Resolve(ctx, reference)
+		first <- err
+	}()
+	for {
+		if _, err := os.Stat(started); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	second := make(chan string, 1)
+	other := &signalContext{Context: t.Context(), asked: make(chan struct{})}
+	go func() {
+		value, err := r.Resolve(other, reference)
+		second <- fmt.Sprint(value, err)
+	}()
+	<-other.asked // it waits for the lookup
+	giveUp()
+	if err := <-first; err == nil {
+		t.Error("the first caller got a value after it gave up")
+	}
+	if err := os.WriteFile(finish, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-second; got != "CANARY<nil>" {
+		t.Errorf("the second caller got %s", got)
+	}
+}
+
+// A signalContext tells when its Done is first asked for.
+type signalContext struct {
+	context.Context
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (c *signalContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.asked) })
+	return c.Context.Done()
 }
