@@ -26,7 +26,8 @@ type Recipient[S any] struct {
 
 	mu          sync.Mutex
 	initialized bool              // the handshake is over, the host may be notified
-	early       []json.RawMessage // log messages before that
+	draining    bool              // early is being sent, later notifications follow it
+	early       []notification    // log messages before that
 	ended       bool              // no more requests for notifications are accepted
 	level       Level
 	subscribed  map[string]bool       // resource URIs
@@ -117,6 +118,11 @@ func (to *Recipient[S]) Ended() bool {
 	return to.ended
 }
 
+type notification struct {
+	method string
+	params json.RawMessage
+}
+
 // maxEarly limits the log messages that are kept until the handshake is over. A server that is
 // started for its host logs its start.
 const maxEarly = 100
@@ -124,12 +130,21 @@ const maxEarly = 100
 // Initialize reports that the handshake is over.
 func (to *Recipient[S]) Initialize() {
 	to.mu.Lock()
-	early := to.early
-	to.initialized, to.early = true, nil
-	to.mu.Unlock()
-	for _, params := range early {
-		to.peer.Notify("notifications/message", params)
+	defer to.mu.Unlock()
+	if to.draining {
+		return
 	}
+	to.draining = true
+	for len(to.early) > 0 {
+		early := to.early
+		to.early = nil
+		to.mu.Unlock()
+		for _, n := range early {
+			to.peer.Notify(n.method, n.params)
+		}
+		to.mu.Lock()
+	}
+	to.initialized, to.draining = true, false
 }
 
 // Level returns the log level of the session.
@@ -212,8 +227,8 @@ func (to *Recipient[S]) topics() map[string]bool {
 func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
 	to.mu.Lock()
 	initialized := to.initialized
-	if !initialized && method == "notifications/message" && len(to.early) < maxEarly {
-		to.early = append(to.early, bytes.Clone(params))
+	if to.draining || !initialized && method == "notifications/message" && len(to.early) < maxEarly {
+		to.early = append(to.early, notification{method, bytes.Clone(params)})
 	}
 	var ids []json.RawMessage
 	for _, stream := range to.streams {
