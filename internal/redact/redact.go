@@ -41,8 +41,9 @@ const perSlot = 16
 
 // forms are the encoded values to look for.
 type forms struct {
-	replacer *strings.Replacer
-	longest  int
+	first             [256]bool           // by the first byte
+	by                map[string][]string // by the first bytes, as many as all have, the longest first
+	longest, shortest int
 }
 
 // Add adds values to hide. Values cannot be removed: a secret of an old config stays secret.
@@ -118,34 +119,83 @@ func newForms(values []string) *forms {
 		all = append(all, formsOf(v)...)
 	}
 	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) // the replacer prefers earlier ones
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
 	})
 	all = slices.Compact(all)
-	pairs := make([]string, 0, 2*len(all))
+	f := &forms{by: map[string][]string{}, longest: len(all[0]), shortest: len(all[len(all)-1])}
 	for _, form := range all {
-		pairs = append(pairs, form, Mark)
+		f.first[form[0]] = true
+		begin := form[:f.shortest]
+		f.by[begin] = append(f.by[begin], form)
 	}
-	return &forms{strings.NewReplacer(pairs...), len(all[0])}
+	return f
+}
+
+// A span is the part of a text that a form takes.
+type span struct{ from, to int }
+
+// spans returns the longest form at each place of the text, in order. They may overlap.
+func (f *forms) spans(text string) (all []span) {
+	for i := range len(text) - f.shortest + 1 {
+		if !f.first[text[i]] {
+			continue
+		}
+		for _, form := range f.by[text[i:i+f.shortest]] {
+			if strings.HasPrefix(text[i:], form) {
+				all = append(all, span{i, i + len(form)})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// hide returns the text with each run of overlapping spans replaced by Mark.
+func hide(text string, spans []span) string {
+	var b strings.Builder
+	end := 0
+	for _, s := range spans {
+		if s.from >= len(text) {
+			break
+		}
+		if s.from >= end {
+			b.WriteString(text[end:s.from])
+			b.WriteString(Mark)
+		}
+		end = max(end, min(s.to, len(text)))
+	}
+	b.WriteString(text[end:])
+	return b.String()
 }
 
 // String returns text with every secret in it replaced by Mark.
 func (r *Redactor) String(text string) string {
-	if f := r.load(); f != nil {
-		return f.replacer.Replace(text)
+	f := r.load()
+	if f == nil {
+		return text
 	}
-	return text
+	spans := f.spans(text)
+	if len(spans) == 0 {
+		return text
+	}
+	return hide(text, spans)
 }
 
-// Split redacts text from a stream. The rest must be prepended to the next text: it may be the
-// beginning of a secret.
+// Split redacts text from a stream. The rest, which may be the beginning of a secret, is not
+// redacted: it must be prepended to the next text.
 func (r *Redactor) Split(text string) (safe, rest string) {
 	f := r.load()
 	if f == nil {
 		return text, ""
 	}
-	text = f.replacer.Replace(text)
-	cut := max(0, len(text)-f.longest+1)
-	return text[:cut], text[cut:]
+	spans := f.spans(text)
+	cut := max(0, len(text)-f.longest+1) // a secret before it is complete
+	for _, s := range spans {
+		if s.from < cut && s.to > cut {
+			cut = s.from
+		}
+	}
+	return hide(text[:cut], spans), text[cut:]
 }
 
 func (r *Redactor) load() *forms {
