@@ -23,7 +23,7 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 	found := map[string]reference.Secret{}
 	for _, m := range root.Members {
 		if slices.Contains(interpolated, m.Key) && (m.Key != "gateway" || r.files.opts.Only == nil) {
-			r.addReferences(found, m.Key, m.Value)
+			addReferences(found, r.needless, m.Key, m.Value)
 		}
 	}
 	var mu sync.Mutex
@@ -44,7 +44,7 @@ func (r *reading) findSecrets(root *syntax.Node) map[string]reference.Secret {
 
 // addReferences adds the references to secrets in n and below it, except in disabled servers and
 // unselected parts.
-func (r *reading) addReferences(found map[string]reference.Secret, path string, n *syntax.Node) {
+func addReferences(found map[string]reference.Secret, needless map[string]bool, path string, n *syntax.Node) {
 	if n.Kind == syntax.Text {
 		for rest := n.Scalar; rest != ""; {
 			var one string
@@ -54,12 +54,12 @@ func (r *reading) addReferences(found map[string]reference.Secret, path string, 
 		}
 	}
 	for i, item := range n.Items {
-		r.addReferences(found, syntax.Item(path, i), item)
+		addReferences(found, needless, syntax.Item(path, i), item)
 	}
 	for _, m := range n.Members {
 		inner := syntax.Below(path, m.Key)
-		if !r.needless[inner] && !(slices.Contains(ServerLists, path) && isDisabled(m.Value)) {
-			r.addReferences(found, inner, m.Value)
+		if !needless[inner] && !(slices.Contains(ServerLists, path) && isDisabled(m.Value)) {
+			addReferences(found, needless, inner, m.Value)
 		}
 	}
 }
