@@ -25,10 +25,10 @@ type Recipient[S any] struct {
 	elicitations []elicitation // guarded by the registry, oldest first
 
 	mu          sync.Mutex
-	initialized bool              // the handshake is over, the host may be notified
-	draining    bool              // early is being sent, later notifications follow it
-	early       []notification    // log messages before that
-	ended       bool              // no more requests for notifications are accepted
+	initialized bool           // the handshake is over, the host may be notified
+	draining    bool           // early is being sent, later notifications follow it
+	early       []notification // log messages before that
+	ended       bool           // no more requests for notifications are accepted
 	level       Level
 	subscribed  map[string]bool       // resource URIs
 	streams     map[string]Stream     // by the id of the request
