@@ -117,6 +117,9 @@ func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 		c.mu.Unlock()
 		if r != nil {
 			r.Reply(m.Result, controlError(m.Error))
+			if r.Method == "initialize" {
+				r.Params, r.Outline = nil, nil // the SDK's session keeps its first request
+			}
 		}
 	case *jsonrpc.Request:
 		c.session.Notify(m.Method, m.Params)
@@ -144,7 +147,7 @@ func (c *controlConn) request(r *Request) {
 		r.Reply(nil, err)
 		return
 	}
-	queued := c.enqueue(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
+	queued := c.enqueue(&jsonrpc.Request{ID: id, Method: r.Method, Params: withoutLooks(r), Extra: &mcp.RequestExtra{
 		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
 	}})
 	if !queued {

@@ -12,6 +12,58 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
+// Limits of what a host says of itself that is kept while it is connected: of its capabilities, and
+// of everything else.
+const (
+	maxDeclared = 64 << 10
+	maxInfo     = 1 << 10
+)
+
+// introductionOf returns what a request says of its host, nil if nothing.
+func introductionOf(r *Request) (info, capabilities, version json.RawMessage) {
+	switch {
+	case r.Era == transports.Stateless:
+		return wire.Get(r.Meta, transports.MetaClientInfo), wire.Get(r.Meta, transports.MetaCapabilities), nil
+	case r.Method == "initialize":
+		return wire.Get(r.Params, "clientInfo"), wire.Get(r.Params, "capabilities"), wire.Get(r.Params, "protocolVersion")
+	}
+	return nil, nil, nil
+}
+
+// introductionProblem returns the error for a host that declares too much, nil otherwise.
+func introductionProblem(r *Request) *wire.Error {
+	_, capabilities, version := introductionOf(r)
+	for _, part := range []struct {
+		name      string
+		has, most int
+	}{{"capabilities", len(capabilities), maxDeclared}, {"protocolVersion", len(version), maxInfo}} {
+		if part.has > part.most {
+			return transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("the host's %s: %d bytes are more than %d", part.name, part.has, part.most), transports.NotSent)
+		}
+	}
+	return nil
+}
+
+// withoutLooks returns the params of a request for the SDK, whose session keeps them: without icons,
+// long names and other members that nobody reads there.
+func withoutLooks(r *Request) json.RawMessage {
+	someone := json.RawMessage(`{"name":"host","version":"1"}`)
+	switch info, capabilities, version := introductionOf(r); {
+	case r.Era == transports.Stateless && len(info) > maxInfo:
+		return transports.SetMeta(r.Params, transports.MetaClientInfo, someone)
+	case r.Era != transports.Stateless && r.Method == "initialize" && len(r.Params)-len(capabilities) > maxInfo:
+		kept := wire.Set([]byte(`{}`), "clientInfo", someone)
+		if capabilities != nil {
+			kept = wire.Set(kept, "capabilities", capabilities)
+		}
+		if version != nil {
+			kept = wire.Set(kept, "protocolVersion", version)
+		}
+		return kept
+	}
+	return r.Params
+}
+
 // requestEra returns the era that the _meta of a request declares. It makes the
 // checks on the data plane that the SDK makes on the control plane.
 func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {

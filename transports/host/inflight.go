@@ -18,6 +18,9 @@ func (s *Session) admit(r *Request) *wire.Error {
 		return problem
 	}
 	r.Era = era
+	if problem := introductionProblem(r); problem != nil {
+		return problem
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
