@@ -158,3 +158,37 @@ func TestEveryHostReadsOfEveryServer(t *testing.T) {
 		}
 	}
 }
+
+// What a session keeps of its host counts against the memory of its account, until the session
+// ends. A host that may not have it is refused.
+func TestADeclarationIsCounted(t *testing.T) {
+	agg := withConfig(t, `,"gateway":{"max_held_bytes":1048576}`)
+	capabilities := func(i int) json.RawMessage {
+		return fmt.Appendf(nil, `{"experimental":{"x":"%d%s"}}`, i, strings.Repeat("y", 50_000))
+	}
+	held := func() int64 { total, _ := agg.Status().Memory(); return total }
+	for _, era := range []transports.Era{transports.Handshake, transports.Stateless} {
+		var open []session
+		for i := range 10 {
+			s := agg.openSession(Identity{Account: "greedy", Persistent: true})
+			open = append(open, s)
+			before := held()
+			if ok := s.declare(capabilities(i), era); ok != (held() > before) {
+				t.Errorf("session %d may declare: %v, its bytes count: %v", i, ok, held() > before)
+			} else if i == 9 && ok {
+				t.Error("one account may hold all")
+			}
+		}
+		if other := agg.openSession(Identity{Account: "other", Persistent: true}); !other.declare(capabilities(0), era) {
+			t.Error("another account is refused")
+		} else {
+			open = append(open, other)
+		}
+		for _, s := range open {
+			s.end()
+		}
+		if got := held(); got != 0 {
+			t.Errorf("%d bytes are held after the end of all sessions", got)
+		}
+	}
+}

@@ -26,12 +26,15 @@ func (a *Aggregator) of(s *sessions.Session) session { return session{a.scopes.O
 // openSession returns a new session, which is not registered before Join.
 func (a *Aggregator) openSession(id Identity) session {
 	id.SingleWrap = a.config().SingleWrap
-	return a.of(sessions.Open(a.sessions, id))
+	return a.of(sessions.Open(a.sessions, id, a.calls.Budget))
 }
 
-// declare keeps the capabilities that a host declared, in the handshake or with a request.
-func (s session) declare(capabilities json.RawMessage, era transports.Era) {
-	s.agg.fleet.Declared.Note(s.Declare(capabilities, era))
+// declare keeps the capabilities that a host declared, in the handshake or with a request. It returns
+// false if too much memory is held for the host.
+func (s session) declare(capabilities json.RawMessage, era transports.Era) bool {
+	declared, ok := s.Declare(capabilities, era)
+	s.agg.fleet.Declared.Note(declared)
+	return ok
 }
 
 // converse connects a session with its host.
@@ -83,6 +86,7 @@ func (s session) end() {
 		s.agg.work.Go(func() { of.Send(s.agg.ctx, s.agg.fleet) })
 	}
 	s.agg.fleet.DropSubscriptions(s.Session, subscribed)
+	s.Forget()
 }
 
 // announce notifies hosts of changed lists until the aggregator closes.

@@ -52,6 +52,25 @@ func Prefix(s string, max int) string {
 	return s
 }
 
+// MostName is the longest name of a peer's choice, in characters, that Label returns.
+const MostName = 200
+
+// Label returns the name that a host, a server or a user has for itself or for a thing, cut at
+// MostName characters. It is the one place where names are cut for records, log lines, metrics and
+// pages: sessions, reported calls and the log's handler use it. The result does not keep s in memory.
+func Label(s string) string {
+	if len(s) <= MostName {
+		return s
+	}
+	left := MostName
+	for i := range s {
+		if left--; left < 0 {
+			return strings.Clone(s[:i])
+		}
+	}
+	return s
+}
+
 // Fold puts s on one line: runs of white space become one space, invisible characters are
 // removed.
 func Fold(s string) string {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -150,8 +151,11 @@ func (o Reporter) KeepsParams() bool {
 	return params
 }
 
-// Ended reports a call.
+// Ended reports a call, whose names may be a host's own.
 func (o Reporter) Ended(end CallEnd) {
+	for _, name := range []*string{&end.Upstream, &end.Method, &end.Tool, &end.TraceParent} {
+		*name = display.Label(*name)
+	}
 	if o.Log.Enabled(context.Background(), slog.LevelDebug) { // computing the values costs allocations for each call
 		o.Log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
 			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)

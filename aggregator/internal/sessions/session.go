@@ -16,6 +16,8 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -49,6 +51,9 @@ type Session struct {
 
 	begun atomic.Bool
 
+	keeping  sync.Mutex // held while reserved changes
+	reserved *membudget.Reservation
+
 	mu        sync.Mutex
 	client    string   // the host's clientInfo.name, "" if not known
 	profile   *Profile // for client; may be nil
@@ -64,9 +69,10 @@ type Declaration struct {
 	Tasks        catalog.Tasks // that it can use
 }
 
-// Open returns a new session, which is not registered before Join.
-func Open(all *notify.Registry[*Session], id Identity) *Session {
-	s := &Session{Identity: id, progress: map[string]func(params json.RawMessage){}}
+// Open returns a new session, which is not registered before Join. What it keeps of its host is
+// counted in a budget.
+func Open(all *notify.Registry[*Session], id Identity, budget *membudget.Budget) *Session {
+	s := &Session{Identity: id, reserved: budget.Open(id.Account, nil), progress: map[string]func(params json.RawMessage){}}
 	s.Recipient = all.New(s)
 	s.ID = s.Recipient.ID
 	return s
@@ -93,15 +99,37 @@ func (s *Session) LoginOwner() any {
 	return s
 }
 
+// What is kept of a declaration: copies of it, decoded ones by the SDK. A small one is not counted, as the
+// rest of a session is not.
+const (
+	copies = 4
+	small  = 1 << 10 // bytes
+)
+
 // Declare keeps a copy of the capabilities that the host declared, in the handshake or with a
-// request, and returns the declaration.
-func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) Declaration {
+// request, and returns the declaration. It returns false, and keeps nothing, if the session's account
+// may not have the memory for it.
+func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) (_ Declaration, ok bool) {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	d := s.Declaration()
+	if d.Era == era && bytes.Equal(d.Capabilities, capabilities) {
+		return d, true
+	}
+	if s.Persistent && !s.reserved.Resize(copies*int64(max(len(capabilities)-small, 0))) { // the body of the one request of another is counted
+		return d, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.declared.Era != era || !bytes.Equal(s.declared.Capabilities, capabilities) {
-		s.declared = Declaration{bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
-	}
-	return s.declared
+	s.declared = Declaration{bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
+	return s.declared, true
+}
+
+// Forget gives back the memory of an ended session.
+func (s *Session) Forget() {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	s.reserved.Resize(0)
 }
 
 // Declaration returns what the host declared last.
@@ -136,7 +164,8 @@ func (s *Session) Introduce(client json.RawMessage) {
 	if client == nil || wire.EqualString(client, s.client) {
 		return
 	}
-	s.client, _ = wire.Text(client)
+	name, _ := wire.Text(client)
+	s.client = display.Label(name)
 	s.profile = profileOfClient(s.client)
 }
 
@@ -154,9 +183,9 @@ func (s *Session) Profile() *Profile {
 func (s *Session) Info() observe.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := observe.SessionInfo{ID: s.ID, User: s.User, Server: s.Server, Host: s.client, Replica: s.Replica}
+	info := observe.SessionInfo{ID: s.ID, User: display.Label(s.User), Server: s.Server, Host: s.client, Replica: s.Replica}
 	if s.Replica {
-		info.User, info.Host = strings.TrimPrefix(info.User, "\x00"+s.ID), "another replica of dynmcp"
+		info.User, info.Host = display.Label(strings.TrimPrefix(s.User, "\x00"+s.ID)), "another replica of dynmcp"
 	}
 	return info
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // CompleteValues completes flags with the given values.
@@ -40,7 +41,20 @@ func Logger(w io.Writer, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, hint.With(fmt.Errorf("unknown log level %q", level), "use debug, info, warn or error")
 	}
-	return slog.New(slog.NewTextHandler(Secrets.Writer(w), &slog.HandlerOptions{Level: l})), nil
+	return LoggerAt(w, l), nil
+}
+
+// LoggerAt is Logger for a known level.
+func LoggerAt(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(Secrets.Writer(w), &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case "method", "tool", "upstream", "namespace", "id":
+			if a.Value.Kind() == slog.KindString {
+				a.Value = slog.StringValue(display.Label(a.Value.String()))
+			}
+		}
+		return a
+	}}))
 }
 
 // AddTimeout adds --timeout, a duration or a number of milliseconds. what names the limited operation

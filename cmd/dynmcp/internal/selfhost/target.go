@@ -57,7 +57,7 @@ func (t *Target) Add(cmd *cobra.Command) {
 func (t *Target) Load(ctx context.Context, cmd *cobra.Command, args []string) (words []string, err error) {
 	t.Out, t.ErrOut = cli.Stdout(cmd), cli.Stderr(cmd)
 	if t.verbose {
-		t.Log = slog.New(slog.NewTextHandler(cli.Secrets.Writer(t.ErrOut), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		t.Log = cli.LoggerAt(t.ErrOut, slog.LevelDebug)
 	}
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		t.Cfg, err = conf.LoadOrWrap(ctx, &t.Flags, true, args[dash:], nil)
