@@ -18,7 +18,7 @@ import (
 
 const (
 	suffix   = ".jsonl"
-	fullSize = 8 << 20 // bytes; readers take a file as a whole
+	fullSize = 8 << 20 // bytes
 	fullAge  = 24 * time.Hour
 )
 

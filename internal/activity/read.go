@@ -16,10 +16,23 @@ import (
 type Reader struct {
 	Dir string
 
-	Broken int // invalid lines so far
+	Broken int // invalid or oversized lines so far
 
-	read map[string]int64 // bytes of each file
+	read map[string]*position // in each file
 }
+
+// A position is how far a file was read.
+type position struct {
+	at   int64
+	size int64 // of the file then: an incomplete line is read again only after a change
+	over bool  // within an oversized line, which is skipped
+}
+
+// Limits of what is read at once: a part of a file, and a line, of which calls have at most a tenth.
+const (
+	partSize = 4 << 20
+	lineSize = 1 << 20
+)
 
 // A Filter selects lines. An empty field matches any line.
 type Filter struct {
@@ -47,33 +60,63 @@ func (f *Filter) Passes(l *Line) bool {
 // began.
 func (r *Reader) Next(ctx context.Context, f *Filter) (lines []Line, err error) {
 	if r.read == nil {
-		r.read = map[string]int64{}
+		r.read = map[string]*position{}
 	}
 	for _, info := range list(r.Dir) {
 		at := r.read[info.Name()]
-		if info.Size() <= at || info.ModTime().Before(f.Since) {
+		if at == nil {
+			at = &position{}
+			r.read[info.Name()] = at
+		}
+		if info.Size() == at.size {
 			continue
 		}
-		text, err := regular.Read(ctx, filepath.Join(r.Dir, info.Name()), 4*fullSize)
-		if err != nil {
+		at.size = info.Size()
+		for info.Size() > at.at && !info.ModTime().Before(f.Since) {
+			text, err := regular.Part(ctx, filepath.Join(r.Dir, info.Name()), at.at, partSize)
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			continue // it was removed, or is not ours
+			if err != nil {
+				at.size = 0 // it was removed, is not ours, or is read the next time
+				break
+			}
+			n := whole(at, text)
+			if n == 0 {
+				break // its last line is being written
+			}
+			for line := range bytes.Lines(text[:n]) {
+				lines = r.add(lines, line, at, f)
+			}
+			at.at += int64(n)
 		}
-		end := bytes.LastIndexByte(text, '\n') + 1
-		for line := range bytes.Lines(text[min(at, int64(end)):end]) {
-			lines = r.add(lines, line, f)
-		}
-		r.read[info.Name()] = int64(end)
 	}
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
 	return lines, nil
 }
 
+// whole returns how many bytes of a part of a file are to be read now: its complete lines, or the
+// part of a line that is too long.
+func whole(at *position, text []byte) int {
+	end := bytes.LastIndexByte(text, '\n') + 1
+	if end == 0 && (at.over || len(text) > lineSize) {
+		return len(text)
+	}
+	return end
+}
+
 // add adds a line, if it is valid and selected.
-func (r *Reader) add(lines []Line, text []byte, f *Filter) []Line {
-	if strings.TrimSpace(string(text)) == "" {
+func (r *Reader) add(lines []Line, text []byte, at *position, f *Filter) []Line {
+	complete := text[len(text)-1] == '\n'
+	skipped := at.over
+	if at.over = !complete; skipped {
+		return lines
+	}
+	if !complete || len(text) > lineSize {
+		r.Broken++
+		return lines
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
 		return lines
 	}
 	var l Line

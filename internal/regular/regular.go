@@ -57,6 +57,12 @@ func Head(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
+// Part returns at most limit bytes of a regular file of any size, from an offset.
+func Part(ctx context.Context, path string, from, limit int64) ([]byte, error) {
+	text, _, err := request{path: path, from: from, limit: limit, head: true}.read(ctx)
+	return text, err
+}
+
 // CertPool returns the certificates in a file (PEM).
 func CertPool(path string) (*x509.CertPool, error) {
 	text, err := Read(context.Background(), path, Small)
@@ -73,6 +79,7 @@ func CertPool(path string) (*x509.CertPool, error) {
 // A request describes a file to read, and its requirements.
 type request struct {
 	path   string
+	from   int64 // offset
 	limit  int64
 	pipe   bool // it may be a pipe
 	head   bool // it may be larger
@@ -136,6 +143,11 @@ func (r request) readNow() (text []byte, piped bool, err error) {
 	}
 	if err != nil {
 		return nil, false, err
+	}
+	if r.from > 0 {
+		if _, err = file.Seek(r.from, io.SeekStart); err != nil {
+			return nil, false, err
+		}
 	}
 	text, err = io.ReadAll(io.LimitReader(file, r.limit+1))
 	switch over := int64(len(text)) > r.limit; {
