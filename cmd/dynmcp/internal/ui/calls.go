@@ -9,7 +9,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
 	"github.com/dynmcp/dynmcp/internal/activity"
-	"github.com/dynmcp/dynmcp/schema"
 )
 
 // maxCalls limits the calls that a page shows, to the last ones.
@@ -40,8 +39,15 @@ type callsAnswer struct {
 	Lines []kept `json:"lines"`
 }
 
-// journalOf returns the record of calls of a place, and its directory.
+// journalOf returns the record of calls of a place, and its directory. The page asks for places and calls
+// in turn: only a place that was not read then costs the reading of configs here.
 func (s *server) journalOf(ctx context.Context, id string) (*journal, string, error) {
+	s.mu.Lock()
+	known, ok := s.dirs[id]
+	s.mu.Unlock()
+	if ok {
+		return s.journalIn(known), known, nil
+	}
 	_, from, err := s.at(ctx, id)
 	if err != nil {
 		return nil, "", err
@@ -85,13 +91,9 @@ type stats struct {
 	times, sent []float64
 }
 
-// statsOf computes the statistics of the servers of a config.
-func (s *server) statsOf(ctx context.Context, cfg *schema.Config) map[string]*stats {
+// statsOf computes the statistics of the servers in a record.
+func (s *server) statsOf(ctx context.Context, dir string) map[string]*stats {
 	by := map[string]*stats{}
-	dir, err := record.Dir(cfg)
-	if err != nil {
-		return by
-	}
 	j := s.journalIn(dir)
 	j.mu.Lock()
 	defer j.mu.Unlock()

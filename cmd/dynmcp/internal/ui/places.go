@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
@@ -41,7 +42,7 @@ type entry struct {
 
 // places returns the runs of the user, and the config of this command if no run has it.
 func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
-	all := []place{}
+	all, dirs := []place{}, map[string]string{}
 	own := s.ownConfig()
 	for _, f := range runs.Find(ctx) {
 		if s.run != 0 && f.PID != s.run {
@@ -51,14 +52,17 @@ func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
 		if f.Config == own {
 			own = ""
 		}
-		s.read(ctx, &p, f.EnvFile)
+		s.read(ctx, &p, f.EnvFile, dirs)
 		all = append(all, p)
 	}
 	if own != "" {
 		p := place{ID: "config", Config: own}
-		s.read(ctx, &p, s.from.EnvFile)
+		s.read(ctx, &p, s.from.EnvFile, dirs)
 		all = append(all, p)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirs = dirs
 	return all, nil
 }
 
@@ -75,8 +79,9 @@ func (s *server) ownConfig() string {
 	return own
 }
 
-// read reads the config of a place, without the values of secrets.
-func (s *server) read(ctx context.Context, p *place, envFile string) {
+// read reads the config of a place, without the values of secrets, and adds the directory of its record
+// to dirs.
+func (s *server) read(ctx context.Context, p *place, envFile string, dirs map[string]string) {
 	p.Servers = []entry{}
 	if p.Config == "" {
 		return
@@ -89,7 +94,9 @@ func (s *server) read(ctx context.Context, p *place, envFile string) {
 	}
 	stats := map[string]*stats{}
 	if p.Calls = cfg.Activity != nil; p.Calls {
-		stats = s.statsOf(ctx, cfg)
+		if dir, err := record.Dir(cfg); err == nil {
+			dirs[p.ID], stats = dir, s.statsOf(ctx, dir)
+		}
 	}
 	for _, server := range cfg.Servers {
 		e := entry{

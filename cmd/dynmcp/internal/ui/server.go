@@ -26,6 +26,7 @@ type server struct {
 
 	mu    sync.Mutex
 	calls map[string]*journal // by the directory of the record
+	dirs  map[string]string   // of the records of the places that were read last, by their ids
 }
 
 // handler returns the handler of the page, and of its API below /api.
