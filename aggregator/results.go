@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
@@ -42,7 +44,8 @@ func (a *Aggregator) hooks() forward.Hooks {
 }
 
 // explained returns the result of a call with notes: that the input was changed, the input
-// schema if the server reports invalid input, that the tool is not as approved.
+// schema if the server reports invalid input, that the tool is not as approved, that the server has
+// another process.
 func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
@@ -55,6 +58,9 @@ func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) j
 		}
 	}
 	note := pinning.Note(c.Route.Tool, c.Session.Shown.First)
+	if server := c.Route.Upstream.Server.Name; c.Method == "tools/call" && c.Session.Connections.Moved(server) {
+		note = strings.TrimPrefix(note+"\n"+fmt.Sprintf(movedNote, server), "\n")
+	}
 	switch {
 	case note == "":
 		return result
@@ -63,6 +69,9 @@ func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) j
 	}
 	return results.Append(result, note)
 }
+
+// movedNote tells a model that the state of a server is gone.
+const movedNote = "[dynmcp: this call ran in another process of %s than the last one: what earlier calls left in its memory is not there.]"
 
 // explainedError is explained for an upstream's own error.
 func explainedError(c *forward.Call, err error) error {

@@ -45,7 +45,7 @@ func (h *rooted) roots() string {
 	return fmt.Sprintf(`{"roots":[{"uri":"file://%s"}]}`, *h.root.Load())
 }
 
-// use calls a tool and answers the question that a host of the stateless era gets for it.
+// use calls a tool and answers the questions that a host of the stateless era gets for it.
 func (h *rooted) use(tool, input string) mcptest.Message {
 	h.t.Helper()
 	if h.era == handshake {
@@ -53,8 +53,9 @@ func (h *rooted) use(tool, input string) mcptest.Message {
 	}
 	meta := mcptest.ModernMeta(`{"roots":{}}`)
 	m := h.Call("tools/call", useParams(tool, input, meta))
-	if string(m.Member("resultType")) == `"input_required"` {
-		m = h.Call("tools/call", useParams(tool, input, meta, `"inputResponses":{"question-1":`+h.roots()+`}`, `"requestState":`+string(m.Member("requestState"))))
+	for round := 1; string(m.Member("resultType")) == `"input_required"`; round++ {
+		answers := fmt.Sprintf(`"inputResponses":{"question-%d":%s}`, round, h.roots())
+		m = h.Call("tools/call", useParams(tool, input, meta, answers, `"requestState":`+string(m.Member("requestState"))))
 	}
 	return m
 }

@@ -34,15 +34,36 @@ func (r *RootSet) Known() (owner string, result json.RawMessage) {
 
 // Set makes result the roots of a user's host.
 func (r *RootSet) Set(user string, result json.RawMessage) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.setLocked(user, result)
+	_, err := r.SetIf(r.Changes(), user, result)
+	return err
 }
 
-func (r *RootSet) setLocked(user string, result json.RawMessage) error {
+// Changes returns how many changes the host has announced.
+func (r *RootSet) Changes() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changes
+}
+
+// SetIf is Set if the host has announced no change since there were so many. It returns the
+// owner of the upstreams for these roots in any case.
+func (r *RootSet) SetIf(changes int, user string, result json.RawMessage) (owner string, err error) {
+	if owner, err = rootsOwner(user, result); err != nil {
+		return "", err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changes == changes {
+		r.result, r.owner = bytes.Clone(result), owner
+	}
+	return owner, nil
+}
+
+// rootsOwner returns the owner of the upstreams for the roots of a user's host.
+func rootsOwner(user string, result json.RawMessage) (owner string, err error) {
 	list := wire.Get(result, "roots")
 	if len(list) == 0 || list[0] != '[' {
-		return errors.New("the host's answer has no list of roots")
+		return "", errors.New("the host's answer has no list of roots")
 	}
 	uris := map[string]bool{}
 	for root := range wire.Elements(list) {
@@ -50,8 +71,7 @@ func (r *RootSet) setLocked(user string, result json.RawMessage) error {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q", user, slices.Sorted(maps.Keys(uris)))
-	r.result, r.owner = bytes.Clone(result), fmt.Sprintf("roots %x", h.Sum(nil)[:8])
-	return nil
+	return fmt.Sprintf("roots %x", h.Sum(nil)[:8]), nil
 }
 
 // Forget makes the roots unknown, so that the host is asked again.
@@ -100,12 +120,12 @@ func (r *RootSet) Learn(ctx context.Context, user string, ask func(context.Conte
 			continue
 		}
 		result, err := ask(ctx)
+		if err == nil {
+			_, err = r.SetIf(changes, user, result)
+		}
 		r.mu.Lock()
 		close(r.asking)
 		r.asking = nil
-		if err == nil && r.changes == changes {
-			err = r.setLocked(user, result)
-		}
 		r.mu.Unlock()
 		if err != nil {
 			return err

@@ -30,6 +30,8 @@ type Endpoint struct {
 	Since         atomic.Int64                    // time of the last connection, in nanoseconds of Unix time
 	user          atomic.Pointer[string]          // the user whose roots it is for, nil for others
 	dropped       atomic.Int64                    // notifications
+	claimedBy     atomic.Pointer[string]          // the session whose host was asked for its roots, nil if none was; of an entry's upstream
+	keptFor       atomic.Pointer[string]          // the owner of these roots, nil while they are unknown
 	Calls         callsInFlight
 	Listing       *listing.Cache
 }

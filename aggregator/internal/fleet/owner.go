@@ -41,7 +41,7 @@ func (f *Fleet) owner(s *sessions.Session, u *lazy.Upstream) (owner string, idle
 	server := &u.Server
 	switch {
 	case !Isolated(server):
-		return cmp.Or(f.rootsOwner(s, u), f.EraOwner(s, u)), PrincipalIdle
+		return cmp.Or(f.rootsOwner(s, u), f.eraOwner(s, u)), PrincipalIdle
 	case server.Isolation == schema.IsolateSession && s.Persistent:
 		return sessionOwner + s.ID, 0
 	}
@@ -53,8 +53,22 @@ func Isolated(server *schema.Server) bool {
 	return server.Isolation == schema.IsolateSession || server.Isolation == schema.IsolatePrincipal
 }
 
+// IsElsewhere reports whether calls of a session that are about to go to u belong to another
+// upstream of the server, for its roots or its era.
+func (f *Fleet) IsElsewhere(s *sessions.Session, u *lazy.Upstream) bool {
+	owner, _ := f.owner(s, u)
+	return u.Owner == "" && owner != "" && !Isolated(&u.Server)
+}
+
 // For returns the upstream for a session's requests to u.
 func (f *Fleet) For(s *sessions.Session, u *lazy.Upstream) (*lazy.Upstream, error) {
+	if u.Owner == rootless { // the roots of its host may be known now
+		entry := f.Set.Get(u.Server.Name)
+		if entry == nil {
+			return nil, replaced(u.Server.Name)
+		}
+		u = entry
+	}
 	owner, idle := f.owner(s, u)
 	if owner == "" || u.Owner != "" {
 		return u, nil
@@ -123,14 +137,19 @@ func (p *Endpoint) isPrivate() bool {
 // isOfFew reports whether an upstream is for a part of one user's hosts, and not for all hosts that
 // share its server.
 func (p *Endpoint) isOfFew() bool {
-	return p.Upstream.Owner != "" && !strings.HasPrefix(p.Upstream.Owner, handshakeOwner)
+	switch owner := p.Upstream.Owner; owner {
+	case "":
+		return p.claimedBy.Load() != nil
+	default:
+		return owner != rootless && !strings.HasPrefix(owner, handshakeOwner)
+	}
 }
 
 // declaration returns the declaration for the upstream: that of the first host, or of its owner. ok
 // is false before there is one.
 func (p *Endpoint) declaration() (d sessions.Declaration, ok bool) {
 	switch p.Upstream.Owner {
-	case "":
+	case "", rootless:
 		return p.fleet.Declared.Get()
 	case handshakeOwner + p.Upstream.Server.Name:
 		return handshakeDeclaration, true
@@ -165,9 +184,9 @@ func (p *Endpoint) noteEra(conn *upstream.Conn) {
 	}
 }
 
-// EraOwner returns the owner of a server's upstream for the era of a session's hosts, "" if all
+// eraOwner returns the owner of a server's upstream for the era of a session's hosts, "" if all
 // share it.
-func (f *Fleet) EraOwner(s *sessions.Session, u *lazy.Upstream) string {
+func (f *Fleet) eraOwner(s *sessions.Session, u *lazy.Upstream) string {
 	if !s.Shared || s.Replica {
 		return ""
 	}

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -14,18 +16,72 @@ import (
 // known, and go to the upstream of the set, whose question is answered from here. Hosts without
 // roots share the upstream of the entry.
 //
+// A server may ask only in a call, when it has a state already. So the process that was answered
+// with a host's roots, the upstream of the entry, becomes that of their set: its host stays there,
+// and hosts without roots share an upstream of their own.
+//
 //	a host of the handshake era is asked when it first calls such a server, and again
 //	after its roots have changed
 //	a host of the stateless era is asked with the result of its first call, over HTTP of
 //	each call: there is no session that could remember
 
-// noteRootsAsked records that the upstream asks for the roots.
-func (p *Endpoint) noteRootsAsked() {
+// noteAsked records that the upstream asks for the roots, when the question is open: before, calls
+// of other hosts would not be held back.
+func (p *Endpoint) noteAsked(method string) {
+	if method != "roots/list" {
+		return
+	}
 	p.asksRoots.Store(true)
 	server := &p.Upstream.Server
 	if p.isDivisible() && !p.Record.Entry.AsksRoots.Swap(true) {
 		p.fleet.Log.Info("asks for the roots: hosts have one for each set of roots", "upstream", server.Name, "most", server.MaxSessions)
 	}
+}
+
+// rootless owns the upstream of hosts without roots if that of the entry is for a set of roots.
+const rootless = "no roots"
+
+// claim makes the upstream that of the roots with which a session's host answers ask, if hosts may
+// have separate ones. It is called before the question is known to be open.
+func (p *Endpoint) claim(s *sessions.Session, ask func(context.Context) func() (json.RawMessage, error)) func(context.Context) func() (json.RawMessage, error) {
+	if !s.Shared || s.Replica || !p.isDivisible() || !p.claimedBy.CompareAndSwap(nil, &s.ID) && *p.claimedBy.Load() != s.ID {
+		return ask
+	}
+	changes := s.Roots.Changes()
+	return func(ctx context.Context) func() (json.RawMessage, error) {
+		answer := ask(ctx)
+		return func() (json.RawMessage, error) {
+			result, err := answer()
+			if err != nil {
+				return nil, err
+			}
+			if owner, invalid := s.Roots.SetIf(changes, s.User, result); invalid == nil {
+				roots := json.RawMessage(bytes.Clone(result))
+				p.roots.Store(&roots)
+				p.user.Store(&s.User)
+				p.keptFor.Store(&owner)
+			}
+			return result, nil
+		}
+	}
+}
+
+// isKeptFor reports whether the upstream of an entry is for these roots, "" if they are unknown.
+func (p *Endpoint) isKeptFor(owner string) bool {
+	kept := p.keptFor.Load()
+	return kept != nil && *kept == owner
+}
+
+// ServesRoots reports whether calls of a session with roots may go to the upstream: it is for a
+// set of roots, or is asking the session's host for them.
+func (p *Endpoint) ServesRoots(s *sessions.Session) bool {
+	if p.Upstream.Owner != "" {
+		return p.Upstream.Owner != rootless
+	}
+	by := p.claimedBy.Load()
+	asking := by != nil && *by == s.ID && p.RootsAsked.Gate() != nil
+	owner, _ := s.Roots.Known() // after the gate, which opens when they are known
+	return p.isKeptFor(owner) || asking && p.keptFor.Load() == nil
 }
 
 // isDivisible reports whether an upstream belongs to a shared entry whose hosts may have separate
@@ -41,7 +97,6 @@ func (p *Endpoint) givenRoots(ctx context.Context, method string) func() (json.R
 	if method != "roots/list" {
 		return nil
 	}
-	p.noteRootsAsked()
 	roots := p.roots.Load()
 	if roots == nil {
 		return nil
@@ -51,14 +106,21 @@ func (p *Endpoint) givenRoots(ctx context.Context, method string) func() (json.R
 	})
 }
 
-// rootsOwner returns the owner of a server's upstream for the roots of a session's host, "" if there
-// is none, or the roots are unknown.
+// rootsOwner returns the owner of a server's upstream for the roots of a session's host, "" if that
+// is the upstream of the entry.
 func (f *Fleet) rootsOwner(s *sessions.Session, u *lazy.Upstream) string {
 	if !s.Shared || s.Replica || !f.Of(u).Record.Entry.AsksRoots.Load() {
 		return ""
 	}
+	p := f.Of(cmp.Or(f.Set.Get(u.Server.Name), u))
 	owner, _ := s.Roots.Known()
-	return owner
+	switch by := p.claimedBy.Load(); {
+	case by == nil:
+		return owner
+	case p.isKeptFor(owner), owner == "" && *by == s.ID:
+		return ""
+	}
+	return cmp.Or(owner, rootless)
 }
 
 // DropRoots ends the upstreams for the previous roots of a session's host or, if it has left, for the
@@ -74,4 +136,9 @@ func (f *Fleet) DropRoots(s *sessions.Session, left bool) {
 		}
 	}
 	f.removeOwner(last)
+	for _, u := range f.Set.All() {
+		if conn := u.Conn(); conn != nil && f.Of(u).isKeptFor(last) {
+			u.Retire(conn)
+		}
+	}
 }

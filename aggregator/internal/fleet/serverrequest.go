@@ -29,6 +29,7 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 	if answer := p.givenRoots(ctx, method); answer != nil {
 		return answer
 	}
+	defer p.noteAsked(method)
 	calls := p.Calls.All()
 	if !sameUser(calls) {
 		return ask.NoHost("calls of several users are in flight, and it is not known which host to ask")
@@ -48,7 +49,7 @@ func (p *Endpoint) Request(ctx context.Context, method string, params json.RawMe
 	}
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *sessions.Session) bool {
 		d := s.Declaration()
-		return (!s.Shared || s.Persistent && p.Upstream.Owner != "") && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
+		return (!s.Shared || s.Persistent && p.isOfFew()) && d.Era == transports.Stateless && ask.Lacks(d.Capabilities, method, params) == ""
 	}) { // the next call delivers it
 		q := ask.NewQuestion(method, params)
 		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
@@ -68,6 +69,7 @@ func (p *Endpoint) RequestIn(ctx context.Context, c *call.Flight, method string,
 	if answer := p.givenRoots(ctx, method); answer != nil {
 		return answer
 	}
+	defer p.noteAsked(method)
 	if r.Era != transports.Stateless || c.Session.Replica {
 		return p.askHost(ctx, c.Session, r.Peer, method, params)
 	}
@@ -76,7 +78,7 @@ func (p *Endpoint) RequestIn(ctx context.Context, c *call.Flight, method string,
 	}
 	q := ask.NewQuestion(method, params)
 	if method == "roots/list" {
-		return p.RootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) { return c.Ask(ctx, q) })
+		return p.RootsAsked.Request(ctx, q, p.claim(c.Session, func(ctx context.Context) func() (json.RawMessage, error) { return c.Ask(ctx, q) }))
 	}
 	return c.Ask(ctx, q)
 }
@@ -101,7 +103,7 @@ func (p *Endpoint) askHost(ctx context.Context, s *sessions.Session, through tra
 	case s.Replica:
 		return p.RootsAsked.RequestReplica(ctx, request)
 	}
-	return p.RootsAsked.Request(ctx, nil, request)
+	return p.RootsAsked.Request(ctx, nil, p.claim(s, request))
 }
 
 // RequestHost sends a server request to a session's host: through the request of its call, or else

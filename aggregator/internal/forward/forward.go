@@ -190,6 +190,9 @@ func (c *Call) SendOver(r *host.Request, conn *upstream.Conn, release func()) {
 	if !conn.Copies() { // of others no answer has a stream of its own
 		c.MayRead = c.ReserveAnswer
 	}
+	if c.Session.Shared && c.Session.Persistent {
+		c.Session.Connections.Use(c.Route.Upstream.Server.Name, conn)
+	}
 	if !c.BeginSending(r, conn, release) {
 		return
 	}

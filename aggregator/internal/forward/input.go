@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -68,13 +67,6 @@ func (env *Env) Forget(result json.RawMessage) {
 	if c, ok := env.Waiting.Take(state.Call); ok {
 		c.Abandon(nil)
 	}
-}
-
-// isOfAnotherEra reports whether a call is about to go to an upstream although hosts of its era
-// have a separate one.
-func (c *Call) isOfAnotherEra() bool {
-	u := c.Route.Upstream
-	return u.Owner == "" && !fleet.Isolated(&u.Server) && c.Env.Fleet.EraOwner(c.Session, u) != ""
 }
 
 // translateEra converts params to the era of an upstream. In the stateless era every request

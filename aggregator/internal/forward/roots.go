@@ -20,7 +20,7 @@ func (c *Call) redirect(r *host.Request) bool {
 	case c.needsRoots(r):
 		c.clone()
 		c.sendForRoots(r)
-	case c.isOfAnotherEra():
+	case c.Env.Fleet.IsElsewhere(c.Session, c.Route.Upstream):
 		c.clone()
 		c.reroute(r)
 	default:
@@ -33,7 +33,7 @@ func (c *Call) redirect(r *host.Request) bool {
 // of its host allow.
 func (c *Call) needsRoots(r *host.Request) bool {
 	u, s := c.Route.Upstream, c.Session
-	if u.Owner != "" || !s.Shared || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) {
+	if !s.Shared || s.Replica || !c.Server.Record.Entry.AsksRoots.Load() || fleet.Isolated(&u.Server) || c.Server.ServesRoots(s) {
 		return false
 	}
 	return wire.Get(s.Capabilities(r.Era, r.Meta), "roots") != nil

@@ -47,6 +47,7 @@ type Session struct {
 	StableTools notify.StableContent // the host's list of tools, if it is kept unchanged
 	Shown       Definitions          // to its model
 	Roots       ask.RootSet
+	Connections Connections
 	LevelUpdate LevelUpdate
 
 	begun atomic.Bool
