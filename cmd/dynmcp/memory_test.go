@@ -3,7 +3,11 @@
 package main_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -50,4 +54,62 @@ func joinWithout(t *testing.T, socket string) *rooted {
 	h := &rooted{t: t, era: handshake}
 	h.Conn, h.leave = joinAs(t, socket, `{}`, nil)
 	return h
+}
+
+// No call of a host reaches another process than its last one, unless that has ended or an
+// answer says so, however the calls, questions and changes of several hosts interleave.
+func TestCallsOfAHostReachOneProcess(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			files := deferred(t, "files", "Files.")
+			socket := socketPath(t)
+			serveOn(t, socket, mcptest.Config(t, document([]entry{files})))
+			hosts := []*rooted{
+				joinWithRoot(t, socket, handshake, "/ra"), joinWithRoot(t, socket, stateless, "/ra"),
+				joinWithRoot(t, socket, handshake, "/rb"), joinWithRoot(t, socket, stateless, "/rc"), joinWithout(t, socket),
+			}
+			var all sync.WaitGroup
+			for i, h := range hosts {
+				all.Go(func() { h.wander(rand.New(rand.NewPCG(seed, uint64(i)))) })
+			}
+			all.Wait()
+		})
+	}
+}
+
+// wander makes calls, asks for the roots and changes them, and checks the process of each call.
+func (h *rooted) wander(random *rand.Rand) {
+	last, told := "", false
+	note := func(m mcptest.Message) { told = told || strings.Contains(m.Raw, "ran in another process of files") }
+	for range 25 {
+		pending := (*mcptest.Pending)(nil)
+		switch n := random.IntN(10); {
+		case n < 3 && h.era == handshake: // the next call meets the open question
+			pending = h.Go("tools/call", useParams("files/ask", `{"method":"roots/list"}`))
+			fallthrough
+		default:
+			m := h.use("files/pid", `{}`)
+			note(m)
+			if pending != nil {
+				note(pending.Wait())
+			}
+			if pid := m.Text(); last != "" && pid != last && !told {
+				before, err := strconv.Atoi(last)
+				if err != nil {
+					h.t.Errorf("a call was answered %q", last)
+					return
+				}
+				mcptest.WaitGone(h.t, before)
+			}
+			last, told = m.Text(), false
+		case n < 4:
+			note(h.use("files/ask", `{"method":"roots/list"}`))
+		case n == 4 && h.root.Load() != nil && h.era == handshake:
+			other := fmt.Sprint("/r", random.IntN(3))
+			h.root.Store(&other)
+			h.Notify("notifications/roots/list_changed", nil)
+		}
+	}
 }

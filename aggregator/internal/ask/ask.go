@@ -146,10 +146,10 @@ func (q *Question) Taken() (result json.RawMessage, ok bool) {
 }
 
 // FailUnanswered answers the open questions of a call that has ended. A question for the roots
-// stays open: it is sent to the host of the next call.
-func FailUnanswered(questions []*Question) {
+// stays open, if nobody else waits for it: it is sent to the host of the next call.
+func FailUnanswered(questions []*Question, awaited bool) {
 	for _, q := range questions {
-		if q.gate == nil {
+		if q.gate == nil || awaited {
 			q.Answer(nil, &wire.Error{Code: transports.CodeNoHost, Message: "the host did not answer"})
 		}
 	}

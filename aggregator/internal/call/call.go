@@ -40,8 +40,9 @@ type Owner interface {
 	Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error)
 	// CutOff answers a request whose call ends without an answer.
 	CutOff(r *host.Request, outcome transports.Outcome)
-	// Ended removes the call from those in flight at its upstream.
-	Ended()
+	// Ended removes the call from those in flight at its upstream. It reports whether calls of
+	// other hosts may be, one of which may wait for a question in this call.
+	Ended() (others bool)
 	// Upstream returns a key for the upstream: the calls of each that wait for input are bounded.
 	Upstream() any
 	// State returns the state for the host's next request: of the call with this id in
@@ -238,8 +239,8 @@ func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, con
 	f.conn, f.release = nil, nil
 	f.mu.Unlock()
 	membudget.Shed(over)
-	f.owner.Ended()
+	others := f.owner.Ended()
 	release()
-	ask.FailUnanswered(questions)
+	ask.FailUnanswered(questions, others)
 	return r, conn, ok
 }

@@ -180,7 +180,7 @@ func (f *Flight) Abandon(reason json.RawMessage) {
 	if ended == nil && conn != nil && conn.Cancel(&f.Call, reason) {
 		f.Finish(nil, nil)
 	}
-	ask.FailUnanswered(questions)
+	ask.FailUnanswered(questions, f.owner.Ended())
 }
 
 // A notification is one that came while the host was asked.

@@ -90,13 +90,14 @@ func (cs *callsInFlight) Add(c *call.Flight) {
 	cs.list = append(cs.list, c)
 }
 
-// Remove removes an ended call.
-func (cs *callsInFlight) Remove(c *call.Flight) {
+// Remove removes an ended call, and returns how many are left.
+func (cs *callsInFlight) Remove(c *call.Flight) (left int) {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()
 	if i := slices.Index(cs.list, c); i >= 0 {
 		cs.list = slices.Delete(cs.list, i, i+1)
 	}
+	return len(cs.list)
 }
 
 // All returns the calls, oldest first.

@@ -215,7 +215,7 @@ func (c *Call) clone() {
 func (c *Call) Send(r *host.Request) { c.SendOver(r, nil, nil) }
 
 // Ended implements call.Owner.
-func (c *Call) Ended() { c.Server.Calls.Remove(&c.Flight) }
+func (c *Call) Ended() (others bool) { return c.Server.Calls.Remove(&c.Flight) > 0 && c.Session.Shared }
 
 // Upstream implements call.Owner.
 func (c *Call) Upstream() any { return c.Server }
