@@ -171,7 +171,9 @@ func (c *toolCall) find() (t *catalog.Tool, server string) {
 	case c.by != nil:
 		return c.by.Find(view, c.name)
 	case c.Surface().Direct:
-		t, _ = view.Direct(c.name)
+		if t, _ = view.Direct(c.name); t == nil && !c.sendsUnknown() {
+			return nil, view.ServerOfDirect(c.name)
+		}
 	}
 	return t, ""
 }
@@ -200,8 +202,12 @@ func (c *toolCall) sendLater(server string, settled bool) {
 		return
 	}
 	c.input = bytes.Clone(c.input) // it is part of the host's line
+	missing := ""
+	if !settled && surface.Named(c.View(), c.name) == nil { // otherwise it is misspelled
+		missing = c.name
+	}
 	c.answer(surface.Question{
-		Server: server,
+		Server: server, Missing: missing,
 		Known: func() bool {
 			t, _ := c.find()
 			return t != nil && !settled
@@ -226,12 +232,18 @@ func (c *toolCall) answerUnknown() {
 	}
 }
 
-// sendUnknown answers a call by a name that no surface shows. If the tools of a wrapped
-// server are shown as themselves, the call is sent to that server, unless a filter or a lock
-// selects its tools.
+// sendsUnknown reports whether calls of unknown tools are sent to the server: if the tools of a
+// wrapped server are shown as themselves, unless a filter or a lock selects them.
+func (c *toolCall) sendsUnknown() bool {
+	u := c.Single()
+	return u != nil && c.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock
+}
+
+// sendUnknown answers a call by a name that no surface shows.
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.r
-	if u := s.Single(); u != nil && s.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock {
+	if c.sendsUnknown() {
+		u := s.Single()
 		if c.passesPolicy(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
 			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: c.surfaceName()})
 		}

@@ -32,6 +32,7 @@ type wait struct {
 	server  string      // to wait for; "" is all
 	known   func() bool // ends the wait when it returns true; may be nil
 	least   time.Duration
+	recheck <-chan struct{} // closed when the tools of server were fetched again; may be nil
 }
 
 // until returns when there is nothing left to wait for, or ctx has ended.
@@ -57,6 +58,9 @@ func (w wait) until(ctx context.Context) {
 func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Duration) {
 	agg := w.session.agg
 	if left := time.Until(began.Add(refreshWait)); left > 0 {
+		if w.recheck != nil && !isClosed(w.recheck) {
+			return w.recheck, left
+		}
 		for _, u := range agg.set.Everything() {
 			if w.server != "" && u.Server.Name != w.server || !agg.fleet.Includes(w.session.Session, u.Server.Name) {
 				continue
@@ -70,6 +74,15 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 		return w.starting(), left
 	}
 	return nil, 0
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 func (w wait) isPending() bool {
@@ -114,7 +127,10 @@ func (q request) answer(about surface.Question, asText bool) {
 		about.Answer()
 		return
 	}
-	r, w := q.r, wait{q.session, about.Server, about.Known, callWait}
+	r, w := q.r, wait{session: q.session, server: about.Server, known: about.Known, least: callWait}
+	if about.Missing != "" {
+		w.recheck = q.agg.fleet.Recheck(q.Session, about.Server, about.Missing)
+	}
 	u := w.toStart(about.Load)
 	if u == nil && !w.isPending() {
 		about.Answer()

@@ -76,6 +76,24 @@ func (v *View) Direct(name string) (*Tool, bool) {
 	return only(m.tools, func(t *Tool) bool { return IsShort(name, t.Direct) })
 }
 
+// ServerOfDirect returns the server whose tool has a name on the direct surface, also one written
+// server/tool, whether the tool is known or not; "" if there is none. In single-wrap mode it is the
+// one server.
+func (v *View) ServerOfDirect(name string) string {
+	if p := v.single(); p != nil {
+		return p.server.Name
+	}
+	longest := ""
+	for _, p := range v.parts {
+		server := p.server.Name
+		plain := notDirect().ReplaceAllString(server, "_")
+		if len(server) > len(longest) && (strings.HasPrefix(name, plain+"__") || strings.HasPrefix(name, server+"/")) {
+			longest = server
+		}
+	}
+	return longest
+}
+
 // Listed returns all known tools in the order in which their servers list them,
 // servers in config order.
 func (v *View) Listed() []*Tool {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
@@ -48,6 +50,8 @@ type Cache struct {
 	refreshing chan struct{}     // closed when refreshing ends; nil while nothing is fetched
 	keeping    bool              // last is being stored
 	unkept     bool              // last is newer than what is stored or being stored
+	rechecked  time.Time         // when the first recheck that counts was made
+	rechecks   int               // since then, and since the last that found a change
 }
 
 // NewCache returns an empty cache.
@@ -76,6 +80,67 @@ func (c *Cache) Invalidate(changed string) {
 		}
 	}
 	c.refresh()
+}
+
+// At most maxRechecks of rechecks that find no change are made in recheckTime.
+const (
+	maxRechecks = 5
+	recheckTime = 10 * time.Second
+)
+
+// Recheck fetches the tools anew because one is asked for that is not listed: the server's
+// notification may follow the answer that names the tool, or be missing. A listed one is hidden
+// from hosts. It returns a channel that is closed at the end, nil if nothing is fetched.
+func (c *Cache) Recheck(tool string) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.rechecked) > recheckTime {
+		c.rechecked, c.rechecks = time.Now(), 0
+	}
+	if !c.mayMissLocked(tool) || c.rechecks == maxRechecks {
+		return nil
+	}
+	c.rechecks++
+	done := make(chan struct{})
+	if !c.env.Work.Go(func() { defer close(done); c.recheck(tool) }) {
+		return nil
+	}
+	return done
+}
+
+// mayMissLocked reports whether a connected server may have a tool that is not listed.
+func (c *Cache) mayMissLocked(tool string) bool {
+	return c.last != nil && c.conn.Err() == nil && !slices.ContainsFunc(c.last.Tools, func(t json.RawMessage) bool {
+		return wire.EqualString(wire.Get(t, "name"), tool)
+	})
+}
+
+// recheck waits for a refresh in progress, and fetches the tools if the tool is not in it.
+func (c *Cache) recheck(tool string) {
+	c.awaitRefresh()
+	c.mu.Lock()
+	missing, conn, last := c.mayMissLocked(tool), c.conn, c.last.Tools
+	c.mu.Unlock()
+	if !missing {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
+	defer cancel()
+	tools, err := Lists[0].fetch(ctx, conn, c.env.Log)
+	if err != nil || slices.EqualFunc(last, tools, slices.Equal) {
+		return
+	}
+	c.mu.Lock()
+	c.rechecks = 0
+	c.mu.Unlock()
+	c.Invalidate(Lists[0].Changed)
+	c.awaitRefresh()
+}
+
+func (c *Cache) awaitRefresh() {
+	if fetching := c.Refreshing(); fetching != nil {
+		<-fetching
+	}
 }
 
 // Refreshing returns a channel that is closed when the current refresh ends, nil if there is

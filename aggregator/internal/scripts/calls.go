@@ -68,7 +68,7 @@ func describe(s surface.Session, name string) surface.Question {
 		return t
 	}
 	_, server := find(s.View(), name)
-	return surface.Question{Server: server, Known: func() bool { return found() != nil }, Answer: func() {
+	return surface.Question{Server: server, Missing: name, Known: func() bool { return found() != nil }, Answer: func() {
 		t := found()
 		if t == nil {
 			s.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))

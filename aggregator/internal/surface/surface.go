@@ -182,6 +182,9 @@ type Question struct {
 	// or if Load is set.
 	Server string
 	Load   bool
+	// Missing is the name of a tool that Server has not listed, as far as known: a running server is
+	// asked for its tools again.
+	Missing string
 	// Known ends the wait when it reports true; if it is nil, only the servers end it.
 	Known func() bool
 	// Answer answers the request, whose params are then a copy.

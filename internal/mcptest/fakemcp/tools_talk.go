@@ -177,6 +177,7 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 		var a struct {
 			Name  string          `json:"name"`
 			Entry json.RawMessage `json:"entry"`
+			Quiet bool            `json:"quiet"` // no notification
 		}
 		if err := decode(args, &a); err != nil {
 			return nil, err
@@ -189,7 +190,9 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 			}
 		}
 		c.peer.fake.offer.add(list, e)
-		c.peer.changed(list)
+		if !a.Quiet {
+			c.peer.changed(list)
+		}
 		return textResult("added "+e.key, ""), nil
 	}
 }

@@ -112,7 +112,7 @@ func (q query) ask(c *surface.Call) {
 			waits.Server = t.Server
 			break
 		}
-		waits.Known = func() bool { return surface.Named(c.View(), q.tool) != nil }
+		waits.Missing, waits.Known = q.tool, func() bool { return surface.Named(c.View(), q.tool) != nil }
 	case len(q.words) == 0 || q.server != "":
 		waits.Server, _ = view.GuessServer(q.server)
 	}

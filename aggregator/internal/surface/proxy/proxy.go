@@ -213,7 +213,7 @@ func (o operation) look(c *surface.Call, maxBytes int) {
 	switch about := o.filter.prefix; {
 	case o.action == "info" && o.kind == kindTool:
 		q.Known = func() bool { _, ok := c.View().Called(o.path); return ok }
-		q.Server = view.ServerFor(o.path)
+		q.Server, q.Missing = view.ServerFor(o.path), o.path
 	case o.action == "info":
 		q.Known = func() bool { _, ok := info(c.View(), o.kind, o.path); return ok }
 	case strings.Contains(about, "/"):
