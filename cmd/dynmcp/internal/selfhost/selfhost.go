@@ -26,7 +26,7 @@ import (
 type Host struct {
 	cfg  *schema.Config
 	agg  *aggregator.Aggregator
-	Conn *upstream.Conn // the host's end of the connection
+	Conn *upstream.Conn // the host's end of the connection; nil after Serve
 
 	served   chan struct{} // closed when aggregator.Serve has returned
 	serveErr error         // the error of aggregator.Serve
@@ -45,30 +45,36 @@ func Start(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*Host, er
 
 // StartAs is Start with other options, including the Logger, and for another host.
 func StartAs(ctx context.Context, cfg *schema.Config, options aggregator.Options, host upstream.ConnOptions) (*Host, error) {
-	if cfg.SingleWrap {
-		if err := checkCommand(cfg.Servers[0]); err != nil {
-			return nil, err
-		}
-	}
-	agg, _, err := NewAggregator(cfg, options)
+	h, near, err := Serve(ctx, cfg, options)
 	if err != nil {
 		return nil, err
 	}
-	near, far := net.Pipe()
 	host.Dynmcp = true
-	h := &Host{
-		cfg:    cfg,
-		agg:    agg,
-		Conn:   upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxOwnMessage}, near, host),
-		served: make(chan struct{}),
-	}
-	go h.serve(context.WithoutCancel(ctx), far)
+	h.Conn = upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxOwnMessage}, near, host)
 	if err := h.Conn.Handshake(ctx, nil); err != nil {
-		err = h.startError(ctx, err)
+		err = h.StartError(ctx, err)
 		h.Close()
 		return nil, err
 	}
 	return h, nil
+}
+
+// Serve runs dynmcp on cfg for a host that the caller connects to the returned stream, which ends
+// with Close of the Host at the latest.
+func Serve(ctx context.Context, cfg *schema.Config, options aggregator.Options) (*Host, net.Conn, error) {
+	if cfg.SingleWrap {
+		if err := checkCommand(cfg.Servers[0]); err != nil {
+			return nil, nil, err
+		}
+	}
+	agg, _, err := NewAggregator(cfg, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	near, far := net.Pipe()
+	h := &Host{cfg: cfg, agg: agg, served: make(chan struct{})}
+	go h.serve(context.WithoutCancel(ctx), far)
+	return h, near, nil
 }
 
 // HostOptions returns the options of the usual host, which logs notifications if log is not nil.
@@ -94,9 +100,9 @@ func (h *Host) serve(ctx context.Context, far net.Conn) {
 	h.serveErr = h.agg.Serve(ctx, far, far)
 }
 
-// startError returns the reason for a failed handshake. In single-wrap mode that is the failure of
+// StartError returns the reason for a failed handshake. In single-wrap mode that is the failure of
 // the upstream, with which Serve ends.
-func (h *Host) startError(ctx context.Context, err error) error {
+func (h *Host) StartError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && h.cfg.SingleWrap {
 		select {
 		case <-h.served:
@@ -120,7 +126,9 @@ func (h *Host) Status() aggregator.Status { return h.agg.Status() }
 
 // Close ends dynmcp and everything it has started.
 func (h *Host) Close() {
-	h.Conn.Close()
+	if h.Conn != nil {
+		h.Conn.Close()
+	}
 	h.agg.Close()
 	<-h.served
 }

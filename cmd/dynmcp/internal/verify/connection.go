@@ -1,13 +1,15 @@
 package verify
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,79 +19,108 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify/probe"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A connection connects a host to a server, directly or through dynmcp.
+// A connection connects a host to a server, directly or through dynmcp. The host is one of
+// package probe.
 type connection struct {
-	conn  *upstream.Conn
+	peer  *probe.Peer
+	info  probe.Info
 	close func()
 	notes *notes
 	wait  time.Duration // for each answer
 	pipe  bool          // the server sends everything on one ordered stream
 
-	version string // that the server speaks
+	version string              // that the server speaks
+	hears   func() (heard bool) // waits until the server was told of a cancellation; nil if that cannot be seen
 }
 
-// errEra means that a server does not speak an era.
-var errEra = errors.New("it does not speak that era")
+// hostName is the name of the host on both sides.
+const hostName = "dynmcp verify"
 
 // connectDirectly connects to a server as its host.
 func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era transports.Era) (*connection, error) {
-	n := newNotes()
-	options := v.asHost(n, era)
-	options.Redact, options.Logger = &cli.Secrets, v.Log
-	// dynmcp sets this variable for its servers. With a random value, answers that show it are
-	// known to vary.
-	options.Env = []string{selfloop.Variable + "=" + rand.Text()}
-	if s.Transport != schema.Stdio {
-		options.Login = login.Of(login.Store, v.Log)(s)
-	}
-	conn, err := upstream.Open(s, options)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, s.LoadTimeout)
 	defer cancel()
-	if err := conn.Handshake(ctx, nil); err != nil {
-		conn.Close()
-		return nil, conn.StartFailure("start it directly", err)
+	n := newNotes()
+	log := cmp.Or(v.Log, slog.New(slog.DiscardHandler))
+	var p *probe.Peer
+	var err error
+	if s.Transport == schema.Stdio {
+		// dynmcp sets this variable for its servers. With a random value, answers that show it are
+		// known to vary.
+		p, err = probe.Command(s, []string{selfloop.Variable + "=" + rand.Text()}, &cli.Secrets, log, hostName, cli.Version, n)
+	} else {
+		transport := http.RoundTripper(http.DefaultTransport.(*http.Transport).Clone())
+		if authorize := login.Of(login.Store, v.Log)(s).Transport; authorize != nil {
+			transport = authorize(transport)
+		}
+		p, err = probe.Web(ctx, s, transport, hostName, cli.Version, n)
 	}
-	return v.inEra(&connection{conn, conn.Close, n, v.wait, s.Transport == schema.Stdio, conn.ServerInfo().ProtocolVersion}, era)
+	if err != nil {
+		return nil, fmt.Errorf("start it directly: %w", err)
+	}
+	info, err := p.Open(ctx, era)
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("start it directly: %w", err)
+	}
+	c := &connection{peer: p, info: info, close: p.Close, notes: n, wait: v.wait, pipe: s.Transport == schema.Stdio, version: info.ProtocolVersion}
+	if canHear(s) {
+		c.hears = func() bool { return true }
+	}
+	return c, nil
 }
 
 // connectBehind connects to a server through dynmcp with one surface.
 func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface string, era transports.Era) (*connection, error) {
+	options := aggregator.Options{Logger: v.Log}
+	var e ear
+	if surface == schema.ExposeDirect && canHear(s) {
+		var err error
+		if s, err = e.between(s, era, &options, v.Log); err != nil {
+			return nil, err
+		}
+	}
+	if v.between != nil {
+		s = v.between(s)
+	}
 	cfg := *v.Cfg
 	cfg.Expose, cfg.Servers, cfg.Activity, cfg.Policy, cfg.Tree = []string{surface}, []schema.Server{s}, nil, nil, nil
 	cfg.SingleWrap = surface == schema.ExposeDirect
-	n := newNotes()
-	h, err := selfhost.StartAs(ctx, &cfg, aggregator.Options{Logger: v.Log}, v.asHost(n, era))
+	h, near, err := selfhost.Serve(ctx, &cfg, options)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.remove())
 	}
-	if err := h.LoadOne(ctx, s.Name); err != nil {
+	n := newNotes()
+	p := probe.Stream(near, hostName, cli.Version, n)
+	end := func() {
+		p.Close()
 		h.Close()
+		if err := e.remove(); err != nil {
+			v.ErrOut.Printf("%v\n", err)
+		}
+	}
+	info, err := p.Open(ctx, era)
+	if err == nil {
+		err = h.LoadOne(ctx, s.Name)
+	} else {
+		err = h.StartError(ctx, err)
+	}
+	if err != nil {
+		end()
 		return nil, err
 	}
-	return v.inEra(&connection{h.Conn, h.Close, n, v.wait, s.Transport == schema.Stdio, h.Status().Upstreams()[0].Protocol}, era)
-}
-
-// asHost returns the options of the host, which are the same for both connections.
-func (v *verifier) asHost(n *notes, era transports.Era) upstream.ConnOptions {
-	return upstream.ConnOptions{Info: upstream.Info{Name: "dynmcp verify", Version: cli.Version}, Peer: n, HandshakeOnly: era == transports.Handshake}
-}
-
-func (v *verifier) inEra(s *connection, era transports.Era) (*connection, error) {
-	if s.conn.Era() != era {
-		s.close()
-		return nil, errEra
+	c := &connection{peer: p, info: info, close: end, notes: n, wait: v.wait, pipe: s.Transport == schema.Stdio, version: h.Status().Upstreams()[0].Protocol}
+	if e.heard != nil {
+		c.hears = func() bool { return e.wait(v.wait) }
 	}
-	return s, nil
+	return c, nil
 }
 
 // notes record the notifications and requests of a server, in order.
@@ -106,7 +137,7 @@ const maxNotes = 4 << 20
 
 func newNotes() *notes { return &notes{changed: map[string]bool{}, more: make(chan struct{}, 1)} }
 
-// Notify implements transports.Peer.
+// Notify implements probe.Observer.
 func (n *notes) Notify(method string, params json.RawMessage) {
 	if len(params) == 0 {
 		params = json.RawMessage(`null`)
@@ -151,12 +182,6 @@ func (n *notes) changes(ctx context.Context, expected []string) []string {
 	}
 }
 
-// Request implements transports.Peer.
-func (n *notes) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
-	n.Notify(method, params)
-	return selfhost.NotifyFunc(nil).Request(ctx, method, params)
-}
-
 // take returns the recorded messages as a JSON array, and clears them.
 func (n *notes) take() []byte {
 	n.mu.Lock()
@@ -167,28 +192,34 @@ func (n *notes) take() []byte {
 }
 
 // ask sends a request and returns its answer: the result as received, or an object with the
-// error. Notifications of the request go to peer.
-func (c *connection) ask(ctx context.Context, method string, params []byte, peer transports.Peer) []byte {
+// error. Progress of the request goes to steps, which may be nil.
+func (c *connection) ask(ctx context.Context, method string, params []byte, steps *callNotes) []byte {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	answered := make(chan []byte, 1)
-	call := &upstream.Call{Method: method, Params: params, Peer: peer, Done: func(result json.RawMessage, err error) {
-		if n, ok := peer.(*callNotes); ok && n.answered != "" {
-			n.all.markAnswered(n.answered) // on the reading goroutine, before it reads on
+	call := &probe.Call{Method: method, Params: params, Done: func(result json.RawMessage, err error) {
+		if steps != nil && steps.answered != "" {
+			steps.all.markAnswered(steps.answered) // on the reading goroutine, before it reads on
 		}
-		answered <- answer(bytes.Clone(result), err)
+		answered <- answer(result, err)
 	}}
-	c.conn.Start(call)
+	if steps != nil {
+		call.Progress = steps
+	}
+	c.peer.Start(call)
 	select {
 	case a := <-answered:
 		return a
 	case <-ctx.Done():
-		if c.conn.Cancel(call, nil) {
-			return []byte(`{"failed":"no answer"}`)
+		if c.peer.Cancel(call) {
+			return []byte(unanswered)
 		}
 		return <-answered
 	}
 }
+
+// unanswered stands for the answer of a call that was cancelled in time.
+const unanswered = `{"failed":"no answer"}`
 
 // gone replaces the answer of a server that was not reached or ended.
 const gone = `{"failed":"the server was not reached or ended"}`
@@ -206,18 +237,9 @@ func answer(result []byte, err error) []byte {
 	return fmt.Appendf(nil, `{"error":%s}`, rpc.JSON())
 }
 
-// callNotes record the progress of a call, and pass other messages to all.
+// callNotes record the progress of a call.
 type callNotes struct {
 	notes
 	all      *notes
 	answered string // the name under which all records the answer; "" records none
-}
-
-// Notify implements transports.Peer.
-func (n *callNotes) Notify(method string, params json.RawMessage) {
-	if method == "notifications/progress" {
-		n.notes.Notify(method, params)
-		return
-	}
-	n.all.Notify(method, params)
 }

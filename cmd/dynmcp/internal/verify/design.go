@@ -19,6 +19,7 @@ type design struct {
 
 const (
 	announces   = "dynmcp announces changes of lists, which it also finds when the server is started again"
+	renames     = "a name that hosts do not accept is replaced by one that ends in a hash"
 	showsSchema = "the first call of a tool that fails shows its input schema, which the model has not read"
 )
 
@@ -35,6 +36,10 @@ var designs = []design{
 		reason: "the name of the server stands in the answer as well as in its _meta, where hosts look for it"},
 	{what: lists, path: lazyregexp.New(`^/[^/]+$`), how: missing, value: lazyregexp.New(`"taskSupport"\s*:\s*"required"`),
 		reason: "a tool that is only called as a task is hidden from a host that does not declare tasks"},
+	{what: lists, path: lazyregexp.New(`^/([^/]{65,}|[^/]*[^/A-Za-z0-9_-][^/]*)$`), how: missing, value: lazyregexp.New(`"inputSchema"`), reason: renames},
+	{what: lists, path: lazyregexp.New(`^/[A-Za-z0-9_-]{9,64}$`), how: added, value: lazyregexp.New(`"name"\s*:\s*"[A-Za-z0-9_-]*_[0-9a-f]{8}"`), reason: renames},
+	{what: lists, path: lazyregexp.New(`/inputSchema/type$`), how: added, value: lazyregexp.New(`^"object"$`),
+		reason: "the protocol wants a type of input schemas, which the server left out"},
 	{what: lists, path: lazyregexp.New(`^/error$`), how: missing, value: lazyregexp.New(`"code"\s*:\s*-32601\b`),
 		reason: "a list that the server has as a capability, and does not know, is empty"},
 	{path: lazyregexp.New(`^/resultType$`), how: added,

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -47,9 +50,10 @@ type request struct {
 // the lists of the server itself.
 type plan struct {
 	requests []request
-	big      int      // number of calls with big numbers
-	changes  []string // announced changes of lists, nil if not known yet
-	cancel   request  // a call to cancel; without a method there is none
+	big      int           // number of calls with big numbers
+	changes  []string      // announced changes of lists, nil if not known yet
+	cancel   request       // a call to cancel; without a method there is none
+	longest  time.Duration // that cancel took
 }
 
 // A place identifies an answer of a run. before counts earlier answers with the same what and
@@ -65,6 +69,8 @@ type run struct {
 	server  string
 	era     transports.Era
 	surface string
+	calls   int              // sent; they number the progress tokens
+	planned bool             // the plan is that of an earlier run
 	places  []place          // in order
 	seen    map[place][]byte // the answers
 
@@ -85,7 +91,7 @@ func (r *run) record(what, name string, value []byte) {
 // recordServer records the handshake and the lists of the server.
 func (r *run) recordServer(ctx context.Context) {
 	r.listed = map[string][]json.RawMessage{}
-	info := r.conn.ServerInfo()
+	info := r.info
 	r.record(handshake, "protocolVersion", wire.Quote(info.ProtocolVersion))
 	r.record(handshake, "protocolVersion of the server", wire.Quote(r.version))
 	r.record(handshake, "capabilities", info.Capabilities)
@@ -115,10 +121,20 @@ func (r *run) execute(ctx context.Context, p *plan) {
 		if r.pipe {
 			steps.answered = q.name
 		}
-		r.record(q.what, q.name, r.ask(ctx, q.method, r.params(q), steps))
-		if q.what == tools {
-			r.record(progress, q.name, steps.take())
+		began := time.Now()
+		got := r.ask(ctx, q.method, r.params(q), steps)
+		r.record(q.what, q.name, got)
+		if q.what != tools {
+			continue
 		}
+		if took := time.Since(began); !r.planned && string(got) != gone && string(got) != unanswered && took > p.longest {
+			p.cancel, p.longest = q, took // the longest call is the likeliest to run when it is cancelled
+		}
+		said := steps.take()
+		if string(got) == gone {
+			said = []byte(gone) // as its answer
+		}
+		r.record(progress, q.name, said)
 	}
 	if r.surface != schema.ExposeDirect {
 		return
@@ -133,13 +149,19 @@ func (r *run) execute(ctx context.Context, p *plan) {
 	}
 }
 
-// cancelCall cancels a call, and checks that later calls are answered.
+// cancelCall cancels a call, and checks that the server hears that and that later calls are answered.
 func (r *run) cancelCall(ctx context.Context, p *plan, fence request) {
 	withdrawn, cancel := context.WithCancel(ctx)
 	cancel()
-	r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
+	got := r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
+	late := r.peer.Late()
 	r.record(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.record(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
+	if r.hears != nil {
+		// A call that had its answer first is not cancelled any more.
+		answered := string(got) != unanswered || r.peer.Late() > late
+		r.record(cancellation, "the server hears it", strconv.AppendBool(nil, answered || r.hears()))
+	}
 }
 
 // relist fetches the lists again whose change was announced. If the direct run finds no change, the
@@ -173,7 +195,7 @@ func (r *run) relist(ctx context.Context, p *plan) {
 func (r *run) list(ctx context.Context, method, member string) (entries []json.RawMessage, value []byte) {
 	ctx, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
-	entries, err := r.conn.List(ctx, method, member)
+	entries, err := r.peer.List(ctx, method, member)
 	if err != nil {
 		return nil, answer(nil, err)
 	}
@@ -204,6 +226,8 @@ func (r *run) params(q request) []byte {
 	text, _ := wire.Text(q.tool)
 	path := string(wire.Quote(r.server + "/" + text))
 	switch r.surface {
+	case schema.ExposeDirect:
+		name = r.listedAs(q.tool)
 	case schema.ExposeDiscover:
 		name, input = []byte(`"use_tool"`), fmt.Appendf(nil, `{"tool_name":%s,"tool_input":%s}`, path, q.arguments)
 	case schema.ExposeTree:
@@ -213,11 +237,37 @@ func (r *run) params(q request) []byte {
 	case schema.ExposeProxy:
 		name, input = []byte(`"proxy"`), fmt.Appendf(nil, `{"action":"call","type":"tool","path":%s,"args":%s}`, path, q.arguments)
 	}
-	meta := `"progressToken":"verify"`
+	r.calls++
+	meta := fmt.Sprintf(`"progressToken":"verify %d"`, r.calls)
 	if r.era == transports.Stateless {
 		meta += `,"` + transports.MetaLogLevel + `":"debug"`
 	}
 	return fmt.Appendf(nil, `{"name":%s,"arguments":%s,"_meta":{%s}}`, name, input, meta)
+}
+
+// renamed matches a name that the direct surface gives to a tool whose own hosts do not accept.
+var renamed = lazyregexp.New(`^(.*)_[0-9a-f]{8}$`)
+
+var notAccepted = lazyregexp.New(`[^A-Za-z0-9_-]`)
+
+// listedAs returns the name, as JSON, under which a tool is listed: its own, or the only one that
+// stands for it.
+func (r *run) listedAs(tool []byte) []byte {
+	own := notAccepted().ReplaceAllString(textOf(tool), "_")
+	var instead []byte
+	for _, entry := range r.listed["tools/list"] {
+		name := wire.Get(entry, "name")
+		if bytes.Equal(name, tool) {
+			return tool
+		}
+		if m := renamed().FindStringSubmatch(textOf(name)); m != nil && strings.HasPrefix(own, m[1]) {
+			instead = name
+		}
+	}
+	if instead == nil {
+		return tool
+	}
+	return instead
 }
 
 const (
@@ -244,7 +294,7 @@ func planOf(r *run, may mayCall) *plan {
 	for _, entry := range r.listed["tools/list"] {
 		p.addCalls(entry, may)
 	}
-	info := r.conn.ServerInfo()
+	info := r.info
 	if info.Has("resources") {
 		add(failures, "unknown resource", "resources/read", []byte(`{"uri":"verify:no-such-resource"}`))
 	}
@@ -268,9 +318,6 @@ func (p *plan) addCalls(entry []byte, may mayCall) {
 		}
 	}
 	add(tools, "", arguments)
-	if n := len(p.requests); p.cancel.method == "" && n > 0 && bytes.Equal(p.requests[n-1].tool, name) {
-		p.cancel = p.requests[n-1]
-	}
 	// A number may be a count, so only few read-only tools are called with a big one.
 	if big := bigNumbers(schema, arguments); big != nil && p.big < maxBig && catalog.AccessOf(wire.Get(entry, "annotations")) == catalog.ReadOnly {
 		p.big++

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify/probe"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
@@ -54,9 +55,18 @@ is 1 if something differs, or a server could not be started.`,
 		cli.AddTimeout(cmd, &v.wait, "an answer", "default 10s")
 		cmd.Flags().StringSliceVar(&v.surfaces, "surface", compared, "the `surfaces` to compare")
 		cmd.ValidArgsFunction = conf.CompleteServers(&v.Flags, "")
-		return v.Run(cmd, func(ctx context.Context, args []string) error {
+		var heard string
+		cmd.Flags().StringVar(&heard, "relay", "", "pass stdin on to a command, and count in this `file` the cancellations that it hears")
+		cmd.Flags().Lookup("relay").Hidden = true // for verify itself
+		compare := v.Run(cmd, func(ctx context.Context, args []string) error {
 			return v.run(ctx, args, asJSON)
 		})
+		return func(cmd *cobra.Command, args []string) error {
+			if heard != "" {
+				return relay(heard, args)
+			}
+			return compare(cmd, args)
+		}
 	},
 }
 
@@ -156,7 +166,7 @@ func (v *verifier) server(ctx context.Context, s schema.Server) report {
 			first = behind.error
 			out.Error = "behind dynmcp: "
 		}
-		out.Error += cli.Secrets.String(cmp.Or(first, errEra).Error())
+		out.Error += cli.Secrets.String(cmp.Or(first, probe.ErrEra).Error())
 	}
 	return out
 }
@@ -208,9 +218,6 @@ func (v *verifier) askDirectly(ctx context.Context, s schema.Server, era transpo
 
 // askBehind runs a plan on the server behind dynmcp.
 func (v *verifier) askBehind(ctx context.Context, s schema.Server, surface string, era transports.Era, p *plan) (*run, error) {
-	if v.between != nil {
-		s = v.between(s)
-	}
 	c, err := v.connectBehind(ctx, s, surface, era)
 	if err != nil {
 		return nil, err
@@ -228,7 +235,7 @@ func (v *verifier) ask(ctx context.Context, c *connection, s schema.Server, surf
 	} else {
 		p = &plan{requests: slices.DeleteFunc(slices.Clone(p.requests), func(q request) bool { return q.what != tools && q.what != bigNumber })}
 	}
-	if p == nil {
+	if r.planned = p != nil; !r.planned {
 		p = planOf(r, may)
 	}
 	r.execute(ctx, p)
