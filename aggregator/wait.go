@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -120,6 +121,18 @@ func (w wait) listed(ctx context.Context, r *host.Request, u *lazy.Upstream, loa
 	return ctx.Err()
 }
 
+// recheck fetches the tools of the session's upstream of a server again, if it is connected and has
+// not listed the tool of this name. It returns a channel that is closed at the end, or nil.
+func (q request) recheck(server, tool string) <-chan struct{} {
+	fleet := q.agg.fleet
+	u := fleet.ExistingFor(q.Session, fleet.Get(q.Session, server))
+	if u == nil {
+		return nil
+	}
+	rest, _ := strings.CutPrefix(tool, server)
+	return fleet.Of(u).Listing.Recheck(strings.TrimLeft(rest[strings.LastIndexByte(rest, '/')+1:], "_.:"))
+}
+
 // answer answers a question of the data plane: at once if there is nothing to wait for,
 // otherwise on a goroutine. asText makes an error text for a model.
 func (q request) answer(about surface.Question, asText bool) {
@@ -129,7 +142,7 @@ func (q request) answer(about surface.Question, asText bool) {
 	}
 	r, w := q.r, wait{session: q.session, server: about.Server, known: about.Known, least: callWait}
 	if about.Missing != "" {
-		w.recheck = q.agg.fleet.Recheck(q.Session, about.Server, about.Missing)
+		w.recheck = q.recheck(about.Server, about.Missing)
 	}
 	u := w.toStart(about.Load)
 	if u == nil && !w.isPending() {

@@ -6,7 +6,6 @@ package fleet
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
@@ -132,17 +131,6 @@ func (f *Fleet) Sees(s *sessions.Session, u *lazy.Upstream) bool {
 	}
 	owner, _ := f.owner(s, u)
 	return u.Owner == owner
-}
-
-// Recheck fetches the tools of a session's upstream of a server anew, if it is connected and has
-// not listed the tool of this name. It returns a channel that is closed at the end, or nil.
-func (f *Fleet) Recheck(s *sessions.Session, server, tool string) <-chan struct{} {
-	u := f.ExistingFor(s, f.Get(s, server))
-	if u == nil {
-		return nil
-	}
-	rest, _ := strings.CutPrefix(tool, server)
-	return f.Of(u).Listing.Recheck(strings.TrimLeft(rest[strings.LastIndexByte(rest, '/')+1:], "_.:"))
 }
 
 // ResourceOwner returns the entry of the server that lists a resource, or has a template for it, or

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
@@ -60,7 +61,8 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 		server.Transport = schema.SSE
 	}
 	opts := f.Connection(u)
-	opts.Peer, opts.HostEra, opts.Throttle, opts.HandshakeOnly = p, p.hostEra, f.throttle, p.handshakeOnly.Load()
+	opts.Peer, opts.HostEra, opts.HandshakeOnly = p, p.hostEra, p.handshakeOnly.Load()
+	opts.Throttle = func() { awaitReaders(f.Sessions.Exclusive()) }
 	conn, err := f.placer.Connect(ctx, u, server, opts, f.Open)
 	if err != nil {
 		return nil, err
@@ -166,9 +168,9 @@ func (f *Fleet) isWanted(u *lazy.Upstream) bool {
 	return (!u.Server.Lazy() || f.Of(u).hasSubscribers()) && f.Context.Err() == nil && f.Set.Has(u)
 }
 
-// throttle waits while a host is far behind. Hosts that share a run do not delay upstreams.
-func (f *Fleet) throttle() {
-	for _, to := range f.Sessions.Exclusive() {
+// awaitReaders waits while a host is far behind. Hosts that share a run do not delay upstreams.
+func awaitReaders(exclusive []*notify.Recipient[*sessions.Session]) {
+	for _, to := range exclusive {
 		if h, ok := to.Peer().(*host.Session); ok {
 			h.AwaitReader()
 		}
