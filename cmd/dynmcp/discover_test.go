@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // discover_tool: its answers for a tool, a query, a server, and unknown names.
@@ -67,8 +68,8 @@ func TestDirectToolOfAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{gone, fake(t, "alpha")}, `"expose": ["direct"]`)))
 	greet(host)
 	m := host.Tool("gone__x", `{}`)
-	contains(t, m.Text(), "Unknown tool: gone__x. Its server gone could not be started: ", "no-such-command-anywhere")
-	if m.Code() != -32602 {
+	contains(t, m.Text(), "gone: outcome not_sent: the call did not run", "no-such-command-anywhere")
+	if m.Code() != transports.CodeStartFailed {
 		t.Errorf("got %s", m.Raw)
 	}
 }
