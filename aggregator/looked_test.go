@@ -123,7 +123,7 @@ func servedTool(t *testing.T, expose string, tools map[string]json.RawMessage, f
 	for name, properties := range tools {
 		list = append(list, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object","properties":%s}}`, name, properties))
 	}
-	cfg := configOf(t, fmt.Sprintf(`{"expose":[%q],"mcp":{"up":{"command":"none"}}}`, expose))
+	cfg := configOf(t, fmt.Sprintf(`{"expose":[%q],"startup_wait":"60s","mcp":{"up":{"command":"none"}}}`, expose))
 	agg, err := New(cfg, Options{Version: "1"})
 	if err != nil {
 		t.Fatal(err)
