@@ -30,7 +30,7 @@ func freeAddress(t *testing.T) string {
 func TestGatewayThatIsItsOwnServer(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
-	config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"mcp":{"alpha":%s,"self":{"url":"http://%s/mcp"}}}`, mcptest.Raw(fake(t, "alpha").fields), address))
+	config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"startup_wait":"3s","mcp":{"alpha":%s,"self":{"url":"http://%s/mcp"}}}`, mcptest.Raw(fake(t, "alpha").fields), address))
 	run := serveHTTP(t, config, "--http", address)
 	mcptest.Soon(t, "it says so", func() bool {
 		return strings.Contains(run.dynmcp.Stderr(), `the config reaches itself: the server \"self\" of `+filepath.Base(config)+` leads back`)
