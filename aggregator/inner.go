@@ -121,7 +121,8 @@ func (in innerRequest) list() {
 			return
 		}
 	}
+	// A failure is an error, never a result: the surface decides how the model reads either.
 	in.answer(surface.Question{Server: server, Answer: func() {
 		in.agg.work.Answer(r, func() { r.Reply(in.View().List(r.Method, server), nil) })
-	}}, true)
+	}}, false)
 }
