@@ -41,7 +41,7 @@ func (t *Tool) Spelled(name string) bool {
 }
 
 // separators are what models write between the name of a server and of a tool.
-var separators = []string{"/", "__", "_", ".", ":"}
+var separators = []string{"/", "__", "_", ".", "::", ":"}
 
 // OfLeaf finds a tool by its name without the server, in any case, if only one has it.
 func (v *View) OfLeaf(name string) (*Tool, bool) {
@@ -99,6 +99,25 @@ func (v *View) ServerOf(name string) string {
 		}
 	}
 	return longest
+}
+
+// PrefixIn returns the beginning of tools' names that a prefix means: prefix itself if a name begins
+// with it, or else the one with the server's name and a slash where prefix spells those differently.
+func PrefixIn(v *View, prefix string) string {
+	server := v.ServerOf(prefix)
+	if server == "" || v.single() != nil || strings.HasPrefix(prefix, server+"/") || slices.ContainsFunc(v.all().tools, func(t *Tool) bool { return strings.HasPrefix(t.Name, prefix) }) {
+		return prefix
+	}
+	spelled := strings.TrimPrefix(display.Unescape(strings.TrimSpace(prefix)), "mcp__")
+	if len(spelled) < len(server) {
+		return prefix
+	}
+	for _, separator := range separators {
+		if rest, ok := strings.CutPrefix(spelled[len(server):], separator); ok {
+			return server + "/" + rest
+		}
+	}
+	return prefix
 }
 
 // GuessServer returns the offered server that a name means: the one of that name, or else the

@@ -43,8 +43,12 @@ type filter struct {
 // how to continue, or which servers have not started.
 func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
 	var all []entry
+	prefix := filter.prefix
+	if kind == kindTool {
+		prefix = catalog.PrefixIn(v, prefix)
+	}
 	for _, e := range entriesOf(v, kind) {
-		if strings.HasPrefix(e.path, filter.prefix) && e.hasTag(filter.tags) {
+		if strings.HasPrefix(e.path, prefix) && e.hasTag(filter.tags) {
 			all = append(all, e)
 		}
 	}
@@ -70,6 +74,9 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	dataType := map[string]string{kindTool: "Tool", kindResource: "Resource|ResourceTemplate", kindPrompt: "Prompt"}[kind]
 	out := [][]byte{embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))}
 	note := v.Texts().Unlisted()
+	if len(all) == 0 && !v.Complete() {
+		note = strings.TrimSpace("Nothing of what is known matches. " + v.Texts().HowToLoad(hints) + " " + v.Texts().NotListed(" "))
+	}
 	if to < len(all) {
 		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
 	}

@@ -216,7 +216,7 @@ func (o operation) look(c *surface.Call, maxBytes int) {
 		q.Server, q.Missing = view.ServerFor(o.path), o.path
 	case o.action == "info":
 		q.Known = func() bool { _, ok := info(c.View(), o.kind, o.path); return ok }
-	case strings.Contains(about, "/"):
+	case about != "":
 		q.Server = view.ServerOf(about)
 	}
 	c.Wait(q)
