@@ -61,7 +61,7 @@ var (
 		Name: "nobody has a share of what is held, and who holds the least is shed",
 		Edits: []sabotage.Edit{
 			// The attack fills half of the budget on any machine, and half is not shed.
-			{File: "internal/membudget/membudget.go", Old: "	free, a := b.max-b.total, b.of[who]", New: "	free, a := b.max/2-b.total, b.of[who]"},
+			{File: "internal/membudget/membudget.go", Old: "	free, a := b.freeLocked(), b.of[who]", New: "	free, a := b.freeLocked()-b.max/2, b.of[who]"},
 			{File: "internal/membudget/membudget.go", Old: "		if a == nil || a.bytes <= free", New: "		if true || a == nil || a.bytes <= free"},
 			{File: "internal/membudget/membudget.go", Old: "		if a.bytes > largest && a.sheddable >= need {", New: "		if a.bytes < 1<<20 && (largest == 0 || a.bytes < largest) {"},
 		},

@@ -85,26 +85,35 @@ func (r *Reservation) reserve(n int64) (over []*Reservation, ok bool) {
 	b := r.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	free, own := b.max-b.total-b.others(), int64(0)
+	free, own := b.freeLocked(), int64(0)
 	if a := b.of[r.who]; a != nil {
 		own = a.bytes
 	}
+	var shed []Reservation // over, before
 	for n > free {
 		worst, has := b.largestLocked(n - free)
 		if has <= own+n {
-			return over, false
+			break
 		}
 		free += worst.bytes
+		shed, over = append(shed, *worst), append(over, worst)
 		worst.changeLocked(0)
 		worst.shedding = true
-		over = append(over, worst)
 	}
-	if own > 0 && own+n > free {
-		return over, false
+	if own+n > free { // nothing is shed in vain
+		for i, worst := range over {
+			worst.shedding = false
+			worst.changeLocked(shed[i].bytes)
+			worst.since = shed[i].since
+		}
+		return nil, false
 	}
 	r.changeLocked(r.bytes + n)
 	return over, true
 }
+
+// freeLocked returns how many bytes may still be held, less than 0 if there are too many.
+func (b *Budget) freeLocked() int64 { return b.max - b.total - b.others() }
 
 // Release gives back n of the bytes.
 func (r *Reservation) Release(n int64) {
@@ -124,9 +133,7 @@ func (r *Reservation) Resize(n int64) bool {
 	}
 	r.in.mu.Lock()
 	more := n - r.bytes
-	if more <= 0 {
-		r.changeLocked(n)
-	}
+	r.changeLocked(min(n, r.bytes))
 	r.in.mu.Unlock()
 	return more <= 0 || r.Reserve(more)
 }
@@ -202,7 +209,7 @@ func (a *account) note(r *Reservation, n int64) {
 // account; if an account exceeds its share, one of that account, if its sheddable bytes are the
 // cause. A small message beside requests and answers of that size makes no difference.
 func (b *Budget) worstLocked(who string) *Reservation {
-	free, a := b.max-b.total-b.others(), b.of[who]
+	free, a := b.freeLocked(), b.of[who]
 	if free >= 0 {
 		if a == nil || a.bytes <= free || 2*a.sheddable <= a.bytes {
 			return nil

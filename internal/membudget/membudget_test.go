@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // An account may use as much as it leaves free for others.
@@ -118,6 +120,177 @@ func TestResizeStaysWithinTheShare(t *testing.T) {
 	if got := b.Total(); got != 40 {
 		t.Errorf("%d bytes are held, want 40", got)
 	}
+}
+
+// Bytes of nobody count for messages that exist, too: the rest of them is shed until all fit.
+func TestMessagesFitBesideBytesOfNobody(t *testing.T) {
+	others := int64(90)
+	b := New(100, func() int64 { return others })
+	for i, test := range []struct {
+		size  int
+		sheds int
+		total int64
+	}{
+		{10, 0, 100}, // fills it
+		{5, 1, 95},   // ann's 10 bytes are the most
+		{6, 1, 95},   // more than all that is left for bob
+		{5, 1, 95},   // bob has two, and leaves less than that
+	} {
+		who := []string{"ann", "bob"}[i%2]
+		if got := len(b.Open(who, func() {}).Set(test.size)); got != test.sheds || b.Total() != test.total {
+			t.Errorf("message %d of %d bytes: %d were shed for it, and %d bytes are held, want %d and %d", i, test.size, got, b.Total(), test.sheds, test.total)
+		}
+	}
+}
+
+// Nothing is shed for a reservation that is refused all the same, and what stays is shed in the
+// order of its age as before.
+func TestNothingIsShedInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := int64(0)
+		b := New(100, func() int64 { return others })
+		var gone []int
+		for i := range 5 {
+			b.Open("bob", func() { gone = append(gone, i) }).Reserve(10)
+			time.Sleep(time.Second)
+		}
+		ann, carol := b.Open("ann", nil), b.Open("carol", nil)
+		ann.Reserve(10)
+		others = 10
+		for _, test := range []struct {
+			of   *Reservation
+			n    int64
+			may  bool
+			gone string
+		}{
+			{ann, 35, false, "[]"},   // with the 10 bytes it is more than the rest
+			{carol, 48, false, "[]"}, // bob would have less than that before there is room
+			{carol, 35, true, "[0]"},
+		} {
+			if may := test.of.Reserve(test.n); may != test.may || fmt.Sprint(gone) != test.gone {
+				t.Errorf("%d bytes: %t, and bob's %v were shed, want %t and %s", test.n, may, gone, test.may, test.gone)
+			}
+		}
+		if got := b.Total(); got != 95 {
+			t.Errorf("%d bytes are held, want 95", got)
+		}
+	})
+}
+
+// Limits are met exactly: nothing is refused or shed that fits to the byte.
+func TestLimitsAreExact(t *testing.T) {
+	for name, test := range map[string]func(b *Budget, shed func(), others *int64) bool{
+		"the rest beside a message that is larger": func(b *Budget, shed func(), _ *int64) bool {
+			b.Open("bob", shed).Set(60)
+			return b.Open("ann", nil).Reserve(40)
+		},
+		"as much as is left for others": func(b *Budget, _ func(), _ *int64) bool {
+			r := b.Open("ann", nil)
+			return r.Reserve(20) && r.Reserve(60) && !r.Reserve(1)
+		},
+		"the same size when there is no room": func(b *Budget, shed func(), others *int64) bool {
+			r, message := b.Open("ann", nil), b.Open("bob", shed)
+			message.Set(10)
+			ok := r.Reserve(50)
+			*others = 45
+			return ok && r.Resize(50) && len(message.Set(10)) == 0
+		},
+		"half of all in messages": func(b *Budget, shed func(), _ *int64) bool {
+			first, second := b.Open("ann", shed).Set(25), b.Open("ann", shed).Set(25)
+			return len(first)+len(second) == 0
+		},
+		"as much in messages as in what stays": func(b *Budget, shed func(), _ *int64) bool {
+			return b.Open("ann", nil).Reserve(26) && len(b.Open("ann", shed).Set(10)) == 0 && len(b.Open("ann", shed).Set(16)) == 0
+		},
+		"as much as the largest account can make room for": func(b *Budget, shed func(), _ *int64) bool {
+			ann := b.Open("ann", shed)
+			b.Open("ann", nil).Reserve(60)
+			ann.Set(10)
+			over := b.Open("bob", shed).Set(40)
+			return len(over) == 1 && over[0] == ann
+		},
+		"nothing of what is not counted": func(*Budget, func(), *int64) bool {
+			var r *Reservation
+			r.Release(1)
+			return r.Reserve(1) && r.Resize(1) && r.Set(1) == nil && r.Sibling(nil) == nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			others, shed := int64(0), 0
+			if !test(New(100, func() int64 { return others }), func() { shed++ }, &others) || shed > 0 {
+				t.Errorf("it is refused, or %d were shed", shed)
+			}
+		})
+	}
+}
+
+// However accounts reserve, resize and release: the sums are right, no more is held than may be
+// unless nothing can be shed, and what was shed is charged no more.
+func TestSumsAreRight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		others := int64(0)
+		b := New(100, func() int64 { return others })
+		var all []*Reservation
+		shed := map[*Reservation]bool{}
+		for range 8 {
+			var r *Reservation
+			drop := func() {
+				if shed[r] {
+					t.Fatal("one is shed twice")
+				}
+				shed[r] = true
+			}
+			if rapid.IntRange(0, 3).Draw(t, "stays") == 0 {
+				drop = nil
+			}
+			r = b.Open(rapid.SampledFrom([]string{"ann", "bob", "carol"}).Draw(t, "who"), drop)
+			all = append(all, r)
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			r, n := rapid.SampledFrom(all).Draw(t, "of"), rapid.Int64Range(0, 70).Draw(t, "n")
+			before := r.bytes
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				if r.Reserve(n); b.Total() > 100 && r.bytes > before {
+					t.Fatalf("%d bytes were reserved, and %d are held", n, b.Total())
+				}
+			case 1:
+				n = min(n, before)
+				if r.Release(n); r.bytes != before-n {
+					t.Fatalf("%d of %d bytes were released, and %d are left", n, before, r.bytes)
+				}
+			case 2:
+				if ok := r.Resize(n); ok != (r.bytes == n) && !shed[r] || !ok && n <= before {
+					t.Fatalf("%d bytes were resized to %d: %t, and there are %d", before, n, ok, r.bytes)
+				}
+			case 3:
+				others = n
+			case 4:
+				Shed(r.Set(int(n)))
+				if worst, _ := b.largestLocked(1); r.bytes > before && b.Total() > 100 && worst != nil {
+					t.Fatalf("%d bytes are held, and there are messages to shed", b.Total())
+				}
+			}
+			sums, sheddable, total := map[string]int64{}, map[string]int64{}, int64(0)
+			for _, r := range all {
+				sums[r.who], total = sums[r.who]+r.bytes, total+r.bytes
+				if r.shed != nil {
+					sheddable[r.who] += r.bytes
+				}
+				if shed[r] && r.bytes != 0 {
+					t.Fatal("what was shed is charged")
+				}
+			}
+			for who, a := range b.of {
+				if a.bytes != sums[who] || a.sheddable != sheddable[who] {
+					t.Fatalf("%s has %d bytes, of them %d to shed, want %d and %d", who, a.bytes, a.sheddable, sums[who], sheddable[who])
+				}
+			}
+			if b.Total() != total+others {
+				t.Fatalf("%d bytes are held, want %d", b.Total(), total+others)
+			}
+		}
+	})
 }
 
 // The bytes without a known account count for messages as they do for requests.
