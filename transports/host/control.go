@@ -61,7 +61,14 @@ type controlConn struct {
 	mu       sync.Mutex
 	queue    []jsonrpc.Message // messages that the SDK has not read yet
 	lastID   int64
-	requests map[int64]*Request
+	requests map[int64]sentRequest
+}
+
+// A sentRequest is a request of the host, and the message in which the SDK got it. The SDK may hold a
+// message until the next one.
+type sentRequest struct {
+	*Request
+	message *jsonrpc.Request
 }
 
 func newControlConn(s *Session) *controlConn {
@@ -69,7 +76,7 @@ func newControlConn(s *Session) *controlConn {
 		session:  s,
 		closed:   make(chan struct{}),
 		more:     make(chan struct{}, 1),
-		requests: map[int64]*Request{},
+		requests: map[int64]sentRequest{},
 	}
 }
 
@@ -87,6 +94,7 @@ func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.mu.Lock()
 		if len(c.queue) > 0 {
 			m := c.queue[0]
+			c.queue[0] = nil // else the array holds it
 			c.queue = c.queue[1:]
 			c.mu.Unlock()
 			if c.waiting.Add(-1) == maxControl { // from here on there is room again
@@ -115,11 +123,9 @@ func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 		r := c.requests[id]
 		delete(c.requests, id)
 		c.mu.Unlock()
-		if r != nil {
+		if r.Request != nil {
+			r.message.Params, r.message.Extra = nil, nil
 			r.Reply(m.Result, controlError(m.Error))
-			if r.Method == "initialize" {
-				r.Params, r.Outline = nil, nil // the SDK's session keeps its first request
-			}
 		}
 	case *jsonrpc.Request:
 		c.session.Notify(m.Method, m.Params)
@@ -137,20 +143,20 @@ func (c *controlConn) end() {
 }
 
 func (c *controlConn) request(r *Request) {
+	m := &jsonrpc.Request{Method: r.Method, Params: withoutLooks(r), Extra: &mcp.RequestExtra{
+		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
+	}}
 	c.mu.Lock()
 	c.lastID++
 	r.sdkID = c.lastID
-	c.requests[r.sdkID] = r
+	c.requests[r.sdkID] = sentRequest{r, m}
 	c.mu.Unlock()
-	id, err := jsonrpc.MakeID(float64(r.sdkID))
-	if err != nil {
+	var err error
+	if m.ID, err = jsonrpc.MakeID(float64(r.sdkID)); err != nil {
 		r.Reply(nil, err)
 		return
 	}
-	queued := c.enqueue(&jsonrpc.Request{ID: id, Method: r.Method, Params: withoutLooks(r), Extra: &mcp.RequestExtra{
-		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
-	}})
-	if !queued {
+	if !c.enqueue(m) {
 		r.Reply(nil, c.session.cutOff(transports.NotSent))
 	}
 }

@@ -196,7 +196,7 @@ func (s *Session) handleNotification(m wire.Message) {
 	case m.Method == "notifications/cancelled":
 		s.cancelled(m.Params)
 	case m.Method == "notifications/initialized" && s.opts.Control != nil:
-		s.control.notify(m.Method, m.Params)
+		s.control.notify(m.Method, nil) // the SDK keeps the params
 	}
 	s.mu.Lock()
 	ending := s.ending
