@@ -26,8 +26,8 @@ type Recipient[S any] struct {
 
 	mu          sync.Mutex
 	initialized bool           // the handshake is over, the host may be notified
-	draining    bool           // early is being sent, later notifications follow it
-	early       []notification // log messages before that
+	early       []notification // log messages before that, and what comes while Initialize sends them
+	earlyBytes  int            // of those before
 	ended       bool           // no more requests for notifications are accepted
 	level       Level
 	subscribed  map[string]bool       // resource URIs
@@ -118,33 +118,32 @@ func (to *Recipient[S]) Ended() bool {
 	return to.ended
 }
 
+// maxEarly and maxEarlyBytes limit the log messages that are kept until the handshake is over. A
+// server that is started for its host logs its start.
+const (
+	maxEarly      = 100
+	maxEarlyBytes = 64 << 10
+)
+
+// A notification waits for those before it.
 type notification struct {
 	method string
 	params json.RawMessage
 }
 
-// maxEarly limits the log messages that are kept until the handshake is over. A server that is
-// started for its host logs its start.
-const maxEarly = 100
-
-// Initialize reports that the handshake is over.
+// Initialize reports that the handshake is over, and sends the log messages before that. Notifications
+// that come meanwhile wait behind them.
 func (to *Recipient[S]) Initialize() {
 	to.mu.Lock()
-	defer to.mu.Unlock()
-	if to.draining {
-		return
-	}
-	to.draining = true
-	for len(to.early) > 0 {
-		early := to.early
-		to.early = nil
+	again := to.initialized
+	to.initialized = true
+	for ; len(to.early) > 0 && !again; to.early = to.early[1:] {
+		next := to.early[0]
 		to.mu.Unlock()
-		for _, n := range early {
-			to.peer.Notify(n.method, n.params)
-		}
+		to.peer.Notify(next.method, next.params)
 		to.mu.Lock()
 	}
-	to.initialized, to.draining = true, false
+	to.mu.Unlock()
 }
 
 // Level returns the log level of the session.
@@ -226,8 +225,12 @@ func (to *Recipient[S]) topics() map[string]bool {
 // that wants it.
 func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
 	to.mu.Lock()
-	initialized := to.initialized
-	if to.draining || !initialized && method == "notifications/message" && len(to.early) < maxEarly {
+	initialized, waits := to.initialized, len(to.early) > 0
+	if !initialized {
+		waits = method == "notifications/message" && len(to.early) < maxEarly && to.earlyBytes+len(params) <= maxEarlyBytes
+	}
+	if waits {
+		to.earlyBytes += len(params)
 		to.early = append(to.early, notification{method, bytes.Clone(params)})
 	}
 	var ids []json.RawMessage
@@ -237,8 +240,10 @@ func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func
 		}
 	}
 	to.mu.Unlock()
-	if initialized {
+	if initialized && !waits {
 		to.peer.Notify(method, params)
+	}
+	if initialized {
 		return
 	}
 	for _, id := range ids {
