@@ -129,8 +129,7 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 	}
 	q.Introduce(wire.Get(q.r.Params, "clientInfo", "name"))
 	if !q.declare(object(wire.Get(q.r.Params, "capabilities")), transports.Handshake) {
-		return nil, &transports.Failure{Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-			Cause: errors.New("too much memory is held for hosts to keep what this one declares"), Hint: `try again later, or raise "max_held_bytes" in "gateway"`}
+		return nil, errHeld
 	}
 	q.agg.fleet.Begin(q.Session)
 	answer, ok := res.(*mcp.InitializeResult)

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -35,6 +36,23 @@ func (s session) declare(capabilities json.RawMessage, era transports.Era) bool 
 	declared, ok := s.Declare(capabilities, era)
 	s.agg.fleet.Declared.Note(declared)
 	return ok
+}
+
+// maxKept limits the URI of a subscription and the params of logging/setLevel, in bytes.
+const maxKept = 8 << 10
+
+// errHeld means that the account of a host may not have the memory to keep what the host said.
+var errHeld = &transports.Failure{
+	Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+	Cause: errors.New("too much memory is held for hosts to keep what this one said"), Hint: `try again later, or raise "max_held_bytes" in "gateway"`,
+}
+
+// keeps returns an error for a part of a request that is too long to be kept.
+func keeps(what string, bytes int) error {
+	if bytes > maxKept {
+		return invalid("%s: %d bytes are more than %d", what, bytes, maxKept)
+	}
+	return nil
 }
 
 // converse connects a session with its host.
@@ -80,13 +98,13 @@ func (s session) end() {
 		s.agg.permits.Drop(s.Session)
 	}
 	subscribed := s.Recipient.End()
+	s.Count()
 	s.agg.fleet.RetireDedicated(s.Session)
 	of := fleet.LevelsOf(s.agg.fleet, verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
 	if len(of) > 0 {
 		s.agg.work.Go(func() { of.Send(s.agg.ctx, s.agg.fleet) })
 	}
 	s.agg.fleet.DropSubscriptions(s.Session, subscribed)
-	s.Forget()
 }
 
 // announce notifies hosts of changed lists until the aggregator closes.

@@ -30,16 +30,26 @@ func (q *controlRequest) subscribe(ctx context.Context) error {
 	}
 	if q.r.Method == "resources/unsubscribe" {
 		q.Recipient.SetSubscribed(uri, false)
+		q.Count()
 		u := q.agg.fleet.ExistingFor(q.Session, q.agg.fleet.ResourceOwner(q.Session, uri))
 		if u == nil && q.agg.sessions.IsSubscribed("", uri) || u != nil && q.agg.fleet.Of(u).IsSubscribed(uri) {
 			return nil
 		}
 		return q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Unsubscribe)
 	}
+	err := keeps("the URI of a subscription", len(uri))
+	if err != nil {
+		return err
+	}
 	added := q.Recipient.SetSubscribed(uri, true) // before the upstream is: an update may follow its answer
-	err := q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Subscribe)
+	if !q.Count() {
+		err = errHeld
+	} else {
+		err = q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Subscribe)
+	}
 	if err != nil && added {
 		q.Recipient.SetSubscribed(uri, false)
+		q.Count()
 	}
 	return err
 }
@@ -149,8 +159,15 @@ func (q *controlRequest) setLevel(ctx context.Context) error {
 		name, _ := wire.Text(wire.Get(level.Params, "level"))
 		return invalid("unknown log level %q; want one of %s", name, strings.Join(notify.Levels, ", "))
 	}
+	if err := keeps("the request for a log level", len(level.Params)); err != nil {
+		return err
+	}
 	before := q.agg.fleet.Verbosities(q.Session)
 	q.Recipient.SetLevel(level)
+	if !q.Count() {
+		q.Recipient.SetLevel(notify.Level{})
+		return errHeld
+	}
 	fleet.LevelsOf(q.agg.fleet, before, func(before, now notify.Level) bool {
 		return level.Severity <= now.Severity || now.Severity != before.Severity
 	}).Send(ctx, q.agg.fleet)

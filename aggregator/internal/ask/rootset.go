@@ -25,6 +25,9 @@ type RootSet struct {
 	asking  chan struct{}   // closed when the host has answered or failed to; nil while no request is pending
 }
 
+// maxRoots limits the roots of one host, in bytes.
+const maxRoots = 64 << 10
+
 // Known returns the roots and the owner of the upstreams for them, "" while they are unknown.
 func (r *RootSet) Known() (owner string, result json.RawMessage) {
 	r.mu.Lock()
@@ -64,6 +67,9 @@ func rootsOwner(user string, result json.RawMessage) (owner string, err error) {
 	list := wire.Get(result, "roots")
 	if len(list) == 0 || list[0] != '[' {
 		return "", errors.New("the host's answer has no list of roots")
+	}
+	if len(result) > maxRoots {
+		return "", fmt.Errorf("the host's roots: %d bytes are more than %d", len(result), maxRoots)
 	}
 	uris := map[string]bool{}
 	for root := range wire.Elements(list) {

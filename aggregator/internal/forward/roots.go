@@ -86,6 +86,10 @@ func (c *Call) learnRoots(ctx context.Context, r *host.Request) {
 		}
 		return roots, err
 	})
+	if err == nil && !s.Count() {
+		s.Roots.Forget()
+		err = errors.New("too much memory is held for hosts to keep them")
+	}
 	switch {
 	case ctx.Err() != nil:
 		c.cutOffUnsent(r)

@@ -31,6 +31,7 @@ type Recipient[S any] struct {
 	ended       bool           // no more requests for notifications are accepted
 	level       Level
 	subscribed  map[string]bool       // resource URIs
+	kept        int                   // bytes of these
 	streams     map[string]Stream     // by the id of the request
 	allowances  map[string]*allowance // by server
 	read        map[string]version    // by list: the last version that the host read, was notified of, or would have read
@@ -163,6 +164,16 @@ func (to *Recipient[S]) SetLevel(level Level) {
 	}
 }
 
+// subscriptionCost is about what a subscription needs besides its URI, in bytes.
+const subscriptionCost = 500
+
+// Kept returns how many bytes are kept of subscriptions and of the request for log messages.
+func (to *Recipient[S]) Kept() int {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	return to.kept + len(to.level.Params)
+}
+
 // WantsLog reports whether the host gets a log message: not if only another session requested
 // messages of that level. verbose is the level that the upstream was told.
 func (to *Recipient[S]) WantsLog(params json.RawMessage, verbose Level) bool {
@@ -179,9 +190,11 @@ func (to *Recipient[S]) SetSubscribed(uri string, subscribed bool) (changed bool
 	case to.ended || to.subscribed[uri] == subscribed:
 		return false
 	case subscribed:
+		to.kept += len(uri) + subscriptionCost
 		to.subscribed[uri] = true
 		to.registry.subscribe(to, uri)
 	default:
+		to.kept -= len(uri) + subscriptionCost
 		delete(to.subscribed, uri)
 		to.registry.unsubscribe(to, uri)
 	}

@@ -117,20 +117,39 @@ func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) (_ D
 	if d.Era == era && bytes.Equal(d.Capabilities, capabilities) {
 		return d, true
 	}
-	if s.Persistent && !s.reserved.Resize(copies*int64(max(len(capabilities)-small, 0))) { // the body of the one request of another is counted
+	next := Declaration{bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
+	s.setDeclaration(next)
+	if !s.countLocked() {
+		s.setDeclaration(d)
 		return d, false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.declared = Declaration{bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
-	return s.declared, true
+	return next, true
 }
 
-// Forget gives back the memory of an ended session.
-func (s *Session) Forget() {
+func (s *Session) setDeclaration(d Declaration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.declared = d
+}
+
+// Count charges the session's account for what is kept of its host: declared capabilities,
+// subscriptions, the request for log messages, roots. It returns false if the account may not have
+// so much. It must be called when any of that has changed, and at the end of the session, when
+// nothing is charged.
+func (s *Session) Count() bool {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
-	s.reserved.Resize(0)
+	return s.countLocked()
+}
+
+// countLocked is Count with s.keeping held.
+func (s *Session) countLocked() bool {
+	n := 0
+	if s.Persistent && !s.Recipient.Ended() { // the body of the one request of another is counted
+		_, roots := s.Roots.Known()
+		n = copies*max(len(s.Declaration().Capabilities)-small, 0) + s.Recipient.Kept() + len(roots)
+	}
+	return s.reserved.Resize(int64(n))
 }
 
 // Declaration returns what the host declared last.
