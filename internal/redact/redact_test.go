@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -75,11 +77,25 @@ func TestBase64AtEveryByte(t *testing.T) {
 		after := rapid.StringMatching(`[a-z]{0,9}`).Draw(t, "after")
 		var r redact.Redactor
 		r.Add(value)
-		got := r.String(base64.StdEncoding.EncodeToString([]byte(before + value + after)))
-		if !strings.Contains(got, redact.Mark) {
-			t.Fatalf("%q is not hidden: %s", value, got)
+		code := base64.StdEncoding.EncodeToString([]byte(before + value + after))
+		// Each character stands for 6 bits. Those of the value alone are hidden.
+		from, to := (8*len(before)+5)/6, 8*(len(before)+len(value))/6
+		if got, want := r.String(code), code[:from]+redact.Mark+code[to:]; got != want {
+			t.Fatalf("%s of %q became %s, want %s", code, value, got, want)
 		}
 	})
+}
+
+// The first and the last letters and digits, and what else an encoding keeps, are not escaped.
+func TestURLsKeepLettersAndDigits(t *testing.T) {
+	const password = "/AZ/az/09/-/"
+	var r redact.Redactor
+	r.Add(password)
+	for _, text := range []string{url.QueryEscape(password), strings.ToLower(url.QueryEscape("/")) + "AZ%2faz%2f09%2f-%2f", password} {
+		if got := r.String(text); got != redact.Mark {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
 }
 
 func TestShortValuesStay(t *testing.T) {
@@ -146,6 +162,17 @@ func TestALogger(t *testing.T) {
 	log.Info("failed", "err", fmt.Errorf("start %q: %s", secret, secret), "list", []string{secret})
 	if strings.Contains(b.String(), "s3cr3t") || strings.Count(b.String(), redact.Mark) != 3 {
 		t.Errorf("got %s", b.String())
+	}
+}
+
+// An error of the writer below is an error of the whole text.
+func TestAWriterThatFails(t *testing.T) {
+	var r redact.Redactor
+	broken := errors.New("broken")
+	out, in := io.Pipe()
+	out.CloseWithError(broken)
+	if n, err := r.Writer(in).Write([]byte("text")); n != 0 || err != broken {
+		t.Errorf("got %d, %v", n, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -50,4 +51,27 @@ func TestNothingOfASecretIsVisible(t *testing.T) {
 			t.Fatalf("%q became %q in pieces", text.String(), got)
 		}
 	})
+}
+
+// A stream shows what cannot be the beginning of a secret, and keeps no more than that.
+func TestAStreamShowsWhatItCan(t *testing.T) {
+	const secret = "token123-and-more-secret"
+	var r redact.Redactor
+	r.Add("token123", secret)
+	longest := len(hex.EncodeToString([]byte(secret)))
+	dots := func(n int) string { return strings.Repeat(".", n) }
+	for _, test := range []struct{ text, safe, rest string }{
+		{"x token123", "", "x token123"},
+		{"x" + dots(longest-1), "x", dots(longest - 1)},
+		{"x token123-and-more-secret done" + dots(longest-1), "x [redacted] done", dots(longest - 1)},
+		{"x token123" + dots(longest-1), "x [redacted]", dots(longest - 1)},                    // one ends where the text is cut
+		{"x token123" + dots(longest-1-len("token123")), "x ", "token123" + dots(longest-1-8)}, // one begins there
+		{"xy token123" + dots(longest-7), "xy ", "token123" + dots(longest-7)},                 // one is in both parts
+		{"x token123-and-more-secret" + dots(longest-2), "x ", secret + dots(longest-2)},       // and this one
+		{secret + secret + dots(longest-1), "[redacted][redacted]", dots(longest - 1)},
+	} {
+		if safe, rest := r.Split(test.text); safe != test.safe || rest != test.rest {
+			t.Errorf("%q became %q and %q, want %q and %q", test.text, safe, rest, test.safe, test.rest)
+		}
+	}
 }
