@@ -127,8 +127,7 @@ func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Introduce(wire.Get(q.r.Params, "clientInfo", "name"))
-	if !q.declare(object(wire.Get(q.r.Params, "capabilities")), transports.Handshake) {
+	if !q.introduce(q.r) { // requests that follow may be handled already, as those of this host
 		return nil, errHeld
 	}
 	q.agg.fleet.Begin(q.Session)

@@ -10,6 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/internal/tap"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -38,6 +39,12 @@ func (s session) declare(capabilities json.RawMessage, era transports.Era) bool 
 	return ok
 }
 
+// introduce keeps what initialize says of the host. It returns false as declare does.
+func (s session) introduce(r *host.Request) bool {
+	s.Introduce(wire.Get(r.Params, "clientInfo", "name"))
+	return s.declare(object(wire.Get(r.Params, "capabilities")), transports.Handshake)
+}
+
 // maxKept limits the URI of a subscription and the params of logging/setLevel, in bytes.
 const maxKept = 8 << 10
 
@@ -60,6 +67,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 	opts := host.SessionOptions{
 		Control:            s.agg.server(),
 		HandleRequest:      s.handle,
+		Introduce:          func(r *host.Request) { s.introduce(r) },
 		HandleNotification: s.handleNotification,
 		Busy:               s.agg.fleet.AnyLoading,
 		Tap:                s.agg.opts.Tap,

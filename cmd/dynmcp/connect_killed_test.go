@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -136,6 +137,7 @@ func TestQuestionOfARunThatIsKilled(t *testing.T) {
 	e := fake(t, "alpha")
 	shared := newSharing(t, e)
 	late := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(late) })
 	on := mcptest.Handlers{"elicitation/create": func(params json.RawMessage) (any, error) {
 		if strings.Contains(string(params), "first") {
 			<-late
@@ -146,6 +148,7 @@ func TestQuestionOfARunThatIsKilled(t *testing.T) {
 		Args: []string{mcptest.Dynmcp(t), "connect", "-c", shared.config, "--idle", "20m"}, OnRequest: on, Lingers: true,
 		Env: []string{"XDG_RUNTIME_DIR=" + shared.dir, "TMPDIR=" + shared.dir, "HOME=" + shared.home},
 	})
+	t.Cleanup(answer) // before the host ends, which waits for it
 	host.Initialize(handshake, everything)
 	first := host.Go("tools/call", useParams("alpha/ask", ask("elicitation/create", `{"message":"first"}`)))
 	question := host.WaitMethod("elicitation/create", 1)
@@ -156,7 +159,7 @@ func TestQuestionOfARunThatIsKilled(t *testing.T) {
 	}
 	second := host.Go("tools/call", useParams("alpha/ask", ask("elicitation/create", `{"message":"second"}`)))
 	host.WaitMethod("elicitation/create", 2)
-	close(late)
+	answer()
 	contains(t, second.Wait().Text(), `"message":"second"`)
 	contains(t, host.Call("tools/call", useParams("alpha/ask", ask("elicitation/create", `{"message":"third"}`))).Text(), "third")
 }

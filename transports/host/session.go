@@ -26,6 +26,9 @@ type SessionOptions struct {
 	// HandleRequest takes every other request. It is called in the order of the
 	// wire and must not block; Request.Reply may be called from anywhere.
 	HandleRequest func(*Request)
+	// Introduce is called for initialize before any message that follows it is handled: Control
+	// answers it later, on a goroutine. It must not block; may be nil.
+	Introduce func(*Request)
 	// HandleNotification takes the host's notifications, in the order of the wire.
 	HandleNotification func(method string, params json.RawMessage)
 	// Busy reports whether requests wait for an upstream to start, so that a host that closed
@@ -180,6 +183,9 @@ func (s *Session) handleRequest(m wire.Message, b *batch, via any) {
 		return
 	}
 	if s.opts.Control != nil && isControl(r.Method) {
+		if r.Method == "initialize" && s.opts.Introduce != nil {
+			s.opts.Introduce(r)
+		}
 		s.control.request(r)
 	} else {
 		s.opts.HandleRequest(r)
