@@ -112,9 +112,12 @@ var mayImport = map[string][]string{
 	"aggregator/internal/scripts":        {"aggregator/internal/ask", "aggregator/internal/results", "aggregator/internal/sessions", "aggregator/internal/surface", "aggregator/internal/surface/script", "aggregator/internal/work", "catalog", "internal/membudget", "internal/script", "internal/script/engine", "internal/wire", "schema", "transports", "transports/host"},
 	"cmd/dynmcp/internal/script":         {"cmd/dynmcp/internal/cli", "cmd/dynmcp/internal/conf", "cmd/dynmcp/internal/hint", "cmd/dynmcp/internal/selfhost", "cmd/dynmcp/internal/terminal", "internal/regular", "internal/toolglob", "internal/wire", "schema"},
 	"aggregator/internal/permit":         {"aggregator/internal/ask", "internal/display", "internal/policy", "internal/policy/arguments", "internal/wire", "transports", "transports/host"},
+	"aggregator/internal/judge": {"aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/forward", "aggregator/internal/permit", "aggregator/internal/pinning", "aggregator/internal/scope", "aggregator/internal/surface", "aggregator/internal/task",
+		"catalog", "internal/pins", "internal/policy", "internal/toolglob", "internal/wire", "lazy", "schema", "transports", "transports/host", "transports/upstream"},
 	"aggregator/internal/scope":          {"aggregator/internal/exposed", "aggregator/internal/fleet", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/sessions", "aggregator/internal/surface", "aggregator/internal/task", "catalog", "lazy", "schema", "internal/wire"},
 	"aggregator": {
 		"aggregator/internal/call",
+		"aggregator/internal/judge",
 		"aggregator/internal/scope",
 		"aggregator/internal/exposed",
 		"aggregator/internal/fleet",

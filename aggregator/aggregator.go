@@ -19,10 +19,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
-	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
@@ -122,7 +122,7 @@ type Aggregator struct {
 	calls       forward.Env
 	taskOwners  *taskowner.Owners
 	offers      ask.Offers // of logins
-	permits     permit.Permits
+	judge       judge.Env
 	results     results.PartialResults // of results that were cut
 	scripts     scripts.Env
 	pinning     *pinning.Env
@@ -159,7 +159,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Memory, membudget.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
 	a.calls.Params = a.calls.Budget.Open("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
-	a.permits.States = &a.calls.States
+	a.judge.Served, a.judge.States, a.judge.Permits.States = judged{a}, &a.calls.States, &a.calls.States
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget, a.scripts.Budget = a.work, a.log, &a.calls.States, a.calls.Forget, a.calls.Budget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
 	a.pinning = &pinning.Env{
@@ -177,7 +177,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
 	a.scopes.Current = func() *exposed.Surfaces { return a.state.Load().exposed }
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
-	a.calls.Hooks = a.hooks()
+	a.calls.Sessions = answering{a}
 	a.fleet.Listings = &listing.Env{
 		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(),
 		Work: a.work, Published: a.published, Refreshed: a.fleet.NotifyReplicas,

@@ -63,14 +63,14 @@ func TestEndOfASessionEndsItsPermits(t *testing.T) {
 	if err := q.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if err := agg.permits.Ask(t.Context(), allowing{}, q); err != nil {
+	if err := agg.judge.Permits.Ask(t.Context(), allowing{}, q); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := agg.permits.Answered(q); !ok {
+	if _, ok := agg.judge.Permits.Answered(q); !ok {
 		t.Fatal("the answer does not last for the session")
 	}
 	s.end()
-	if _, ok := agg.permits.Answered(q); ok {
+	if _, ok := agg.judge.Permits.Answered(q); ok {
 		t.Error("the answer is kept after the end of its session")
 	}
 }

@@ -78,7 +78,7 @@ func (q request) resumes(again func()) bool {
 	if q.resumesOffer(again) {
 		return true
 	}
-	err := q.agg.permits.Resume(q.r, q.LoginOwner(), q.User)
+	err := q.agg.judge.Permits.Resume(q.r, q.LoginOwner(), q.User)
 	if err != nil {
 		q.r.Reply(nil, err)
 	}

@@ -207,12 +207,12 @@ type Question = permit.Waiting
 // Questions returns the calls that wait for a person's answer because of the policy, oldest
 // first. Calls of hosts of the stateless era are not among them: those hosts answer with
 // another request.
-func (st Status) Questions() []Question { return st.agg.permits.Waiting() }
+func (st Status) Questions() []Question { return st.agg.judge.Permits.Waiting() }
 
 // Answer answers a question in place of its host. session allows the tool for the whole
 // session.
 func (st Status) Answer(id string, yes, session bool) error {
-	if !st.agg.permits.Answer(id, yes, session) {
+	if !st.agg.judge.Permits.Answer(id, yes, session) {
 		return errors.New("no pending question has this id: it was answered or withdrawn")
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestYesForASessionAnswersTheOtherQuestions(t *testing.T) {
 		if got := settle(h); len(got) != 1 || got[0].Method != "notifications/cancelled" {
 			t.Errorf("the host got %v, want the end of the second question", got)
 		}
-		for _, w := range st.agg.permits.Waiting() {
+		for _, w := range st.agg.judge.Permits.Waiting() {
 			t.Errorf("%s waits for an answer", w.Tool)
 		}
 	})

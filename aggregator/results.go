@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,26 +26,25 @@ import (
 // the input.
 const metaChanged = "dynmcp/changedInput"
 
-// hooks returns what calls need from the sessions.
-func (a *Aggregator) hooks() forward.Hooks {
-	return forward.Hooks{
-		Fail: func(s *sessions.Session, r *host.Request, err error, asText bool) {
-			request{a.of(s), r}.fail(err, asText)
-		},
-		FailOrLogIn: func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
-			request{a.of(s), r}.failOrLogIn(params, err, asText, again)
-		},
-		Check: func(c *forward.Call, conn *upstream.Conn, waited bool) error {
-			return cmp.Or(a.of(c.Session).checkTool(&c.Route, waited), a.checkApproved(c, conn))
-		},
-		Explain: explained, ExplainError: explainedError, ReplyShaped: a.replyShaped,
-	}
+// answering are the answers to calls. It implements forward.Sessions.
+type answering struct{ agg *Aggregator }
+
+func (a answering) Fail(s *sessions.Session, r *host.Request, err error, asText bool) {
+	request{a.agg.of(s), r}.fail(err, asText)
 }
 
-// explained returns the result of a call with notes: that the input was changed, the input
+func (a answering) FailOrLogIn(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
+	request{a.agg.of(s), r}.failOrLogIn(params, err, asText, again)
+}
+
+func (a answering) Check(c *forward.Call, conn *upstream.Conn, waited bool) error {
+	return a.agg.judge.Ready(a.agg.scopes.Of(c.Session), c, conn, waited)
+}
+
+// Explain returns the result of a call with notes: that the input was changed, the input
 // schema if the server reports invalid input, that the tool is not as approved, that the server has
 // another process.
-func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
+func (a answering) Explain(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)
@@ -73,8 +71,8 @@ func explained(c *forward.Call, outline *wire.Outline, result json.RawMessage) j
 // movedNote tells a model that the state of a server is gone.
 const movedNote = "[dynmcp: this call ran in another process of %s than the last one: what earlier calls left in its memory is not there.]"
 
-// explainedError is explained for an upstream's own error.
-func explainedError(c *forward.Call, err error) error {
+// ExplainError is Explain for an upstream's own error.
+func (a answering) ExplainError(c *forward.Call, err error) error {
 	var failure *transports.Failure
 	var theirs *wire.Error
 	if c.Route.ShowInput == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
@@ -104,9 +102,9 @@ func schemaOnce(c *forward.Call) string {
 // quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
 const quickResult = 32 << 10
 
-// replyShaped answers a call with its result, limited as the config says.
-func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
-	t, readsOn := c.Route.Tool, a.of(c.Session).Surface().ReadsOn
+// ReplyShaped answers a call with its result, limited as the config says.
+func (a answering) ReplyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
+	t, readsOn := c.Route.Tool, a.agg.of(c.Session).Surface().ReadsOn
 	if len(result) <= quickResult {
 		if shaped, cut := results.Shape(result, t, readsOn != ""); !cut || readsOn == "" {
 			r.Reply(shaped, nil)
@@ -114,7 +112,7 @@ func (a *Aggregator) replyShaped(c *forward.Call, r *host.Request, result json.R
 		}
 	}
 	result = bytes.Clone(result) // it is part of the upstream's line
-	a.work.Answer(r, func() { r.Reply(a.of(c.Session).shorten(result, t, readsOn), nil) })
+	a.agg.work.Answer(r, func() { r.Reply(a.agg.of(c.Session).shorten(result, t, readsOn), nil) })
 }
 
 // shorten returns a result limited as the config says for its tool. If it was cut, it ends

@@ -103,7 +103,7 @@ func (s session) end() {
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })
 		s.agg.scripts.Drop(s.Session, nil, nil)
 		s.agg.offers.Drop(s.Session)
-		s.agg.permits.Drop(s.Session)
+		s.agg.judge.Permits.Drop(s.Session)
 	}
 	subscribed := s.Recipient.End()
 	s.Count()

@@ -2,69 +2,55 @@ package aggregator
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
-	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
+	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
-	"github.com/dynmcp/dynmcp/aggregator/internal/task"
-	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A toolCall is a call of a tool of an upstream: by its own name, through a tool of ours,
-// or in the arguments of one.
+// A toolCall is a call of a tool of an upstream, which the judge lets run or not.
 type toolCall struct {
 	request
-	params call.Params     // as the host sent them
-	by     *surface.Target // how the tool is called; nil is by its name on the direct surface
-	name   string          // in the form that by uses
-	input  json.RawMessage // the tool's arguments; mostly a part of params
-
-	changed   []string // changes that made the input fit its schema
-	permitted bool     // by a person
-	waited    bool     // for a list, or for the schema to be compiled; params is a copy then
+	judge.Call
 }
-
-// verbatim reports whether the params are sent unchanged except for the name. input is not
-// used then.
-func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 
 // toolCall reads a tools/call of the host or, if by is not nil, one in the arguments of a
 // tool of ours. It returns nil if the call is not for a tool of an upstream: it was answered
 // then, or will be.
 func (q request) toolCall(by *surface.Target) *toolCall {
-	c, r := &toolCall{request: q, by: by}, q.r
+	r := q.r
+	c := &toolCall{q, judge.Call{Scope: q.Scope, Request: r, By: by}}
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return nil
 	}
-	c.params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
+	c.Params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
 	if by == nil || by.Nested {
-		if t := c.Surface().Tool(rawName, len(c.agg.config().Pin) > 0); t != nil {
+		if t := q.Surface().Tool(rawName, len(c.agg.config().Pin) > 0); t != nil {
 			return c.readSurfaceTool(t)
 		}
 	}
 	var ok bool
-	if c.name, ok = wire.Text(rawName); !ok {
+	if c.Name, ok = wire.Text(rawName); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return nil
 	}
 	if by == nil {
 		return c
 	}
-	if c.input = arguments.In(r.Params); c.input != nil && !wire.IsObject(c.input) {
-		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
+	if c.Input = arguments.In(r.Params); c.Input != nil && !wire.IsObject(c.Input) {
+		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.Input)))
 		return nil
 	}
 	return c
@@ -73,228 +59,126 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 // readSurfaceTool reads a call of a tool of ours. It returns the call of an upstream's tool
 // that this means, or nil if the tool answers by itself.
 func (c *toolCall) readSurfaceTool(t *surface.Tool) *toolCall {
-	arguments := c.params.Arguments.In(c.params.All)
-	call := func() *surface.Call {
-		observed := c.agg.observation.BeginBuiltin(c.surfaceName(), t.Name, arguments)
-		return &surface.Call{Session: surfaceCall{c.request, c.params.All, observed}, Tool: t.Name, Arguments: arguments}
+	arguments := c.Params.Arguments.In(c.Params.All)
+	own := func() *surface.Call {
+		observed := c.agg.observation.BeginBuiltin(c.SurfaceName(), t.Name, arguments)
+		return &surface.Call{Session: surfaceCall{c.request, c.Params.All, observed}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
-		t.Answer(call())
+		t.Answer(own())
 		return nil
 	}
 	var err error
-	c.by = t.Target
-	if c.name, c.input, err = t.Read(arguments, c.r.Outline); err != nil {
-		call().InvalidArguments(err)
+	c.By = t.Target
+	if c.Name, c.Input, err = t.Read(arguments, c.r.Outline); err != nil {
+		own().InvalidArguments(err)
 		return nil
 	}
 	return c
 }
 
-// send sends the call to the upstream of its tool. The tool is looked up in the view from
-// which tools are listed, so a tool that a filter hides cannot be called.
+// send has the call judged. It is sent, or waits and is judged again, or is answered.
 func (c *toolCall) send() {
-	s, r := c.session, c.r
-	t, server := c.find()
-	if t == nil {
-		c.sendLater(server, false)
-		return
-	}
-	if t.Guarded && !c.waited && (wait{session: s, server: t.Server, least: callWait}).isPending() {
-		c.sendLater(t.Server, true)
-		return
-	}
-	to := forward.Route{Upstream: s.agg.set.Get(t.Server), Tool: t, Task: c.params.Task, AsText: c.asText(), Whole: c.by != nil && c.by.Program, Surface: c.surfaceName()}
-	if c.by != nil {
-		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
-			c.params.All, c.input, c.waited = bytes.Clone(c.params.All), bytes.Clone(c.input), true
-			leave := s.agg.calls.Join(s.Session, r, to.Upstream)
-			s.agg.work.Answer(r, func() {
-				defer leave()
-				c.send()
-			})
-			return
-		}
-		if c.by.Reject != nil {
-			if why := c.by.Reject(t); why != "" {
-				c.refuse(why)
-				return
-			}
-		}
-		if to.ShowInput = c.by.ShowInput; to.ShowInput != nil || c.by.Check != nil {
-			if !c.permitted { // a permitted call was fitted before
-				c.input, c.changed = t.Input.FitNumbers(c.input, r.Outline)
-			}
-			to.Changed = c.changed
-		}
-		if c.by.Check != nil && c.rejectInput(t) {
-			return
-		}
-	}
-	if !c.passesPolicy(t.Server, t.Upstream, t.Name, toolglob.Classes[t.Access]) {
-		return
-	}
-	switch {
-	case !fleet.IsOffered(to.Upstream):
-		c.refuse(surface.UnknownServer(surfaceCall{request: c.request}, t.Server))
-		return
-	case to.AsText && t.OnlyTask && r.Era == transports.Handshake && !to.Task:
-		r.Reply(results.Error(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
-		return
-	case !c.verbatim():
-		to.SetParams(c.params.With(t.Upstream, c.input))
-		r.Params, r.Outline = nil, nil // With may reuse their memory
+	switch v := c.agg.judge.Judge(&c.Call); v.Do {
+	case judge.Run:
+		c.agg.calls.Dispatch(c.Session, c.r, c.route())
+	case judge.Wait:
+		c.await(v.Wait)
+	case judge.Ask:
+		c.ask(v.Question)
 	default:
-		to.SetParams(c.params.Of(t.Upstream))
+		c.refuse(&v)
 	}
-	s.agg.calls.Dispatch(s.Session, r, to)
 }
 
-// asText reports whether failures are answered as text for a model.
-func (c *toolCall) asText() bool {
-	return !c.verbatim() && !c.TreeOnly && !c.by.Program
+// route returns the destination of the call, the upstream of its tool.
+func (c *toolCall) route() forward.Route {
+	to := forward.Route{Upstream: c.Wrapped, Params: c.r.Params, Task: c.Params.Task, Surface: c.SurfaceName()}
+	t := c.Tool
+	if t == nil {
+		return to
+	}
+	to.Upstream, to.Tool, to.AsText, to.Whole, to.Changed = c.agg.set.Get(t.Server), t, c.AsText(), c.IsProgram(), c.Changed
+	if c.By != nil {
+		to.ShowInput = c.By.ShowInput
+	}
+	if c.Verbatim() {
+		to.SetParams(c.Params.Of(t.Upstream))
+		return to
+	}
+	to.SetParams(c.Params.With(t.Upstream, c.Input))
+	c.r.Params, c.r.Outline = nil, nil // With may reuse their memory
+	return to
+}
+
+// await has the call judged again after what it waits for.
+func (c *toolCall) await(w judge.Awaited) {
+	c.Input = bytes.Clone(c.Input) // it is part of the host's line
+	if w.Schema {
+		c.Params.All, c.Waited = bytes.Clone(c.Params.All), true
+		leave := c.agg.calls.Join(c.Session, c.r, c.agg.set.Get(w.Server))
+		c.agg.work.Answer(c.r, func() {
+			defer leave()
+			c.send()
+		})
+		return
+	}
+	c.answer(surface.Question{
+		Server: w.Server, Missing: w.Missing,
+		Known: func() bool {
+			t, _ := c.Find()
+			return t != nil && c.Tool == nil // otherwise only its list ends the wait
+		},
+		Answer: func() {
+			c.Params.All, c.Waited = c.r.Params, true
+			c.send()
+		},
+	}, c.By != nil && !c.By.Program)
+}
+
+// ask has a person asked about the call.
+func (c *toolCall) ask(q *permit.Question) {
+	permits, r := &c.agg.judge.Permits, c.r
+	if r.Era == transports.Stateless {
+		r.Reply(permits.Result(q), nil)
+		return
+	}
+	r.CopyParams()
+	c.Copy(q)
+	c.agg.work.AnswerWithin(r, func(ctx context.Context) {
+		if err := permits.Ask(ctx, r.Peer, q); err != nil {
+			c.refuse(c.Declined(q, err))
+			return
+		}
+		c.Permitted = true
+		c.send()
+	})
 }
 
 // refuse answers a call that is not sent.
-func (c *toolCall) refuse(text string) {
-	if c.by != nil && c.by.Program {
-		c.r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent))
-		return
+func (c *toolCall) refuse(v *judge.Verdict) {
+	if v.Denied != nil {
+		c.observeDenial(v.Denied)
 	}
-	c.r.Reply(results.Error(text), nil)
-}
-
-// find returns the tool of the call, or nil if the session does not see it: then server is
-// the server of the tool, "" if that is not known.
-func (c *toolCall) find() (t *catalog.Tool, server string) {
-	switch view := c.View(); {
-	case c.by != nil:
-		return c.by.Find(view, c.name)
-	case c.Surface().Direct:
-		if t, _ = view.Direct(c.name); t == nil && !c.sendsUnknown() {
-			return nil, view.ServerOfDirect(c.name)
-		}
-	}
-	return t, ""
-}
-
-// rejectInput refuses the call if its input does not fit the schema of the tool, and reports
-// whether it did.
-func (c *toolCall) rejectInput(t *catalog.Tool) bool {
-	wrong := t.Input.Check(c.input)
-	if wrong == nil {
-		return false
-	}
-	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
-	if c.TreeOnly {
-		c.r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent))
-	} else {
-		c.r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
-	}
-	return true
-}
-
-// sendLater sends the call after the server was listed, or its list was fetched again: the
-// view may have the tool then. settled makes a call of a known tool wait too.
-func (c *toolCall) sendLater(server string, settled bool) {
-	if c.waited {
-		c.answerUnknown()
-		return
-	}
-	c.input = bytes.Clone(c.input) // it is part of the host's line
-	missing := ""
-	if !settled && surface.Named(c.View(), c.name) == nil { // otherwise it is misspelled
-		missing = c.name
-	}
-	c.answer(surface.Question{
-		Server: server, Missing: missing,
-		Known: func() bool {
-			t, _ := c.find()
-			return t != nil && !settled
-		},
-		Answer: func() {
-			c.params.All, c.waited = c.r.Params, true
-			c.send()
-		},
-	}, c.by != nil && !c.by.Program)
-}
-
-// answerUnknown answers a call of a tool that does not exist.
-func (c *toolCall) answerUnknown() {
-	s := c.session
-	switch {
-	case c.by == nil:
-		c.sendUnknown()
-	case c.by.Unknown != nil:
-		c.refuse(c.by.Unknown(s.View(), c.name))
+	switch refusal := v.Refusal.(type) {
+	case judge.Text:
+		c.r.Reply(results.Error(string(refusal)), nil)
+	case *wire.Error:
+		c.r.Reply(nil, refusal)
 	default:
-		c.refuse(surface.UnknownTool(surfaceCall{request: c.request}, c.name))
+		c.fail(refusal, c.AsText())
 	}
 }
 
-// sendsUnknown reports whether calls of unknown tools are sent to the server: if the tools of a
-// wrapped server are shown as themselves, unless a filter or a lock selects them.
-func (c *toolCall) sendsUnknown() bool {
-	u := c.Single()
-	return u != nil && c.Surface().Direct && len(u.Server.ToolFilter) == 0 && u.Server.Pins != schema.PinsBlock
-}
-
-// sendUnknown answers a call by a name that no surface shows.
-func (c *toolCall) sendUnknown() {
-	s, r := c.session, c.r
-	if c.sendsUnknown() {
-		u := s.Single()
-		if c.passesPolicy(u.Server.Name, c.name, c.name, toolglob.Classes[catalog.Destructive]) {
-			s.agg.calls.Dispatch(s.Session, r, forward.Route{Upstream: u, Params: r.Params, Task: c.params.Task, Surface: c.surfaceName()})
-		}
+// observeDenial tells observers of a call that the policy refuses.
+func (c *toolCall) observeDenial(d *judge.Denial) {
+	if !c.agg.observation.Enabled() {
 		return
 	}
-	var refusal *wire.Error
-	if s.Surface().Direct {
-		refusal = task.OnlyTask(s.Views(), r.Era, c.name)
-	}
-	if refusal == nil {
-		refusal = invalid("%s", s.Surface().NotShown(s.Plain(), c.name))
-	}
-	r.Reply(nil, refusal)
-}
-
-// checkTool returns an error if a call must not be sent to its upstream, which is ready: the
-// tool is gone, or its definition differs from the one that the session was shown. waited is
-// true if the call waited for the upstream, which may have listed its tools again meanwhile.
-func (s session) checkTool(to *forward.Route, waited bool) error {
-	t := to.Tool
-	if t == nil {
-		return nil
-	}
-	shown := s.Shown.Last(t.Name)
-	if shown == nil && !waited {
-		return nil
-	}
-	view := s.View()
-	now, ok := view.Tool(t.Name)
-	mode := s.agg.config().Catalog.OnChange
-	switch {
-	case !ok && to.AsText:
-		return errors.New(surface.UnknownTool(surfaceCall{request: request{session: s}}, t.Name))
-	case !ok:
-		return invalid("%s", s.Surface().NotShown(s.Plain(), t.Direct))
-	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
-		return nil
-	}
-	failure := &transports.Failure{
-		Upstream: t.Server, Code: transports.CodeChanged, Outcome: transports.NotSent,
-		Cause:   fmt.Errorf("the definition of %s has changed since it was shown", t.Name),
-		Hint:    "see that the input fits the definition below, then call again",
-		Details: now.Changes(shown),
-	}
-	if mode == schema.OnChangeBlock {
-		failure.Hint = "list the tools again, then call again"
-		if how := s.Surface().HowToRead; how != nil {
-			failure.Hint = "read it again with " + how(t.Name) + ", then call again"
-		}
-		return failure
-	}
-	s.Shown.Add(now)
-	return failure
+	now := time.Now()
+	c.r.Counted = true
+	c.agg.observation.Ended(observe.CallEnd{
+		Session: c.ID, Upstream: d.Call.Server, Method: c.r.Method, Tool: d.Call.Tool, Began: now, End: now, Kind: "denied", Outcome: transports.NotSent,
+		Asked: len(c.Params.All), From: c.Info(), Surface: d.Call.Surface, Rule: d.Rule, Params: fmt.Appendf(nil, `{"arguments":%s}`, d.Arguments()),
+	})
 }

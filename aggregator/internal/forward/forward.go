@@ -1,6 +1,6 @@
 // Package forward sends requests of hosts to upstreams and returns the answers. It admits calls in
 // order, translates them between the eras, and repeats those that certainly did not run. It
-// accesses sessions through functions (Hooks).
+// accesses sessions through the interface Sessions.
 package forward
 
 import (
@@ -58,26 +58,26 @@ type Env struct {
 	Fleet       *fleet.Fleet
 	TaskOwners  *taskowner.Owners
 	Observation observe.Reporter
-	Hooks
+	Sessions
 }
 
-// Hooks provide access to the sessions of calls.
-type Hooks struct {
+// Sessions are the sessions of calls, with what the aggregator knows of them.
+type Sessions interface {
 	// Fail answers a request that could not be forwarded; asText makes a failure of dynmcp a
 	// text for a model.
-	Fail func(s *sessions.Session, r *host.Request, err error, asText bool)
+	Fail(s *sessions.Session, r *host.Request, err error, asText bool)
 	// FailOrLogIn is Fail, or it offers the host the missing login and calls again after it.
 	// params are those for the upstream.
-	FailOrLogIn func(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func())
+	FailOrLogIn(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func())
 	// Check returns an error if a call must not be sent over a connection. waited is true if the
 	// call waited for it: the upstream may have listed changes since.
-	Check func(c *Call, conn *upstream.Conn, waited bool) error
+	Check(c *Call, conn *upstream.Conn, waited bool) error
 	// Explain adds texts for the model to the result of a call, ExplainError to an upstream's
 	// error.
-	Explain      func(c *Call, outline *wire.Outline, result json.RawMessage) json.RawMessage
-	ExplainError func(c *Call, err error) error
+	Explain(c *Call, outline *wire.Outline, result json.RawMessage) json.RawMessage
+	ExplainError(c *Call, err error) error
 	// ReplyShaped answers a call with its result, shaped by the config of the tool.
-	ReplyShaped func(c *Call, r *host.Request, result json.RawMessage)
+	ReplyShaped(c *Call, r *host.Request, result json.RawMessage)
 }
 
 // A Link is the origin of another replica's request.
