@@ -39,8 +39,7 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":                        {89_600, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
-	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
+	"lines":                        {89_700, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.

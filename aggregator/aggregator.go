@@ -32,6 +32,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/redact"
@@ -103,8 +104,8 @@ type Options struct {
 	Memory *membudget.Budget
 	// Tap shows the messages of hosts and upstreams; may be nil.
 	Tap *tap.Tap
-	// Observe is told what happens; may be nil.
-	Observe *Observer
+	// Observe receives the events of the run.
+	Observe event.Observers
 	// Redact hides secrets in failures; those of the config are added to it. Nil hides nothing.
 	Redact *redact.Redactor
 }
@@ -150,7 +151,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 			references: observe.NewReferences(opts.Logger, opts.Reserved),
 		},
 		sessions:    notify.NewRegistry[*sessions.Session](),
-		observation: observe.Reporter{Observer: opts.Observe, Log: opts.Logger},
+		observation: observe.Reporter{Observers: opts.Observe, Log: opts.Logger},
 	}
 	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
@@ -299,9 +300,7 @@ func (a *Aggregator) Close() {
 	a.work.Close()
 	a.scripts.Close()
 	a.results.Close()
-	if o := a.opts.Observe; o != nil {
-		o.Close()
-	}
+	a.observation.End()
 }
 
 // Apply makes cfg the config that is served. Servers with unchanged entries keep running,

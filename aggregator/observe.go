@@ -10,24 +10,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/upstream"
 )
-
-type (
-	// An Observer is told what happens, for metrics and for the debug page.
-	Observer = observe.Observer
-	// A CallEnd is a call of a host to an upstream that has ended.
-	CallEnd = observe.CallEnd
-	// A BuiltinEnd is a call that a tool of ours has answered by itself.
-	BuiltinEnd = observe.BuiltinEnd
-	// A SessionInfo identifies a session and its host.
-	SessionInfo = observe.SessionInfo
-)
-
-// JoinObservers returns an observer that tells both a and b; either may be nil.
-func JoinObservers(a, b *Observer) *Observer { return observe.Join(a, b) }
 
 // observeRefusal tells observers of a request that failed before it became a call of an
 // upstream, for example because its server cannot be started.
@@ -37,32 +23,10 @@ func (q request) observeRefusal(err error) {
 		return
 	}
 	now := time.Now()
-	q.agg.observation.Ended(observe.CallEnd{
+	q.agg.observation.Ended(event.Call{
 		Session: q.ID, Upstream: failure.Upstream, Method: q.r.Method, Began: now, End: now,
 		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(q.r.Params), From: q.Info(),
 	})
-}
-
-// Failed is the state of an upstream whose last start failed and that will be tried again.
-// lazy has no state for it.
-const Failed lazy.State = "failed"
-
-// An UpstreamInfo is the status of an upstream.
-type UpstreamInfo struct {
-	Name      string
-	State     lazy.State
-	Lazy      bool
-	Transport string
-	Process   upstream.Process // zero if absent
-	Since     time.Time        // when it was connected; zero if it is not connected
-	Starts    int64            // number of connections
-	Failed    int64            // number of failed starts
-	FailedAt  time.Time        // when starts began to fail; zero if the last one succeeded
-	Protocol  string           // protocol version of the connection
-	Tools     int              // number of known tools
-	InFlight  int              // calls of hosts in flight, also at upstreams of one user or session
-	Waiting   int              // calls that wait because of max_calls
-	Err       string           // why it could not be started, or was lost
 }
 
 // A Status reports on a run.
@@ -81,7 +45,7 @@ func (st Status) Memory() (bytes, limit int64) {
 }
 
 // Upstreams returns the status of each upstream, in the order of the config.
-func (st Status) Upstreams() []UpstreamInfo {
+func (st Status) Upstreams() []event.Server {
 	a := st.agg
 	view := a.catalog.View()
 	inFlight := map[string]int{}
@@ -94,12 +58,12 @@ func (st Status) Upstreams() []UpstreamInfo {
 		}
 		return true
 	})
-	var all []UpstreamInfo
+	var all []event.Server
 	for _, u := range a.set.All() {
 		p, status := a.fleet.Of(u), u.Status()
-		info := UpstreamInfo{
+		info := event.Server{
 			Name:      u.Server.Name,
-			State:     status.State,
+			State:     string(status.State),
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
 			Starts:    p.Record.Starts.Load(),
@@ -112,10 +76,12 @@ func (st Status) Upstreams() []UpstreamInfo {
 			info.Tools = len(view.ServerTools(u.Server.Name))
 		}
 		if !status.FailedAt.IsZero() && (status.State == lazy.Idle || status.State == lazy.Lost) {
-			info.State = Failed
+			info.State = event.Failed
 		}
 		if conn := u.Conn(); conn != nil {
-			info.Process, info.Since, info.Protocol = conn.Process(), time.Unix(0, p.Since.Load()), conn.ServerInfo().ProtocolVersion
+			process := conn.Process()
+			info.PID, info.Sandbox = process.PID, process.Sandbox
+			info.Since, info.Protocol = time.Unix(0, p.Since.Load()), conn.ServerInfo().ProtocolVersion
 		} else if status.Err != nil {
 			info.Err, _, _ = strings.Cut(status.Err.Error(), "\n")
 		}
@@ -125,8 +91,8 @@ func (st Status) Upstreams() []UpstreamInfo {
 }
 
 // Sessions returns all sessions, oldest first, also those of other replicas.
-func (st Status) Sessions() []observe.SessionInfo {
-	var all []observe.SessionInfo
+func (st Status) Sessions() []event.Session {
+	var all []event.Session
 	for _, s := range st.agg.sessions.All() {
 		all = append(all, s.Info())
 	}
@@ -134,7 +100,7 @@ func (st Status) Sessions() []observe.SessionInfo {
 }
 
 // Failures returns the last failures whose cause was kept from hosts, oldest first.
-func (st Status) Failures() []observe.FailureInfo {
+func (st Status) Failures() []event.Failure {
 	return st.agg.references.All()
 }
 

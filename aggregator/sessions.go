@@ -70,6 +70,7 @@ func (s session) converse(edge host.Edge) *host.Session {
 		Introduce:          func(r *host.Request) { s.introduce(r) },
 		HandleNotification: s.handleNotification,
 		Busy:               s.agg.fleet.AnyLoading,
+		Dropped:            func() { s.agg.observation.Dropped(s.Info()) },
 		Tap:                s.agg.opts.Tap,
 		Peer:               tap.Connection{Session: s.ID, Server: s.Info().Server},
 		Logger:             s.agg.log,
@@ -77,15 +78,9 @@ func (s session) converse(edge host.Edge) *host.Session {
 	if s.Account != "" {
 		opts.HandleRequest = s.handleTogether
 	}
-	o := s.agg.opts.Observe
-	if o != nil {
-		opts.Dropped = func() { o.Dropped(s.Info()) }
-	}
 	conversation := host.NewSession(s.ID, edge, opts)
 	s.Join(conversation)
-	if o != nil {
-		o.Session(s.Info(), true)
-	}
+	s.agg.observation.Opened(s.Info())
 	return conversation
 }
 
@@ -96,8 +91,8 @@ func (s session) end() {
 		verbosities = s.agg.fleet.Verbosities(s.Session)
 	}
 	s.Recipient.Leave()
-	if o := s.agg.opts.Observe; o != nil && !s.Replica {
-		o.Session(s.Info(), false)
+	if !s.Replica {
+		s.agg.observation.Closed(s.Info())
 	}
 	if s.Persistent { // otherwise the next round of a request has another session
 		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Session == s.Session })

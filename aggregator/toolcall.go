@@ -9,10 +9,10 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
-	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -177,7 +177,7 @@ func (c *toolCall) observeDenial(d *judge.Denial) {
 	}
 	now := time.Now()
 	c.r.Counted = true
-	c.agg.observation.Ended(observe.CallEnd{
+	c.agg.observation.Ended(event.Call{
 		Session: c.ID, Upstream: d.Call.Server, Method: c.r.Method, Tool: d.Call.Tool, Began: now, End: now, Kind: "denied", Outcome: transports.NotSent,
 		Asked: len(c.Params.All), From: c.Info(), Surface: d.Call.Surface, Rule: d.Rule, Params: fmt.Appendf(nil, `{"arguments":%s}`, d.Arguments()),
 	})

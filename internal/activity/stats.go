@@ -16,18 +16,20 @@ type Stats struct {
 	Search  SearchStats `json:"search"`
 }
 
-// ToolStats are the statistics of one tool, or of another method of a server.
+// ToolStats are the statistics of one tool, of another method of a server, or of a server.
 type ToolStats struct {
 	Name   string    `json:"name"`
 	Server string    `json:"server,omitempty"`
 	Calls  int       `json:"calls"`
 	Errors int       `json:"errors"`
-	P50    float64   `json:"p50_ms"`
+	P50    float64   `json:"p50_ms"` // including the start of the server
 	P99    float64   `json:"p99_ms"`
+	Sent50 float64   `json:"p50_sent_ms"` // without the start of the server
+	Sent99 float64   `json:"p99_sent_ms"`
 	Tokens int       `json:"tokens"` // of arguments and results
 	Last   time.Time `json:"last"`
 
-	times []float64
+	times, sent []float64
 }
 
 // SearchStats are the statistics of searches for tools.
@@ -43,7 +45,6 @@ type SearchStats struct {
 // Summarize returns the statistics of lines, which are sorted by time.
 func Summarize(lines []Line) *Stats {
 	s := &Stats{Lines: len(lines), Tools: []ToolStats{}, Builtin: []ToolStats{}, Search: SearchStats{Next: map[string]int{}}}
-	by := map[string]*ToolStats{}
 	searched := map[string]bool{} // sessions in which a search was the last call
 	for i := range lines {
 		l := &lines[i]
@@ -51,17 +52,9 @@ func Summarize(lines []Line) *Stats {
 			s.Since = l.Time
 		}
 		s.Dropped += l.Dropped
-		t := by[l.Name()]
-		if t == nil {
-			t = &ToolStats{Name: l.Name(), Server: l.Server}
-			by[l.Name()] = t
-		}
-		t.add(l)
 		s.Search.add(l, searched)
 	}
-	for _, t := range by {
-		slices.Sort(t.times)
-		t.P50, t.P99 = Quantile(t.times, .5), Quantile(t.times, .99)
+	for _, t := range By(lines, (*Line).Name) {
 		if t.Server == "" {
 			s.Builtin = append(s.Builtin, *t)
 		} else {
@@ -74,6 +67,27 @@ func Summarize(lines []Line) *Stats {
 	return s
 }
 
+// By returns the statistics of lines by a name, such as that of their tool or server.
+func By(lines []Line, name func(*Line) string) map[string]*ToolStats {
+	by := map[string]*ToolStats{}
+	for i := range lines {
+		l := &lines[i]
+		t := by[name(l)]
+		if t == nil {
+			t = &ToolStats{Name: name(l), Server: l.Server}
+			by[t.Name] = t
+		}
+		t.add(l)
+	}
+	for _, t := range by {
+		slices.Sort(t.times)
+		slices.Sort(t.sent)
+		t.P50, t.P99 = Quantile(t.times, .5), Quantile(t.times, .99)
+		t.Sent50, t.Sent99 = Quantile(t.sent, .5), Quantile(t.sent, .99)
+	}
+	return by
+}
+
 func (t *ToolStats) add(l *Line) {
 	t.Calls++
 	t.Tokens += l.TokensIn + l.TokensOut
@@ -81,7 +95,7 @@ func (t *ToolStats) add(l *Line) {
 		t.Errors++
 	}
 	if l.Outcome != "not_sent" {
-		t.times = append(t.times, l.MS)
+		t.times, t.sent = append(t.times, l.MS), append(t.sent, l.MS-l.StartMS)
 	}
 	if l.Time.After(t.Last) {
 		t.Last = l.Time

@@ -57,8 +57,8 @@ var policy = sync.OnceValue(func() string {
 })
 
 // pingNow returns the ping event.
-func pingNow() event {
-	return event{"ping", map[string]string{"time": time.Now().UTC().Format(time.RFC3339)}}
+func pingNow() shown {
+	return shown{"ping", map[string]string{"time": time.Now().UTC().Format(time.RFC3339)}}
 }
 
 // stream sends the stored messages and then new events: message, connection, ping.
@@ -74,7 +74,7 @@ func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	out := http.NewResponseController(w)
-	send := func(e event) bool {
+	send := func(e shown) bool {
 		data, err := json.Marshal(e.data)
 		if err != nil {
 			return true
@@ -84,7 +84,7 @@ func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 		return err == nil && out.Flush() == nil
 	}
 	for _, msg := range before {
-		if !send(event{"message", msg}) {
+		if !send(shown{"message", msg}) {
 			return
 		}
 	}
@@ -94,7 +94,7 @@ func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for {
-		var e event
+		var e shown
 		select {
 		case e = <-events:
 		case <-ticker.C:

@@ -11,9 +11,8 @@ import (
 
 	prom "github.com/VictoriaMetrics/metrics"
 
-	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/activity"
-	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/internal/event"
 )
 
 // help has the HELP text of each metric.
@@ -72,7 +71,7 @@ func (m *Monitor) count(n int, metric string, labels ...string) {
 	m.metrics.GetOrCreateCounter(series(metric, labels...)).Add(n)
 }
 
-func (m *Monitor) countCall(end aggregator.CallEnd) {
+func (m *Monitor) countCall(end event.Call) {
 	m.count(1, "dynmcp_calls_total", "kind", end.Kind, "method", methodLabel(end.Method), "outcome", string(end.Outcome), "upstream", end.Upstream)
 	if !end.Sent.IsZero() {
 		took := m.metrics.GetOrCreatePrometheusHistogramExt(series("dynmcp_call_duration_seconds", "upstream", end.Upstream), seconds)
@@ -82,8 +81,8 @@ func (m *Monitor) countCall(end aggregator.CallEnd) {
 	m.count(end.Answered, "dynmcp_call_bytes_total", "direction", "result", "upstream", end.Upstream)
 }
 
-// builtin counts an answer of one of dynmcp's own tools.
-func (m *Monitor) builtin(end aggregator.BuiltinEnd) {
+// Answered counts an answer of one of dynmcp's own tools.
+func (m *Monitor) Answered(end event.Builtin) {
 	m.count(1, "dynmcp_own_calls_total", "tool", end.Tool)
 	m.count(activity.Tokens(end.Result), "dynmcp_own_tokens_total", "tool", end.Tool)
 	if end.Queries > 0 {
@@ -106,6 +105,9 @@ func methodLabel(method string) string {
 	return "other"
 }
 
+// states are the values of the label state.
+var states = []string{"idle", "loading", "ready", "lost", event.Failed, "evicted"}
+
 // runMetrics returns the state of the run.
 func (m *Monitor) runMetrics() *prom.Set {
 	now := prom.NewSet()
@@ -119,26 +121,26 @@ func (m *Monitor) runMetrics() *prom.Set {
 	count := func(n uint64, metric string, labels ...string) {
 		now.GetOrCreateCounter(series(metric, labels...)).Set(n)
 	}
-	for _, u := range run.Status().Upstreams() {
-		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, aggregator.Failed, lazy.Evicted} {
+	for _, u := range (*run).Upstreams() {
+		for _, state := range states {
 			is := 0.
 			if u.State == state {
 				is = 1
 			}
-			gauge(is, "dynmcp_upstream_state", "state", string(state), "upstream", u.Name)
+			gauge(is, "dynmcp_upstream_state", "state", state, "upstream", u.Name)
 		}
 		count(uint64(u.Starts), "dynmcp_upstream_starts_total", "upstream", u.Name)
 		count(uint64(u.Failed), "dynmcp_upstream_start_failures_total", "upstream", u.Name)
 		gauge(float64(u.InFlight), "dynmcp_calls_in_flight", "upstream", u.Name)
 		gauge(float64(u.Waiting), "dynmcp_calls_waiting", "upstream", u.Name)
-		if box := u.Process.Sandbox; box != nil {
+		if box := u.Sandbox; box != nil {
 			count(uint64(box.ProxyBytes), "dynmcp_sandbox_bytes_total", "upstream", u.Name)
 			count(uint64(box.Denied), "dynmcp_sandbox_refused_total", "upstream", u.Name)
 		}
 	}
-	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
+	hosts := slices.DeleteFunc((*run).Sessions(), func(s event.Session) bool { return s.Replica })
 	gauge(float64(len(hosts)), "dynmcp_sessions")
-	held, most := run.Status().Memory()
+	held, most := (*run).Memory()
 	gauge(float64(held), "dynmcp_held_bytes")
 	gauge(float64(most), "dynmcp_held_bytes_limit")
 	return now

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -22,16 +22,16 @@ func TestSeriesAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	o := m.Observer()
+	o := m
 	calls := func(n int) {
 		name := fmt.Sprint("n", n)
-		from := aggregator.SessionInfo{ID: name, User: name, Host: name}
-		o.Session(from, true)
+		from := event.Session{ID: name, User: name, Host: name}
+		o.Opened(from)
 		for _, kind := range []string{"ok", "tool_error", "error"} {
-			o.Call(aggregator.CallEnd{Session: name, Upstream: "up", Method: name, Tool: name, TraceParent: name, Kind: kind, Outcome: transports.Executed, From: from, Surface: "discover"})
+			o.Called(event.Call{Session: name, Upstream: "up", Method: name, Tool: name, TraceParent: name, Kind: kind, Outcome: transports.Executed, From: from, Surface: "discover"})
 		}
-		o.Builtin(aggregator.BuiltinEnd{From: from, Surface: "discover", Tool: "discover_tool", Queries: n})
-		o.Session(from, false)
+		o.Answered(event.Builtin{From: from, Surface: "discover", Tool: "discover_tool", Queries: n})
+		o.Closed(from)
 	}
 	calls(1)
 	first := series()

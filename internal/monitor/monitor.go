@@ -1,10 +1,9 @@
 // Package monitor shows the activity of a run that serves many hosts, as a live page, as
-// metrics and as traces. It is an Observer of the aggregator, and changes nothing.
+// metrics and as traces.
 package monitor
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,9 +11,8 @@ import (
 
 	prom "github.com/VictoriaMetrics/metrics"
 
-	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/activity"
-	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/tap"
 )
 
@@ -27,15 +25,23 @@ type MonitorOptions struct {
 	// the part that is safe to show. It is applied before anything is stored.
 	Redact func(text string, whole bool) (safe string)
 	// Trace is called with each call; may be nil.
-	Trace func(aggregator.CallEnd)
+	Trace func(event.Call)
+}
+
+// A Run is the run that a Monitor shows.
+type Run interface {
+	Upstreams() []event.Server
+	Sessions() []event.Session
+	Failures() []event.Failure
+	Memory() (bytes, limit int64)
 }
 
 // A Monitor stores recent events: bounded, redacted.
 type Monitor struct {
 	opts    MonitorOptions
 	began   time.Time
-	run     atomic.Pointer[aggregator.Aggregator] // nil before Watch
-	metrics *prom.Set                             // counted as events occur
+	run     atomic.Pointer[Run] // nil before Watch
+	metrics *prom.Set           // counted as events occur
 
 	incoming chan Message // not redacted yet
 	lost     atomic.Int64 // messages dropped for lack of room
@@ -47,7 +53,7 @@ type Monitor struct {
 	lastSeq  int64
 	stats    map[string]*callStats // by upstream
 	counts   map[string]*counts    // by session
-	watchers map[chan event]bool
+	watchers map[chan shown]bool
 	searched map[string]bool // sessions whose last call was a search
 }
 
@@ -82,8 +88,8 @@ type Connection struct {
 	Host      string `json:"host,omitempty"`
 }
 
-// An event is sent to watchers of the stream.
-type event struct {
+// A shown event is sent to watchers of the stream.
+type shown struct {
 	name string
 	data any
 }
@@ -111,7 +117,7 @@ func New(opts MonitorOptions) *Monitor {
 		done:     make(chan struct{}),
 		stats:    map[string]*callStats{},
 		counts:   map[string]*counts{},
-		watchers: map[chan event]bool{},
+		watchers: map[chan shown]bool{},
 		searched: map[string]bool{},
 	}
 	prom.ExposeMetadata(true)
@@ -121,7 +127,7 @@ func New(opts MonitorOptions) *Monitor {
 }
 
 // Watch makes the monitor show the state of a run.
-func (m *Monitor) Watch(run *aggregator.Aggregator) { m.run.Store(run) }
+func (m *Monitor) Watch(run Run) { m.run.Store(&run) }
 
 // Close ends the streams of watchers.
 func (m *Monitor) Close() {
@@ -129,16 +135,16 @@ func (m *Monitor) Close() {
 	m.ended.Wait()
 }
 
-// Observer returns the monitor's callbacks for the aggregator.
-func (m *Monitor) Observer() *aggregator.Observer {
-	dropped := func(aggregator.SessionInfo) { m.count(1, "dynmcp_dropped_notifications_total") }
-	return &aggregator.Observer{Call: m.call, Builtin: m.builtin, Session: m.session, Dropped: dropped, Close: func() {}}
-}
+// Wants, Called, Answered, Opened, Closed, Dropped and End are those of an event.Observer.
+
+func (m *Monitor) Wants() (calls, params bool) { return true, false }
+func (m *Monitor) Dropped(event.Session)       { m.count(1, "dynmcp_dropped_notifications_total") }
+func (m *Monitor) End()                        {}
 
 // Follow makes the monitor show the messages of hosts, which costs a copy of each.
 func (m *Monitor) Follow(t *tap.Tap) { t.Watch(m.message) }
 
-func (m *Monitor) call(end aggregator.CallEnd) {
+func (m *Monitor) Called(end event.Call) {
 	m.countCall(end)
 	if m.opts.Trace != nil {
 		m.opts.Trace(end)
@@ -158,7 +164,7 @@ func (m *Monitor) call(end aggregator.CallEnd) {
 }
 
 // add counts a call.
-func (s *callStats) add(end aggregator.CallEnd) {
+func (s *callStats) add(end event.Call) {
 	s.calls++
 	if end.Kind != "ok" {
 		s.failed++
@@ -185,17 +191,23 @@ func (s *callStats) quantile(part float64) time.Duration {
 	return activity.Quantile(slices.Sorted(slices.Values(s.times)), part)
 }
 
-func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
-	c := Connection{Event: "disconnected", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host, true)}
+func (m *Monitor) Opened(s event.Session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if opened {
-		c.Event, m.counts[s.ID] = "connected", &counts{}
-	} else {
-		delete(m.counts, s.ID)
-		delete(m.searched, s.ID)
-	}
-	m.tellLocked(event{"connection", c})
+	m.counts[s.ID] = &counts{}
+	m.tellLocked(m.connection("connected", s))
+}
+
+func (m *Monitor) Closed(s event.Session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.counts, s.ID)
+	delete(m.searched, s.ID)
+	m.tellLocked(m.connection("disconnected", s))
+}
+
+func (m *Monitor) connection(what string, s event.Session) shown {
+	return shown{"connection", Connection{Event: what, Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host, true)}}
 }
 
 // message receives a passing message, which it must not delay: keep redacts it later.
@@ -238,7 +250,7 @@ func (m *Monitor) keep() {
 			if m.messages = append(m.messages, msg); len(m.messages) > maxMessages {
 				m.messages = slices.Delete(m.messages, 0, len(m.messages)-maxMessages)
 			}
-			m.tellLocked(event{"message", msg})
+			m.tellLocked(shown{"message", msg})
 			m.mu.Unlock()
 		}
 	}
@@ -259,7 +271,7 @@ func (msg *Message) redact(safe func(string, bool) string) {
 }
 
 // tellLocked notifies watchers; one that is behind misses the event.
-func (m *Monitor) tellLocked(e event) {
+func (m *Monitor) tellLocked(e shown) {
 	for w := range m.watchers {
 		select {
 		case w <- e:
@@ -271,120 +283,19 @@ func (m *Monitor) tellLocked(e event) {
 
 // watch returns a channel for new events, and the stored messages. ok is false if there are too
 // many watchers.
-func (m *Monitor) watch() (events chan event, before []Message, ok bool) {
+func (m *Monitor) watch() (events chan shown, before []Message, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.watchers) == maxWatchers {
 		return nil, nil, false
 	}
-	events = make(chan event, 256)
+	events = make(chan shown, 256)
 	m.watchers[events] = true
 	return events, slices.Clone(m.messages), true
 }
 
-func (m *Monitor) unwatch(events chan event) {
+func (m *Monitor) unwatch(events chan shown) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.watchers, events)
-}
-
-// A State describes a run.
-type State struct {
-	Version   string          `json:"version"`
-	Replica   string          `json:"replica,omitempty"`
-	Uptime    float64         `json:"uptime_seconds"`
-	Upstreams []UpstreamState `json:"upstreams"`
-	Sessions  []SessionState  `json:"sessions"`
-	Failures  []FailureState  `json:"failures"` // with causes that hosts were not told
-	Messages  int64           `json:"messages"` // so far
-	Lost      int64           `json:"messages_not_shown"`
-}
-
-// An UpstreamState describes an upstream.
-type UpstreamState struct {
-	Name      string           `json:"name"`
-	State     string           `json:"state"`
-	Lazy      bool             `json:"lazy"`
-	Transport string           `json:"transport"`
-	PID       int              `json:"pid,omitempty"`
-	Uptime    float64          `json:"uptime_seconds,omitempty"`
-	Starts    int64            `json:"starts"`
-	Failed    int64            `json:"starts_failed"`
-	FailedFor float64          `json:"failed_seconds,omitempty"` // since the first failed start after the last success
-	Protocol  string           `json:"protocol,omitempty"`
-	Tools     int              `json:"tools"`
-	InFlight  int              `json:"in_flight"`
-	Waiting   int              `json:"waiting,omitempty"` // because of max_calls
-	Calls     int64            `json:"calls"`
-	Errors    int64            `json:"errors"`
-	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`
-	P50       float64          `json:"p50_ms"` // of the last calls, without the start of the upstream
-	P99       float64          `json:"p99_ms"`
-	Err       string           `json:"error,omitempty"`
-	Sandbox   *sandbox.Status  `json:"sandbox,omitempty"`
-}
-
-// A FailureState is a failure whose cause a host was not told, by its reference.
-type FailureState struct {
-	Reference string    `json:"reference"`
-	Upstream  string    `json:"upstream"`
-	At        time.Time `json:"at"`
-	Text      string    `json:"text"`
-}
-
-// A SessionState is a host's session.
-type SessionState struct {
-	ID        string `json:"id"`
-	Host      string `json:"host,omitempty"`
-	User      string `json:"user,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	In        int64  `json:"in"` // messages from it
-	Out       int64  `json:"out"`
-}
-
-// State returns the present state of the run.
-func (m *Monitor) State() State {
-	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Failures: []FailureState{}, Lost: m.lost.Load()}
-	run := m.run.Load()
-	if run == nil {
-		return st
-	}
-	upstreams, sessions := run.Status().Upstreams(), run.Status().Sessions()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	st.Messages = m.lastSeq
-	for _, u := range upstreams {
-		s := UpstreamState{
-			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.Process.PID, Starts: u.Starts, Failed: u.Failed,
-			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err, true),
-		}
-		if b := u.Process.Sandbox; b != nil {
-			s.Sandbox = &sandbox.Status{Missing: b.Missing, ProxyBytes: b.ProxyBytes, Denied: b.Denied}
-			for _, why := range b.LastDenied {
-				s.Sandbox.LastDenied = append(s.Sandbox.LastDenied, m.opts.Redact(why, true))
-			}
-		}
-		if !u.FailedAt.IsZero() {
-			s.FailedFor = time.Since(u.FailedAt).Seconds()
-		}
-		if !u.Since.IsZero() {
-			s.Uptime = time.Since(u.Since).Seconds()
-		}
-		if calls := m.stats[u.Name]; calls != nil {
-			s.Calls, s.Errors, s.Kinds = calls.calls, calls.failed, maps.Clone(calls.byKind)
-			s.P50, s.P99 = calls.quantile(0.5).Seconds()*1e3, calls.quantile(0.99).Seconds()*1e3
-		}
-		st.Upstreams = append(st.Upstreams, s)
-	}
-	for _, f := range run.Status().Failures() {
-		st.Failures = append(st.Failures, FailureState{f.Reference, f.Upstream, f.At, m.opts.Redact(f.Text, true)})
-	}
-	for _, s := range sessions {
-		shown := SessionState{ID: s.ID, Host: m.opts.Redact(s.Host, true), User: s.User, Namespace: s.Server}
-		if c := m.counts[s.ID]; c != nil {
-			shown.In, shown.Out = c.In, c.Out
-		}
-		st.Sessions = append(st.Sessions, shown)
-	}
-	return st
 }

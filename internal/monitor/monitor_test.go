@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -57,9 +57,9 @@ func get(t *testing.T, url string) (string, *http.Response) {
 // the beginning and the size.
 func TestStream(t *testing.T) {
 	m, s := watched(t, MonitorOptions{})
-	o, messages := m.Observer(), &tap.Tap{}
+	o, messages := m, &tap.Tap{}
 	m.Follow(messages)
-	session, peer := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Connection{Session: "session-1", Server: "files"}
+	session, peer := event.Session{ID: "session-1", Server: "files", Host: "a secret host"}, tap.Connection{Session: "session-1", Server: "files"}
 	messages.Show(messages.Upstream("files"), true, []byte(`{"method":"of an upstream"}`))
 	messages.Show(peer, true, []byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`))
 	resp, err := http.Get(s.URL + "/debug/stream")
@@ -93,11 +93,11 @@ func TestStream(t *testing.T) {
 	if err := json.Unmarshal([]byte(ping), &said); err != nil || time.Since(said.Time).Abs() > 5*time.Minute {
 		t.Errorf("got ping %s: %v", ping, err)
 	}
-	o.Session(session, true)
+	o.Opened(session)
 	if got := next("connection"); got != `{"event":"connected","namespace":"files","session":"session-1","host":"a [redacted] host"}` {
 		t.Errorf("got %s", got)
 	}
-	o.Session(session, false)
+	o.Closed(session)
 	if got := next("connection"); !strings.HasPrefix(got, `{"event":"disconnected","namespace":"files","session":"session-1"`) {
 		t.Errorf("got %s", got)
 	}
@@ -175,19 +175,19 @@ func TestPage(t *testing.T) {
 // Calls are counted by kind and outcome. Unknown methods are counted as other.
 func TestMetrics(t *testing.T) {
 	m, s := watched(t, MonitorOptions{})
-	o := m.Observer()
+	o := m
 	began := time.Now()
-	for _, end := range []aggregator.CallEnd{
+	for _, end := range []event.Call{
 		{Upstream: "files", Method: "tools/call", Kind: "ok", Outcome: transports.Executed, Asked: 10, Answered: 100},
 		{Upstream: "files", Method: "tools/call", Kind: "timeout", Outcome: transports.Unknown, Asked: 10},
 		{Upstream: "files", Method: "x/made-up-1", Kind: "ok", Outcome: transports.Executed},
 		{Upstream: "files", Method: "x/made-up-2", Kind: "ok", Outcome: transports.Executed},
 	} {
 		end.Began, end.Sent, end.End = began, began.Add(5*time.Millisecond), began.Add(20*time.Millisecond)
-		o.Call(end)
+		o.Called(end)
 	}
-	o.Call(aggregator.CallEnd{Upstream: "files", Method: "tools/call", Kind: "start_failed", Outcome: transports.NotSent, Began: began, End: began.Add(time.Hour)})
-	o.Dropped(aggregator.SessionInfo{})
+	o.Called(event.Call{Upstream: "files", Method: "tools/call", Kind: "start_failed", Outcome: transports.NotSent, Began: began, End: began.Add(time.Hour)})
+	o.Dropped(event.Session{})
 	got, _ := get(t, s.URL+"/metrics")
 	for _, line := range []string{
 		`dynmcp_calls_total{kind="ok",method="tools/call",outcome="done",upstream="files"} 1`,
@@ -215,7 +215,7 @@ func TestMetrics(t *testing.T) {
 // The metrics and the state name the replica.
 func TestMetricsOfAReplica(t *testing.T) {
 	m, s := watched(t, MonitorOptions{Replica: "east-1"})
-	m.Observer().Dropped(aggregator.SessionInfo{})
+	m.Dropped(event.Session{})
 	got, _ := get(t, s.URL+"/metrics")
 	for _, line := range []string{`dynmcp_dropped_notifications_total{replica="east-1"} 1`, `go_goroutines{replica="east-1"} `} {
 		if !strings.Contains(got, line) {
@@ -270,7 +270,7 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Unix(100, 5)
-	tracer.Call(aggregator.CallEnd{
+	tracer.Call(event.Call{
 		Session: "s", Upstream: "files", Method: "tools/call", Tool: "read", Kind: "timeout", Outcome: transports.Unknown,
 		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Began: began, End: began.Add(time.Second), Asked: 7,
 	})
@@ -338,12 +338,12 @@ func TestTracesFromEnvironment(t *testing.T) {
 func TestNothingIsKeptOfSessionsThatHaveEnded(t *testing.T) {
 	m := New(MonitorOptions{Version: "test"})
 	defer m.Close()
-	o, messages, info := m.Observer(), &tap.Tap{}, aggregator.SessionInfo{ID: "one"}
+	o, messages, info := m, &tap.Tap{}, event.Session{ID: "one"}
 	m.Follow(messages)
-	o.Session(info, true)
-	o.Session(info, false)
+	o.Opened(info)
+	o.Closed(info)
 	messages.Show(tap.Connection{Session: "one"}, false, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
-	o.Builtin(aggregator.BuiltinEnd{From: info, Tool: "discover_tool", Queries: 1})
+	o.Answered(event.Builtin{From: info, Tool: "discover_tool", Queries: 1})
 	if len(m.counts) > 0 || len(m.searched) > 0 {
 		t.Errorf("kept: %v, %v", m.counts, m.searched)
 	}

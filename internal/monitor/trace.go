@@ -20,7 +20,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/event"
 )
 
 // Traces are sent to the endpoint that the variables of OpenTelemetry name, if any. The SDK makes
@@ -68,7 +68,7 @@ func (t *Tracer) Close() error {
 
 // Call makes the span of a call that has ended, as a child of the host's span. Names are those of
 // OpenTelemetry's semantic conventions for MCP.
-func (t *Tracer) Call(end aggregator.CallEnd) {
+func (t *Tracer) Call(end event.Call) {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": end.TraceParent})
 	name := end.Method
 	attributes := []attribute.KeyValue{

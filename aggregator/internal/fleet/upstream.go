@@ -8,8 +8,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
-	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -79,9 +79,7 @@ func (p *Endpoint) Accepts(s *sessions.Session, method string, params json.RawMe
 
 // countDropped counts a dropped notification. The 1st, 10th, 100th and so on are logged.
 func (p *Endpoint) countDropped(method string) {
-	if o := p.fleet.Observation.Observer; o != nil {
-		o.Dropped(observe.SessionInfo{Server: p.Upstream.Server.Name})
-	}
+	p.fleet.Observation.Dropped(event.Session{Server: p.Upstream.Server.Name})
 	n := p.dropped.Add(1)
 	for ; n%10 == 0; n /= 10 {
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -61,7 +62,7 @@ func (c *Call) observe(outline *wire.Outline, result json.RawMessage, err error)
 	}
 	r := c.HostRequest()
 	r.Counted = true
-	end := observe.CallEnd{
+	end := event.Call{
 		Session:  c.Session.ID,
 		Upstream: c.Route.Upstream.Server.Name,
 		Method:   c.Method,

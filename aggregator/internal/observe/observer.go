@@ -1,4 +1,4 @@
-// Package observe reports ended calls to observers and to the log, and assigns references to
+// Package observe reports ended calls to observers and the log, and assigns references to
 // failures whose cause a host may not read.
 package observe
 
@@ -13,103 +13,10 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
-
-// An Observer receives events, for metrics and for pages. Its functions are called synchronously, so
-// they must not block, and must not keep their arguments.
-type Observer struct {
-	// Call is called when a call to an upstream has ended.
-	Call func(CallEnd)
-	// Session is called when a host has connected, or is gone.
-	Session func(SessionInfo, bool)
-	// Dropped is called for a notification that was dropped because its host reads too slowly,
-	// or its server sends too many.
-	Dropped func(SessionInfo)
-	// Builtin is called for a call that one of dynmcp's own tools has answered.
-	Builtin func(BuiltinEnd)
-	// Wants reports whether calls are to be reported at present, and whether they must keep a
-	// copy of their params until they have ended. Nil means calls without params.
-	Wants func() (calls, params bool)
-	// Close is called after the last event.
-	Close func()
-}
-
-// Join returns an observer that notifies two others, either of which may be nil.
-func Join(a, b *Observer) *Observer {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return &Observer{
-		Call:    func(end CallEnd) { a.Call(end); b.Call(end) },
-		Session: func(s SessionInfo, opened bool) { a.Session(s, opened); b.Session(s, opened) },
-		Dropped: func(s SessionInfo) { a.Dropped(s); b.Dropped(s) },
-		Builtin: func(end BuiltinEnd) { a.Builtin(end); b.Builtin(end) },
-		Wants: func() (calls, params bool) {
-			calls, params = a.wants()
-			callsToo, paramsToo := b.wants()
-			return calls || callsToo, params || paramsToo
-		},
-		Close: func() { a.Close(); b.Close() },
-	}
-}
-
-func (o *Observer) wants() (calls, params bool) {
-	if o == nil || o.Wants == nil {
-		return o != nil, false
-	}
-	return o.Wants()
-}
-
-// A BuiltinEnd is the end of a call that one of dynmcp's own tools has answered.
-type BuiltinEnd struct {
-	From       SessionInfo
-	Surface    string
-	Tool       string
-	Began, End time.Time
-	Failed     bool
-	Arguments  json.RawMessage // valid only during the call, as Result is
-	Result     json.RawMessage
-	Queries    int // of a search
-	Shown      int // definitions that the answer shows
-}
-
-// A CallEnd is the end of a host's call to an upstream.
-type CallEnd struct {
-	Session     string
-	Upstream    string
-	Method      string
-	Tool        string // the upstream's name; "" for other methods
-	TraceParent string // of the call's _meta, "" if absent (W3C Trace Context)
-	Began, End  time.Time
-	Sent        time.Time          // when the upstream was ready to take it; zero if the call was not sent
-	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or the kind of dynmcp's failure
-	Outcome     transports.Outcome // whether it ran
-	Asked       int                // bytes of the params
-	Answered    int                // bytes of the result
-
-	From    SessionInfo     // whose call it is
-	Surface string          // how a tool was called
-	Rule    int             // of the policy that refused the call, otherwise 0
-	Params  json.RawMessage // if Observer.Wants requests them; they must not change
-	Result  json.RawMessage // valid only during the call
-}
-
-// A SessionInfo identifies a session.
-type SessionInfo struct {
-	ID     string
-	User   string // "" if users are not distinguished
-	Server string // the only server of the session, "" for all
-	Host   string // the name that it reports, "" if unknown
-
-	// Replica reports that the session belongs to another replica that uses the server here. An
-	// Observer is not notified of such sessions or of their calls.
-	Replica bool
-}
 
 // kinds are the names of dynmcp's failures in metrics.
 var kinds = map[int64]string{
@@ -133,26 +40,26 @@ var kinds = map[int64]string{
 	transports.CodeNotListed:    "not_listed",
 }
 
-// A Reporter reports calls to the observer and the log.
+// A Reporter reports events to observers, and calls to the log too.
 type Reporter struct {
-	*Observer // may be nil
-	Log       *slog.Logger
+	event.Observers
+	Log *slog.Logger
 }
 
 // Enabled reports whether calls are reported.
 func (o Reporter) Enabled() bool {
-	calls, _ := o.wants()
+	calls, _ := o.Wants()
 	return calls || o.Log.Enabled(context.Background(), slog.LevelDebug)
 }
 
 // KeepsParams reports whether calls are to keep a copy of their params.
 func (o Reporter) KeepsParams() bool {
-	_, params := o.wants()
+	_, params := o.Wants()
 	return params
 }
 
 // Ended reports a call, whose names may be a host's own.
-func (o Reporter) Ended(end CallEnd) {
+func (o Reporter) Ended(end event.Call) {
 	for _, name := range []*string{&end.Upstream, &end.Method, &end.Tool, &end.TraceParent} {
 		*name = display.Label(*name)
 	}
@@ -160,9 +67,7 @@ func (o Reporter) Ended(end CallEnd) {
 		o.Log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
 			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
 	}
-	if o.Observer != nil {
-		o.Call(end)
-	}
+	o.Called(end)
 }
 
 // KindOf returns the name of a failure in metrics.
@@ -174,7 +79,7 @@ func KindOf(f *transports.Failure) string {
 // stands for a call that is not observed.
 type BuiltinCall struct {
 	reporter Reporter
-	end      BuiltinEnd
+	end      event.Builtin
 	shown    atomic.Int32 // definitions
 	passed   atomic.Bool  // it has called other tools, which are reported themselves
 }
@@ -182,10 +87,10 @@ type BuiltinCall struct {
 // BeginBuiltin returns the call of one of dynmcp's own tools, to be reported when it is answered, nil
 // without an observer.
 func (o Reporter) BeginBuiltin(surface, tool string, arguments json.RawMessage) *BuiltinCall {
-	if calls, _ := o.wants(); !calls {
+	if calls, _ := o.Wants(); !calls {
 		return nil
 	}
-	c := &BuiltinCall{reporter: o, end: BuiltinEnd{Surface: surface, Tool: tool, Arguments: bytes.Clone(arguments), Began: time.Now()}}
+	c := &BuiltinCall{reporter: o, end: event.Builtin{Surface: surface, Tool: tool, Arguments: bytes.Clone(arguments), Began: time.Now()}}
 	switch query := wire.Get(arguments, "query"); {
 	case query == nil:
 	case query[0] == '[':
@@ -213,12 +118,12 @@ func (c *BuiltinCall) Pass() {
 }
 
 // End reports the call and its answer, once.
-func (c *BuiltinCall) End(from func() SessionInfo, result json.RawMessage, err error) {
+func (c *BuiltinCall) End(from func() event.Session, result json.RawMessage, err error) {
 	if c == nil || c.passed.Swap(true) {
 		return
 	}
 	end := c.end
 	end.From, end.End, end.Result, end.Shown = from(), time.Now(), result, int(c.shown.Load())
 	end.Failed = err != nil || string(wire.Get(result, "isError")) == "true"
-	c.reporter.Observer.Builtin(end)
+	c.reporter.Answered(end)
 }

@@ -13,16 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/transports"
 )
-
-// A FailureInfo is a failure whose cause was withheld from a host.
-type FailureInfo struct {
-	Reference string
-	Upstream  string
-	At        time.Time // when a host first got the reference
-	Text      string    // the failure for the user of this machine
-}
 
 // maxFailures is how many failures are kept.
 const maxFailures = 64
@@ -35,7 +28,7 @@ type References struct {
 	key      []byte // without it a reference would reveal a cause that can be guessed
 
 	mu     sync.Mutex
-	recent []FailureInfo // the last ones, oldest first
+	recent []event.Failure // the last ones, oldest first
 }
 
 func NewReferences(log *slog.Logger, reserved bool) *References {
@@ -60,14 +53,14 @@ func (rs *References) Reserve(f *transports.Failure) *transports.Failure {
 	sum := hmac.New(sha256.New, rs.key)
 	fmt.Fprintf(sum, "%s\x00%v\x00%s", f.Upstream, cause, f.Stderr)
 	reference := strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:8])
-	if rs.keep(FailureInfo{reference, f.Upstream, time.Now(), f.Text()}) {
+	if rs.keep(event.Failure{Reference: reference, Upstream: f.Upstream, At: time.Now(), Text: f.Text()}) {
 		rs.log.Warn("a host was not told why its call failed", "ref", reference, "upstream", f.Upstream, "err", f.Cause, "stderr", f.Stderr)
 	}
 	return f.Reserved(reference)
 }
 
 // keep reports whether a failure is new, and keeps it then.
-func (rs *References) keep(info FailureInfo) bool {
+func (rs *References) keep(info event.Failure) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for _, known := range rs.recent {
@@ -83,7 +76,7 @@ func (rs *References) keep(info FailureInfo) bool {
 }
 
 // All returns the kept failures, oldest first.
-func (rs *References) All() []FailureInfo {
+func (rs *References) All() []event.Failure {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return slices.Clone(rs.recent)

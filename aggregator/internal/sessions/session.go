@@ -13,10 +13,10 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
-	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -200,10 +200,10 @@ func (s *Session) Profile() *Profile {
 }
 
 // Info identifies the session for observers.
-func (s *Session) Info() observe.SessionInfo {
+func (s *Session) Info() event.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := observe.SessionInfo{ID: s.ID, User: display.Label(s.User), Server: s.Server, Host: s.client, Replica: s.Replica}
+	info := event.Session{ID: s.ID, User: display.Label(s.User), Server: s.Server, Host: s.client, Replica: s.Replica}
 	if s.Replica {
 		info.User, info.Host = display.Label(strings.TrimPrefix(s.User, "\x00"+s.ID)), "another replica of dynmcp"
 	}

@@ -11,17 +11,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
 	"github.com/dynmcp/dynmcp/internal/activity"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A Recorder records calls with the settings of a config, which may change.
+// A Recorder records calls with the settings of a config, which may change. It is an
+// event.Observer.
 type Recorder struct {
 	log *slog.Logger
 
@@ -77,24 +78,26 @@ func (r *Recorder) turnTo(next *activity.Log, a schema.Activity, dir string) {
 	}
 }
 
-// Close ends the record.
-func (r *Recorder) Close() { r.turnTo(nil, schema.Activity{}, "") }
+// Called, Answered, Wants and End are those of an event.Observer.
 
-// Observer returns an observer that passes calls to the recorder.
-func (r *Recorder) Observer() *aggregator.Observer {
-	return &aggregator.Observer{
-		Call:    func(end aggregator.CallEnd) { r.add(func() activity.Entry { return entryOf(end) }) },
-		Builtin: func(end aggregator.BuiltinEnd) { r.add(func() activity.Entry { return builtinEntry(end) }) },
-		Session: func(aggregator.SessionInfo, bool) {},
-		Dropped: func(aggregator.SessionInfo) {},
-		Wants: func() (calls, params bool) {
-			r.mu.RLock()
-			defer r.mu.RUnlock()
-			return r.to != nil, r.to != nil
-		},
-		Close: r.Close,
-	}
+func (r *Recorder) Called(end event.Call) { r.add(func() activity.Entry { return entryOf(end) }) }
+
+func (r *Recorder) Answered(end event.Builtin) {
+	r.add(func() activity.Entry { return builtinEntry(end) })
 }
+
+func (r *Recorder) Opened(event.Session)  {}
+func (r *Recorder) Closed(event.Session)  {}
+func (r *Recorder) Dropped(event.Session) {}
+
+func (r *Recorder) Wants() (calls, params bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.to != nil, r.to != nil
+}
+
+// End ends the record.
+func (r *Recorder) End() { r.turnTo(nil, schema.Activity{}, "") }
 
 // add records a call if calls are recorded. The lock keeps the record open meanwhile.
 func (r *Recorder) add(of func() activity.Entry) {
@@ -106,7 +109,7 @@ func (r *Recorder) add(of func() activity.Entry) {
 }
 
 // entryOf returns the entry for a call of a server.
-func entryOf(end aggregator.CallEnd) activity.Entry {
+func entryOf(end event.Call) activity.Entry {
 	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Server, e.Tool, e.Kind, e.Outcome, e.Rule = end.Surface, end.Upstream, end.Tool, end.Kind, string(end.Outcome), end.Rule
 	e.BytesIn, e.BytesOut = end.Asked, end.Answered
@@ -121,7 +124,7 @@ func entryOf(end aggregator.CallEnd) activity.Entry {
 }
 
 // builtinEntry returns the entry for a call of one of dynmcp's own tools.
-func builtinEntry(end aggregator.BuiltinEnd) activity.Entry {
+func builtinEntry(end event.Builtin) activity.Entry {
 	e := entry(end.From, end.Began, end.End, end.Result)
 	e.Surface, e.Tool, e.Kind, e.Outcome, e.Queries, e.Shown = end.Surface, end.Tool, "ok", "done", end.Queries, end.Shown
 	if end.Failed {
@@ -132,7 +135,7 @@ func builtinEntry(end aggregator.BuiltinEnd) activity.Entry {
 	return e
 }
 
-func entry(from aggregator.SessionInfo, began, end time.Time, result []byte) activity.Entry {
+func entry(from event.Session, began, end time.Time, result []byte) activity.Entry {
 	return activity.Entry{
 		Line: activity.Line{
 			Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,

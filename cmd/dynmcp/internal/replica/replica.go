@@ -128,7 +128,7 @@ func (r *Replica) load() (load cluster.Load) {
 		}
 	}
 	for _, u := range agg.Status().Upstreams() {
-		if u.State == lazy.Ready && u.Process.PID != 0 {
+		if u.State == string(lazy.Ready) && u.PID != 0 {
 			load.Servers++
 		}
 		load.Calls += u.InFlight

@@ -266,7 +266,7 @@ func serversOf(st aggregator.Status) []Server {
 	servers := []Server{}
 	for _, u := range st.Upstreams() {
 		s := Server{
-			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.Process.PID, Starts: u.Starts, Failed: u.Failed,
+			Name: u.Name, State: u.State, Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts, Failed: u.Failed,
 			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting,
 			Error: cli.Secrets.String(u.Err), Stderr: cli.Secrets.String(st.Stderr(u.Name)),
 		}

@@ -41,9 +41,9 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.Observe = aggregator.JoinObservers(opts.Observe, recorder.Observer())
+	opts.Observe = append(opts.Observe, recorder)
 	if agg, err = aggregator.New(cfg, opts); err != nil {
-		recorder.Close()
+		recorder.End()
 	}
 	return agg, recorder.Follow, err
 }

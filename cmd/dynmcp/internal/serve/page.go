@@ -48,7 +48,7 @@ func newPage(address, token, uiMode, replica string, log *slog.Logger) *pageList
 }
 
 func (p *pageListener) open(_ context.Context, options *aggregator.Options) (err error) {
-	options.Observe = p.Observer()
+	options.Observe = append(options.Observe, p.Monitor)
 	if p.address == "" {
 		return nil
 	}

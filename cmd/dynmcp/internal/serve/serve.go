@@ -118,7 +118,7 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 		return err
 	}
 	return run.Serve(s.cfg, from, flags.Flags, s.options, func(agg *aggregator.Aggregator) error {
-		s.page.Watch(agg)
+		s.page.Watch(agg.Status())
 		group, ctx := errgroup.WithContext(ctx)
 		for _, l := range s.listeners {
 			group.Go(func() error { return l.serve(ctx, agg) })

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -79,47 +78,13 @@ func (j *journal) followLocked(ctx context.Context) error {
 	return err
 }
 
-// A stats holds the statistics of a server's last calls, in milliseconds.
-type stats struct {
-	Calls   int     `json:"calls"`
-	Errors  int     `json:"errors"`
-	P50     float64 `json:"p50"` // including the start of the server
-	P99     float64 `json:"p99"`
-	P50Sent float64 `json:"p50_sent"` // without the start of the server
-	P99Sent float64 `json:"p99_sent"`
-
-	times, sent []float64
-}
-
-// statsOf computes the statistics of the servers in a record.
-func (s *server) statsOf(ctx context.Context, dir string) map[string]*stats {
-	by := map[string]*stats{}
+// statsOf computes the statistics of the servers in a record. That of "" is of dynmcp's own tools.
+func (s *server) statsOf(ctx context.Context, dir string) map[string]*activity.ToolStats {
 	j := s.journalIn(dir)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_ = j.followLocked(ctx) // after an error, earlier lines are used
-	for i := range j.lines {
-		l := &j.lines[i]
-		if l.Server == "" {
-			continue
-		}
-		t := by[l.Server]
-		if t == nil {
-			t = &stats{}
-			by[l.Server] = t
-		}
-		if t.Calls++; l.Failed() {
-			t.Errors++
-		}
-		t.times, t.sent = append(t.times, l.MS), append(t.sent, l.MS-l.StartMS)
-	}
-	for _, t := range by {
-		slices.Sort(t.times)
-		slices.Sort(t.sent)
-		t.P50, t.P99 = activity.Quantile(t.times, 0.5), activity.Quantile(t.times, 0.99)
-		t.P50Sent, t.P99Sent = activity.Quantile(t.sent, 0.5), activity.Quantile(t.sent, 0.99)
-	}
-	return by
+	return activity.By(j.lines, func(l *activity.Line) string { return l.Server })
 }
 
 // callsSince returns the calls recorded since the page's last request.

@@ -11,6 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
+	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
@@ -28,16 +29,16 @@ type place struct {
 
 // An entry is a server in a config.
 type entry struct {
-	Name        string `json:"name"`
-	Transport   string `json:"transport"`
-	Lazy        bool   `json:"lazy"`
-	Disabled    bool   `json:"disabled"`
-	Off         string `json:"off,omitempty"` // the reason
-	Description string `json:"description"`
-	Pins        string `json:"pins"`
-	OAuth       bool   `json:"oauth"`
-	Known       int    `json:"known"` // number of tools in its stored listing
-	Calls       *stats `json:"calls,omitempty"`
+	Name        string              `json:"name"`
+	Transport   string              `json:"transport"`
+	Lazy        bool                `json:"lazy"`
+	Disabled    bool                `json:"disabled"`
+	Off         string              `json:"off,omitempty"` // the reason
+	Description string              `json:"description"`
+	Pins        string              `json:"pins"`
+	OAuth       bool                `json:"oauth"`
+	Known       int                 `json:"known"` // number of tools in its stored listing
+	Calls       *activity.ToolStats `json:"calls,omitempty"`
 }
 
 // places returns the runs of the user, and the config of this command if no run has it.
@@ -92,7 +93,7 @@ func (s *server) read(ctx context.Context, p *place, envFile string, dirs map[st
 		p.Error = cli.Secrets.String(err.Error())
 		return
 	}
-	stats := map[string]*stats{}
+	stats := map[string]*activity.ToolStats{}
 	if p.Calls = cfg.Activity != nil; p.Calls {
 		if dir, err := record.Dir(cfg); err == nil {
 			dirs[p.ID], stats = dir, s.statsOf(ctx, dir)

@@ -26,7 +26,7 @@ function serverRow(place, s) {
     el("span", {className: "wide soft"}, (s.lazy ? "lazy" : "eager") + (now.era ? ", " + now.era : "")),
     el("span", {className: "number"}, tools),
     el("span", {className: "number wide"}, calls ? calls.calls + (calls.calls === 1 ? " call" : " calls") : ""),
-    el("span", {className: "number" + (calls?.errors ? " fault" : " soft") + (calls ? "" : " wide")}, calls ? (calls.errors ? calls.errors + (calls.errors === 1 ? " error, " : " errors, ") : "") + "p99 " + ms(calls.p99) : ""),
+    el("span", {className: "number" + (calls?.errors ? " fault" : " soft") + (calls ? "" : " wide")}, calls ? (calls.errors ? calls.errors + (calls.errors === 1 ? " error, " : " errors, ") : "") + "p99 " + ms(calls.p99_ms) : ""),
     el("span", {className: "number wide soft"}, cost ? cost.direct + " → " + cost.dynmcp + " tokens" : ""),
   ], () => serverInside(place, s, now, calls, cost));
 }
@@ -43,7 +43,7 @@ function serverInside(place, s, now, calls, cost) {
       ["Protocol", now.protocol && now.protocol + ", " + now.era], ["Starts", now.starts !== undefined ? now.starts + (now.starts_failed ? ", and " + now.starts_failed + " failed" : "") : ""],
       ["In flight", now.in_flight || now.waiting ? now.in_flight + ", " + now.waiting + " waiting" : ""],
       ["Calls", calls && calls.calls + ", " + calls.errors + " failed"],
-      ["Took", calls && "p50 " + ms(calls.p50) + ", p99 " + ms(calls.p99) + "; without the start p50 " + ms(calls.p50_sent) + ", p99 " + ms(calls.p99_sent)],
+      ["Took", calls && "p50 " + ms(calls.p50_ms) + ", p99 " + ms(calls.p99_ms) + "; without the start p50 " + ms(calls.p50_sent_ms) + ", p99 " + ms(calls.p99_sent_ms)],
       ["Tokens", cost && cost.direct + " directly, " + cost.dynmcp + " through dynmcp"], ["Pins", s.pins]]),
     now.stderr && [el("h3", {}, "Last lines of stderr"), el("pre", {tabindex: 0, role: "region", "aria-label": "stderr of " + s.name}, now.stderr)],
   ].flat().filter(Boolean);

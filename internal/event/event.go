@@ -1,0 +1,154 @@
+// Package event has what happens in a run: calls, sessions of hosts, states of servers. The
+// aggregator reports events. The record of calls, metrics, traces and pages are observers.
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/sandbox"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A Call is the end of a host's call to an upstream.
+type Call struct {
+	Session     string
+	Upstream    string
+	Method      string
+	Tool        string // the upstream's name; "" for other methods
+	TraceParent string // of the call's _meta, "" if absent (W3C Trace Context)
+	Began, End  time.Time
+	Sent        time.Time          // when the upstream was ready to take it; zero if the call was not sent
+	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or the kind of dynmcp's failure
+	Outcome     transports.Outcome // whether it ran
+	Asked       int                // bytes of the params
+	Answered    int                // bytes of the result
+
+	From    Session         // whose call it is
+	Surface string          // how a tool was called
+	Rule    int             // of the policy that refused the call, otherwise 0
+	Params  json.RawMessage // if Observer.Wants requests them; they must not change
+	Result  json.RawMessage // valid only during the call of the observer
+}
+
+// A Builtin is the end of a call that one of dynmcp's own tools has answered.
+type Builtin struct {
+	From       Session
+	Surface    string
+	Tool       string
+	Began, End time.Time
+	Failed     bool
+	Arguments  json.RawMessage // valid only during the call of the observer, as Result is
+	Result     json.RawMessage
+	Queries    int // of a search
+	Shown      int // definitions that the answer shows
+}
+
+// A Session identifies a host's session.
+type Session struct {
+	ID     string
+	User   string // "" if users are not distinguished
+	Server string // the only server of the session, "" for all
+	Host   string // the name that it reports, "" if unknown
+
+	// Replica reports that the session belongs to another replica that uses the server here. An
+	// Observer is not notified of such sessions or of their calls.
+	Replica bool
+}
+
+// Failed is the State of a server whose last start failed and that will be tried again.
+const Failed = "failed"
+
+// A Server is the state of an upstream.
+type Server struct {
+	Name      string
+	State     string // a lazy.State, or Failed
+	Lazy      bool
+	Transport string
+	PID       int             // of its process, 0 if there is none
+	Sandbox   *sandbox.Status // nil without one
+	Since     time.Time       // when it was connected; zero if it is not connected
+	Starts    int64           // number of connections
+	Failed    int64           // number of failed starts
+	FailedAt  time.Time       // when starts began to fail; zero if the last one succeeded
+	Protocol  string          // protocol version of the connection
+	Tools     int             // number of known tools
+	InFlight  int             // calls of hosts in flight, also at upstreams of one user or session
+	Waiting   int             // calls that wait because of max_calls
+	Err       string          // why it could not be started, or was lost
+}
+
+// A Failure is one whose cause was kept from a host, by its reference.
+type Failure struct {
+	Reference string
+	Upstream  string
+	At        time.Time // when a host first got the reference
+	Text      string    // the failure for the user of this machine
+}
+
+// An Observer receives events. Its methods are called synchronously, so they must not block,
+// and must not keep their arguments.
+type Observer interface {
+	// Called is called when a call to an upstream has ended.
+	Called(Call)
+	// Answered is called for a call that one of dynmcp's own tools has answered.
+	Answered(Builtin)
+	// Opened is called when a host has connected, Closed when it is gone.
+	Opened(Session)
+	Closed(Session)
+	// Dropped is called for a notification that was dropped because its host reads too slowly,
+	// or its server sends too many.
+	Dropped(Session)
+	// Wants reports whether calls are to be reported at present, and whether they must keep a
+	// copy of their params until they have ended.
+	Wants() (calls, params bool)
+	// End is called after the last event.
+	End()
+}
+
+// Observers passes events to several observers. Without any it wants none.
+type Observers []Observer
+
+func (all Observers) Called(c Call) {
+	for _, o := range all {
+		o.Called(c)
+	}
+}
+
+func (all Observers) Answered(b Builtin) {
+	for _, o := range all {
+		o.Answered(b)
+	}
+}
+
+func (all Observers) Opened(s Session) {
+	for _, o := range all {
+		o.Opened(s)
+	}
+}
+
+func (all Observers) Closed(s Session) {
+	for _, o := range all {
+		o.Closed(s)
+	}
+}
+
+func (all Observers) Dropped(s Session) {
+	for _, o := range all {
+		o.Dropped(s)
+	}
+}
+
+func (all Observers) Wants() (calls, params bool) {
+	for _, o := range all {
+		c, p := o.Wants()
+		calls, params = calls || c, params || p
+	}
+	return calls, params
+}
+
+func (all Observers) End() {
+	for _, o := range all {
+		o.End()
+	}
+}
