@@ -16,7 +16,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
@@ -160,33 +159,20 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Memory, membudget.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
 	a.calls.Params = a.calls.Budget.Open("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
-	a.judge.Served, a.judge.States, a.judge.Permits.States = judged{a}, &a.calls.States, &a.calls.States
-	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Forget, a.scripts.Budget = a.work, a.log, &a.calls.States, a.calls.Forget, a.calls.Budget
+	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Calls, a.scripts.Budget = a.work, a.log, &a.calls.States, &a.calls, a.calls.Budget
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
-	a.pinning = &pinning.Env{
-		Catalog: a.catalog, Config: a.lock.RLocker(), Published: a.published,
-		Current: func() *pinning.Pins { return a.state.Load().pins },
-	}
+	below := run{a}
+	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
-		Place: opts.Place, Open: upstream.Open, Connection: a.connectionOf, Changed: a.upstreamChanged,
-		InProfile:  a.hasServer,
+		Place: opts.Place, Open: upstream.Open, Run: below,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
-		Fatal: func(err error) { a.cancel(&FatalError{Err: err}) },
 	})
 	a.set = a.fleet.Set
-	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Recover = a.fleet, a.catalog, a.work.Recover
-	a.scopes.Current = func() *exposed.Surfaces { return a.state.Load().exposed }
-	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation = a.fleet, a.taskOwners, a.observation
-	a.calls.Sessions = answering{a}
-	a.fleet.Listings = &listing.Env{
-		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(),
-		Work: a.work, Published: a.published, Refreshed: a.fleet.NotifyReplicas,
-		Keep: func(u *lazy.Upstream, l *catalog.Listing) {
-			a.pinning.Listed(a.ctx, u.Server)
-			a.state.Load().store.KeepListing(u.Server, l)
-		},
-	}
+	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Run = a.fleet, a.catalog, below
+	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation, a.calls.Sessions = a.fleet, a.taskOwners, a.observation, below
+	a.judge.Served, a.judge.States, a.judge.Permits.States = below, &a.calls.States, &a.calls.States
+	a.fleet.Listings = &listing.Env{Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(), Work: a.work, Run: below}
 	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
@@ -195,20 +181,6 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.work.Go(a.announce)
 	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil
-}
-
-// connectionOf returns the options of the connection to an upstream.
-func (a *Aggregator) connectionOf(u *lazy.Upstream) upstream.ConnOptions {
-	return upstream.ConnOptions{
-		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
-		Logger: a.log,
-		Redact: a.opts.Redact,
-		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
-		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
-		Login:  a.opts.Login(u.Server),
-		Tap:    a.opts.Tap,
-		Cork:   &a.cork,
-	}
 }
 
 // Serve answers one host on a pair of streams until the host is gone, ctx
@@ -319,21 +291,6 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 	a.fleet.StartEager(false)
 	a.changed.Set()
 	return nil
-}
-
-// upstreamChanged logs and publishes a new state of an upstream.
-func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
-	status := u.Status()
-	a.noteStatus(u, status)
-	switch status.State {
-	case lazy.Evicted:
-		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
-	case lazy.Lost:
-		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
-	case lazy.Ready:
-		a.log.Info("ready", "upstream", status.Name)
-	}
-	a.changed.Set()
 }
 
 // CheckTask returns an error if the keys cannot open a record of Options.Tasks.

@@ -26,25 +26,24 @@ import (
 // the input.
 const metaChanged = "dynmcp/changedInput"
 
-// answering are the answers to calls. It implements forward.Sessions.
-type answering struct{ agg *Aggregator }
+// What follows implements forward.Sessions.
 
-func (a answering) Fail(s *sessions.Session, r *host.Request, err error, asText bool) {
-	request{a.agg.of(s), r}.fail(err, asText)
+func (a run) Fail(s *sessions.Session, r *host.Request, err error, asText bool) {
+	request{a.of(s), r}.fail(err, asText)
 }
 
-func (a answering) FailOrLogIn(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
-	request{a.agg.of(s), r}.failOrLogIn(params, err, asText, again)
+func (a run) FailOrLogIn(s *sessions.Session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
+	request{a.of(s), r}.failOrLogIn(params, err, asText, again)
 }
 
-func (a answering) Check(c *forward.Call, conn *upstream.Conn, waited bool) error {
-	return a.agg.judge.Ready(a.agg.scopes.Of(c.Session), c, conn, waited)
+func (a run) Check(c *forward.Call, conn *upstream.Conn, waited bool) error {
+	return a.judge.Ready(a.scopes.Of(c.Session), c, conn, waited)
 }
 
 // Explain returns the result of a call with notes: that the input was changed, the input
 // schema if the server reports invalid input, that the tool is not as approved, that the server has
 // another process.
-func (a answering) Explain(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
+func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMessage) json.RawMessage {
 	if c.Route.Changed != nil {
 		if changed, err := json.Marshal(c.Route.Changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)
@@ -72,7 +71,7 @@ func (a answering) Explain(c *forward.Call, outline *wire.Outline, result json.R
 const movedNote = "[dynmcp: this call ran in another process of %s than the last one: what earlier calls left in its memory is not there.]"
 
 // ExplainError is Explain for an upstream's own error.
-func (a answering) ExplainError(c *forward.Call, err error) error {
+func (a run) ExplainError(c *forward.Call, err error) error {
 	var failure *transports.Failure
 	var theirs *wire.Error
 	if c.Route.ShowInput == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
@@ -103,8 +102,8 @@ func schemaOnce(c *forward.Call) string {
 const quickResult = 32 << 10
 
 // ReplyShaped answers a call with its result, limited as the config says.
-func (a answering) ReplyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
-	t, readsOn := c.Route.Tool, a.agg.of(c.Session).Surface().ReadsOn
+func (a run) ReplyShaped(c *forward.Call, r *host.Request, result json.RawMessage) {
+	t, readsOn := c.Route.Tool, a.of(c.Session).Surface().ReadsOn
 	if len(result) <= quickResult {
 		if shaped, cut := results.Shape(result, t, readsOn != ""); !cut || readsOn == "" {
 			r.Reply(shaped, nil)
@@ -112,7 +111,7 @@ func (a answering) ReplyShaped(c *forward.Call, r *host.Request, result json.Raw
 		}
 	}
 	result = bytes.Clone(result) // it is part of the upstream's line
-	a.agg.work.Answer(r, func() { r.Reply(a.agg.of(c.Session).shorten(result, t, readsOn), nil) })
+	a.work.Answer(r, func() { r.Reply(a.of(c.Session).shorten(result, t, readsOn), nil) })
 }
 
 // shorten returns a result limited as the config says for its tool. If it was cut, it ends

@@ -23,7 +23,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/schema/profile"
 )
 
 // served is the current config with the catalogue and the fleet, which follow it.
@@ -42,12 +41,6 @@ type served struct {
 }
 
 func (sv *served) config() *schema.Config { return sv.state.Load().cfg }
-
-// hasServer reports whether a profile has a server.
-func (sv *served) hasServer(name, server string) bool {
-	p, ok := sv.config().Profiles[name]
-	return ok && profile.Has(p, server)
-}
 
 // A state is a config with the values made from it.
 type state struct {

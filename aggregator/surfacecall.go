@@ -112,16 +112,26 @@ func (c surfaceCall) RunScript(source string, args []string) {
 		servers = append(servers, server.Name)
 	}
 	s.agg.scripts.Start(&scripts.Caller{
-		Session: s.Session, Request: c.r, Params: bytes.Clone(c.params), Config: cfg, Servers: servers,
-		Reply: func(result json.RawMessage) { c.Reply(result, nil) },
-		Send:  func(r *host.Request, by *surface.Target) { innerRequest{request{s, r}}.handleOfScript(by) },
-		Part:  func(r *host.Request) surface.Session { return surfaceCall{request: request{s, r}} },
-		Shorten: func(result json.RawMessage, most int) json.RawMessage {
-			return results.OfTexts(result, func(texts json.RawMessage) json.RawMessage {
-				return s.shorten(texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
-			})
-		},
+		Session: s.Session, Request: c.r, Params: bytes.Clone(c.params), Config: cfg, Servers: servers, Host: scriptHost{c},
 	}, source, args)
+}
+
+// A scriptHost makes the requests of the script of a call. It implements scripts.Host.
+type scriptHost struct{ call surfaceCall }
+
+func (h scriptHost) Answer(result json.RawMessage, most int) {
+	s := h.call.session
+	h.call.Reply(results.OfTexts(result, func(texts json.RawMessage) json.RawMessage {
+		return s.shorten(texts, &catalog.Tool{MaxOutputChars: most}, s.Surface().ReadsOn)
+	}), nil)
+}
+
+func (h scriptHost) Send(r *host.Request, by *surface.Target) {
+	innerRequest{request{h.call.session, r}}.handleOfScript(by)
+}
+
+func (h scriptHost) Part(r *host.Request) surface.Session {
+	return surfaceCall{request: request{h.call.session, r}}
 }
 
 // handleOfScript answers a request that a script makes inside that of its host. by says how

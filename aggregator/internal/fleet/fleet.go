@@ -32,21 +32,27 @@ type Dependencies struct {
 	TaskOwners  *taskowner.Owners
 	// Place decides where a server runs; nil means that everything runs here.
 	Place func(ctx context.Context, server schema.Server, user string) (*remote.Placement, error)
-	// Changed is called when the state of an upstream has changed.
-	Changed func(*lazy.Upstream)
-	// Open opens the connection to a server that runs here; Connection returns options that
-	// the Fleet does not know.
-	Open       remote.Open
-	Connection func(u *lazy.Upstream) upstream.ConnOptions
-	// InProfile reports whether a server is in a profile of the config.
-	InProfile func(profile, server string) bool
+	// Open opens the connection to a server that runs here.
+	Open remote.Open
+	Run  Run
 	// SingleWrap reports that the run wraps one command.
 	SingleWrap bool
-	// Strict makes the failed start of an eager upstream fatal, by Fatal.
+	// Strict makes the failed start of an eager upstream fatal, by Run.Fatal.
 	Strict bool
-	Fatal  func(error)
 	// SkipBroken skips tools with broken definitions, if the server is one of the tree's own.
 	SkipBroken bool
+}
+
+// A Run is what a Fleet belongs to.
+type Run interface {
+	// Changed is called when the state of an upstream has changed.
+	Changed(u *lazy.Upstream)
+	// Connection returns options of the connection to an upstream.
+	Connection(u *lazy.Upstream) upstream.ConnOptions
+	// InProfile reports whether a server is in a profile of the config.
+	InProfile(profile, server string) bool
+	// Fatal ends the run.
+	Fatal(err error)
 }
 
 // A Fleet is the upstreams of a run, with their listings and owners.
@@ -67,7 +73,7 @@ func New(needs Dependencies) *Fleet {
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
 	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
 	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }
-	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Changed, Needed: needed, Logger: f.Log})
+	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Run.Changed, Needed: needed, Logger: f.Log})
 	return f
 }
 
@@ -100,7 +106,7 @@ func (f *Fleet) Wrapped() *lazy.Upstream {
 
 // Includes reports whether a server is in the scope of a session.
 func (f *Fleet) Includes(s *sessions.Session, server string) bool {
-	return (s.Server == "" || s.Server == server) && (s.ProfileName == "" || f.InProfile(s.ProfileName, server))
+	return (s.Server == "" || s.Server == server) && (s.ProfileName == "" || f.Run.InProfile(s.ProfileName, server))
 }
 
 // Get returns the entry of a server in the scope of a session, nil if there is none.

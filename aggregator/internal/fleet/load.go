@@ -60,7 +60,7 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 	if p.speaksSSE.Load() {
 		server.Transport = schema.SSE
 	}
-	opts := f.Connection(u)
+	opts := f.Run.Connection(u)
 	opts.Peer, opts.HostEra, opts.HandshakeOnly = p, p.hostEra, p.handshakeOnly.Load()
 	opts.Throttle = func() { awaitReaders(f.Sessions.Exclusive()) }
 	conn, err := f.placer.Connect(ctx, u, server, opts, f.Open)

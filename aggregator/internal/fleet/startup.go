@@ -131,7 +131,7 @@ func (f *Fleet) keepStarting(u *lazy.Upstream, needed bool) {
 		u.StartRetrying(f.Context, func(err error) (retry bool) {
 			f.Startup.ended(u)
 			if needed && f.Context.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
-				f.Fatal(err)
+				f.Run.Fatal(err)
 			}
 			return !needed
 		})

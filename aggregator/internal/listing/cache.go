@@ -28,11 +28,17 @@ type Env struct {
 	Config  sync.Locker // held while an upstream of the config is looked up and published
 
 	Work *work.Group
+	Run  Run
+}
 
-	Published func(before *catalog.View) // the catalogue has changed
+// A Run uses the listings.
+type Run interface {
+	// Published is called when the catalogue has changed.
+	Published(before *catalog.View)
 	// Refreshed is called with the refetched lists of a connection, by notification.
-	Refreshed func(u *lazy.Upstream, changed map[string]bool)
-	Keep      func(u *lazy.Upstream, l *catalog.Listing) // stores a listing
+	Refreshed(u *lazy.Upstream, changed map[string]bool)
+	// Keep stores a listing.
+	Keep(u *lazy.Upstream, l *catalog.Listing)
 }
 
 // A Cache keeps the catalogue's listing of one upstream current.
@@ -210,7 +216,7 @@ func (c *Cache) retry(conn *upstream.Conn, list List) {
 func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
 	before := c.env.Catalog.View()
 	if c.put(conn, listed, adopt) {
-		c.env.Published(before)
+		c.env.Run.Published(before)
 		c.keep()
 	}
 }
@@ -350,7 +356,7 @@ func (c *Cache) fetchStale() {
 	}
 	if len(changed) > 0 {
 		c.publish(conn, &next, false)
-		c.env.Refreshed(c.upstream, changed)
+		c.env.Run.Refreshed(c.upstream, changed)
 	}
 }
 
@@ -383,6 +389,6 @@ func (c *Cache) keepLast() {
 		c.unkept = false
 		last := c.last
 		c.mu.Unlock()
-		c.env.Keep(c.upstream, last)
+		c.env.Run.Keep(c.upstream, last)
 	}
 }

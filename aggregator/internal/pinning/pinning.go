@@ -121,10 +121,15 @@ func (p *Pins) FirstUse(ctx context.Context, server schema.Server, tools []pins.
 
 // An Env is the environment of pins.
 type Env struct {
-	Catalog   *catalog.Catalog
-	Current   func() *Pins               // of the config that is served
-	Config    sync.Locker                // held so that no other config is applied
-	Published func(before *catalog.View) // the catalogue has changed
+	Catalog *catalog.Catalog
+	Config  sync.Locker // held so that no other config is applied
+	Run     Run
+}
+
+// A Run has the config that is served.
+type Run interface {
+	Pins() *Pins
+	Published(before *catalog.View) // the catalogue has changed
 }
 
 // Follow rereads the lock whenever it may have changed, until ctx ends.
@@ -132,7 +137,7 @@ func (e *Env) Follow(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
 		case <-changed:
-			if p := e.Current(); p.Reread() {
+			if p := e.Run.Pins(); p.Reread() {
 				e.use(p)
 			}
 		case <-ctx.Done():
@@ -143,7 +148,7 @@ func (e *Env) Follow(ctx context.Context, changed <-chan struct{}) {
 
 // Listed pins a server's listing, if nothing of it is pinned yet.
 func (e *Env) Listed(ctx context.Context, server schema.Server) {
-	p := e.Current()
+	p := e.Run.Pins()
 	if g := p.Guard(server.Name); g == nil || g.Pinned() {
 		return
 	}
@@ -156,13 +161,13 @@ func (e *Env) Listed(ctx context.Context, server schema.Server) {
 func (e *Env) use(p *Pins) {
 	before := e.Catalog.View()
 	e.Config.Lock()
-	current := e.Current() == p
+	current := e.Run.Pins() == p
 	if current {
 		e.Catalog.SetGuards(p.Guards())
 	}
 	e.Config.Unlock()
 	if current {
-		e.Published(before)
+		e.Run.Published(before)
 	}
 }
 

@@ -23,10 +23,15 @@ import (
 type Env struct {
 	Fleet   *fleet.Fleet
 	Catalog *catalog.Catalog
-	Current func() *exposed.Surfaces // of the config that is served
-	Recover func()                   // deferred where a list is rendered
+	Run     Run
 
 	snapshots notify.Snapshots[kind]
+}
+
+// A Run has the config that is served.
+type Run interface {
+	Surfaces() *exposed.Surfaces
+	Recover() // deferred where a list is rendered
 }
 
 // Of returns the scope of a session.
@@ -42,12 +47,12 @@ type Scope struct {
 	env *Env
 }
 
-func (s Scope) set() *exposed.Set { return s.env.Current().Of(s.ProfileName) }
+func (s Scope) set() *exposed.Set { return s.env.Run.Surfaces().Of(s.ProfileName) }
 
 // HostProfile returns the profile of the session's host: the one that the config names, or that of
 // the host's reported name, as far as known.
 func (s Scope) HostProfile() *sessions.Profile {
-	if named := s.env.Current().Whole.Config.Host; named != "" {
+	if named := s.env.Run.Surfaces().Whole.Config.Host; named != "" {
 		return sessions.ProfileOf(named)
 	}
 	return s.Profile()
@@ -98,7 +103,7 @@ func (s Scope) isStable() bool {
 	if s.Single() != nil {
 		return false // one server is shown unchanged
 	}
-	switch s.env.Current().Whole.Config.Catalog.Stable {
+	switch s.env.Run.Surfaces().Whole.Config.Catalog.Stable {
 	case schema.StableOn:
 		return true
 	case schema.StableOff:

@@ -32,9 +32,9 @@ func (s Scope) kind() kind {
 func (s Scope) Snapshot() *notify.Snapshot {
 	e, k := s.env, s.kind()
 	return e.snapshots.Take(k, func() *notify.Snapshot {
-		current, shown := e.Current(), s.Surface()
+		current, shown := e.Run.Surfaces(), s.Surface()
 		content := func(views *catalog.Views) *notify.Content {
-			return &notify.Content{Views: views, Recover: e.Recover, Entries: func(which listing.List, v *catalog.View) []json.RawMessage {
+			return &notify.Content{Views: views, Recover: e.Run.Recover, Entries: func(which listing.List, v *catalog.View) []json.RawMessage {
 				return entries(which, v, shown, k.longest)
 			}}
 		}

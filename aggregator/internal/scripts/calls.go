@@ -28,16 +28,16 @@ func (run *Run) answer(ctx context.Context, call script.Call) (json.RawMessage, 
 		server, tool, _ = strings.Cut(call.Name, "/")
 		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(call.Name), call.Args)
 		to := run.target()
-		result, err = run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Send(r, to) })
+		result, err = run.do(ctx, "tools/call", params, func(by *Caller, r *host.Request) { by.Host.Send(r, to) })
 	case engine.Resource:
-		result, err = run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(call.Name)), func(by *Caller, r *host.Request) { by.Send(r, nil) })
+		result, err = run.do(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(call.Name)), func(by *Caller, r *host.Request) { by.Host.Send(r, nil) })
 	default:
 		ask := search
 		if call.Kind == engine.Describe {
 			ask = describe
 		}
 		result, err = run.do(ctx, "tools/list", nil, func(by *Caller, r *host.Request) {
-			s := by.Part(r)
+			s := by.Host.Part(r)
 			s.Go(func() { s.Wait(ask(s, call.Name)) })
 		})
 		result = text(result)

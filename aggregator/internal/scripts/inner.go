@@ -111,7 +111,7 @@ func (run *Run) answered(in *inner, result json.RawMessage, err error) {
 	}
 	run.mu.Unlock()
 	if asks && late {
-		run.env.Forget(result)
+		run.env.Calls.Forget(result)
 	}
 }
 

@@ -41,12 +41,17 @@ type Env struct {
 	Work   *work.Group
 	Log    *slog.Logger
 	States *ask.States
-	// Forget drops a question that no host will answer.
-	Forget func(result json.RawMessage)
+	Calls  Calls
 	Budget *membudget.Budget // of the memory of scripts
 
 	walled, bestEffort script.Pool
 	waiting            ask.Waiting[*Run] // for the answers of their hosts
+}
+
+// Calls has the calls whose hosts are asked.
+type Calls interface {
+	// Forget drops the question in a result, which no host will answer.
+	Forget(result json.RawMessage)
 }
 
 // Close ends the processes. No script may be running.
@@ -68,16 +73,20 @@ type Caller struct {
 	Params  json.RawMessage // a copy
 	Config  *schema.Config
 	Servers []string
-	// Reply answers the request with the result of the script, once.
-	Reply func(result json.RawMessage)
-	// Send makes a request inside Request; to says how a tool is called, nil for other requests.
-	Send func(r *host.Request, to *surface.Target)
-	// Part returns the session interface for an inner request.
-	Part func(r *host.Request) surface.Session
-	// Shorten shortens the texts of a result to so many characters.
-	Shorten func(result json.RawMessage, most int) json.RawMessage
+	Host    Host
 
 	meta json.RawMessage // of the inner requests
+}
+
+// A Host makes the requests of a script.
+type Host interface {
+	// Answer answers the request with the result of the script, whose texts are shortened to so
+	// many characters, once.
+	Answer(result json.RawMessage, most int)
+	// Send makes a request inside Request; to says how a tool is called, nil for other requests.
+	Send(r *host.Request, to *surface.Target)
+	// Part returns the session interface for an inner request.
+	Part(r *host.Request) surface.Session
 }
 
 // A Run is a running script.
@@ -168,7 +177,7 @@ func (run *Run) finish(result *script.Result, err error) {
 	run.asking = nil
 	run.mu.Unlock()
 	for _, in := range asking {
-		run.env.Forget(in.asked)
+		run.env.Calls.Forget(in.asked)
 	}
 	if by != nil {
 		by.reply(run, outcome)
@@ -176,7 +185,7 @@ func (run *Run) finish(result *script.Result, err error) {
 }
 
 func (by *Caller) reply(run *Run, outcome json.RawMessage) {
-	by.Reply(by.Shorten(outcome, run.limits.Output))
+	by.Host.Answer(outcome, run.limits.Output)
 }
 
 // Abandon ends a script whose host has not answered.

@@ -1,0 +1,91 @@
+package aggregator
+
+import (
+	"net/http"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
+	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
+	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
+	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/pins"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema/profile"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// A run is the aggregator for the rooms below it. It implements the interfaces in which they say
+// what they need: fleet.Run, listing.Run, pinning.Run, scope.Run, judge.Served, forward.Sessions.
+type run struct{ *Aggregator }
+
+// Connection implements fleet.Run.
+func (a run) Connection(u *lazy.Upstream) upstream.ConnOptions {
+	return upstream.ConnOptions{
+		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
+		Logger: a.log,
+		Redact: a.opts.Redact,
+		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
+		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
+		Login:  a.opts.Login(u.Server),
+		Tap:    a.opts.Tap,
+		Cork:   &a.cork,
+	}
+}
+
+// Changed logs and publishes a new state of an upstream. It implements fleet.Run.
+func (a run) Changed(u *lazy.Upstream) {
+	status := u.Status()
+	a.noteStatus(u, status)
+	switch status.State {
+	case lazy.Evicted:
+		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
+	case lazy.Lost:
+		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
+	case lazy.Ready:
+		a.log.Info("ready", "upstream", status.Name)
+	}
+	a.changed.Set()
+}
+
+func (a run) InProfile(name, server string) bool {
+	p, ok := a.config().Profiles[name]
+	return ok && profile.Has(p, server)
+}
+
+func (a run) Fatal(err error) { a.cancel(&FatalError{Err: err}) }
+
+// Published, Refreshed and Keep implement listing.Run.
+
+func (a run) Published(before *catalog.View) { a.published(before) }
+
+func (a run) Refreshed(u *lazy.Upstream, changed map[string]bool) { a.fleet.NotifyReplicas(u, changed) }
+
+func (a run) Keep(u *lazy.Upstream, l *catalog.Listing) {
+	a.pinning.Listed(a.ctx, u.Server)
+	a.state.Load().store.KeepListing(u.Server, l)
+}
+
+func (a run) Pins() *pinning.Pins         { return a.state.Load().pins }
+func (a run) Surfaces() *exposed.Surfaces { return a.state.Load().exposed }
+func (a run) Recover()                    { a.work.Recover() }
+
+// What follows implements judge.Served.
+
+func (a run) Policy() *policy.Rules           { return a.state.Load().policy }
+func (a run) OnChange() string                { return a.config().Catalog.OnChange }
+func (a run) Guard(server string) *pins.Guard { return a.Pins().Guard(server) }
+func (a run) Offered(server string) bool      { return fleet.IsOffered(a.set.Get(server)) }
+
+func (a run) Settling(s scope.Scope, server string) bool {
+	return wait{session: session{s, a.Aggregator}, server: server, least: callWait}.isPending()
+}
+
+func (a run) UnknownTool(s scope.Scope, name string) string {
+	return surface.UnknownTool(surfaceCall{request: request{session: session{s, a.Aggregator}}}, name)
+}
+
+func (a run) UnknownServer(s scope.Scope, name string) string {
+	return surface.UnknownServer(surfaceCall{request: request{session: session{s, a.Aggregator}}}, name)
+}
