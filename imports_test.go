@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/listing":    {"aggregator/internal/work", "lazy", "internal/kv", "catalog", "catalog/store", "transports/upstream", "schema", "internal/wire"},
 
 	"aggregator/internal/taskowner":        {"aggregator/internal/work", "internal/kv", "internal/seal"},
-	"aggregator/internal/notify":           {"aggregator/internal/listing", "catalog", "transports", "internal/wire"},
+	"aggregator/internal/notify":           {"aggregator/internal/work", "aggregator/internal/listing", "catalog", "transports", "internal/wire"},
 	"aggregator/internal/jsonquery":        {"internal/wire"},
 	"aggregator/internal/results":          {"aggregator/internal/jsonquery", "catalog", "schema", "internal/display", "internal/wire", "internal/lazyregexp"},
 	"aggregator/internal/surface":          {"aggregator/internal/results", "catalog", "schema", "internal/wire", "transports"},
@@ -114,7 +114,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/permit":         {"aggregator/internal/ask", "internal/display", "internal/policy", "internal/policy/arguments", "internal/wire", "transports", "transports/host"},
 	"aggregator/internal/judge": {"aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/forward", "aggregator/internal/permit", "aggregator/internal/pinning", "aggregator/internal/scope", "aggregator/internal/surface", "aggregator/internal/task",
 		"catalog", "internal/pins", "internal/policy", "internal/toolglob", "internal/wire", "lazy", "schema", "transports", "transports/host", "transports/upstream"},
-	"aggregator/internal/scope": {"aggregator/internal/exposed", "aggregator/internal/fleet", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/sessions", "aggregator/internal/surface", "aggregator/internal/task", "catalog", "lazy", "schema", "internal/wire"},
+	"aggregator/internal/scope": {"aggregator/internal/work", "aggregator/internal/exposed", "aggregator/internal/fleet", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/sessions", "aggregator/internal/surface", "aggregator/internal/task", "catalog", "lazy", "schema", "internal/wire"},
 	"aggregator": {
 		"aggregator/internal/call",
 		"aggregator/internal/judge",

@@ -169,7 +169,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 	})
 	a.set = a.fleet.Set
-	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Run = a.fleet, a.catalog, below
+	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Work, a.scopes.Run = a.fleet, a.catalog, a.work, below
 	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation, a.calls.Sessions = a.fleet, a.taskOwners, a.observation, below
 	a.judge.Served, a.judge.States, a.judge.Permits.States = below, &a.calls.States, &a.calls.States
 	a.fleet.Listings = &listing.Env{Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(), Work: a.work, Run: below}

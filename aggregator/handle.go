@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -235,8 +236,9 @@ func (s session) failureText(err error) string {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if how := s.Surface().HowToLoad; how != nil && failure.Code == transports.CodeBackingOff {
-			text += "\n" + how(failure.Upstream) + " tries it at once."
+		how := s.Surface().Text(func(t surface.Texts) string { return t.HowToLoad(failure.Upstream) })
+		if how != "" && failure.Code == transports.CodeBackingOff {
+			text += "\n" + how + " tries it at once."
 		}
 		return text
 	}

@@ -77,7 +77,7 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	agg := withConfig(t, `,"expose":["auto"]`)
 	first := func(s session) string {
 		now := s.Snapshot()
-		for _, tool := range now.Entries(listing.Lists[0], now.Views[0]) {
+		for _, tool := range now.Lists.Entries(listing.Lists[0], now.Views[0]) {
 			name, _ := wire.Text(wire.Get(tool, "name"))
 			return name
 		}
@@ -106,7 +106,7 @@ func TestSplitListsAreRenderedOnce(t *testing.T) {
 		if two.Snapshot() != now || one.View() != two.View() {
 			t.Errorf("%q: two sessions have a list each", client)
 		}
-		listed := now.Entries(listing.Lists[0], now.Views[0])
+		listed := now.Lists.Entries(listing.Lists[0], now.Views[0])
 		if name, _ := wire.Text(wire.Get(listed[1], "name")); name != tool {
 			t.Errorf("%q: got %s, want %s", client, name, tool)
 		}
@@ -143,7 +143,7 @@ func TestEveryHostReadsOfEveryServer(t *testing.T) {
 		instructions := string((&controlRequest{request: request{session: s}}).introduction())
 		texts, whole := map[string]string{}, instructions
 		now := s.Snapshot()
-		for _, tool := range now.Unloaded().Entries(listing.Lists[0], now.Views[0]) {
+		for _, tool := range now.Unloaded().Lists.Entries(listing.Lists[0], now.Views[0]) {
 			name, _ := wire.Text(wire.Get(tool, "name"))
 			texts[name], _ = wire.Text(wire.Get(tool, "description"))
 			whole += texts[name]

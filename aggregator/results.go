@@ -49,7 +49,7 @@ func (a run) Explain(c *forward.Call, outline *wire.Outline, result json.RawMess
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if c.Route.ShowInput != nil && results.ReportsInvalidInput(result, outline) {
+	if c.Route.Input != nil && results.ReportsInvalidInput(result, outline) {
 		if schema := schemaOnce(c); schema != "" {
 			result = results.Append(result, schema)
 		}
@@ -74,7 +74,7 @@ const movedNote = "[dynmcp: this call ran in another process of %s than the last
 func (a run) ExplainError(c *forward.Call, err error) error {
 	var failure *transports.Failure
 	var theirs *wire.Error
-	if c.Route.ShowInput == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
+	if c.Route.Input == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
 		return err
 	}
 	schema := schemaOnce(c)
@@ -91,7 +91,7 @@ func (a run) ExplainError(c *forward.Call, err error) error {
 // schemaOnce returns the text that shows the tool's input schema, "" if this session was
 // shown it before.
 func schemaOnce(c *forward.Call) string {
-	text := c.Route.ShowInput(c.Route.Tool)
+	text := c.Route.Input.ShowInput(c.Route.Tool)
 	if text == "" || !c.Session.Shown.First("schema: "+c.Route.Tool.Name) {
 		return ""
 	}

@@ -69,7 +69,6 @@ func (a run) Keep(u *lazy.Upstream, l *catalog.Listing) {
 
 func (a run) Pins() *pinning.Pins         { return a.state.Load().pins }
 func (a run) Surfaces() *exposed.Surfaces { return a.state.Load().exposed }
-func (a run) Recover()                    { a.work.Recover() }
 
 // What follows implements judge.Served.
 

@@ -99,8 +99,8 @@ func (c *toolCall) route() forward.Route {
 		return to
 	}
 	to.Upstream, to.Tool, to.AsText, to.Whole, to.Changed = c.agg.set.Get(t.Server), t, c.AsText(), c.IsProgram(), c.Changed
-	if c.By != nil {
-		to.ShowInput = c.By.ShowInput
+	if c.By != nil && c.By.ShowsInput {
+		to.Input = c.By.Way
 	}
 	if c.Verbatim() {
 		to.SetParams(c.Params.Of(t.Upstream))

@@ -52,7 +52,7 @@ func compose(cfg *schema.Config, names []string, auto string) (*surface.Surface,
 		all.Tools = append(all.Tools, made[name].Tools...)
 	}
 	for _, line := range surfaces {
-		all.AddTexts(made[line.name])
+		all.Add(made[line.name])
 	}
 	return all, nil
 }

@@ -39,11 +39,14 @@ type Route struct {
 	rounds    int             // how often it was repeated with answers of the host
 	OnError   func(error)     // receives an error in place of the host; may be nil
 
-	Surface   string                     // how the tool is called, "" for other requests
-	Tool      *catalog.Tool              // the called tool, nil for other requests
-	ShowInput func(*catalog.Tool) string // shows the schema to a model whose input did not fit; may be nil
-	Changed   []string                   // changes that made the input fit the tool's schema
+	Surface string        // how the tool is called, "" for other requests
+	Tool    *catalog.Tool // the called tool, nil for other requests
+	Input   Shower        // shows the schema to a model whose input did not fit; may be nil
+	Changed []string      // changes that made the input fit the tool's schema
 }
+
+// A Shower returns the input schema of a tool for a model, "" if it cannot be shown.
+type Shower interface{ ShowInput(*catalog.Tool) string }
 
 // SetParams sets the params. Their arguments are not read on the way.
 func (to *Route) SetParams(params wire.Object) {

@@ -67,7 +67,7 @@ func (c *Call) SurfaceName() string {
 func (c *Call) Find() (t *catalog.Tool, server string) {
 	switch view := c.Scope.View(); {
 	case c.By != nil:
-		return c.By.Find(view, c.Name)
+		return c.By.Way.Find(view, c.Name)
 	case c.Scope.Surface().Direct:
 		if t, _ = view.Direct(c.Name); t == nil && !c.passesUnknown() {
 			return nil, view.ServerOfDirect(c.Name)

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,10 +45,8 @@ func known(e *Env, c *Call) *Verdict {
 			wait.Missing = c.Name
 		}
 		return &Verdict{Do: Wait, Wait: wait}
-	case c.By != nil && c.By.Unknown != nil:
-		return c.refuse(c.By.Unknown(c.Scope.View(), c.Name))
 	case c.By != nil:
-		return c.refuse(e.Served.UnknownTool(c.Scope, c.Name))
+		return c.refuse(cmp.Or(c.By.Way.Unknown(c.Scope.View(), c.Name), e.Served.UnknownTool(c.Scope, c.Name)))
 	case c.passesUnknown():
 		c.Wrapped = c.Scope.Single()
 		return nil
@@ -95,8 +94,8 @@ func callable(e *Env, c *Call) *Verdict {
 	if t == nil {
 		return nil
 	}
-	if c.By != nil && c.By.Reject != nil {
-		if why := c.By.Reject(t); why != "" {
+	if c.By != nil {
+		if why := c.By.Way.Reject(t); why != "" {
 			return c.refuse(why)
 		}
 	}
@@ -142,10 +141,10 @@ func (c *Call) deny(rule int, because, hint string) *Verdict {
 // surface has to be compiled for that.
 func fit(c *Call) *Verdict {
 	t := c.Tool
-	if t == nil || c.By == nil || c.fitted || c.By.ShowInput == nil && c.By.Check == nil {
+	if t == nil || c.By == nil || c.fitted || !c.By.ShowsInput && !c.By.Checks {
 		return nil
 	}
-	if c.By.Check != nil && !c.Waited && !t.Input.Compiled() {
+	if c.By.Checks && !c.Waited && !t.Input.Compiled() {
 		return &Verdict{Do: Wait, Wait: Awaited{Schema: true, Server: t.Server}}
 	}
 	c.Input, c.Changed = t.Input.FitNumbers(c.Input, c.Request.Outline)
@@ -190,15 +189,15 @@ func (s *sending) changed(now, shown *catalog.Tool, mode string) error {
 		return failure
 	}
 	failure.Hint = "list the tools again, then call again"
-	if how := s.Scope.Surface().HowToRead; how != nil {
-		failure.Hint = "read it again with " + how(now.Name) + ", then call again"
+	if how := s.Scope.Surface().Text(func(t surface.Texts) string { return t.HowToRead(now.Name) }); how != "" {
+		failure.Hint = "read it again with " + how + ", then call again"
 	}
 	return failure
 }
 
 // fits refuses input that does not fit the schema, on surfaces that check it.
 func fits(e *Env, c *Call) *Verdict {
-	if c.Tool == nil || c.By == nil || c.By.Check == nil {
+	if c.Tool == nil || c.By == nil || !c.By.Checks {
 		return nil
 	}
 	wrong := c.Tool.Input.Check(c.Input)
@@ -209,7 +208,7 @@ func fits(e *Env, c *Call) *Verdict {
 	if c.Scope.TreeOnly {
 		return &Verdict{Do: Refuse, Refusal: invalid(text)}
 	}
-	return c.refuse(text + "\n" + c.By.Check(c.Name) + " (outcome not_sent: nothing was called)")
+	return c.refuse(text + "\n" + c.By.Way.HowToFit(c.Name) + " (outcome not_sent: nothing was called)")
 }
 
 // permitted has a person asked about a call, unless one has answered.

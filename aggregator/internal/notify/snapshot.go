@@ -7,18 +7,24 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Content is the lists that views of the catalogue show to one kind of hosts.
 type Content struct {
-	Views   *catalog.Views
-	Entries func(list listing.List, view *catalog.View) []json.RawMessage
-	Recover func() // deferred: logs a panic
+	Views *catalog.Views
+	Lists Lists
+	Work  *work.Group // logs a panic
 
 	mu      sync.Mutex
 	digests map[digestKey]func() [sha256.Size]byte // each computed when first needed
+}
+
+// Lists returns the entries of lists for the hosts of a view.
+type Lists interface {
+	Entries(list listing.List, view *catalog.View) []json.RawMessage
 }
 
 // A digestKey identifies a list as read by hosts of a view.
@@ -30,7 +36,7 @@ type digestKey struct {
 // Result returns the list for a host with these kinds of tasks: {key: [entries…]}, every entry
 // unchanged.
 func (c *Content) Result(list listing.List, tasks catalog.Tasks) json.RawMessage {
-	return fmt.Appendf(nil, `{%q:%s}`, list.Key, wire.Array(c.Entries(list, c.Views[tasks])))
+	return fmt.Appendf(nil, `{%q:%s}`, list.Key, wire.Array(c.Lists.Entries(list, c.Views[tasks])))
 }
 
 func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]byte {
@@ -39,7 +45,7 @@ func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]by
 	digest := c.digests[key]
 	if digest == nil {
 		digest = sync.OnceValue(func() (digest [sha256.Size]byte) {
-			defer c.Recover() // a list that cannot be rendered must not affect the others
+			defer c.Work.Recover() // a list that cannot be rendered must not affect the others
 			return sha256.Sum256(c.Result(list, tasks))
 		})
 		if c.digests == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -23,6 +24,7 @@ import (
 type Env struct {
 	Fleet   *fleet.Fleet
 	Catalog *catalog.Catalog
+	Work    *work.Group
 	Run     Run
 
 	snapshots notify.Snapshots[kind]
@@ -31,7 +33,6 @@ type Env struct {
 // A Run has the config that is served.
 type Run interface {
 	Surfaces() *exposed.Surfaces
-	Recover() // deferred where a list is rendered
 }
 
 // Of returns the scope of a session.
@@ -114,10 +115,7 @@ func (s Scope) isStable() bool {
 
 // Instructions returns the instructions of the surface for the handshake, "" if there are none.
 func (s Scope) Instructions() string {
-	if instructions := s.Surface().Instructions; instructions != nil {
-		return instructions(s.Plain())
-	}
-	return ""
+	return s.Surface().Text(func(t surface.Texts) string { return t.Instructions(s.Plain()) })
 }
 
 // Offers reports whether a capability is declared to the host.

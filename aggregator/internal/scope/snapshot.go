@@ -34,9 +34,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 	return e.snapshots.Take(k, func() *notify.Snapshot {
 		current, shown := e.Run.Surfaces(), s.Surface()
 		content := func(views *catalog.Views) *notify.Content {
-			return &notify.Content{Views: views, Recover: e.Run.Recover, Entries: func(which listing.List, v *catalog.View) []json.RawMessage {
-				return entries(which, v, shown, k.longest)
-			}}
+			return &notify.Content{Views: views, Lists: lists{shown, k.longest}, Work: e.Work}
 		}
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
@@ -45,8 +43,14 @@ func (s Scope) Snapshot() *notify.Snapshot {
 	})
 }
 
-// entries returns the entries of a list for the hosts of a view.
-func entries(which listing.List, v *catalog.View, shown *surface.Surface, longest int) []json.RawMessage {
+// lists are those of a surface, for hosts that accept names of tools of at most longest characters.
+type lists struct {
+	shown   *surface.Surface
+	longest int
+}
+
+// Entries implements notify.Lists.
+func (l lists) Entries(which listing.List, v *catalog.View) []json.RawMessage {
 	switch which.Method {
 	case "resources/list":
 		return v.Resources()
@@ -55,7 +59,7 @@ func entries(which listing.List, v *catalog.View, shown *surface.Surface, longes
 	case "prompts/list":
 		return v.Prompts()
 	}
-	return shown.List(v, longest)
+	return l.shown.List(v, l.longest)
 }
 
 // Reading returns the host's content of lists at a snapshot. settled reports that lists may be answered

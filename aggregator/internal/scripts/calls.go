@@ -81,18 +81,22 @@ func describe(s surface.Session, name string) surface.Question {
 
 // target defines how scripts call tools: as use_tool does, but only tools that the config allows.
 func (run *Run) target() *surface.Target {
-	return &surface.Target{
-		Surface: schema.ExposeDiscover, // so that rules for use_tool apply
-		Find:    find,
-		Reject: func(t *catalog.Tool) string {
-			if run.allowed.Passes(t.Server+"/"+t.Upstream, t.Access) {
-				return ""
-			}
-			return fmt.Sprintf(`scripts may not call %s, only %s. Call it by use_tool {"tool_name": %s, "tool_input": {…}}`,
-				t.Name, strings.Join(run.limits.Tools, ", "), wire.Quote(t.Name))
-		},
-		Program: true,
+	return &surface.Target{Surface: schema.ExposeDiscover, Way: way{run: run}, Program: true} // rules for use_tool apply
+}
+
+type way struct {
+	surface.AnyTool
+	run *Run
+}
+
+func (way) Find(v *catalog.View, name string) (*catalog.Tool, string) { return find(v, name) }
+
+func (w way) Reject(t *catalog.Tool) string {
+	if w.run.allowed.Passes(t.Server+"/"+t.Upstream, t.Access) {
+		return ""
 	}
+	return fmt.Sprintf(`scripts may not call %s, only %s. Call it by use_tool {"tool_name": %s, "tool_input": {…}}`,
+		t.Name, strings.Join(w.run.limits.Tools, ", "), wire.Quote(t.Name))
 }
 
 // find returns the tool for a name in a script. The name may have _ in place of characters that

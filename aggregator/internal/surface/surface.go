@@ -22,38 +22,51 @@ import (
 // A Surface is one way to see and use the tools. Zero fields are features that it lacks.
 type Surface struct {
 	Tools []Tool
-	// Instructions returns the instructions in the answer to the handshake.
-	Instructions func(v *catalog.View) string
-	// HowToCall explains how to call a tool here, for a host that called it by its own name.
-	HowToCall func(t *catalog.Tool) string
-	// HowToRead explains how to read the definition of a tool again.
-	HowToRead func(tool string) string
+	// Texts are the texts of the surface. If several surfaces are on, the first that has a text counts.
+	Texts []Texts
 	// ReadsOn is the tool that reads on in a result that was cut, if the config cuts any.
 	ReadsOn string
-	// HowToLoad explains how to start a server at once that is backing off.
-	HowToLoad func(server string) string
 	// Direct reports that tools are listed and called by their own names.
 	Direct bool
 	// AnyMethod reports that unknown methods are forwarded, too.
 	AnyMethod bool
 }
 
-// AddTexts copies the texts, not the tools, that s lacks from t.
-func (s *Surface) AddTexts(t Surface) {
-	if s.Instructions == nil {
-		s.Instructions = t.Instructions
-	}
-	if s.HowToCall == nil {
-		s.HowToCall = t.HowToCall
-	}
-	if s.HowToRead == nil {
-		s.HowToRead = t.HowToRead
-	}
-	if s.HowToLoad == nil {
-		s.HowToLoad = t.HowToLoad
-	}
+// Texts are texts of a surface, "" if it has none.
+type Texts interface {
+	// Instructions returns the instructions in the answer to the handshake.
+	Instructions(v *catalog.View) string
+	// HowToCall explains how to call a tool here, for a host that called it by its own name.
+	HowToCall(t *catalog.Tool) string
+	// HowToRead explains how to read the definition of a tool again.
+	HowToRead(tool string) string
+	// HowToLoad explains how to start a server at once that is backing off.
+	HowToLoad(server string) string
+}
+
+// NoTexts has no texts. Surfaces embed it for those that they lack.
+type NoTexts struct{}
+
+func (NoTexts) Instructions(*catalog.View) string { return "" }
+func (NoTexts) HowToCall(*catalog.Tool) string    { return "" }
+func (NoTexts) HowToRead(string) string           { return "" }
+func (NoTexts) HowToLoad(string) string           { return "" }
+
+// Add adds the texts and features, not the tools, of another surface.
+func (s *Surface) Add(t Surface) {
+	s.Texts = append(s.Texts, t.Texts...)
 	s.ReadsOn = cmp.Or(s.ReadsOn, t.ReadsOn)
 	s.Direct, s.AnyMethod = s.Direct || t.Direct, s.AnyMethod || t.AnyMethod
+}
+
+// Text returns the first text that the surface has, "" if there is none.
+func (s *Surface) Text(of func(Texts) string) (text string) {
+	for _, t := range s.Texts {
+		if text = of(t); text != "" {
+			break
+		}
+	}
+	return text
 }
 
 // List returns the entries of tools/list, for a host that accepts names of at most longest
@@ -86,8 +99,10 @@ func (s *Surface) NotShown(v *catalog.View, name string) string {
 	if t == nil {
 		t, _ = v.OfLeaf(name)
 	}
-	if t != nil && s.HowToCall != nil {
-		return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, s.HowToCall(t))
+	if t != nil {
+		if how := s.Text(func(texts Texts) string { return texts.HowToCall(t) }); how != "" {
+			return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, how)
+		}
 	}
 	if why := catalog.WhyNotApproved(v, name); why != "" {
 		return fmt.Sprintf("Unknown tool: %s. The server lists it, but it is left out: %s", name, why)
@@ -116,19 +131,12 @@ type Tool struct {
 // A Target defines one way to call the servers' tools: through one of dynmcp's own tools, or in the
 // arguments of one.
 type Target struct {
-	// Surface is the name of the target's surface.
-	Surface string
-	// Find returns the tool of a name, nil if the view has none. server is then the server that
-	// would have it, "" if unknown.
-	Find func(v *catalog.View, name string) (t *catalog.Tool, server string)
-	// Unknown answers an unknown name; nil is as in discover.
-	Unknown func(v *catalog.View, name string) string
-	// Reject returns why a tool is not called in this way, "" if it is; nil rejects none.
-	Reject func(t *catalog.Tool) string
-	// ShowInput shows the input schema of a tool to a model whose input did not match it.
-	ShowInput func(t *catalog.Tool) string
-	// Check enables a check of the input before the call. It explains how to read the schema.
-	Check func(name string) string
+	Surface string // its name
+	Way     Way
+	// ShowsInput shows the input schema of a tool to a model whose input did not match it.
+	ShowsInput bool
+	// Checks enables a check of the input before the call.
+	Checks bool
 	// Verbatim reports that the params of the call are the tool's, except for the name.
 	Verbatim bool
 	// Nested reports that the name may be that of one of dynmcp's own tools.
@@ -137,6 +145,32 @@ type Target struct {
 	// with texts for the model in its _meta.
 	Program bool
 }
+
+// A Way has the names of a Target, and its texts.
+type Way interface {
+	// Find returns the tool of a name, nil if the view has none. server is then the server that
+	// would have it, "" if unknown.
+	Find(v *catalog.View, name string) (t *catalog.Tool, server string)
+	// Unknown answers an unknown name; "" is as in discover.
+	Unknown(v *catalog.View, name string) string
+	// Reject returns why a tool is not called in this way, "" if it is.
+	Reject(t *catalog.Tool) string
+	// ShowInput returns the input schema for the model, "" if it cannot be shown.
+	ShowInput(t *catalog.Tool) string
+	// HowToFit explains how to read the schema that the input does not fit.
+	HowToFit(name string) string
+}
+
+// AnyTool is a Way by the only name that a tool can have, with no texts. Others embed it.
+type AnyTool struct{}
+
+func (AnyTool) Find(v *catalog.View, name string) (t *catalog.Tool, server string) {
+	return FindCalled(v, name)
+}
+func (AnyTool) Unknown(*catalog.View, string) string { return "" }
+func (AnyTool) Reject(*catalog.Tool) string          { return "" }
+func (AnyTool) ShowInput(*catalog.Tool) string       { return "" }
+func (AnyTool) HowToFit(string) string               { return "" }
 
 // A Session is the part of a host's session that a surface may use in a call.
 type Session interface {

@@ -27,12 +27,7 @@ func New(cfg *schema.Config) surface.Surface {
 			},
 			{Name: "mcp_call", Definitions: surface.Fixed("mcp_call", callDescription, callInput, ""), Answer: call},
 		},
-		HowToCall: func(t *catalog.Tool) string {
-			return fmt.Sprintf(`mcp_call: {"method": "tools/call", "params": {"name": %s, "arguments": {…}}}`, wire.Quote(t.Name))
-		},
-		HowToRead: func(tool string) string {
-			return fmt.Sprintf(`mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
-		},
+		Texts:     []surface.Texts{texts{}},
 		AnyMethod: true,
 	}
 	if results.Limits(cfg) {
@@ -77,13 +72,22 @@ func discover(c *surface.Call, maxBytes int) {
 	}})
 }
 
-// Target defines how mcp_call calls tools, including those of its own surface.
-var Target = &surface.Target{
-	Surface: schema.ExposeBrowser,
-	Find:    surface.FindCalled,
-	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
-	Nested:  true,
+type texts struct{ surface.NoTexts }
+
+func (texts) HowToCall(t *catalog.Tool) string {
+	return fmt.Sprintf(`mcp_call: {"method": "tools/call", "params": {"name": %s, "arguments": {…}}}`, wire.Quote(t.Name))
 }
+
+func (texts) HowToRead(tool string) string {
+	return fmt.Sprintf(`mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
+}
+
+// Target defines how mcp_call calls tools, including those of its own surface.
+var Target = &surface.Target{Surface: schema.ExposeBrowser, Way: way{}, Nested: true}
+
+type way struct{ surface.AnyTool }
+
+func (way) Unknown(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) }
 
 // call makes the request in its arguments. The result of a tool is returned unchanged; the result of any
 // other method is returned as text, since only a tool's result can be the result of a tool.

@@ -13,9 +13,18 @@ import (
 func New(cfg *schema.Config) surface.Surface {
 	s := surface.Surface{Direct: true, Tools: []surface.Tool{{Definitions: definitions}}}
 	if cfg != nil && !cfg.SingleWrap { // otherwise the instructions are the server's
-		s.Instructions = func(v *catalog.View) string { return v.Texts().DirectInstructions(cfg.Catalog.MaxChars) }
+		s.Texts = []surface.Texts{texts{cfg: cfg}}
 	}
 	return s
+}
+
+type texts struct {
+	surface.NoTexts
+	cfg *schema.Config
+}
+
+func (t texts) Instructions(v *catalog.View) string {
+	return v.Texts().DirectInstructions(t.cfg.Catalog.MaxChars)
 }
 
 func definitions(v *catalog.View, longest int) (all []json.RawMessage) {

@@ -25,26 +25,46 @@ func New(cfg *schema.Config) surface.Surface {
 			},
 			Answer: surface.ReadingOn(cfg, discover),
 		}},
-		Instructions: func(v *catalog.View) string { return v.Texts().Instructions(cfg.Catalog.MaxChars) },
-		HowToCall: func(t *catalog.Tool) string {
-			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, usedBy(cfg, t), wire.Quote(t.Name))
-		},
-		HowToRead: func(tool string) string { return fmt.Sprintf(`discover_tool {"tool_name": %s}`, wire.Quote(tool)) },
+		Texts: []surface.Texts{texts{cfg}},
 	}
 	if results.Limits(cfg) {
 		s.ReadsOn = "discover_tool"
 	}
 	s.Tools = append(s.Tools, useTools(cfg)...)
-	if slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() }) {
+	if hasLazy(cfg) {
 		s.Tools = append(s.Tools, surface.Tool{
 			Name:        "load_mcp",
 			Definitions: surface.Fixed("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`),
 			Answer:      load,
 		})
-		s.HowToLoad = func(server string) string { return fmt.Sprintf(`load_mcp {"mcp_name": %s}`, wire.Quote(server)) }
 	}
 	s.Tools = append(s.Tools, pinned(cfg)...)
 	return s
+}
+
+func hasLazy(cfg *schema.Config) bool {
+	return slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() })
+}
+
+type texts struct{ cfg *schema.Config }
+
+func (t texts) Instructions(v *catalog.View) string {
+	return v.Texts().Instructions(t.cfg.Catalog.MaxChars)
+}
+
+func (t texts) HowToCall(tool *catalog.Tool) string {
+	return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, usedBy(t.cfg, tool), wire.Quote(tool.Name))
+}
+
+func (t texts) HowToRead(tool string) string {
+	return fmt.Sprintf(`discover_tool {"tool_name": %s}`, wire.Quote(tool))
+}
+
+func (t texts) HowToLoad(server string) string {
+	if !hasLazy(t.cfg) {
+		return ""
+	}
+	return fmt.Sprintf(`load_mcp {"mcp_name": %s}`, wire.Quote(server))
 }
 
 const (

@@ -56,23 +56,29 @@ func useTool(name string, most catalog.Access, says, annotations string, cfg *sc
 		},
 		Read: useArguments.Read,
 		Target: &surface.Target{
-			Surface: schema.ExposeDiscover,
-			Find:    find,
-			Reject: func(t *catalog.Tool) string {
-				if t.Access >= most {
-					return ""
-				}
-				return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
-					t.Name, name, catalog.UseTools[t.Access], wire.Quote(t.Name))
-			},
-			ShowInput: showInput,
+			Surface: schema.ExposeDiscover, Way: way{name: name, most: most}, ShowsInput: true,
 		},
 	}
 }
 
-// find returns the tool with exactly this name: hosts, and users' rules in them, decide by these names,
+// A way calls tools by use_tool or a part of it, which may do no more than most.
+type way struct {
+	surface.AnyTool
+	name string
+	most catalog.Access
+}
+
+func (w way) Reject(t *catalog.Tool) string {
+	if t.Access >= w.most {
+		return ""
+	}
+	return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
+		t.Name, w.name, catalog.UseTools[t.Access], wire.Quote(t.Name))
+}
+
+// Find returns the tool with exactly this name: hosts, and users' rules in them, decide by these names,
 // so that another spelling must not call it.
-func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
+func (way) Find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 	if t, ok := v.Tool(name); ok {
 		return t, ""
 	}
@@ -82,7 +88,7 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 // maxSchema is the largest input schema, in bytes, that is shown with an error.
 const maxSchema = 8 << 10
 
-func showInput(t *catalog.Tool) string {
+func (way) ShowInput(t *catalog.Tool) string {
 	switch {
 	case t.InputSchema == nil:
 		return ""
@@ -110,7 +116,7 @@ func pinned(cfg *schema.Config) []surface.Tool {
 				return nil // not yet, or there is no such tool
 			},
 			Read:   func(json.RawMessage, *wire.Outline) (string, json.RawMessage, error) { return pin, nil, nil },
-			Target: &surface.Target{Surface: schema.ExposeDiscover, Find: find, Verbatim: true},
+			Target: &surface.Target{Surface: schema.ExposeDiscover, Way: way{}, Verbatim: true},
 		})
 	}
 	return tools

@@ -29,13 +29,18 @@ func New(cfg *schema.Config) surface.Surface {
 			},
 			Answer: func(c *surface.Call) { answer(c, cmp.Or(cfg.Catalog.MaxListBytes, maxList)) },
 		}},
-		HowToCall: func(t *catalog.Tool) string {
-			return fmt.Sprintf(`proxy: {"action": "call", "type": "tool", "path": %s, "args": {…}}`, wire.Quote(t.Name))
-		},
-		HowToRead: func(tool string) string {
-			return fmt.Sprintf(`proxy {"action": "info", "type": "tool", "path": %s}`, wire.Quote(tool))
-		},
+		Texts: []surface.Texts{texts{}},
 	}
+}
+
+type texts struct{ surface.NoTexts }
+
+func (texts) HowToCall(t *catalog.Tool) string {
+	return fmt.Sprintf(`proxy: {"action": "call", "type": "tool", "path": %s, "args": {…}}`, wire.Quote(t.Name))
+}
+
+func (texts) HowToRead(tool string) string {
+	return fmt.Sprintf(`proxy {"action": "info", "type": "tool", "path": %s}`, wire.Quote(tool))
 }
 
 const input = `{"type":"object","properties":{` +
@@ -176,11 +181,11 @@ func answer(c *surface.Call, maxBytes int) {
 }
 
 // target defines how proxy calls tools.
-var target = &surface.Target{
-	Surface: schema.ExposeProxy,
-	Find:    surface.FindCalled,
-	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
-}
+var target = &surface.Target{Surface: schema.ExposeProxy, Way: way{}}
+
+type way struct{ surface.AnyTool }
+
+func (way) Unknown(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) }
 
 // run executes one operation and passes on its result. Failures of dynmcp may be results or errors.
 func (o operation) run(c *surface.Call, maxBytes int, done func(result json.RawMessage, err error)) {

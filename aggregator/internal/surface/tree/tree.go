@@ -26,16 +26,22 @@ func New(cfg *schema.Config) surface.Surface {
 				Name: "meta_call", Definitions: surface.Fixed("meta_call", callDescription, callInput, ""),
 				Read: callArguments.Read,
 				Target: &surface.Target{
-					Surface: schema.ExposeTree,
-					Find:    t.find, Unknown: t.unknown,
-					Check: func(path string) string { return fmt.Sprintf(`meta_desc {"path": %s} shows it.`, wire.Quote(path)) },
+					Surface: schema.ExposeTree, Way: way{tree: t}, Checks: true,
 				},
 			},
 		},
-		Instructions: func(v *catalog.View) string { return t.Intro(v, cfg.Catalog.MaxChars) },
-		HowToRead:    func(string) string { return "meta_desc" },
+		Texts: []surface.Texts{texts{tree: t, cfg: cfg}},
 	}
 }
+
+type texts struct {
+	surface.NoTexts
+	tree *Tree
+	cfg  *schema.Config
+}
+
+func (t texts) Instructions(v *catalog.View) string { return t.tree.Intro(v, t.cfg.Catalog.MaxChars) }
+func (t texts) HowToRead(string) string             { return "meta_desc" }
 
 const (
 	listDescription     = `Lists what is directly below a path of the tree of tools: nodes, which lead on, and tools. Begin with {"path": "/"}.`
@@ -113,24 +119,34 @@ func ambiguous(where string, here Place) string {
 
 var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}
 
-// find returns the tool at a path, or the only one that the path can mean.
-func (t *Tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
-	here := t.At(v, path)
+// A way calls tools by their paths.
+type way struct {
+	surface.AnyTool
+	tree *Tree
+}
+
+func (way) HowToFit(path string) string {
+	return fmt.Sprintf(`meta_desc {"path": %s} shows it.`, wire.Quote(path))
+}
+
+// Find returns the tool at a path, or the only one that the path can mean.
+func (w way) Find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
+	here := w.tree.At(v, path)
 	if here.Tool == nil && here.Node == nil && here.Twice == "" {
-		here = t.Guess(v, path)
+		here = w.tree.Guess(v, path)
 	}
 	return here.Tool, here.Server
 }
 
-// unknown answers a call of a path without a tool.
-func (t *Tree) unknown(v *catalog.View, where string) string {
-	switch here := t.At(v, where); {
+// Unknown answers a call of a path without a tool.
+func (w way) Unknown(v *catalog.View, where string) string {
+	switch here := w.tree.At(v, where); {
 	case here.Twice != "":
 		return ambiguous(where, here)
 	case here.Node != nil:
 		return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
 	}
-	return t.Unknown(v, where) + "\n(outcome not_sent: nothing was called)"
+	return w.tree.Unknown(v, where) + "\n(outcome not_sent: nothing was called)"
 }
 
 // pathArgument reads and normalizes the argument path: extra or missing slashes are ignored. If it
