@@ -62,13 +62,8 @@ type Options struct {
 	// Mark adds headers that identify the principal of each HTTP request to a server; nil adds
 	// none.
 	Mark func(server string, h http.Header)
-	// Login returns how requests to a server are authorized; nil uses the headers of the
-	// config.
-	Login func(schema.Server) upstream.Login
-	// LogIn has a person log in to a server. It calls show once, with the address of the
-	// login page, and returns when the login is complete or ctx has ended. Nil disables
-	// logins.
-	LogIn func(ctx context.Context, server schema.Server, show func(address string)) error
+	// Logins are the logins of servers; nil uses the headers of the config, and offers none.
+	Logins Logins
 	// StoreDir is the directory in which listings are kept between runs, unless the config
 	// names another one; "" keeps nothing.
 	StoreDir string
@@ -109,6 +104,15 @@ type Options struct {
 	Redact *redact.Redactor
 }
 
+// Logins are the logins of servers.
+type Logins interface {
+	// For returns how requests to a server are authorized.
+	For(schema.Server) upstream.Login
+	// LogIn has a person log in to a server. It calls show once, with the address of the login
+	// page, and returns when the login is complete or ctx has ended.
+	LogIn(ctx context.Context, server schema.Server, show func(address string)) error
+}
+
 // An Aggregator serves hosts from the upstreams of one config.
 type Aggregator struct {
 	served
@@ -141,9 +145,6 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if opts.Mark == nil {
 		opts.Mark = func(string, http.Header) {}
 	}
-	if opts.Login == nil {
-		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }
-	}
 	a := &Aggregator{
 		served: served{
 			opts: opts, log: opts.Logger, catalog: catalog.New(), changed: notify.NewSignal(),
@@ -160,7 +161,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.calls.Params = a.calls.Budget.Open("", nil)
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
 	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Calls, a.scripts.Budget = a.work, a.log, &a.calls.States, &a.calls, a.calls.Budget
-	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
+	a.offers.Work, a.offers.Log, a.offers.States, a.offers.Logins = a.work, a.log, &a.calls.States, opts.Logins
 	below := run{a}
 	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{

@@ -14,7 +14,20 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
+
+// endlessLogin is a login that ends with its context, and notes when.
+type endlessLogin struct{ ended *time.Time }
+
+func (endlessLogin) For(schema.Server) upstream.Login { return upstream.Login{} }
+
+func (l endlessLogin) LogIn(ctx context.Context, _ schema.Server, show func(string)) error {
+	show("https://login.example.com/")
+	<-ctx.Done()
+	*l.ended = time.Now()
+	return ctx.Err()
+}
 
 // A login that was offered to a session ends with the session.
 func TestEndOfASessionEndsItsLogin(t *testing.T) {
@@ -22,12 +35,7 @@ func TestEndOfASessionEndsItsLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var ended time.Time
-		agg := newQuiet(t, Options{LogIn: func(ctx context.Context, _ schema.Server, show func(string)) error {
-			show("https://login.example.com/")
-			<-ctx.Done()
-			ended = time.Now()
-			return ctx.Err()
-		}})
+		agg := newQuiet(t, Options{Logins: endlessLogin{&ended}})
 		defer agg.Close()
 		s, peer := join(agg, "")
 		s.Persistent = true

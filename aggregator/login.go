@@ -58,7 +58,7 @@ func (q request) failOrLogIn(params json.RawMessage, err error, asText bool, aga
 func (q request) offerLogin(err error) (*ask.Offer, error) {
 	r := q.r
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || !failure.Login || q.agg.opts.LogIn == nil || !ask.MayNeedInput(r.Method) {
+	if !errors.As(err, &failure) || !failure.Login || q.agg.opts.Logins == nil || !ask.MayNeedInput(r.Method) {
 		return nil, err
 	}
 	u := q.agg.set.Get(failure.Upstream)

@@ -22,16 +22,19 @@ type run struct{ *Aggregator }
 
 // Connection implements fleet.Run.
 func (a run) Connection(u *lazy.Upstream) upstream.ConnOptions {
-	return upstream.ConnOptions{
+	opts := upstream.ConnOptions{
 		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger: a.log,
 		Redact: a.opts.Redact,
 		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
 		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
-		Login:  a.opts.Login(u.Server),
 		Tap:    a.opts.Tap,
 		Cork:   &a.cork,
 	}
+	if a.opts.Logins != nil {
+		opts.Login = a.opts.Logins.For(u.Server)
+	}
+	return opts
 }
 
 // Changed logs and publishes a new state of an upstream. It implements fleet.Run.

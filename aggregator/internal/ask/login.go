@@ -32,13 +32,18 @@ const (
 // errDeclined ends a login that its user declined.
 var errDeclined = errors.New("declined")
 
+// Logins has a person log in to a server: see aggregator.Logins.
+type Logins interface {
+	LogIn(ctx context.Context, server schema.Server, show func(address string)) error
+}
+
 // Offers are the last logins that hosts were offered, by recipient: a session, or a user whose
 // requests have a session each.
 type Offers struct {
 	Work   *work.Group
 	Log    *slog.Logger
 	States *States
-	LogIn  func(ctx context.Context, server schema.Server, show func(address string)) error // nil if logins are not supported
+	Logins Logins // nil if logins are not supported
 
 	mu sync.Mutex
 	of map[any]map[string]*Offer // by server
@@ -141,7 +146,7 @@ func (all *Offers) begin(server schema.Server, advice string, host transports.Pe
 		defer cancel()
 		noPage := time.AfterFunc(pageWait, func() { o.end(errors.New("its login page was not found in time")) })
 		defer noPage.Stop()
-		err = all.LogIn(ctx, server, func(address string) {
+		err = all.Logins.LogIn(ctx, server, func(address string) {
 			if noPage.Stop() {
 				o.address = address
 				close(o.shown)

@@ -201,42 +201,49 @@ func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oaut
 	return use(logins)
 }
 
-// Offered returns a function that logs in to a server. The function calls show with the address of
-// the login page, which a host shows to its user, and saves the login in the store that open returns.
-func Offered(open func() (*oauth.LoginStore, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
-	return func(ctx context.Context, server schema.Server, show func(address string)) error {
-		store, err := open()
-		if err != nil {
-			return err
-		}
-		flow := oauth.Flow{LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: log}, Server: server, Show: show}
-		_, err = flow.Run(ctx)
-		return err
-	}
+// Logins are the logins of the servers of a run. They implement aggregator.Logins.
+type Logins struct {
+	log  *slog.Logger
+	open func() (*oauth.LoginStore, error)
+
+	sessions func() (*oauth.Sessions, error) // opened once
 }
 
-// Of returns a function that returns the authorization of requests to a server, from the store that
-// open returns. open is called when the first remote server is used.
-func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) func(schema.Server) upstream.Login {
-	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
+// Of returns the logins in the store that open returns, which is called when the first remote server
+// is used.
+func Of(open func() (*oauth.LoginStore, error), log *slog.Logger) *Logins {
+	return &Logins{log, open, sync.OnceValues(func() (*oauth.Sessions, error) {
 		store, err := open()
 		if err != nil {
 			return nil, err
 		}
 		return oauth.NewSessions(oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: log}), nil
-	})
-	return func(s schema.Server) upstream.Login {
-		if !oauth.Applies(s) {
-			return upstream.Login{}
-		}
-		all, err := sessions()
-		if err != nil {
-			if log != nil {
-				log.Warn("no logins", "err", err)
-			}
-			return upstream.Login{}
-		}
-		session := all.For(s)
-		return upstream.Login{Transport: session.Transport, Hint: session.Hint}
+	})}
+}
+
+// For returns the authorization of requests to a server.
+func (l *Logins) For(s schema.Server) upstream.Login {
+	if !oauth.Applies(s) {
+		return upstream.Login{}
 	}
+	all, err := l.sessions()
+	if err != nil {
+		if l.log != nil {
+			l.log.Warn("no logins", "err", err)
+		}
+		return upstream.Login{}
+	}
+	session := all.For(s)
+	return upstream.Login{Transport: session.Transport, Hint: session.Hint}
+}
+
+// LogIn has a person log in to a server.
+func (l *Logins) LogIn(ctx context.Context, server schema.Server, show func(address string)) error {
+	store, err := l.open()
+	if err != nil {
+		return err
+	}
+	flow := oauth.Flow{LoginOptions: oauth.LoginOptions{Store: store, Hide: cli.Secrets.Rotate, Logger: l.log}, Server: server, Show: show}
+	_, err = flow.Run(ctx)
+	return err
 }

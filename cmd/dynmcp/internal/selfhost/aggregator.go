@@ -33,8 +33,8 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	}
 	opts.Version = cli.Version
 	opts.Redact = &cli.Secrets
-	if opts.Login == nil {
-		opts.Login, opts.LogIn = login.Of(login.Store, opts.Logger), login.Offered(login.Store, opts.Logger)
+	if opts.Logins == nil {
+		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
 	opts.StoreDir, opts.Definitions, opts.Package = conf.CatalogDir(), conf.DefinitionsDir(), conf.Running
 	recorder, err := record.New(cfg, opts.Logger)

@@ -105,7 +105,7 @@ func joinCluster(ctx context.Context, member *replica.Replica, options *aggregat
 		return err
 	}
 	open := func() (*oauth.LoginStore, error) { return logins, nil }
-	options.Login, options.LogIn = login.Of(open, options.Logger), login.Offered(open, options.Logger)
+	options.Logins = login.Of(open, options.Logger)
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (v *verifier) connectDirectly(ctx context.Context, s schema.Server, era tra
 		p, err = probe.Command(s, []string{selfloop.Variable + "=" + rand.Text()}, &cli.Secrets, log, hostName, cli.Version, n)
 	} else {
 		transport := http.RoundTripper(http.DefaultTransport.(*http.Transport).Clone())
-		if authorize := login.Of(login.Store, v.Log)(s).Transport; authorize != nil {
+		if authorize := login.Of(login.Store, v.Log).For(s).Transport; authorize != nil {
 			transport = authorize(transport)
 		}
 		p, err = probe.Web(ctx, s, transport, hostName, cli.Version, n)

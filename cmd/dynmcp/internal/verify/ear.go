@@ -36,25 +36,33 @@ type ear struct {
 
 const cancelled = `"notifications/cancelled"`
 
+// heardLogins are logins whose requests are heard.
+type heardLogins struct {
+	*login.Logins
+	by *hearing
+}
+
+func (h heardLogins) For(s schema.Server) upstream.Login {
+	l := h.Logins.For(s)
+	authorize := l.Transport
+	l.Transport = func(next http.RoundTripper) http.RoundTripper {
+		if h.by.RoundTripper = next; authorize != nil {
+			h.by.RoundTripper = authorize(next)
+		}
+		return h.by
+	}
+	if l.Hint == nil {
+		l.Hint = func(*http.Response) (string, bool) { return "", false }
+	}
+	return l
+}
+
 // between puts the ear between dynmcp, which will run with options, and a server.
 func (e *ear) between(s schema.Server, era transports.Era, options *aggregator.Options, log *slog.Logger) (schema.Server, error) {
 	if s.Transport != schema.Stdio {
-		t := hearing{era: era}
+		t := &hearing{era: era}
 		e.heard = t.heard
-		options.Login = func(s schema.Server) upstream.Login {
-			l := login.Of(login.Store, log)(s)
-			authorize := l.Transport
-			l.Transport = func(next http.RoundTripper) http.RoundTripper {
-				if t.RoundTripper = next; authorize != nil {
-					t.RoundTripper = authorize(next)
-				}
-				return &t
-			}
-			if l.Hint == nil {
-				l.Hint = func(*http.Response) (string, bool) { return "", false }
-			}
-			return l
-		}
+		options.Logins = heardLogins{login.Of(login.Store, log), t}
 		return s, nil
 	}
 	program, err := os.Executable()
