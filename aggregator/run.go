@@ -7,6 +7,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scope"
+	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/pins"
@@ -55,6 +56,13 @@ func (a run) Changed(u *lazy.Upstream) {
 func (a run) InProfile(name, server string) bool {
 	p, ok := a.config().Profiles[name]
 	return ok && profile.Has(p, server)
+}
+
+func (a run) Hider(s *sessions.Session) catalog.Hider {
+	if hidden := a.Policy().Hidden(s.User); hidden != nil && !s.Replica {
+		return hidden
+	}
+	return nil
 }
 
 func (a run) Fatal(err error) { a.cancel(&FatalError{Err: err}) }

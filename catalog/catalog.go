@@ -28,6 +28,8 @@ type Server struct {
 	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]schema.ToolOverride // by upstream tool name; empty fields change nothing
 	Aliases   map[string]string              // upstream tool name to the name shown
+
+	hider Hider // see Views.Hiding; nil hides nothing
 }
 
 // Catalog collects the listings of upstreams and publishes them as a [View]. It is safe for

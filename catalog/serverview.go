@@ -63,7 +63,8 @@ type ServerInfo struct {
 	Stored bool   // it was listed only in an earlier run
 	Down   string // why it could not be started, of a server that is not loaded
 
-	Tools int // after filters; before them for a stored listing that is not read yet
+	Tools  int // after filters; before them for a stored listing that is not read yet
+	Denied int // tools that are hidden because no call of them could run
 
 	Protocol                 string // the version in use
 	Tasks                    Tasks  // that it offers
@@ -93,6 +94,8 @@ type serverView struct {
 	open func() *serverView // reads the tools of a stored listing; nil if there is nothing to read
 
 	unapproved map[string]pins.Verdict // by upstream name, see Server.Guard
+
+	denied []*Tool // that no call could run, see Server.hider
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
 	warnings  []string
@@ -206,7 +209,7 @@ func (p *serverView) describeServer() ServerInfo {
 	}
 	l := p.index.listing
 	info.Loaded, info.Stored = p.index.stored == nil, p.index.stored != nil
-	info.Tools = len(p.tools)
+	info.Tools, info.Denied = len(p.tools), len(p.denied)
 	if p.index.open != nil {
 		info.Tools = p.index.stored.Count
 	}
@@ -224,7 +227,7 @@ func (p *serverView) addTools(taken map[string]*Tool) {
 	var pacer pace.Pacer
 	for i, e := range p.index.tools {
 		pacer.Step()
-		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.hidesUnapproved(e) {
+		if !pass.Passes(e.name, AccessOf(e.annotations)) || p.leaveOut(e) || p.hidesUnapproved(e) || p.isDenied(e, leaves[e.name]) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])

@@ -148,6 +148,9 @@ func (v *View) WhyHidden(name string) string {
 	if why := WhyNotApproved(v, name); why != "" {
 		return why
 	}
+	if v.Denied(name) != nil {
+		return "the policy of the config refuses every call of it"
+	}
 	for _, p := range v.all().parts {
 		upstream, mine := name, p.server.Single
 		if !mine {

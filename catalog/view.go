@@ -33,6 +33,7 @@ type content struct {
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
 	splitViews func() *Views // see Views.Split; set in the view for hosts without tasks
+	hidden     hiddenViews   // of the same view
 
 	rest int // number of servers in the other text, -1 in the other text itself; see divide
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/policy/arguments"
 	"github.com/dynmcp/dynmcp/internal/toolglob"
@@ -32,7 +33,13 @@ type Verdict struct {
 }
 
 // Rules are the rules of a config, in order. Nil allows every call.
-type Rules struct{ all []rule }
+type Rules struct {
+	all   []rule
+	hides bool // some rule does
+
+	mu     sync.Mutex
+	hidden map[string]*Hidden // by the rules that a principal matches
+}
 
 type rule struct {
 	do                       string
@@ -48,13 +55,13 @@ func New(from []schema.PolicyRule) (*Rules, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
-	rules := &Rules{}
+	rules := &Rules{hidden: map[string]*Hidden{}}
 	for i, r := range from {
 		compiled, err := compile(r)
 		if err != nil {
 			return nil, fmt.Errorf("policy[%d]: %w", i, err)
 		}
-		rules.all = append(rules.all, compiled)
+		rules.all, rules.hides = append(rules.all, compiled), rules.hides || compiled.hides()
 	}
 	return rules, nil
 }
@@ -120,23 +127,26 @@ func (rs *Rules) Judge(c *Call) Verdict {
 
 // matches reports whether everything but the arguments matches.
 func (r *rule) matches(c *Call) bool {
-	if r.principal != nil && !r.principal.MatchString(c.Principal) {
-		if _, subject, ok := strings.Cut(c.Principal, " "); !ok || !r.principal.MatchString(subject) {
-			return false
-		}
-	}
-	if r.class != "" && r.class != c.Class {
+	if !r.isFor(c.Principal) {
 		return false
 	}
-	for _, part := range []struct {
-		glob *regexp.Regexp
-		text string
-	}{{r.server, c.Server}, {r.tool, c.Tool}, {r.host, c.Host}, {r.surface, c.Surface}} {
-		if part.glob != nil && !part.glob.MatchString(part.text) {
-			return false
-		}
+	return r.isAbout(c.Server, c.Tool, c.Class) && fits(r.host, c.Host) && fits(r.surface, c.Surface)
+}
+
+// isAbout reports whether the rule is about a tool.
+func (r *rule) isAbout(server, tool, class string) bool {
+	return (r.class == "" || r.class == class) && fits(r.server, server) && fits(r.tool, tool)
+}
+
+func fits(glob *regexp.Regexp, text string) bool { return glob == nil || glob.MatchString(text) }
+
+// isFor reports whether the rule is for a principal.
+func (r *rule) isFor(principal string) bool {
+	if r.principal == nil || r.principal.MatchString(principal) {
+		return true
 	}
-	return true
+	_, subject, ok := strings.Cut(principal, " ")
+	return ok && r.principal.MatchString(subject)
 }
 
 // Because explains in a sentence why a verdict refuses a call of a tool.

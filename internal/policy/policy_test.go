@@ -206,3 +206,50 @@ func TestBecause(t *testing.T) {
 		}
 	}
 }
+
+// What is hidden from a principal cannot be called by it, from any host, on any surface, with any
+// arguments. What a rule allows on some surface is shown.
+func TestHiddenToolsCannotBeCalled(t *testing.T) {
+	rules := rulesOf(t, byPlace)
+	hidden, shown := 0, 0
+	for _, principal := range []string{"", "ci-1", "https://id ci-1", "ann"} {
+		h := rules.Hidden(principal)
+		for _, server := range []string{"github", "svn", "files", "a"} {
+			for _, tool := range []string{"delete_repo", "look", "secret*", "secret"} {
+				for _, class := range []string{"@readonly", "@write", "@destructive"} {
+					hides, some := h.Hides(server, tool, class), false
+					if hides && !h.MayHide(server) {
+						t.Errorf("%s/%s is hidden, and %[1]s hides nothing", server, tool)
+					}
+					for _, host := range []string{"", "claude-code", "bot"} {
+						for _, surface := range []string{"discover", "direct", "proxy", "api"} {
+							for _, arguments := range []string{"", `{}`, `{"a":1}`, `[`} {
+								v := rules.Judge(&Call{Server: server, Tool: tool, Class: class, Principal: principal, Host: host, Surface: surface, Arguments: json.RawMessage(arguments)})
+								if v.Do != schema.PolicyDeny {
+									some = true
+								}
+							}
+						}
+					}
+					if hides && some {
+						t.Errorf("%s %s/%s %s is hidden and can be called", principal, server, tool, class)
+					}
+					if hides {
+						hidden++
+					} else if some {
+						shown++
+					}
+				}
+			}
+		}
+	}
+	if hidden == 0 || shown == 0 {
+		t.Errorf("%d tools are hidden and %d shown: the table shows nothing", hidden, shown)
+	}
+	if a, b := rules.Hidden("ann"), rules.Hidden("bob"); a != b {
+		t.Error("principals that match the same rules do not share their views")
+	}
+	if h := rulesOf(t, `[{"match":"x/*","surface":"direct","do":"deny"},{"do":"allow"}]`).Hidden(""); h != nil {
+		t.Error("rules that refuse only some calls hide tools")
+	}
+}

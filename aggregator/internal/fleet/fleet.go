@@ -51,6 +51,8 @@ type Run interface {
 	Connection(u *lazy.Upstream) upstream.ConnOptions
 	// InProfile reports whether a server is in a profile of the config.
 	InProfile(profile, server string) bool
+	// Hider returns what the policy hides from a session; nil hides nothing.
+	Hider(s *sessions.Session) catalog.Hider
 	// Fatal ends the run.
 	Fatal(err error)
 }
@@ -77,8 +79,12 @@ func New(needs Dependencies) *Fleet {
 	return f
 }
 
-// Views returns the catalogue for the scope of a session.
+// Views returns the catalogue for the scope of a session, without what the policy hides from it.
 func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
+	return f.scopeViews(s).Hiding(f.Run.Hider(s))
+}
+
+func (f *Fleet) scopeViews(s *sessions.Session) *catalog.Views {
 	if s.Server != "" {
 		return f.Catalog.Single(s.Server)
 	}

@@ -33,6 +33,9 @@ func invalid(text string) *wire.Error {
 // cannot be called.
 func known(e *Env, c *Call) *Verdict {
 	t, server := c.Find()
+	if t == nil {
+		t = c.Scope.View().Denied(strings.TrimPrefix(c.Name, "/")) // a rule of the policy answers
+	}
 	c.Tool, c.Wrapped = t, nil
 	switch {
 	case t != nil && e.Served.Offered(t.Server):

@@ -17,11 +17,12 @@ type kind struct {
 	searches        bool // and that makes a difference
 	split           bool // use_tool
 	longest         int  // name of a tool
+	hides           catalog.Hider
 }
 
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
-	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect}
+	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect, hides: s.env.Fleet.Run.Hider(s.Session)}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}
@@ -38,7 +39,9 @@ func (s Scope) Snapshot() *notify.Snapshot {
 		}
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
-			Unloaded: sync.OnceValue(func() *notify.Content { return content(withSplit(e.Catalog.Unloaded(s.ProfileName), k.split)) }),
+			Unloaded: sync.OnceValue(func() *notify.Content {
+				return content(withSplit(e.Catalog.Unloaded(s.ProfileName).Hiding(k.hides), k.split))
+			}),
 		}
 	})
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/packages"
+	"github.com/dynmcp/dynmcp/internal/policy"
+	"github.com/dynmcp/dynmcp/internal/toolglob"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -64,4 +67,26 @@ func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 		return &catalog.Stored{}
 	}
 	return stored
+}
+
+// Denied counts the tools in the stored listing of a server that the policy hides, because it
+// refuses every call of them.
+func Denied(cfg *schema.Config, s schema.Server, stored *catalog.Stored) (n int) {
+	rules, err := policy.New(cfg.Policy)
+	if err != nil || stored.ReadTools == nil {
+		return 0
+	}
+	hidden := rules.Hidden("")
+	if hidden == nil || !hidden.MayHide(s.Name) {
+		return 0
+	}
+	pass := catalog.NewFilter(s.ToolFilter)
+	for _, raw := range stored.ReadTools() {
+		name, _ := wire.Text(wire.Get(raw, "name"))
+		access := catalog.AccessOf(wire.Get(raw, "annotations"))
+		if pass.Passes(name, access) && hidden.Hides(s.Name, name, toolglob.Classes[access]) {
+			n++
+		}
+	}
+	return n
 }

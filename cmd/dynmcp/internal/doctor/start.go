@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -58,7 +59,11 @@ func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, fail
 		switch err := failed[s.Name]; {
 		case err == nil:
 			status, _ := view.Server(s.Name)
-			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + display.Plural(status.Tools, "tool")})
+			text := "starts, has " + display.Plural(status.Tools, "tool")
+			if status.Denied > 0 {
+				text += fmt.Sprintf(" (%d more hidden by the policy)", status.Denied)
+			}
+			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: text})
 		case !d.hasProblem(aboutCommands, s.Name):
 			d.addError(aboutServers, s.Name, err)
 		}

@@ -37,7 +37,8 @@ type entry struct {
 	Description string              `json:"description"`
 	Pins        string              `json:"pins"`
 	OAuth       bool                `json:"oauth"`
-	Known       int                 `json:"known"` // number of tools in its stored listing
+	Known       int                 `json:"known"`            // number of tools in its stored listing
+	Denied      int                 `json:"denied,omitempty"` // of which the policy hides so many
 	Calls       *activity.ToolStats `json:"calls,omitempty"`
 }
 
@@ -100,9 +101,10 @@ func (s *server) read(ctx context.Context, p *place, envFile string, dirs map[st
 		}
 	}
 	for _, server := range cfg.Servers {
+		stored := conf.StoredOf(cfg, server)
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
-			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: conf.StoredOf(cfg, server).Count,
+			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: stored.Count, Denied: conf.Denied(cfg, server, stored),
 			OAuth: server.Transport != schema.Stdio && oauth.Applies(server), Calls: stats[server.Name],
 		}
 		if server.Off != nil {

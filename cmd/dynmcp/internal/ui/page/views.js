@@ -19,7 +19,8 @@ function serversOf(place) {
 function serverRow(place, s) {
   const now = s.now || {}, calls = s.calls, cost = costs.get(place.id)?.reading?.tokens?.servers?.find(t => t.name === s.name);
   const since = now.since || now.failed_at;
-  const tools = now.tools ? now.tools + " tools" : s.known ? s.known + " tools known" : "";
+  const hidden = s.denied ? ", " + s.denied + " hidden by the policy" : "";
+  const tools = now.tools ? now.tools + " tools" + hidden : s.known ? s.known + " tools known" + hidden : "";
   return folded(place.id + "/" + s.name, "server", [
     el("span", {className: "name"}, s.name),
     el("span", {className: s.state}, s.state + (since && s.state !== "idle" ? " " + duration(since) : "")),

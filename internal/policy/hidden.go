@@ -1,0 +1,63 @@
+package policy
+
+import "github.com/dynmcp/dynmcp/schema"
+
+// Hidden are the tools that the rules refuse to a principal, whatever the host, the surface and the
+// arguments of a call are.
+type Hidden struct{ rules []rule } // for the principal
+
+// Hidden returns the tools that are hidden from a principal, nil if there are none. It is the
+// same for all principals that match the same rules.
+func (rs *Rules) Hidden(principal string) *Hidden {
+	if rs == nil || !rs.hides {
+		return nil
+	}
+	key := make([]byte, len(rs.all))
+	for i := range rs.all {
+		if rs.all[i].isFor(principal) {
+			key[i] = 1
+		}
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	h := rs.hidden[string(key)]
+	if h == nil {
+		h = &Hidden{}
+		for i, is := range key {
+			if is == 1 {
+				h.rules = append(h.rules, rs.all[i])
+			}
+		}
+		rs.hidden[string(key)] = h
+	}
+	return h
+}
+
+// hides reports whether the rule refuses all calls of the tools that it matches.
+func (r *rule) hides() bool {
+	return r.do == schema.PolicyDeny && r.host == nil && r.surface == nil && r.arguments == nil
+}
+
+// MayHide reports whether a tool of the server could be hidden.
+func (h *Hidden) MayHide(server string) bool {
+	for i := range h.rules {
+		if r := &h.rules[i]; r.hides() && (r.server == nil || r.server.MatchString(server)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Hides reports whether a tool is hidden. class is one of toolglob.Classes.
+func (h *Hidden) Hides(server, tool, class string) bool {
+	for i := range h.rules {
+		switch r := &h.rules[i]; {
+		case !r.isAbout(server, tool, class):
+		case r.hides():
+			return true
+		case r.do != schema.PolicyDeny: // for some hosts, surfaces or arguments
+			return false
+		}
+	}
+	return false
+}
