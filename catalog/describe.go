@@ -15,7 +15,7 @@ const (
 
 	deferredText = `No tools of these servers are known: call load_mcp with a name to get them.`
 	storedText   = `These servers start when a tool of theirs is used:`
-	noServers    = `No servers are configured.`
+	noServers    = `No servers are configured; the user adds one with dynmcp add NAME -- COMMAND.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,13 +51,22 @@ func merge(layers []*reading) (*Config, error) {
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
-	if len(cfg.Servers) == 0 && cfg.Tree == nil {
-		near := layers[0]
+	near := layers[0]
+	if !slices.ContainsFunc(serverKeys, func(key string) bool { return anyHas(layers, key) }) {
 		near.fail(near.root.At, "", "there are no servers, neither here nor in the files behind", "want mcp, mcpServers, servers or tree with servers in it")
 		return nil, near.err()
 	}
+	if cfg.Empty() {
+		cfg.Warnings = append(cfg.Warnings, fmt.Sprintf("%s: %s", near.path, NoServers))
+	}
 	return cfg, nil
 }
+
+// NoServers says how to add the first server to a config.
+const NoServers = "no servers yet: dynmcp add NAME -- COMMAND adds one"
+
+// Empty reports whether the config has no servers at all, as one has that dynmcp init made.
+func (c *Config) Empty() bool { return len(c.Servers) == 0 && c.Tree == nil }
 
 // secretsOf returns the values to hide: credentials, and the values of variables that no
 // file also has in plain text.
@@ -125,7 +135,7 @@ func (c *Config) setExpose(layers []*reading) {
 	case expose != nil:
 		c.Expose, c.exposeFixed = expose, true
 	case len(layers) == 1 || anyHas(layers, "expose"):
-	case len(c.Servers) == 0: // the servers of the tree are added later
+	case len(c.Servers) == 0 && c.Tree != nil: // its servers are added later
 		c.Expose = []string{ExposeTree}
 	default:
 		c.Expose = []string{ExposeDiscover}

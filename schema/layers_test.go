@@ -89,8 +89,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// A file over another may have no servers, and its tree may show those of the other. All
-// files together must have some.
+// A file over another may have no servers, and its tree may show those of the other. One of
+// the files must have a key for servers, which may be empty.
 func TestLayersWithoutServers(t *testing.T) {
 	files := map[string]string{
 		"expose.json": `{"expose": ["direct"], "mcp": {}}`,
@@ -103,8 +103,14 @@ func TestLayersWithoutServers(t *testing.T) {
 			t.Errorf("%s: got %v, %v", near, cfg, err)
 		}
 	}
-	_, err := layered(t, files, environ, "expose.json", "empty.json")
-	wantError(t, err, "expose.json:1:1: there are no servers, neither here nor in the files behind")
+	for _, names := range [][]string{{"expose.json"}, {"expose.json", "empty.json"}, {"empty.json", "expose.json"}} {
+		cfg, err := layered(t, files, environ, names...)
+		if err != nil || !cfg.Empty() || cfg.Expose[0] != ExposeDirect || !strings.Contains(strings.Join(cfg.Warnings, ""), NoServers) {
+			t.Errorf("%q: got %v, %v", names, cfg, err)
+		}
+	}
+	_, err := layered(t, files, environ, "empty.json", "empty.json")
+	wantError(t, err, "empty.json:1:1: there are no servers, neither here nor in the files behind")
 	cfg, err := layered(t, files, environ, "tree.json", "far.json")
 	if err != nil || cfg.Expose[0] != ExposeDiscover {
 		t.Errorf("got %v, %v, want discover: there are servers", cfg, err)

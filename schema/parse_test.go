@@ -101,7 +101,7 @@ func checkPlace(t *testing.T, data []byte, e *syntax.Error) {
 // checkComplete checks what readers of a Config rely on.
 func checkComplete(t *testing.T, cfg *Config) {
 	t.Helper()
-	if len(cfg.Servers) == 0 && cfg.Tree == nil || len(cfg.Expose) == 0 {
+	if len(cfg.Expose) == 0 {
 		t.Errorf("nothing to serve: %+v", cfg)
 	}
 	names := map[string]bool{}

@@ -35,9 +35,6 @@ func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
 	if !r.is(syntax.Object, path, n, "an object of servers by name") {
 		return
 	}
-	if len(n.Members) == 0 && !r.layered {
-		r.fail(n.At, path, "there is no server in it", `write "NAME": {"command": "PROGRAM"} or "NAME": {"url": "https://…"}`)
-	}
 	for _, m := range n.Members {
 		if first, _ := n.Member(m.Key); first.At != m.At {
 			continue // reported as a duplicate key

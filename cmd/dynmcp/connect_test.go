@@ -325,7 +325,7 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 
 func TestConnectThatFails(t *testing.T) {
 	t.Parallel()
-	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t)
+	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t, fake(t, "bad").with("comand", "x"))
 	other := socketPath(t)
 	listener, err := net.Listen("unix", other)
 	if err != nil {
@@ -355,7 +355,7 @@ func TestConnectThatFails(t *testing.T) {
 		dir     string
 		want    string
 	}{
-		{bad, nil, bad.dir, "there is no server in it"},
+		{bad, nil, bad.dir, "mcp.bad.comand"},
 		{good, []string{"-c", "missing.json"}, good.dir, "Config file not found"},
 		{good, []string{"--socket", other}, good.dir, "is served by another program"},
 		{good, []string{"--socket", good.config}, good.dir, "exists and is no socket"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
@@ -54,6 +55,7 @@ func runFind(ctx context.Context, t *selfhost.Target, query, only string, limit 
 		return err
 	}
 	defer h.Close()
+	conf.SayIfEmpty(t.ErrOut, t.Cfg)
 	matches, _ := h.View().Find(query, limit)
 	if len(matches) == 0 {
 		return hint.With(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/nearest"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/schema"
@@ -84,6 +85,13 @@ func Named(cfg *schema.Config, names []string) (servers []schema.Server, err err
 	return servers, nil
 }
 
+// SayIfEmpty prints how to add a server to a config that has none.
+func SayIfEmpty(errOut *terminal.Writer, cfg *schema.Config) {
+	if cfg.Empty() && cfg.Profile == "" {
+		errOut.Say("%s", schema.NoServers)
+	}
+}
+
 // OffError returns the error of a server that is off.
 func OffError(s schema.Server) error {
 	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)
@@ -110,7 +118,7 @@ func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	}
 	err := cli.MessageError(fmt.Sprintf("Unknown MCP %q", name))
 	if len(cfg.Servers) == 0 {
-		return schema.Server{}, hint.With(err, "the config has no servers; dynmcp add adds one")
+		return schema.Server{}, hint.With(err, schema.NoServers)
 	}
 	all, where := Names(cfg.Servers), "the config"
 	if cfg.Profile != "" {

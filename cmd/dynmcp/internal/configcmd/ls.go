@@ -43,6 +43,9 @@ the one that a server spoke when it was last started.`,
 			if *asJSON {
 				return terminal.WriteJSON(cli.Stdout(cmd), entries)
 			}
+			if conf.SayIfEmpty(cli.Stderr(cmd), cfg); len(entries) == 0 {
+				return nil
+			}
 			return writeEntries(cli.Stdout(cmd), entries, *effective)
 		}
 	},

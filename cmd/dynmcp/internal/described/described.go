@@ -40,6 +40,7 @@ its tools are about. Nothing is started: what counts is what is stored.`,
 }
 
 func describeServers(ctx context.Context, t *selfhost.Target, asJSON bool) error {
+	conf.SayIfEmpty(t.ErrOut, t.Cfg)
 	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(conf.Enabled(t.Cfg))...), t.Log)
 	if err != nil {
 		return err

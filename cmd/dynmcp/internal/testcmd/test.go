@@ -55,7 +55,7 @@ The exit status is 1 if a server failed.`,
 			switch {
 			case len(args) == 0 && !on.Cfg.SingleWrap:
 				servers := conf.Wanted(on.Cfg)
-				return t.all(ctx, servers, fmt.Sprintf("Testing all configured upstreams (%d)", len(servers)), asJSON)
+				return t.all(ctx, servers, fmt.Sprintf("Testing all configured servers (%d)", len(servers)), asJSON)
 			case on.Cfg.SingleWrap:
 				args = conf.Names(on.Cfg.Servers)
 			}
@@ -250,6 +250,7 @@ const maxParallel = 8
 
 // all tests servers. It prints results as they arrive, or as JSON in the order of servers.
 func (t *tester) all(ctx context.Context, servers []schema.Server, heading string, asJSON bool) error {
+	conf.SayIfEmpty(t.ErrOut, t.Cfg)
 	if !asJSON {
 		t.Out.Heading(heading)
 		t.Out.Printf("\n")

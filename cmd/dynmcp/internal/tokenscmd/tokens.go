@@ -54,6 +54,7 @@ over the catalogues of real servers. Other models read other tokens.`,
 
 // countServers starts eager servers and those without a stored listing, and counts.
 func countServers(ctx context.Context, t *selfhost.Target) (*Counts, error) {
+	conf.SayIfEmpty(t.ErrOut, t.Cfg)
 	servers := conf.Enabled(t.Cfg)
 	waiting, ready := terminal.ShowStarting(t.ErrOut, conf.Names(servers))
 	defer waiting.End()

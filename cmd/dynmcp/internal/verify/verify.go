@@ -101,6 +101,7 @@ func (v *verifier) run(ctx context.Context, names []string, asJSON bool) error {
 	if v.rules, err = policy.New(v.Cfg.Policy); err != nil {
 		return err
 	}
+	conf.SayIfEmpty(v.ErrOut, v.Cfg)
 	all, bad := []report{}, 0
 	for _, s := range servers {
 		waiting := terminal.ShowProgress(v.ErrOut, "comparing "+s.Name)
