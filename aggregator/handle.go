@@ -216,7 +216,7 @@ func (q request) fail(err error, asText bool) {
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
-		r.Reply(nil, &wire.Error{Code: transports.CodeShuttingDown, Message: err.Error()})
+		r.Reply(nil, transports.OutcomeError(transports.CodeShuttingDown, err.Error(), transports.NotSent))
 	}
 }
 
@@ -242,5 +242,5 @@ func (s session) failureText(err error) string {
 		}
 		return text
 	}
-	return err.Error()
+	return results.NotCalled(err.Error())
 }

@@ -44,7 +44,7 @@ func (s session) resource(uri string, era transports.Era) target {
 		unknown: &wire.Error{
 			Code:    forward.CodeResourceNotFound,
 			Message: "Unknown resource: " + uri,
-			Data:    fleet.AboutURI(uri),
+			Data:    wire.Set(invalid("").Data, "uri", wire.Quote(uri)),
 		},
 	}
 	if era == transports.Stateless {
@@ -56,7 +56,7 @@ func (s session) resource(uri string, era transports.Era) target {
 // notFound is the answer if no upstream knows the target.
 func (s session) notFound(to target) *wire.Error {
 	if !s.Offers(to.capability) {
-		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
+		return transports.OutcomeError(wire.CodeMethodNotFound, "no server has "+to.capability, transports.NotSent)
 	}
 	names := s.Plain().Texts().NotLoaded()
 	if names == "" {

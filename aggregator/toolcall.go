@@ -162,7 +162,7 @@ func (c *toolCall) refuse(v *judge.Verdict) {
 	}
 	switch refusal := v.Refusal.(type) {
 	case judge.Text:
-		c.r.Reply(results.Error(string(refusal)), nil)
+		c.r.Reply(results.Refusal(string(refusal)), nil)
 	case *wire.Error:
 		c.r.Reply(nil, refusal)
 	default:

@@ -80,7 +80,7 @@ func (v Texts) Counts() (tools, resources, prompts string) {
 // UnknownTool answers a call of an unknown tool on the surface with these hints.
 func (v Texts) UnknownTool(h Hints, name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", display.Asked(name))
+	fmt.Fprintf(&b, "Unknown tool: %s\n", display.Asked(name))
 	v.writeNear(&b, name)
 	fmt.Fprintf(&b, "%s: %s.\n", display.Plural(len(v.all().tools), "tool"), h.List)
 	if how := v.HowToLoad(h); how != "" {

@@ -113,7 +113,7 @@ func (v Texts) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", v.UseTool(t.Access), display.Quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}}.\n", v.UseTool(t.Access), display.Quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -194,7 +194,7 @@ func (v Texts) UnknownServer(name string) string {
 	if p := v.single(); p != nil {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
 	}
-	s := "Unknown MCP server: " + display.Asked(name) + "."
+	s := "Unknown server: " + display.Asked(name) + "."
 	if near := v.nearestServer(name); near != "" {
 		s += " Did you mean " + near + "?"
 	}

@@ -88,7 +88,7 @@ func evicted(t *testing.T, bad entry, says string) {
 		t.Errorf("got <mcp_servers> %q", got)
 	}
 	m := load(host, "bad")
-	contains(t, m.Text(), "Unknown MCP server: bad", "other", "bad was given up after 3 failures, because ", says, "offered again after dynmcp's config is reloaded")
+	contains(t, m.Text(), "Unknown server: bad", "other", "bad was given up after 3 failures, because ", says, "offered again after dynmcp's config is reloaded")
 	lacks(t, m.Text(), "retry") // which a model would take for an invitation
 	contains(t, use(host, "bad/echo", nil).Text(), "Unknown tool: bad/echo", "bad was given up after 3 failures")
 	if !m.IsError() {
@@ -102,7 +102,7 @@ func TestUseCountsTowardTheBudget(t *testing.T) {
 	use(host, "bad/echo", nil)
 	load(host, "bad")
 	contains(t, use(host, "bad/echo", nil).Text(), "after 3 attempts")
-	contains(t, load(host, "bad").Text(), "Unknown MCP server: bad")
+	contains(t, load(host, "bad").Text(), "Unknown server: bad")
 }
 
 func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
@@ -179,7 +179,7 @@ func TestBudgetIsConfigurable(t *testing.T) {
 	endless := deferred(t, "endless", "Endless", "-fault", "fail-first:5").with("load_budget", 0)
 	host := serve(t, one, endless)
 	contains(t, load(host, "one").Text(), "will no longer be offered")
-	contains(t, load(host, "one").Text(), "Unknown MCP server: one")
+	contains(t, load(host, "one").Text(), "Unknown server: one")
 	for range 5 {
 		lacks(t, load(host, "endless").Text(), "no longer")
 	}

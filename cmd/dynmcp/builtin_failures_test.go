@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,4 +56,59 @@ func TestProxyListsByThePrefixesThatCallTakes(t *testing.T) {
 	contains(t, list("nobody"), `"text":"[]"`, "Nothing of what is known matches. Servers of which nothing is known: later.")
 	nothingStarted(t, later)
 	contains(t, list("later_"), `later/echo`)
+}
+
+// Every refusal of an unknown tool, server, resource, prompt, path or task says once that nothing
+// was called: in the text that a model reads, or in the data of an error.
+func TestRefusalsSayThatNothingWasCalled(t *testing.T) {
+	t.Parallel()
+	bad := entry{name: "bad", fields: map[string]any{"command": "no-such-command-anywhere"}}
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{bad, fake(t, "alpha"), deferred(t, "later", "Later")},
+		`"expose": ["discover", "direct", "tree", "browser", "proxy", "script"]`)))
+	greet(host)
+	names := []string{"nobody/x", "nobody", "alpha/no", "alpha__no", "later/no", "bad/x", "alpha/ech", "no\nline", ""}
+	asked := map[string][]string{}
+	for _, name := range names {
+		asked["use_tool"] = append(asked["use_tool"], fmt.Sprintf(`{"tool_name":%q,"tool_input":{}}`, name))
+		asked["discover_tool"] = append(asked["discover_tool"], fmt.Sprintf(`{"tool_name":%q}`, cmp.Or(name, "x")))
+		asked["mcp_call"] = append(asked["mcp_call"], fmt.Sprintf(`{"method":"tools/call","params":{"name":%q}}`, name))
+		asked["meta_call"] = append(asked["meta_call"], fmt.Sprintf(`{"path":%q,"args":{}}`, "/"+name))
+		asked["meta_desc"] = append(asked["meta_desc"], fmt.Sprintf(`{"path":%q}`, "/x"+name))
+		for _, kind := range []string{"tool", "resource", "prompt"} {
+			for _, action := range []string{"call", "info"} {
+				asked["proxy"] = append(asked["proxy"], fmt.Sprintf(`{"action":%q,"type":%q,"path":%q}`, action, kind, name))
+			}
+		}
+	}
+	asked["discover_tool"] = append(asked["discover_tool"], `{"server":"nobody"}`, `{"server":"nobody","query":"x"}`)
+	asked["load_mcp"] = []string{`{"mcp_name":"nobody"}`, `{"mcp_name":"al"}`}
+	asked["mcp_call"] = append(asked["mcp_call"], `{"method":"tools/list","params":{"server":"nobody"}}`, `{"method":"vendor/x","params":{"server":"nobody"}}`,
+		`{"method":"prompts/get","params":{"name":"no"}}`, `{"method":"resources/read","params":{"uri":"no:where"}}`)
+	for tool, all := range asked {
+		for _, arguments := range all {
+			m := host.Tool(tool, arguments)
+			if !m.IsError() || strings.Count(m.Raw, "not_sent") != 1 {
+				t.Errorf("%s %s: got %s", tool, arguments, m.Raw)
+			}
+		}
+	}
+	for _, name := range []string{"nobody/x", "alpha/no", "later/no", "bad/x"} {
+		source := "try { await call(" + quote(name) + ", {}) } catch (e) { throw new Error('it is ' + e.outcome) }"
+		contains(t, host.Tool("run_script", `{"code":`+quote(source)+`}`).Raw, "it is not_sent")
+	}
+	for method, all := range map[string][]string{
+		"tools/call":     {`{"name":"alpha__no","arguments":{}}`, `{"name":"nobody","arguments":{}}`, `{"name":"bad__x","arguments":{}}`},
+		"prompts/get":    {`{"name":"no"}`},
+		"resources/read": {`{"uri":"no:where"}`},
+		"completion/complete": {
+			`{"ref":{"type":"ref/prompt","name":"no"},"argument":{"name":"a","value":""}}`,
+			`{"ref":{"type":"ref/resource","uri":"no:where"},"argument":{"name":"a","value":""}}`,
+		},
+	} {
+		for _, params := range all {
+			if m := host.Call(method, json.RawMessage(params)); !strings.Contains(m.Raw, `"outcome":"not_sent"`) {
+				t.Errorf("%s %s: got %s", method, params, m.Raw)
+			}
+		}
+	}
 }

@@ -83,7 +83,7 @@ func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
 	for _, name := range []string{"alpha__echo", "alpha.echo", "alpha:echo", "Alpha/Echo", "ALPHA__ECHO", "mcp__alpha__echo", " alpha/echo "} {
 		contains(t, discover(host, `{"tool_name":`+quote(name)+`}`).Text(), "Name: alpha/echo\n", "Input Schema:")
 		m := use(host, name, `{"n":1}`)
-		contains(t, m.Text(), "Unknown tool: ", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}} (outcome not_sent`)
+		contains(t, m.Text(), "Unknown tool: ", "(outcome not_sent: nothing was called)\n", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}}.`)
 		if !m.IsError() {
 			t.Errorf("%s: got %s", name, m.Raw)
 		}
@@ -186,7 +186,7 @@ func TestListingOfEverything(t *testing.T) {
 	contains(t, discover(host, `{"server":"alpha"}`).Text(), "Mind the gap.", "- alpha/tool_002:")
 	contains(t, discover(host, `{"server":"ALPHA"}`).Text(), "- alpha/tool_002:")
 	contains(t, discover(host, `{"server":"later"}`).Text(), "- later/echo")
-	contains(t, discover(host, `{"server":"alpah"}`).Text(), "Unknown MCP server: alpah. Did you mean alpha?", "later")
+	contains(t, discover(host, `{"server":"alpah"}`).Text(), "Unknown server: alpah. Did you mean alpha?", "later")
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {

@@ -124,7 +124,7 @@ func TestLoadOfAnUnknownServerNamesTheOthers(t *testing.T) {
 	if !m.IsError() || m.Error != nil {
 		t.Errorf("got %s", m.Raw)
 	}
-	contains(t, m.Text(), "Unknown MCP server: three", "one, two", "now")
+	contains(t, m.Text(), "Unknown server: three", "one, two", "now")
 }
 
 func TestThereIsNoLoadInSingleWrap(t *testing.T) {

@@ -211,7 +211,7 @@ func fits(e *Env, c *Call) *Verdict {
 	if c.Scope.TreeOnly {
 		return &Verdict{Do: Refuse, Refusal: invalid(text)}
 	}
-	return c.refuse(text + "\n" + c.By.Way.HowToFit(c.Name) + " (outcome not_sent: nothing was called)")
+	return c.refuse(text + "\n" + c.By.Way.HowToFit(c.Name))
 }
 
 // permitted has a person asked about a call, unless one has answered.

@@ -31,6 +31,19 @@ func Of[E ~[]byte](contents []E) json.RawMessage {
 	return fmt.Appendf(nil, `{"content":%s}`, wire.Array(contents))
 }
 
+// Refusal returns a result that reports to the model that a call was refused and reached no server.
+func Refusal(text string) json.RawMessage { return Error(NotCalled(text)) }
+
+// NotCalled adds to the first line of a refusal that no server was called.
+func NotCalled(text string) string {
+	first, rest, found := strings.Cut(text, "\n")
+	first += " (outcome not_sent: nothing was called)"
+	if found {
+		return first + "\n" + rest
+	}
+	return first
+}
+
 // Error returns a result that reports an error to the model.
 func Error(text string) json.RawMessage {
 	return wire.Set(Text(text), "isError", []byte("true"))

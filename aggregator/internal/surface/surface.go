@@ -238,15 +238,15 @@ type Call struct {
 // Text answers with texts, without empty ones.
 func (c *Call) Text(texts ...string) { c.Reply(results.Text(texts...), nil) }
 
-// Fail answers with an error for the model.
-func (c *Call) Fail(text string) { c.Reply(results.Error(text), nil) }
+// Fail answers with an error for the model: nothing was called.
+func (c *Call) Fail(text string) { c.Reply(results.Refusal(text), nil) }
 
 // On returns the call with another session, such as one for a part of it.
 func (c *Call) On(s Session) *Call { return &Call{Session: s, Tool: c.Tool, Arguments: c.Arguments} }
 
 // InvalidArguments answers a call with invalid arguments. Nothing was forwarded.
 func (c *Call) InvalidArguments(err error) {
-	c.Fail(fmt.Sprintf("%s: %v (outcome not_sent: nothing was called)", c.Tool, err))
+	c.Fail(fmt.Sprintf("%s: %v", c.Tool, err))
 }
 
 // UnknownServer answers that a server is not offered, and lists those that are.
@@ -332,7 +332,7 @@ func ErrorText(err error) string {
 		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
 	case ok && rpc.Code > 0: // dynmcp's own: the message says it
 	case outcome == transports.NotSent, rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
-		text += " (outcome not_sent: nothing was called)"
+		text = results.NotCalled(text)
 	case ok:
 		text += fmt.Sprintf(" (outcome %s)", outcome)
 	}

@@ -109,7 +109,7 @@ func OnlyTask(views *catalog.Views, era transports.Era, name string) *wire.Error
 		case era == transports.Stateless:
 			return Missing()
 		default:
-			return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s runs only as a task, and this host has not declared tasks", name)}
+			return transports.OutcomeError(wire.CodeMethodNotFound, fmt.Sprintf("%s runs only as a task, and this host has not declared tasks", name), transports.NotSent)
 		}
 	}
 	return nil

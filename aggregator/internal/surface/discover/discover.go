@@ -148,7 +148,7 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 	if q.tool != "" {
 		t := surface.Named(view, q.tool)
 		if t == nil {
-			return results.Error(surface.UnknownTool(c, q.tool))
+			return results.Refusal(surface.UnknownTool(c, q.tool))
 		}
 		c.Show(t)
 		if q.full {
@@ -162,7 +162,7 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 	}
 	switch {
 	case !ok:
-		return results.Error(surface.UnknownServer(c, q.server))
+		return results.Refusal(surface.UnknownServer(c, q.server))
 	case len(q.words) > 0:
 		if len(view.Tools()) > manyTools {
 			wire.ExpectQuiet()

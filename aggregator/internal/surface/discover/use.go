@@ -72,7 +72,7 @@ func (w way) Reject(t *catalog.Tool) string {
 	if t.Access >= w.most {
 		return ""
 	}
-	return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
+	return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}}`,
 		t.Name, w.name, catalog.UseTools[t.Access], wire.Quote(t.Name))
 }
 

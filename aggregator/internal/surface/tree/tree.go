@@ -114,7 +114,7 @@ func (t *Tree) answer(c *surface.Call, otherwise string, ofTool func(where strin
 }
 
 func ambiguous(where string, here Place) string {
-	return fmt.Sprintf("%s is the path of %s, so none of them can be called. The user who runs dynmcp can give one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
+	return fmt.Sprintf("%s is the path of %s, so none of them can be called. The user who runs dynmcp can give one another name in path_aliases.", where, here.Twice)
 }
 
 var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}
@@ -144,9 +144,9 @@ func (w way) Unknown(v *catalog.View, where string) string {
 	case here.Twice != "":
 		return ambiguous(where, here)
 	case here.Node != nil:
-		return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
+		return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it.`, where, wire.Quote(where))
 	}
-	return w.tree.Unknown(v, where) + "\n(outcome not_sent: nothing was called)"
+	return w.tree.Unknown(v, where)
 }
 
 // pathArgument reads and normalizes the argument path: extra or missing slashes are ignored. If it
