@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,24 @@ func functionFields(file *ast.File) map[string]int {
 	})
 	return found
 }
+
+// People and models read "server": "upstream" is a word of the code, of keys of the log and of labels of
+// metrics.
+func TestOneWordForServers(t *testing.T) {
+	for _, f := range productionFiles(t, token.NewFileSet()) {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if ok && text.Kind == token.STRING && strings.Contains(text.Value, " ") {
+				if word := wordsForServers.FindString(text.Value); word != "" {
+					t.Errorf("%s: %q in %s: write server", f.name, word, text.Value)
+				}
+			}
+			return true
+		})
+	}
+}
+
+var wordsForServers = regexp.MustCompile(`(?i)\bupstreams?\b|unknown mcp\b|\bMCP "|\bMCPs\b`)
 
 // productionFiles parses the files of all systems that are built into the program.
 func productionFiles(t *testing.T, fset *token.FileSet) (files []sourceFile) {

@@ -82,7 +82,7 @@ func (d Directory) HasProfile(name string) bool {
 func (d Directory) Unknown(namespace string) string {
 	name, ok := strings.CutPrefix(namespace, ProfilePrefix)
 	if !ok {
-		return "unknown MCP server: " + namespace
+		return "unknown server: " + namespace
 	}
 	err := &profile.UnknownError{Name: name, Known: slices.Sorted(maps.Keys(d.agg.config().Profiles))}
 	return err.Error() + "; " + err.Hint()

@@ -38,7 +38,7 @@ func NewTree(cfg *schema.Config) *tree.Tree { return tree.Of(cfg) }
 // disabled.
 type UnknownServerError struct{ Name string }
 
-func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.Name }
+func (e *UnknownServerError) Error() string { return "unknown server: " + e.Name }
 
 // View returns the current catalogue.
 func (a *Aggregator) View() *catalog.View {

@@ -48,8 +48,8 @@ type Config struct {
 	// Profiles are sets of servers by name.
 	Profiles map[string]Profile
 	// Profile is the default profile of the files or, after a selection, the selected one;
-	// then there is no other.
-	Profile string
+	// then there is no other. ProfileBy is what selected it, "" if the files do.
+	Profile, ProfileBy string
 	// Scripts limits scripts, nil if no file has the key: see ScriptLimits.
 	Scripts *Scripts
 	// Host names the host, "" if its reported name determines it.

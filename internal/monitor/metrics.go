@@ -17,7 +17,7 @@ import (
 
 // help has the HELP text of each metric.
 var help = [][2]string{
-	{"dynmcp_calls_total", "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown."},
+	{"dynmcp_calls_total", "Calls for servers that have ended, by how, and by outcome: done, not_sent or unknown."},
 	{"dynmcp_call_duration_seconds", "Time from a host's call to its answer, of calls that were sent."},
 	{"dynmcp_call_bytes_total", "Bytes of the params of calls and of their results."},
 	{"dynmcp_dropped_notifications_total", "Notifications that were dropped because a host read too slowly or a server sent too many."},
@@ -25,13 +25,13 @@ var help = [][2]string{
 	{"dynmcp_own_tokens_total", "Tokens of those answers, estimated."},
 	{"dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition."},
 	{"dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session."},
-	{"dynmcp_upstream_state", "1 for the state that an upstream is in."},
-	{"dynmcp_upstream_starts_total", "How often an upstream was connected."},
-	{"dynmcp_upstream_start_failures_total", "How often a start of an upstream failed."},
-	{"dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer."},
+	{"dynmcp_upstream_state", "1 for the state that a server is in."},
+	{"dynmcp_upstream_starts_total", "How often a server was connected."},
+	{"dynmcp_upstream_start_failures_total", "How often a start of a server failed."},
+	{"dynmcp_calls_in_flight", "Calls of hosts that a server has to answer."},
 	{"dynmcp_calls_waiting", "Calls that wait because of max_calls."},
-	{"dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of an upstream's sandbox since it started."},
-	{"dynmcp_sandbox_refused_total", "Connections that an upstream's sandbox refused since it started."},
+	{"dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of a server's sandbox since it started."},
+	{"dynmcp_sandbox_refused_total", "Connections that a server's sandbox refused since it started."},
 	{"dynmcp_sessions", "Hosts that are connected."},
 	{"dynmcp_held_bytes", "Bytes held for hosts."},
 	{"dynmcp_held_bytes_limit", "The most bytes that may be held for hosts."},

@@ -105,7 +105,7 @@ func New(opts GatewayOptions) *Gateway {
 		opts.Named = func(key string) string { return key }
 	}
 	if opts.Unknown == nil {
-		opts.Unknown = func(namespace string) string { return "unknown MCP server: " + namespace }
+		opts.Unknown = func(namespace string) string { return "unknown server: " + namespace }
 	}
 	g := &Gateway{
 		opts: opts, log: opts.Logger, access: newAccess(opts),

@@ -16,11 +16,11 @@ var errClosed = errors.New("connection closed")
 // ErrSessionLost is the Err of a connection whose session the upstream no longer knows
 // (HTTP): a new connection is needed. A call that failed with it did not run if its outcome
 // is NotSent.
-var ErrSessionLost = errors.New("the upstream forgot the session")
+var ErrSessionLost = errors.New("the server forgot the session")
 
 // errVersionGone is the Err of a connection whose upstream no longer supports the negotiated
 // version: a new connection is needed.
-var errVersionGone = errors.New("the upstream no longer supports the protocol version of this connection")
+var errVersionGone = errors.New("the server no longer supports the protocol version of this connection")
 
 // A reporter creates the failures of a connection.
 type reporter struct {

@@ -67,6 +67,9 @@ func (f *Flags) Load(ctx context.Context) (*schema.Config, error) {
 		f.Read = schema.ReadFiles(ctx, paths, f.Options(ctx))
 	}
 	cfg, err := LoadFiles(f.Read)
+	if err == nil {
+		cfg.ProfileBy = by
+	}
 	return cfg, unknownProfile(err, by)
 }
 
@@ -158,7 +161,7 @@ func LoadOrWrap(ctx context.Context, from *Flags, wrap bool, args, expose []stri
 		from.expose = expose
 		return from.Load(ctx)
 	case len(args) == 0:
-		return nil, hint.With(errors.New("no upstream command was provided after --"),
+		return nil, hint.With(errors.New("no command was given after --"),
 			"dynmcp -- npx -y @modelcontextprotocol/server-everything stdio")
 	case from.Config != "":
 		return nil, hint.With(errors.New("a config file and a command after -- exclude each other"), "leave out one of them")

@@ -116,13 +116,21 @@ func ServerNamed(cfg *schema.Config, name string) (schema.Server, error) {
 			return s, nil
 		}
 	}
-	err := cli.MessageError(fmt.Sprintf("Unknown MCP %q", name))
+	err := cli.MessageError(fmt.Sprintf("Unknown server %q", name))
 	if len(cfg.Servers) == 0 {
 		return schema.Server{}, hint.With(err, schema.NoServers)
 	}
 	all, where := Names(cfg.Servers), "the config"
 	if cfg.Profile != "" {
 		where = "the profile " + cfg.Profile
+		if _, outside := cfg.Origins[name]; outside {
+			by := ""
+			if cfg.ProfileBy != "" {
+				by = " (" + cfg.ProfileBy + ")"
+			}
+			err = cli.MessageError(name + " is not in " + where + by)
+			return schema.Server{}, hint.With(err, "--profile all takes all servers; --profile NAME takes those of another profile")
+		}
 	}
 	if near := nearest.Word(name, all); near != "" {
 		return schema.Server{}, hint.With(err, "did you mean %s? dynmcp ls lists them all", near)

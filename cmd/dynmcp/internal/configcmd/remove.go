@@ -61,7 +61,7 @@ func runRemove(out *terminal.Writer, config string, names []string) error {
 	text := file.Old
 	for _, name := range names {
 		if has := editfile.EntryNames(entries); !slices.Contains(has, name) {
-			return hint.With(cli.MessageError(fmt.Sprintf("Unknown MCP %q in %s", name, file.Name())), "it has %s", cmp.Or(strings.Join(has, ", "), "no servers"))
+			return hint.With(cli.MessageError(fmt.Sprintf("Unknown server %q in %s", name, file.Name())), "it has %s", cmp.Or(strings.Join(has, ", "), "no servers"))
 		}
 		if text, err = schema.RemoveServer(file.Path, text, name); err != nil {
 			return err
