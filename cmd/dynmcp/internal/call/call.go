@@ -80,9 +80,13 @@ func runCall(ctx context.Context, t *selfhost.Target, cmd *cobra.Command, args [
 	}
 	result, err := callTool(ctx, h.Conn, t.ErrOut, tool.Name, input)
 	if err != nil {
-		return toolError(tool.Name, err)
+		rpc, ok := errors.AsType[*wire.Error](err)
+		if err = toolError(tool.Name, err); ok && rpc.Code == wire.CodeInvalidParams {
+			return hint.With(err, describeHint, tool.Name)
+		}
+		return err
 	}
-	return flags.print(t.Out, tool, result)
+	return flags.print(t.Out, tool, result, h.Answered())
 }
 
 // callTool calls a tool, and shows its progress on a terminal. When ctx ends, it cancels the call.
@@ -178,7 +182,11 @@ func toolError(tool string, err error) error {
 	return fmt.Errorf("%s: %w (code %d)%s", tool, err, rpc.Code, data)
 }
 
-func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.RawMessage) error {
+const describeHint = "dynmcp describe %s shows what it takes"
+
+// print prints a result. answered reports that it is the server's, and not dynmcp's own text about a call
+// that it refused or lost.
+func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.RawMessage, answered bool) error {
 	var r struct {
 		Content    []content       `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
@@ -190,6 +198,7 @@ func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.
 		out.Printf("%s\n", result)
 	case f.indented:
 		out.Printf("%s\n", indentedJSON(result))
+	case r.IsError && !answered:
 	case len(r.Content) == 0 && r.Structured != nil:
 		out.Printf("%s\n", indentedJSON(r.Structured))
 	default:
@@ -197,8 +206,14 @@ func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.
 			out.Printf("%s\n", trimEnd(c.describe("--raw")))
 		}
 	}
-	if out.Err == nil && r.IsError {
-		return hint.With(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
+	err = fmt.Errorf("%s reports an error", tool.Name)
+	switch {
+	case out.Err != nil || !r.IsError:
+		return out.Err
+	case !answered && len(r.Content) > 0:
+		return cli.MessageError(r.Content[0].Text)
+	case bytes.Contains(result, fmt.Append(nil, wire.CodeInvalidParams)): // as SDKs of servers write it
+		return hint.With(err, describeHint, tool.Name)
 	}
-	return out.Err
+	return err
 }

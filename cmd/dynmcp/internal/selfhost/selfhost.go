@@ -11,11 +11,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -30,7 +32,26 @@ type Host struct {
 
 	served   chan struct{} // closed when aggregator.Serve has returned
 	serveErr error         // the error of aggregator.Serve
+	answers  answers
 }
+
+// answers observes whether a server has answered a call.
+type answers struct {
+	event.Observers // ignores other events
+	any             atomic.Bool
+}
+
+func (a *answers) Wants() (calls, params bool) { return true, false }
+
+func (a *answers) Called(c event.Call) {
+	if c.ByServer() {
+		a.any.Store(true)
+	}
+}
+
+// Answered reports whether a server has answered a call, rather than dynmcp itself, which refused
+// the call or lost it.
+func (h *Host) Answered() bool { return h.answers.any.Load() }
 
 // maxOwnMessage limits an answer of the aggregator. Messages of upstreams were already checked
 // against their max_message_bytes.
@@ -67,12 +88,13 @@ func Serve(ctx context.Context, cfg *schema.Config, options aggregator.Options) 
 			return nil, nil, err
 		}
 	}
-	agg, _, err := NewAggregator(cfg, options)
-	if err != nil {
+	h := &Host{cfg: cfg, served: make(chan struct{})}
+	options.Observe = append(options.Observe, &h.answers)
+	var err error
+	if h.agg, _, err = NewAggregator(cfg, options); err != nil {
 		return nil, nil, err
 	}
 	near, far := net.Pipe()
-	h := &Host{cfg: cfg, agg: agg, served: make(chan struct{})}
 	go h.serve(context.WithoutCancel(ctx), far)
 	return h, near, nil
 }
