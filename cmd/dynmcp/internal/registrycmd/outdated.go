@@ -1,6 +1,7 @@
 package registrycmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/registry"
@@ -29,7 +31,8 @@ var Outdated = cli.Verb{
 	Long: `List the servers of the config whose version is pinned, and of which there is a newer
 one: those that dynmcp add made of a registry, and commands with a version of a package of
 npm or PyPI, or with a tag of a container's image. The registry is asked, or npm and pip
-are, as they are set up here. No server is started.`,
+are, as they are set up here. No server is started. The exit status is 1 if a server could not
+be asked for.`,
 	Example:  `  dynmcp outdated`,
 	Complete: cobra.NoFileCompletions,
 	New: func(cmd *cobra.Command) cli.Run {
@@ -45,12 +48,16 @@ are, as they are set up here. No server is started.`,
 				return err
 			}
 			out := cli.Stdout(cmd)
-			all := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
+			all, silent := Newer(ctx, cli.Stderr(cmd), address, conf.Enabled(cfg))
 			if asJSON {
-				return terminal.WriteJSON(out, all)
+				return cmp.Or(terminal.WriteJSON(out, all), silent)
 			}
-			writeOutdated(out, all)
-			return out.Err
+			if len(all) == 0 {
+				WriteNone(out, silent)
+			} else {
+				writeOutdated(out, all)
+			}
+			return cmp.Or(out.Err, silent)
 		})
 	},
 }
@@ -69,10 +76,6 @@ type Upgrade struct {
 }
 
 func writeOutdated(out *terminal.Writer, all []Upgrade) {
-	if len(all) == 0 {
-		out.Printf("No server has a newer version.\n")
-		return
-	}
 	t := terminal.Table{Header: []string{"NAME", "PACKAGE", "PINNED", "NEWEST"}, Shrink: 1}
 	for _, u := range all {
 		t.Rows = append(t.Rows, []string{u.Server, u.What, u.Pinned, u.Newest})
@@ -80,23 +83,38 @@ func writeOutdated(out *terminal.Writer, all []Upgrade) {
 	t.Write(out)
 }
 
-// Newer returns the upgrades of servers, until ctx ends. Errors are printed to errOut.
-func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers []schema.Server) []Upgrade {
-	all := []Upgrade{}
+// WriteNone says that there is no upgrade, unless servers could not be asked.
+func WriteNone(out *terminal.Writer, silent error) {
+	if silent != nil {
+		out.Printf("%v; no other server has a newer version.\n", silent)
+		return
+	}
+	out.Printf("No server has a newer version.\n")
+}
+
+// Newer returns the upgrades of servers, until ctx ends. Errors are printed to errOut; silent says how
+// many servers could not be asked, nil if none.
+func Newer(ctx context.Context, errOut *terminal.Writer, address string, servers []schema.Server) (all []Upgrade, silent error) {
+	all = []Upgrade{}
+	failed := 0
 	for _, s := range servers {
 		waiting := terminal.ShowProgress(errOut, "asking for "+s.Name)
 		u, err := newest(ctx, errOut, address, s)
 		waiting.End()
 		switch {
 		case ctx.Err() != nil:
-			return all
+			return all, nil
 		case err != nil:
 			errOut.Say("%s: %v", s.Name, err)
+			failed++
 		case u != nil && registry.Compare(u.Newest, u.Pinned) > 0:
 			all = append(all, *u)
 		}
 	}
-	return all
+	if failed > 0 {
+		silent = fmt.Errorf("%d of %s could not be asked for", failed, display.Plural(len(servers), "server"))
+	}
+	return all, silent
 }
 
 // newest returns the newest version of a server, or nil if its version is not pinned.

@@ -65,17 +65,18 @@ func (u *updater) run(cmd *cobra.Command, names []string) error {
 		servers = []schema.Server{s}
 	}
 	var all []registrycmd.Upgrade
+	var silent error
 	err := cli.Interruptibly(cmd, func(ctx context.Context) error {
-		all = registrycmd.Newer(ctx, u.on.ErrOut, u.registry, servers)
+		all, silent = registrycmd.Newer(ctx, u.on.ErrOut, u.registry, servers)
 		return ctx.Err()
 	})
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		u.on.Out.Printf("No server has a newer version.\n")
+		registrycmd.WriteNone(u.on.Out, silent)
 	}
-	var errs []error
+	errs := []error{silent}
 	for _, upgrade := range all {
 		if err := u.update(cmd, upgrade); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", upgrade.Server, err))
