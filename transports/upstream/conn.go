@@ -65,7 +65,8 @@ type Conn struct {
 	tasks    taskProgress   // of calls that became tasks
 	requests serverRequests // the upstream's requests to us
 	health   *health
-	junk     atomic.Int64 // lines that were not messages
+	junk     atomic.Int64           // lines that were not messages
+	stray    atomic.Pointer[string] // the first line before the handshake that no server of MCP writes
 	invalid  invalidText
 
 	subscriptions *subscriptions // of the stateless era

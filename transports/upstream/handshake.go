@@ -234,6 +234,15 @@ func (m eraMeta) addTo(params wire.Object) wire.Object {
 // StartFailure returns the failure of an upstream that could not be started because a step
 // failed with err. The outcome is not_sent.
 func (c *Conn) StartFailure(step string, err error) error {
+	f := c.startFailure(step, err)
+	if _, ok := c.link.(*childLink); ok && c.agreed.Load() == nil && c.stray.Load() != nil && f.Code != transports.CodeNoResources {
+		f.Code = transports.CodeStartFailed
+		f.Cause = fmt.Errorf("it does not speak MCP: its first line was %q (%w)", *c.stray.Load(), f.Cause)
+	}
+	return f
+}
+
+func (c *Conn) startFailure(step string, err error) *transports.Failure {
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		failure.Outcome = transports.NotSent
 		if failure.Code == transports.CodeExited {

@@ -29,6 +29,9 @@ type serverRequest struct {
 // handle lets the peer answer a request of the upstream. A ping is answered directly.
 func (s *serverRequests) handle(m wire.Message, own *Call) {
 	c, peer := s.conn, s.conn.peerOf(own)
+	if m.Method == "initialize" || m.Method == methodDiscover { // a program that echoes what it reads
+		c.noteStray(m.Raw)
+	}
 	switch {
 	case m.Method == "ping":
 		s.respond(m.ID, json.RawMessage(`{}`), nil)
