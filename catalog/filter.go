@@ -70,6 +70,15 @@ func AccessOf(annotations []byte) Access {
 	return Destructive
 }
 
+// ClassOf returns the class of a tool for the rules of a policy: that of its Access, or
+// toolglob.Declared if the server says itself that the tool is destructive.
+func ClassOf(annotations []byte) string {
+	if string(wire.Get(annotations, "destructiveHint")) == "true" {
+		return toolglob.Declared
+	}
+	return toolglob.Classes[AccessOf(annotations)]
+}
+
 // glob compiles a pattern of a config, which was checked with the same function.
 func glob(pattern string) *regexp.Regexp {
 	g, err := toolglob.Compile(pattern)

@@ -1,18 +1,14 @@
 package catalog
 
-import (
-	"sync"
-
-	"github.com/dynmcp/dynmcp/internal/toolglob"
-)
+import "sync"
 
 // A Hider says which tools no call could run. They are in no list and no search. It is
 // comparable: views are kept for each.
 type Hider interface {
 	// MayHide reports whether a server could have tools that are hidden.
 	MayHide(server string) bool
-	// Hides reports whether a tool is hidden, by the server's own name for it. class is one of
-	// toolglob.Classes.
+	// Hides reports whether a tool is hidden, by the server's own name for it. class is that of
+	// ClassOf.
 	Hides(server, tool, class string) bool
 }
 
@@ -61,7 +57,7 @@ func (vs *Views) without(h Hider) *Views {
 
 // isDenied hides a tool if no call of it could run, and keeps it.
 func (p *serverView) isDenied(e *entry, leaf string) bool {
-	if p.server.hider == nil || !p.server.hider.Hides(p.server.Name, e.name, toolglob.Classes[AccessOf(e.annotations)]) {
+	if p.server.hider == nil || !p.server.hider.Hides(p.server.Name, e.name, ClassOf(e.annotations)) {
 		return false
 	}
 	p.denied = append(p.denied, p.expose(e, leaf))

@@ -35,6 +35,7 @@ type Tool struct {
 	Input *input.Schema // of InputSchema
 
 	Access   Access // according to the annotations
+	Class    string // for the rules of a policy
 	OnlyTask bool   // it runs only as a task
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
@@ -300,7 +301,7 @@ func (p *serverView) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars, types: s.Types,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: AccessOf(e.annotations), OnlyTask: e.onlyTask,
+		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: AccessOf(e.annotations), Class: ClassOf(e.annotations), OnlyTask: e.onlyTask,
 	}
 	if !s.Single {
 		t.Name = s.Name + "/" + leaf

@@ -17,7 +17,7 @@ const (
 
 // PolicyRule is a rule for calls of tools. A missing key matches any call.
 type PolicyRule struct {
-	// The tools: server/tool with globs, by the names that the server itself gives them; @readonly, @write or @destructive, alone or behind a server and a slash. Left out, all.
+	// The tools: server/tool with globs, by the names that the server itself gives them; @readonly, @write or @destructive, alone or behind a server and a slash; @destructive! are those of which the server says so. Left out, all.
 	Match string `json:"match" nonblank:"true" example:"github/delete_*"`
 	// What happens to the call: it is allowed, a person is asked, or it is refused.
 	Do string `json:"do" enum:"allow,ask,deny" required:"true" example:"ask"`

@@ -18,7 +18,7 @@ import (
 type Call struct {
 	Server    string
 	Tool      string          // the server's own name for it
-	Class     string          // one of toolglob.Classes
+	Class     string          // one of toolglob.Classes, or toolglob.Declared
 	Principal string          // "ISSUER SUBJECT", of which a rule may name the subject alone; "" if users are not distinguished
 	Host      string          // the name that it reports, "" before that
 	Surface   string          // how the tool is called
@@ -125,6 +125,14 @@ func (rs *Rules) Judge(c *Call) Verdict {
 	return Verdict{Do: schema.PolicyDeny} // not reached: the last rule matches every call
 }
 
+// Names reports whether the rule of a number, from 1, is about a tool, whoever calls it and with
+// whatever arguments. last is set if it then decides about all calls of the tool.
+func (rs *Rules) Names(number int, server, tool, class string) (names, last bool) {
+	r := &rs.all[number-1]
+	names = r.isAbout(server, tool, class)
+	return names, names && r.principal == nil && r.host == nil && r.surface == nil && r.arguments == nil
+}
+
 // matches reports whether everything but the arguments matches.
 func (r *rule) matches(c *Call) bool {
 	if !r.isFor(c.Principal) {
@@ -135,7 +143,7 @@ func (r *rule) matches(c *Call) bool {
 
 // isAbout reports whether the rule is about a tool.
 func (r *rule) isAbout(server, tool, class string) bool {
-	return (r.class == "" || r.class == class) && fits(r.server, server) && fits(r.tool, tool)
+	return (r.class == "" || r.class == class || r.class == strings.TrimSuffix(class, "!")) && fits(r.server, server) && fits(r.tool, tool)
 }
 
 func fits(glob *regexp.Regexp, text string) bool { return glob == nil || glob.MatchString(text) }

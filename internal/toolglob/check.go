@@ -9,6 +9,10 @@ import (
 // of the tools. A tool without annotations is destructive.
 var Classes = []string{"@destructive", "@write", "@readonly"}
 
+// Declared is the class of tools whose annotations say that they are destructive, which are part of
+// @destructive. Only the rules of a policy name it.
+const Declared = "@destructive!"
+
 // Check returns what is wrong with a pattern of a tool_filter, and a hint; both are empty for a
 // valid pattern.
 func Check(pattern string) (what, hint string) {
@@ -52,7 +56,7 @@ func CheckMatch(pattern string) (what, hint string) {
 		return "this names no tools", `write server/tool, such as "github/*" or "*/delete_*", or a class such as @destructive`
 	}
 	for _, part := range []string{server, tool} {
-		if part != "" {
+		if part != "" && part != Declared {
 			if what, hint := Check(part); what != "" {
 				return what, hint
 			}

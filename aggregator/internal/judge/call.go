@@ -91,7 +91,7 @@ func (c *Call) forPolicy() (_ *policy.Call, shown string) {
 		of.Arguments = c.Params.Arguments.In(c.Params.All)
 	}
 	if t := c.Tool; t != nil {
-		of.Server, of.Tool, of.Class = t.Server, t.Upstream, toolglob.Classes[t.Access]
+		of.Server, of.Tool, of.Class = t.Server, t.Upstream, t.Class
 		return of, t.Name
 	}
 	of.Server, of.Tool, of.Class = c.Wrapped.Server.Name, c.Name, toolglob.Classes[catalog.Destructive]

@@ -25,17 +25,24 @@ var Policy = cli.Verb{
 	Use:   "policy",
 	Short: "Say what the policy does with a call",
 	Long: `The policy of a config says which calls of tools are made, which a person is asked
-about, and which are refused.`,
-	Example: "  dynmcp policy test github/delete_repo",
-	Verbs:   []cli.Verb{policyTestVerb},
+about, and which are refused. Without a subcommand, its rules are listed with the known
+tools that each catches. Nothing is started.`,
+	Example: `  dynmcp policy
+  dynmcp policy test github/delete_repo`,
+	Verbs: []cli.Verb{policyTestVerb},
+	New: func(cmd *cobra.Command) cli.Run {
+		on := selfhost.Target{Flags: conf.Flags{AsWritten: true}}
+		return on.Run(cmd, func(ctx context.Context, _ []string) error { return listRules(ctx, &on, conf.Wanted(on.Cfg)) })
+	},
 }
 
 var policyTestVerb = cli.Verb{
-	Use:   "test [flags] SERVER/TOOL [key=value… | -]",
+	Use:   "test [flags] SERVER | SERVER/TOOL [key=value… | -]",
 	Short: "Say which rule of the policy decides about a call",
 	Long: `Say which rule of the policy decides about a call, without making it. Nothing is
 started: what a tool may do is known where its server was started before.
-Arguments are written as those of dynmcp call.`,
+Arguments are written as those of dynmcp call. Of a SERVER alone, the tools that each
+rule catches are listed.`,
 	Example: `  dynmcp policy test github/delete_repo
   dynmcp policy test db/query 'sql=drop table users' --principal ci`,
 	Args: cobra.ArbitraryArgs,
@@ -52,6 +59,9 @@ Arguments are written as those of dynmcp call.`,
 			if len(args) == 0 {
 				return hint.With(errors.New("no tool given"), "dynmcp policy test <server/tool> [key=value…]; dynmcp find WORDS finds tools")
 			}
+			if s, err := conf.ServerNamed(on.Cfg, args[0]); err == nil && len(args) == 1 && !on.Cfg.SingleWrap {
+				return listRules(ctx, &on, []schema.Server{s})
+			}
 			input, err := readObject(cmd, "arguments", args[1:])
 			if err != nil {
 				return err
@@ -66,6 +76,52 @@ Arguments are written as those of dynmcp call.`,
 			return writeVerdict(on.Out, on.Cfg.Policy, &call, *asJSON)
 		})
 	},
+}
+
+// listRules prints each rule with the known tools of servers that it catches. A tool is listed at every
+// rule whose other conditions may hold, until one that decides in any case.
+func listRules(ctx context.Context, t *selfhost.Target, servers []schema.Server) error {
+	rules, err := policy.New(t.Cfg.Policy)
+	if err != nil {
+		return err
+	}
+	if rules == nil {
+		t.Out.Printf("the config has no policy: all calls are allowed\n")
+		return t.Out.Err
+	}
+	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(servers)...), t.Log)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	decided := map[string]bool{}
+	for i := range t.Cfg.Policy {
+		text, err := json.Marshal(shown(t.Cfg.Policy[i]))
+		if err != nil {
+			return err
+		}
+		t.Out.Printf("rule %d: %s\n", i+1, text)
+		for _, tool := range h.View().Tools() {
+			names, last := rules.Names(i+1, tool.Server, tool.Upstream, tool.Class)
+			if !names || decided[tool.Name] {
+				continue
+			}
+			decided[tool.Name] = last
+			t.Out.Printf("  %s %s\n", display.Name(tool.Name), classNotes[tool.Class])
+		}
+	}
+	for _, s := range servers {
+		if info, ok := h.View().Server(s.Name); ok && !info.Stored {
+			t.ErrOut.Say("%s has not been listed yet: dynmcp warm %s lists its tools", s.Name, s.Name)
+		}
+	}
+	return t.Out.Err
+}
+
+// classNotes say what is known of the tools of a class.
+var classNotes = map[string]string{
+	"@readonly": "(@readonly)", "@write": "(@write)", toolglob.Declared: "(" + toolglob.Declared + ")",
+	"@destructive": "(@destructive: its server does not say)",
 }
 
 // judgedTool returns the tool called name from the stored listing, and sets it in call.
@@ -85,7 +141,7 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *poli
 		call.Server, call.Tool, call.Class = server, strings.TrimPrefix(name, server+"/"), toolglob.Classes[catalog.Destructive]
 		return &catalog.Tool{}, nil
 	}
-	call.Server, call.Tool, call.Class = tool.Server, tool.Upstream, toolglob.Classes[tool.Access]
+	call.Server, call.Tool, call.Class = tool.Server, tool.Upstream, tool.Class
 	return tool, nil
 }
 
@@ -97,6 +153,10 @@ type shownRule struct {
 	Surface   string          `json:"surface,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Do        string          `json:"do"`
+}
+
+func shown(r schema.PolicyRule) *shownRule {
+	return &shownRule{r.Match, r.Principal, r.Host, r.Surface, r.Arguments, r.Do}
 }
 
 func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.Call, asJSON bool) error {
@@ -114,8 +174,7 @@ func writeVerdict(out *terminal.Writer, from []schema.PolicyRule, call *policy.C
 		Arguments json.RawMessage `json:"arguments"`
 	}{Do: v.Do, Number: v.Rule, Why: v.Why, Class: call.Class, Arguments: call.Arguments}
 	if v.Rule > 0 {
-		r := from[v.Rule-1]
-		answer.Rule = &shownRule{r.Match, r.Principal, r.Host, r.Surface, r.Arguments, r.Do}
+		answer.Rule = shown(from[v.Rule-1])
 	}
 	if asJSON {
 		return terminal.WriteJSON(out, answer)

@@ -11,7 +11,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/packages"
 	"github.com/dynmcp/dynmcp/internal/policy"
-	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -83,8 +82,8 @@ func Denied(cfg *schema.Config, s schema.Server, stored *catalog.Stored) (n int)
 	pass := catalog.NewFilter(s.ToolFilter)
 	for _, raw := range stored.ReadTools() {
 		name, _ := wire.Text(wire.Get(raw, "name"))
-		access := catalog.AccessOf(wire.Get(raw, "annotations"))
-		if pass.Passes(name, access) && hidden.Hides(s.Name, name, toolglob.Classes[access]) {
+		annotations := wire.Get(raw, "annotations")
+		if pass.Passes(name, catalog.AccessOf(annotations)) && hidden.Hides(s.Name, name, catalog.ClassOf(annotations)) {
 			n++
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/sandbox"
-	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -72,7 +71,7 @@ func (call *toolCall) allowed(s schema.Server, rules *policy.Rules, tools []json
 		return hint.With(fmt.Errorf("%s: the tool_filter of %s leaves it out", call.Tool, s.Name), "do without it, or change the tool_filter")
 	}
 	verdict := rules.Judge(&policy.Call{
-		Server: s.Name, Tool: call.Tool, Class: toolglob.Classes[access], Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
+		Server: s.Name, Tool: call.Tool, Class: catalog.ClassOf(annotations), Host: "dynmcp", Surface: schema.ExposeDiscover, Arguments: call.Arguments,
 	})
 	if verdict.Do == schema.PolicyAllow {
 		return nil

@@ -68,7 +68,7 @@ func (d *doctor) reportStarted(view *catalog.View, servers []schema.Server, fail
 			d.addError(aboutServers, s.Name, err)
 		}
 	}
-	definitions := trust.Lint(view, (&trust.Review{Config: d.Cfg, Store: store.Of(d.Cfg, conf.CatalogDir())}).Names())
+	definitions := trust.Lint(view, (&trust.Review{Config: d.Cfg, Store: store.Of(d.Cfg, conf.CatalogDir())}).Names(), d.Verbose())
 	for _, w := range slices.Concat(view.Collisions(), view.Warnings(), definitions) {
 		d.add(finding{Check: aboutServers, Level: warning, Text: w})
 	}

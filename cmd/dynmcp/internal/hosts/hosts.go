@@ -264,12 +264,28 @@ func isOpencode(path string, data []byte) bool {
 	return slices.ContainsFunc([]string{`"type":"local"`, `"type":"remote"`, `"servers":{`}, func(part string) bool { return bytes.Contains(raw, []byte(part)) })
 }
 
+// isPlace reports whether a path ends as one of the host's files, of a project or a user.
+func (h Host) isPlace(path string) bool {
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+	}
+	return slices.ContainsFunc(append(h.user("", ""), filepath.FromSlash(h.Project)), func(file string) bool {
+		return file != "" && strings.HasSuffix(path, string(filepath.Separator)+file)
+	})
+}
+
 // WhoseFile guesses from its name and content which host a file belongs to.
 func WhoseFile(path string, data []byte) Host {
 	name := "claude-desktop"
 	has := func(keys ...string) bool {
 		value, err := syntax.GetJSON(path, data, keys)
 		return err == nil && len(value) > 0 && value[0] == '{'
+	}
+	placed := ""
+	for _, h := range all {
+		if h.key != "" && h.key != "mcp" && has(h.key) && h.isPlace(path) {
+			placed = h.Name
+		}
 	}
 	root, _ := (&syntax.Source{Name: path, Data: data}).Parse() // nil for TOML
 	switch {
@@ -283,6 +299,8 @@ func WhoseFile(path string, data []byte) Host {
 		name = "mcpproxy"
 	case syntax.IsYAML(path, data):
 		return ownConfig
+	case placed != "":
+		name = placed
 	case has("context_servers"):
 		name = "zed"
 	case has("mcpServers") && filepath.Base(path) == "settings.json":

@@ -123,8 +123,12 @@ func (m *importer) printNextSteps(servers []hosts.Server) {
 	}
 	m.errOut.Printf("What is left to do:\n")
 	if len(eager) > 0 {
-		m.errOut.Printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
-			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", display.Plural(len(eager), "server"), strings.Join(eager, ", "))
+		start := "start"
+		if len(eager) == 1 {
+			start = "starts"
+		}
+		m.errOut.Printf("- %s without a description %s with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
+			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", display.Plural(len(eager), "server"), start, strings.Join(eager, ", "))
 	} else {
 		m.errOut.Printf("- read the descriptions: a model reads them in every session\n")
 	}

@@ -279,6 +279,10 @@ func missing(err error) error {
 	}
 	var how []string
 	for _, q := range lacks.Questions {
+		if q.Secret { // a command line is kept by shells and seen by other users
+			how = append(how, strings.TrimSpace(fmt.Sprintf(`--answers - reads {%q: "…"} from stdin: %s`, q.Name, about(q))))
+			continue
+		}
 		how = append(how, strings.TrimSpace(fmt.Sprintf("--set %s=… %s", q.Name, about(q))))
 	}
 	return hint.With(err, "%s", strings.Join(how, "\n      "))

@@ -34,7 +34,8 @@ var Search = cli.Verb{
 the most of them. The official registry compares words with names alone. For each server
 the result says how it runs and what it needs. Deleted servers are left out. The
 registries are those of "registries" in your own config, or the official one. If a
-registry cannot be reached, its last answer is shown, with its age.`,
+registry cannot be reached, its last answer is shown, with its age. The exit status is 1
+if nothing was found.`,
 	Example: `  dynmcp search weather
   dynmcp search issue tracker --registry https://registry.example.com --json`,
 	Args: func(_ *cobra.Command, args []string) error {
@@ -177,15 +178,19 @@ func search(ctx context.Context, out, errOut *terminal.Writer, address string, w
 	if limit > 0 && len(found) > limit {
 		more, found = len(found)-limit, found[:limit]
 	}
+	var none error
+	if len(found) == 0 {
+		none = hint.With(fmt.Errorf("no server was found for %q", strings.Join(words, " ")), "try other words, or fewer")
+	}
 	if asJSON {
-		return terminal.WriteJSON(out, found)
+		return cmp.Or(terminal.WriteJSON(out, found), none)
 	}
 	for _, s := range found {
 		s.write(out)
 	}
 	switch {
 	case len(found) == 0:
-		out.Printf("No server was found\n")
+		return none
 	case more > 0:
 		out.Printf("%d more: --limit 0 shows them\n", more)
 	}

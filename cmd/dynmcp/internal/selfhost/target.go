@@ -53,6 +53,9 @@ func (t *Target) Add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&t.verbose, "verbose", false, "log on stderr what dynmcp and the servers do")
 }
 
+// Verbose reports whether --verbose was given.
+func (t *Target) Verbose() bool { return t.verbose }
+
 // Load loads the config and returns the words before "--".
 func (t *Target) Load(ctx context.Context, cmd *cobra.Command, args []string) (words []string, err error) {
 	t.Out, t.ErrOut = cli.Stdout(cmd), cli.Stderr(cmd)

@@ -134,7 +134,7 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r.Resources = members(view.Resources(), "uri")
 	r.Templates = members(view.Templates(), "uriTemplate")
 	r.Prompts = members(view.Prompts(), "name")
-	r.Warnings = slices.Concat(view.Collisions(), view.Warnings(), trust.Lint(view, t.toolNames()))
+	r.Warnings = slices.Concat(view.Collisions(), view.Warnings(), trust.Lint(view, t.toolNames(), false))
 	if warning := confine.Warning(s); warning != "" {
 		r.Warnings = append(r.Warnings, warning)
 	}

@@ -162,11 +162,14 @@ func (r *Review) Names() *lint.Names {
 	return names
 }
 
-// Lint returns the findings in the tools of a view, approved or not, one line for each.
-func Lint(view *catalog.View, names *lint.Names) (lines []string) {
+// Lint returns the findings in the tools of a view, approved or not, one line for each. Those of the
+// lowest grade are in many harmless tools, and need low.
+func Lint(view *catalog.View, names *lint.Names, low bool) (lines []string) {
 	for _, t := range slices.Concat(view.Tools(), view.AwaitingApproval()) {
 		for _, f := range lint.Check(t.Server, t.Upstream, t.Raw, names) {
-			lines = append(lines, fmt.Sprintf("%s: tool %s: %s", t.Server, visible(t.Upstream), f))
+			if low || f.Grade != lint.Low {
+				lines = append(lines, fmt.Sprintf("%s: tool %s: %s", t.Server, visible(t.Upstream), f))
+			}
 		}
 	}
 	return lines

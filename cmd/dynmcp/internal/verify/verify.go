@@ -21,7 +21,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify/probe"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
-	"github.com/dynmcp/dynmcp/internal/toolglob"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -255,7 +254,7 @@ func (v *verifier) mayCall(s schema.Server) mayCall {
 		if access != catalog.ReadOnly && !v.call || !filter.Passes(name, access) {
 			return false
 		}
-		call := policy.Call{Server: s.Name, Tool: name, Class: toolglob.Classes[access], Surface: schema.ExposeDirect, Arguments: arguments}
+		call := policy.Call{Server: s.Name, Tool: name, Class: catalog.ClassOf(wire.Get(tool, "annotations")), Surface: schema.ExposeDirect, Arguments: arguments}
 		return v.rules.Judge(&call).Do == schema.PolicyAllow
 	}
 }
