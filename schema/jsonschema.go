@@ -2,10 +2,6 @@ package schema
 
 import _ "embed"
 
-// Address is the address of the JSON Schema once a version is published: in the newest version
-// of the npm package.
-const Address = "https://unpkg.com/dynmcp/schema/mcp-config.json"
-
 //go:embed dynmcp.schema.json
 var jsonSchema []byte
 

@@ -84,7 +84,7 @@ func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 // and examples are YAML, but those of strings are the string itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
-	Schema string `json:"$schema" example:"https://unpkg.com/dynmcp/schema/mcp-config.json"`
+	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
 	// Where ${VAR} comes from. enable: the .env beside the config, then that of the working directory, then the environment. dotenv: the .env files only. process: the environment only. disable: nowhere, ${VAR} is a text.
 	Env string `json:"env" enum:"enable,dotenv,process,disable" default:"enable" example:"process"`
 	// Limits for all servers; a server's own value wins.

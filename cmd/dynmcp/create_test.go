@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,6 +18,9 @@ func TestFirstStartWritesAConfig(t *testing.T) {
 	host.Initialize(handshake, nil)
 	contains(t, catalogue(t, host), "- example: Echo, and other tools to try.", path)
 	contains(t, host.Stderr(), "wrote a config with an example")
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "dynmcp.schema.json")); err != nil {
+		t.Error("the schema that the config names:", err)
+	}
 	e := fake(t, "alpha")
 	writeFile(t, filepath.Dir(path), filepath.Base(path), document([]entry{e}))
 	host.WaitStderr("reloaded")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -101,7 +102,7 @@ func TestInstallFromNpxNamesNpx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{quote(npx), `"-y"`, `"dynmcp@`} {
+	for _, want := range []string{quote(npx), `"-y"`, `"` + cli.Package + `@`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)
 		}

@@ -137,8 +137,8 @@ func build(dir, pkg string) (string, error) {
 	}
 	out := filepath.Join(dir, name)
 	// Unlike go build, go run keeps the linked program in Go's cache, for the tests of all packages.
-	// It runs "cp program out".
-	args := []string{"run", "-exec", copies, "-ldflags", "-X github.com/dynmcp/dynmcp/internal/wire.lent=overwritten"}
+	// It runs "cp program out". Without the tag of a release the program is none.
+	args := []string{"run", "-buildvcs=false", "-exec", copies, "-ldflags", "-X github.com/dynmcp/dynmcp/internal/wire.lent=overwritten"}
 	if RaceEnabled && pkg != NATS {
 		args = append(args, "-race")
 	}

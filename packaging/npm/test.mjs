@@ -15,7 +15,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const [tarballs, fakemcp] = process.argv.slice(2).map((p) => path.resolve(p));
 const find = (pattern) => path.join(tarballs, fs.readdirSync(tarballs).find((n) => pattern.test(n)));
-const packages = [find(/^dynmcp-\d/), find(new RegExp(`-${process.platform}-${process.arch}-\\d`))];
+const packages = [find(/-dynmcp-\d/), find(new RegExp(`-${process.platform}-${process.arch}-\\d`))];
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), "dynmcp-npm-"));
 const home = path.join(dir, "home");
 const installed = path.join(dir, "node_modules", ".bin", "dynmcp");
@@ -125,17 +125,20 @@ for (const way of Object.keys(ways)) {
     const go = (...more) => spawnSync(command, [...args, ...more], { cwd: dir, env: environment("none"), encoding: "utf8", input: "" });
     const version = go("version", "--json");
     assert.equal(version.status, 0, version.stderr);
-    assert.ok(packages[0].endsWith(`dynmcp-${JSON.parse(version.stdout).version}.tgz`));
+    assert.ok(packages[0].endsWith(`-dynmcp-${JSON.parse(version.stdout).version}.tgz`));
     const bad = go("--no-such-flag");
     assert.equal(bad.status, 1);
     assert.match(bad.stderr, /no-such-flag/);
   });
 }
 
-test("the schema is where its $id says", () => {
-  const { $id } = JSON.parse(run(installed, "schema"));
-  const [, file] = /^https:\/\/unpkg\.com\/dynmcp\/(.+)$/.exec($id);
-  assert.equal(fs.readFileSync(path.join(dir, "node_modules", "dynmcp", file), "utf8"), run(installed, "schema"));
+test("a new config names the schema of the tag", () => {
+  run(installed, "init", "--path", "schema/mcp.json");
+  const { $schema } = JSON.parse(fs.readFileSync(path.join(dir, "schema", "mcp.json")));
+  const { version } = JSON.parse(run(installed, "version", "--json"));
+  assert.equal($schema, JSON.parse(run(installed, "schema")).$id);
+  assert.match($schema, new RegExp(`^https://raw\\.githubusercontent\\.com/.+/v${version}/schema/dynmcp\\.schema\\.json$`));
+  assert.deepEqual(fs.readdirSync(path.join(dir, "schema")), ["mcp.json"]);
 });
 
 test("installed: a signal that kills dynmcp kills the launcher", { skip: inPlace && "there is no launcher" }, async () => {

@@ -2,12 +2,10 @@
 package configcmd
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +13,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
-	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/schema"
 )
-
-// schemaFile is the name of the schema beside the config, with --offline.
-const schemaFile = "dynmcp.schema.json"
 
 type initFlags struct {
 	path    string
@@ -35,8 +29,8 @@ var Init = cli.Verb{
 	Use:   "init",
 	Short: "Write a config file without servers",
 	Long: `Write a config file without servers. It names the JSON Schema with which editors
-complete and check it; --offline writes that beside it too, for editors without a
-network. An existing file is left alone, unless --force is given; then the old file
+complete and check it: that of the release in the repository or, where this dynmcp is
+no release or --offline is given, a copy that is written beside the config. An existing file is left alone, unless --force is given; then the old file
 is kept with the suffix .bak.`,
 	Example: `  dynmcp init
   dynmcp init --yaml
@@ -69,19 +63,17 @@ func runInit(out *terminal.Writer, flags initFlags) error {
 	if file.Exists() && !flags.force {
 		return hint.With(fmt.Errorf("%s already exists", file.Name()), "add --force to replace it, or add a server to it with dynmcp add")
 	}
-	address := cmp.Or(flags.schema, schema.Address)
-	if flags.offline {
-		address = "./" + schemaFile
-		if err := writeSchema(filepath.Dir(file.Path), flags.force); err != nil {
-			return err
-		}
+	address := cmp.Or(flags.schema, editfile.SchemaAddress(cli.Released() && !flags.offline))
+	written, err := editfile.WriteSchema(file.Path, address, flags.force)
+	if err != nil {
+		return err
 	}
 	if err := file.Write(editfile.EmptyConfig(path, address, flags.yaml)); err != nil {
 		return err
 	}
 	out.Printf("Wrote %s\n", file.Name())
-	if flags.offline {
-		out.Printf("Wrote %s\n", filepath.Join(filepath.Dir(file.Path), schemaFile))
+	if written != "" {
+		out.Printf("Wrote %s\n", written)
 	}
 	out.Printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
 	return out.Err
@@ -98,7 +90,8 @@ func Create(path string, log *slog.Logger) error {
 	if err != nil || file.Exists() {
 		return err
 	}
-	text, err := schema.SetServer(file.Path, editfile.EmptyConfig(file.Path, schema.Address, false), schema.Server{
+	address := editfile.SchemaAddress(cli.Released())
+	text, err := schema.SetServer(file.Path, editfile.EmptyConfig(file.Path, address, false), schema.Server{
 		Name:        "example",
 		Description: "Echo, and other tools to try. This is an example: servers of your own are added to " + file.Path + ", which is read at once.",
 		Command:     "npx",
@@ -107,28 +100,12 @@ func Create(path string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if _, err := editfile.WriteSchema(file.Path, address, false); err != nil {
+		return err
+	}
 	if err := file.Write(text); err != nil {
 		return err
 	}
 	log.Info("wrote a config with an example", "file", file.Path)
 	return nil
-}
-
-// writeSchema writes the schema into a directory. Unless force is set, it replaces an existing
-// file only if that is a schema of dynmcp.
-func writeSchema(dir string, force bool) error {
-	file, err := editfile.Open(filepath.Join(dir, schemaFile))
-	if err != nil {
-		return err
-	}
-	text := schema.JSONSchema()
-	switch ours := bytes.Contains(file.Old, []byte(`"title": "dynmcp config"`)); {
-	case bytes.Equal(file.Old, text):
-		return nil
-	case file.Exists() && ours:
-		return atomicfile.Replace(file.Path, text, file.Mode) // generated: no backup
-	case file.Exists() && !force:
-		return hint.With(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.Name()), "add --force to replace it, or leave out --offline")
-	}
-	return file.Write(text)
 }

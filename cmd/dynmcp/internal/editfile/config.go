@@ -11,6 +11,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -51,6 +52,42 @@ func EmptyConfig(path, address string, yaml bool) []byte {
 		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", address)
 	}
 	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", address)
+}
+
+// besideConfig is the name of the JSON Schema beside a config.
+const besideConfig = "dynmcp.schema.json"
+
+// SchemaAddress returns what a new config names as its schema: the file of the release in the
+// repository, or a file beside the config, which WriteSchema writes.
+func SchemaAddress(released bool) string {
+	if released {
+		return schema.Address
+	}
+	return "./" + besideConfig
+}
+
+// WriteSchema writes the JSON Schema beside a config that names it so, and returns its path, or "" if
+// the config names another. Unless force is set, it replaces an existing file only if that is a schema
+// of dynmcp.
+func WriteSchema(config, address string, force bool) (string, error) {
+	if address != SchemaAddress(false) {
+		return "", nil
+	}
+	file, err := Open(filepath.Join(filepath.Dir(config), besideConfig))
+	if err != nil {
+		return "", err
+	}
+	text := schema.JSONSchema()
+	switch ours := bytes.Contains(file.Old, []byte(`"title": "dynmcp config"`)); {
+	case bytes.Equal(file.Old, text):
+		return file.Path, nil
+	case file.Exists() && ours:
+		return file.Path, atomicfile.Replace(file.Path, text, file.Mode) // generated: no backup
+	case file.Exists() && !force:
+		return "", hint.With(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.Name()),
+			"write the config elsewhere, or name a schema with dynmcp init --schema ADDRESS")
+	}
+	return file.Path, file.Write(text)
 }
 
 // EntryNames returns the names of entries.

@@ -1,12 +1,15 @@
 package editfile
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func onlyFiles(t *testing.T, dir string, want ...string) {
@@ -98,4 +101,39 @@ func writeText(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A new config of a release names the schema of the release's tag, another one a file that is written
+// beside it.
+func TestSchemaOfNewConfigs(t *testing.T) {
+	if address := SchemaAddress(true); !strings.HasSuffix(address, "/v"+cli.Version+"/schema/dynmcp.schema.json") {
+		t.Errorf("a release names %s", address)
+	}
+	if cli.Released() {
+		t.Error("a test is no build of a release")
+	}
+	dir := t.TempDir()
+	for _, address := range []string{SchemaAddress(true), "https://example.com/schema.json", ""} {
+		if path, err := WriteSchema(filepath.Join(dir, "mcp.json"), address, false); err != nil || path != "" {
+			t.Errorf("%s: got %s, %v", address, path, err)
+		}
+	}
+	onlyFiles(t, dir)
+	config := filepath.Join(dir, "mcp.json")
+	path, err := WriteSchema(config, SchemaAddress(false), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, SchemaAddress(false)); path != want {
+		t.Errorf("got %s, want %s", path, want)
+	}
+	old := bytes.Replace(schema.JSONSchema(), []byte("draft"), []byte("old"), 1)
+	writeText(t, path, string(old))
+	if _, err := WriteSchema(config, SchemaAddress(false), false); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(path); !bytes.Equal(text, schema.JSONSchema()) {
+		t.Error("the schema of another version stays")
+	}
+	onlyFiles(t, dir, filepath.Base(path))
 }

@@ -16,13 +16,25 @@ func TestDynmcpAmongServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const itself = "dynmcp itself"
+	const other = "another program called dynmcp, whose config dynmcp reads with -c"
 	for line, want := range map[string]string{ // words are separated by |
 		"dynmcp":                            itself,
 		"/opt/dynmcp.exe|-c|mcp.json":       itself,
 		own + "|-c|mcp.json":                itself,
 		"env|A=b|dynmcp|-c|mcp.json":        itself,
-		"npx|-y|dynmcp@1.2.3|-c|mcp.json":   itself,
-		"cmd|/c|npx|dynmcp|-c|mcp.json":     itself,
+		"npx|-y|@dynmcp/dynmcp|-c|mcp.json": itself,
+		"bunx|@dynmcp/dynmcp@1.2.3":         itself,
+		"npx|-p|@dynmcp/dynmcp|dynmcp|-c|x": itself,
+
+		"npx|--package=@dynmcp/dynmcp@1|dynmcp|-c|mcp.json": itself,
+
+		"cmd|/c|npx|@dynmcp/dynmcp|-c|mcp":  itself,
+		"npx|/home/me/dynmcp|-c|mcp.json":   itself,
+		"npx|-y|dynmcp@1.2.3|-c|mcp.json":   other,
+		"cmd|/c|npx|dynmcp|-c|mcp.json":     other,
+		"npx|--package=other|dynmcp|mcp":    other,
+		"npx|@other/dynmcp|-c|mcp.json":     "npx|@other/dynmcp|-c|mcp.json",
+		"npx|@dynmcp/dynmcp-x|-c|mcp.json":  "npx|@dynmcp/dynmcp-x|-c|mcp.json",
 		"go|run|./cmd/dynmcp|-c|mcp.json":   itself,
 		"sh|-c|exec dynmcp -c mcp.json":     itself,
 		"dynmcp|--|dynmcp|-c|mcp.json":      itself,
@@ -45,8 +57,11 @@ func TestDynmcpAmongServers(t *testing.T) {
 		if noted := len(s.Notes) > 0; noted != (got != line) {
 			t.Errorf("%s: became %s, with the notes %q", line, got, s.Notes)
 		}
-		if s.IsDynmcp() {
-			got = itself
+		if what := s.Aggregator(); what != "" {
+			got = what
+		}
+		if _, ours := DynmcpArgs(s.Command, s.Args); ours != (want == itself) {
+			t.Errorf("%s: got %t for dynmcp itself", line, ours)
 		}
 		if got != want {
 			t.Errorf("%s: got %s, want %s", line, got, want)

@@ -24,7 +24,7 @@ func (h Host) TakeOver(path string, text []byte, name string, config []schema.Se
 	}
 	out = text
 	for _, s := range servers {
-		if s.Key == name || s.IsDynmcp() {
+		if s.Key == name || s.Aggregator() != "" {
 			continue
 		}
 		if !slices.ContainsFunc(config, s.isTheSame) {

@@ -51,8 +51,8 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 				m.errOut.Printf("%s: %s\n", h.Title, note)
 			}
 			for _, s := range servers {
-				if s.IsDynmcp() {
-					m.errOut.Printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
+				if what := s.Aggregator(); what != "" {
+					m.errOut.Printf("%s from %s is left out: it is %s\n", s.Name, path, what)
 					continue
 				}
 				all = append(all, s)

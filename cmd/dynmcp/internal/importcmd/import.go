@@ -191,6 +191,11 @@ func (m *importer) replace(text []byte) error {
 			return err
 		}
 	}
+	if !m.file.Exists() {
+		if _, err := editfile.WriteSchema(m.file.Path, editfile.SchemaAddress(cli.Released()), false); err != nil {
+			return err
+		}
+	}
 	return m.file.Write(text)
 }
 
@@ -221,7 +226,7 @@ func (m *importer) target() (string, error) {
 func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]byte, []hosts.Server, error) {
 	text := m.file.Old
 	if !m.file.Exists() {
-		text = editfile.EmptyConfig(m.file.Path, schema.Address, false)
+		text = editfile.EmptyConfig(m.file.Path, editfile.SchemaAddress(cli.Released()), false)
 	}
 	entries, err := schema.Entries(m.file.Path, text)
 	if err != nil {

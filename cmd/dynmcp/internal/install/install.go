@@ -241,7 +241,7 @@ func ownCommand() (string, []string, error) {
 		if err != nil {
 			return "", nil, fmt.Errorf("this dynmcp was started by npx: %w", err)
 		}
-		return npx, []string{"-y", "dynmcp@" + cli.Version}, nil
+		return npx, []string{"-y", cli.Package + "@" + cli.Version}, nil
 	}
 	return command, nil, nil
 }
