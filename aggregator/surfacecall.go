@@ -47,6 +47,8 @@ func (c surfaceCall) Asks(result json.RawMessage) bool { return ask.NeedsInput(n
 
 func (c surfaceCall) Forget(result json.RawMessage) { c.agg.calls.Forget(result) }
 
+func (c surfaceCall) ReadsData() bool { return c.HostProfile().ReadsData }
+
 func (c surfaceCall) Offered(server string, retry bool) bool {
 	u := c.agg.fleet.Get(c.Session, server)
 	if own := c.agg.fleet.ExistingFor(c.Session, u); retry && own != nil {

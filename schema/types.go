@@ -118,7 +118,7 @@ type Document struct {
 	// Let the model run scripts, by run_script, and limit them. An empty object lets them call only tools that read. See docs/scripts.md.
 	Scripts *Scripts `json:"scripts" example:"{tools: [\"@readonly\", \"github/*\"]}"`
 	// The host that dynmcp serves, if the name that it reports does not show it.
-	Host string `json:"host" enum:"claude-code,claude-desktop,codex,copilot,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
+	Host string `json:"host" enum:"claude-code,claude-desktop,codex,copilot,cursor,gemini-cli,opencode,vscode,program,other" example:"codex"`
 	// The registries that are asked; only the user's own config counts. See docs/registries.md.
 	Registries []string `json:"registries" default:"[]" example:"[\"https://registry.modelcontextprotocol.io\"]"`
 	// How long lists and searches wait for servers that are starting. Left out, it depends on the host.

@@ -34,6 +34,7 @@ const (
 	HostGeminiCLI     = "gemini-cli"
 	HostOpencode      = "opencode"
 	HostVSCode        = "vscode"
+	HostProgram       = "program" // it has no model
 	HostOther         = "other"
 )
 

@@ -30,6 +30,9 @@ type Profile struct {
 	// names hosts lose the tool or all tools, or cut the names.
 	maxName int
 	prefix  string
+	// ReadsData is true if the host shows its model only the texts of results, or has no model. Then
+	// load_mcp adds its listing as structured content, which other hosts show in place of the text.
+	ReadsData bool
 	// AnswersRoots is true if the host answers roots/list without declaring roots.
 	AnswersRoots bool
 }
@@ -53,9 +56,9 @@ var hostProfiles = map[string]*Profile{
 	// servers that have not answered, and never lists again (0.169). It replaces the end
 	// of longer names by a hash.
 	schema.HostCodex: {client: "codex", StartupWait: 500 * time.Millisecond, Freezes: true, prefix: "mcp__dynmcp__", AnswersRoots: true},
-	// These list again after a notification (0.61, 1.18). Gemini CLI cuts the middle out of
+	// These list again after a notification (0.61, 1.18). Gemini CLI reads only contents, and cuts the middle out of
 	// longer names, so two tools may get the same name.
-	schema.HostGeminiCLI: {client: "gemini-cli", StartupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_"},
+	schema.HostGeminiCLI: {client: "gemini-cli", StartupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_", ReadsData: true},
 	schema.HostOpencode:  {client: "opencode", StartupWait: 2 * time.Second, prefix: "dynmcp_"},
 	// It starts after all servers have answered, and lists again (1.0.102).
 	schema.HostCopilot: {client: "copilot-cli", StartupWait: 2 * time.Second, AnswersRoots: true},
@@ -65,7 +68,8 @@ var hostProfiles = map[string]*Profile{
 	// (ComposioHQ/composio#2788).
 	schema.HostCursor: {client: "cursor", StartupWait: 2 * time.Second, maxName: 59, prefix: "dynmcp"},
 	// It cuts longer names off (microsoft/vscode#243602).
-	schema.HostVSCode: {client: "visual studio code", StartupWait: 2 * time.Second, AsksByTool: true, prefix: "mcp_dynmcp_"},
+	schema.HostVSCode:  {client: "visual studio code", StartupWait: 2 * time.Second, AsksByTool: true, prefix: "mcp_dynmcp_"},
+	schema.HostProgram: {client: "program", StartupWait: 2 * time.Second, ReadsData: true},
 }
 
 // defaultProfile is the profile of all other hosts. Some send their first request to the model

@@ -3,6 +3,7 @@ package sessions
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,7 @@ func TestHostsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var data []string
 	for name, p := range hostProfiles {
 		list, auto := "changes", "discover"
 		if p.Freezes {
@@ -21,9 +23,16 @@ func TestHostsAreDocumented(t *testing.T) {
 		if p.Searches {
 			auto = "direct"
 		}
+		if p.ReadsData {
+			data = append(data, "`"+name+"`")
+		}
 		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.StartupWait, list, auto, p.Longest())
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/config.md has no row %q", row)
 		}
+	}
+	slices.Sort(data)
+	if line := "is for: " + strings.Join(data, ", ") + "."; !strings.Contains(string(text), line) {
+		t.Errorf("docs/config.md has no line that ends in %q", line)
 	}
 }

@@ -184,6 +184,8 @@ type Session interface {
 	Go(f func())
 	// Wait answers a question once the required listings are available.
 	Wait(q Question)
+	// ReadsData reports whether structured content is read by the host itself, and not shown to a model.
+	ReadsData() bool
 	// Offered reports whether there is a server that was not evicted. With retry, an evicted one is
 	// tried again.
 	Offered(server string, retry bool) bool

@@ -1,6 +1,6 @@
 // Package discover is the default surface: the catalogue as the description of discover_tool, and
-// tools to use it. Each answers only as text: hosts would show a structured copy in place of the
-// text, without its instructions.
+// tools to use it. Each answers as text: most hosts would show a structured copy in place of the
+// text, without its instructions. Programs get the listing of load_mcp as data, too.
 package discover
 
 import (
@@ -198,6 +198,21 @@ func load(c *surface.Call) {
 			c.Text(c.View().Texts().FoundIn(name, words, c.Show))
 			return
 		}
-		c.Text(c.View().Texts().Loaded(name))
+		result := results.Text(c.View().Texts().Loaded(name))
+		if c.ReadsData() {
+			result = wire.Set(result, "structuredContent", listing(c, name))
+		}
+		c.Reply(result, nil)
 	}})
+}
+
+// listing returns what a server has as data, for a program.
+func listing(c *surface.Call, server string) json.RawMessage {
+	v := c.View()
+	for _, t := range v.ServerTools(server) {
+		c.Show(t)
+	}
+	list := func(key string) json.RawMessage { return wire.Array(v.Entries(key, server)) }
+	return fmt.Appendf(nil, `{"mcp_name":%s,"tools":%s,"resources":%s,"resource_templates":%s,"prompts":%s}`,
+		wire.Quote(server), list("tools"), list("resources"), list("resourceTemplates"), list("prompts"))
 }
