@@ -111,7 +111,7 @@ func unknown(v *catalog.View, kind, path string) string {
 	if kind == kindTool {
 		return v.Texts().UnknownTool(hints, path)
 	}
-	s := fmt.Sprintf("Unknown %s: %s\n", kind, display.Asked(path))
+	s := fmt.Sprintf("Unknown %s: %s (outcome not_sent: nothing was called)\n", kind, display.Asked(path))
 	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(entriesOf(v, kind)), wire.Quote(kind))
 	if how := v.Texts().HowToLoad(hints); how != "" {
 		s += how + "\n"
@@ -128,6 +128,11 @@ func called(kind, path string, result json.RawMessage) json.RawMessage {
 	case kindPrompt:
 		return results.Of([][]byte{embedded("proxy:call/prompt/"+uriPath(path), string(result), notes("call", kind, path, "GetPromptResult", false))})
 	}
+	return annotatedContents(kind, path, result)
+}
+
+// annotatedContents adds annotations of their origin to the contents of a tool's result.
+func annotatedContents(kind, path string, result json.RawMessage) json.RawMessage {
 	at := wire.Find(result, "content")
 	if at.Len == 0 {
 		return result

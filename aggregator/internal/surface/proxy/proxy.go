@@ -203,7 +203,12 @@ func (o operation) run(c *surface.Call, maxBytes int, done func(result json.RawM
 		}
 	}
 	c.Send(method, params, target, func(result json.RawMessage, err error) {
-		if err == nil && !c.Asks(result) {
+		switch {
+		case err != nil:
+			if result, err = surface.Failed(err); err == nil {
+				result = annotatedContents(o.kind, o.path, result)
+			}
+		case !c.Asks(result):
 			result = called(o.kind, o.path, result)
 		}
 		done(result, err)
