@@ -119,7 +119,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"a command without dashes", []string{"npx"}, []string{`unknown command "npx"`, "hint: to wrap a server, write: dynmcp -- npx"}},
 		{"a slip in a verb", []string{"imprt"}, []string{`unknown command "imprt"`, "hint: did you mean dynmcp import?", "dynmcp -- imprt"}},
 		{"words before the dashes", []string{"npx", "--", "x"}, []string{`unknown command "npx"`}},
-		{"a recording without a flag", []string{"record", "run.jsonl"}, []string{`dynmcp record: unexpected argument "run.jsonl"`, "hint: dynmcp record --help"}},
+		{"a recording without a flag", []string{"record", "run.jsonl"}, []string{`dynmcp: unexpected argument "run.jsonl"`, "hint: dynmcp record --help"}},
 		{"an unknown flag", []string{"--wrong"}, []string{"unknown flag: --wrong", "hint: dynmcp --help"}},
 		{"a flag without its value", []string{"-c"}, []string{"flag needs an argument"}},
 		{"an unknown log level", []string{"--log-level", "loud", "--", "x"}, []string{`unknown log level "loud"`, "debug, info, warn or error"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,7 +11,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
 )
 
 // helpOf returns the help of a verb.
@@ -45,7 +49,7 @@ func TestHelpOfVerbs(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v; go test -update writes it", err)
 			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
+			if diff := gocmp.Diff(string(want), got); diff != "" {
 				t.Errorf("help of %s (-want +got):\n%s", verb, diff)
 			}
 		})
@@ -120,5 +124,46 @@ func TestFlagsAreDocumented(t *testing.T) {
 	}
 	if seen < 150 {
 		t.Errorf("only %d flags looked at", seen)
+	}
+}
+
+// An error about a command line does not begin with dynmcp: report puts that before it.
+func TestErrorsDoNotNameTheProgram(t *testing.T) {
+	checked := 0
+	check := func(verb *cobra.Command, err error) {
+		if err == nil {
+			return
+		}
+		checked++
+		if strings.HasPrefix(err.Error(), "dynmcp") {
+			t.Errorf("%s: %v", verb.CommandPath(), err)
+		}
+	}
+	var walk func(verb *cobra.Command)
+	walk = func(verb *cobra.Command) {
+		for _, args := range [][]string{{}, {"a"}, {"127.0.0.1:1", "config.json"}, {"a", "b", "c", "d", "e"}} {
+			check(verb, cmp.Or(run.PyMCPBrokerArguments(verb, args), verb.ValidateArgs(args)))
+		}
+		check(verb, verb.ParseFlags([]string{"--no-such-flag"}))
+		for _, sub := range verb.Commands() {
+			walk(sub)
+		}
+	}
+	walk(rootCommand())
+	if checked < 50 {
+		t.Errorf("only %d errors", checked)
+	}
+	goldens, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(goldens) == 0 {
+		t.Fatal(err, len(goldens))
+	}
+	for _, golden := range goldens {
+		text, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "dynmcp: dynmcp") {
+			t.Errorf("%s has an error that names dynmcp twice", golden)
+		}
 	}
 }

@@ -110,5 +110,5 @@ func One(missing, how string) cobra.PositionalArgs {
 
 // UnexpectedArgument returns the error for an argument that a verb does not accept.
 func UnexpectedArgument(cmd *cobra.Command, arg string) error {
-	return hint.With(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), arg), "%s --help shows its usage", cmd.CommandPath())
+	return hint.With(fmt.Errorf("unexpected argument %q", arg), "%s --help shows its usage", cmd.CommandPath())
 }

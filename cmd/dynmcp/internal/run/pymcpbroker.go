@@ -1,7 +1,7 @@
 package run
 
 import (
-	"fmt"
+	"errors"
 	"net"
 
 	"al.essio.dev/pkg/shellescape"
@@ -34,5 +34,5 @@ func PyMCPBrokerArguments(cmd *cobra.Command, args []string) error {
 		words = append(words, "--ignore-broken-tool")
 	}
 	words = append(words, "-c", args[1])
-	return hint.With(fmt.Errorf("%s: the address and the config are given by flags", cmd.CommandPath()), "write\n  %s", shellescape.QuoteCommand(words))
+	return hint.With(errors.New("the address and the config are given by flags"), "write\n  %s", shellescape.QuoteCommand(words))
 }
