@@ -16,12 +16,16 @@ const (
 	nearestShown = 25       // entries below what is nearest to an unknown path
 )
 
-// Dump returns the whole tree as text: a line for each node and each tool.
+// Dump returns the whole tree as text: a line for each node and each tool. Of a server that could not be
+// started it has no tools: what it listed in an earlier run is not there.
 func (t *Tree) Dump(v *catalog.View) string {
 	var b strings.Builder
 	t.walk(t.rootOf(v), func(n *Node) {
 		fmt.Fprintf(&b, "node %s%s\n", n.Path, colon(n.summary(v)))
-		if n.Mount != nil {
+		if n.Mount == nil {
+			return
+		}
+		if server, _ := v.Server(n.Mount.Server); server.Down == "" {
 			for _, tool := range n.Mount.tools(v) {
 				fmt.Fprintf(&b, "tool %s%s\n", n.join(n.Mount.leaf(tool)), colon(tool.Summary))
 			}

@@ -62,7 +62,7 @@ func DumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	tree := aggregator.NewTree(cfg)
 	wrong := offServers(cfg)
 	for name, err := range h.Load(ctx, func(string) {}, tree.Servers(h.View())...) {
-		wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
+		wrong = append(wrong, fmt.Sprintf("%s: %s", name, selfhost.Explain(err, 0).Text))
 	}
 	if ctx.Err() != nil {
 		return cli.ErrInterrupted
