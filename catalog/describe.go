@@ -15,6 +15,8 @@ const (
 
 	deferredText = `No tools of these servers are known: call load_mcp with a name to get them.`
 	storedText   = `These servers start when a tool of theirs is used:`
+	mixedText    = `These servers start when a tool of theirs is used. No tools of those marked * are known: call load_mcp with a name to get them.`
+	unknownMark  = ` *`
 	noServers    = `No servers are configured; the user adds one with dynmcp add NAME -- COMMAND.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
@@ -235,23 +237,39 @@ func (d *draft) text() string {
 	return b.String()
 }
 
-// writeDeferred writes one <mcp_servers> block for the lazy servers whose tools are known,
-// and one for the others. An empty block is left out.
+// writeDeferred writes the <mcp_servers> block, unless it is empty: the lazy servers in the order of the
+// config. If the tools of some are known, those of which none are have a mark.
 func (d *draft) writeDeferred(b *strings.Builder) {
-	for _, text := range []string{storedText, deferredText} {
-		begins := b.Len()
-		for _, p := range d.v.lazy {
-			if i := d.place[p]; i < d.named && (p.index == nil) == (text == deferredText) {
-				if b.Len() == begins {
-					b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
-				}
-				b.WriteString(p.deferred(d.words(i)))
+	named, known := 0, 0
+	for _, p := range d.v.lazy {
+		if d.place[p] < d.named {
+			named++
+			if p.index != nil {
+				known++
 			}
 		}
-		if b.Len() > begins {
-			b.WriteString("</mcp_servers>")
+	}
+	text, mark := mixedText, unknownMark
+	switch known {
+	case named:
+		text = storedText
+	case 0:
+		text, mark = deferredText, ""
+	}
+	if named == 0 {
+		return
+	}
+	b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
+	for _, p := range d.v.lazy {
+		if i := d.place[p]; i < d.named {
+			line := p.deferred(d.words(i))
+			if p.index == nil {
+				line = strings.TrimSuffix(line, "\n") + mark + "\n"
+			}
+			b.WriteString(line)
 		}
 	}
+	b.WriteString("</mcp_servers>")
 }
 
 // writeLoaded writes the <tools> block, unless it is empty.

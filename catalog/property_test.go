@@ -45,6 +45,9 @@ func drawCatalog(t *rapid.T) *View {
 				l.Tools = append(l.Tools, tool(fmt.Sprintf("%s%d", name, i), drawText(t, "text")))
 			}
 			put(c, s.Name, l)
+		} else if s.Lazy && rapid.Bool().Draw(t, "stored") {
+			listed := tools("look", drawText(t, "text")).Tools
+			c.RememberServer(s.Name, &Stored{Count: 1, ReadTools: func() []json.RawMessage { return listed }})
 		}
 	}
 	return c.View()

@@ -76,7 +76,7 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	})
 	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}, `"catalog": {"dir": `+quote(stored)+`}`))
 	host.WaitMethod(toolsChanged, 1)
-	contains(t, catalogue(t, host), "start when a tool of theirs is used:\n\n<mcp_servers>\n- beta: B\n</mcp_servers>", "call load_mcp with a name to get them.\n\n<mcp_servers>\n- gamma: C\n</mcp_servers>")
+	contains(t, catalogue(t, host), "<mcp_servers>\n- beta: B\n- gamma: C *\n</mcp_servers>")
 }
 
 // The direct list of stored servers is the same before and after they start.
