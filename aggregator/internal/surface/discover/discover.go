@@ -92,11 +92,11 @@ type query struct {
 	limit, offset int
 }
 
-// checkQueries records an error if a call has too many queries.
-func checkQueries(in *surface.Arguments, words []string) {
+// checkTexts records an error if an argument has too many texts.
+func checkTexts(in *surface.Arguments, name string, texts []string) {
 	const most = 10
-	if len(words) > most {
-		in.Fail(`"query" has %d texts, at most %d`, len(words), most)
+	if len(texts) > most {
+		in.Fail("%q has %d texts, at most %d", name, len(texts), most)
 	}
 }
 
@@ -104,10 +104,12 @@ func checkQueries(in *surface.Arguments, words []string) {
 func discover(c *surface.Call) {
 	in := surface.ReadArguments(c.Arguments, "tool_name", "full", "query", "server", "limit", "offset")
 	q := query{
-		tool: in.Text("tool_name"), full: in.Flag("full"), words: in.Texts("query"), server: in.Text("server"),
+		full: in.Flag("full"), words: in.Texts("query"), server: in.Text("server"),
 		limit: in.Number("limit"), offset: in.Number("offset"),
 	}
-	checkQueries(in, q.words)
+	tools := in.Texts("tool_name")
+	checkTexts(in, "tool_name", tools)
+	checkTexts(in, "query", q.words)
 	if len(q.words) > 1 && q.offset > 0 {
 		in.Fail(`"offset" continues one query, not %d`, len(q.words))
 	}
@@ -115,11 +117,43 @@ func discover(c *surface.Call) {
 		c.InvalidArguments(err)
 		return
 	}
+	begin := func() { q.ask(c) }
+	switch len(tools) {
+	case 0:
+	case 1:
+		q.tool = tools[0]
+	default:
+		begin = func() { q.askEach(c, tools, nil, true) }
+	}
 	if c.View().Unread() {
-		c.Go(func() { q.ask(c) })
+		c.Go(begin)
 		return
 	}
-	q.ask(c)
+	begin()
+}
+
+// askEach asks about tools in order, and answers with contents and those of the answers. That is an error if
+// failed is set and each of them is one.
+func (q query) askEach(c *surface.Call, tools []string, contents []json.RawMessage, failed bool) {
+	if len(tools) == 0 {
+		result := results.Of(contents)
+		if failed {
+			result = wire.Set(result, "isError", []byte("true"))
+		}
+		c.Reply(result, nil)
+		return
+	}
+	q.tool = tools[0]
+	q.ask(c.On(c.Part(func(result json.RawMessage, err error) {
+		if err != nil {
+			c.Reply(nil, err)
+			return
+		}
+		for item := range wire.Elements(wire.Get(result, "content")) {
+			contents = append(contents, item)
+		}
+		q.askEach(c, tools[1:], contents, failed && string(wire.Get(result, "isError")) == "true")
+	})))
 }
 
 func (q query) ask(c *surface.Call) {
@@ -181,7 +215,7 @@ func load(c *surface.Call) {
 		in.Fail(`"mcp_name" is missing`)
 	}
 	words, retry := in.Texts("query"), in.Flag("retry")
-	checkQueries(in, words)
+	checkTexts(in, "query", words)
 	if err := in.Err(); err != nil {
 		c.InvalidArguments(err)
 		return
