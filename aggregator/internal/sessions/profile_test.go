@@ -32,7 +32,7 @@ func TestHostsAreDocumented(t *testing.T) {
 		}
 	}
 	slices.Sort(data)
-	if line := "is for: " + strings.Join(data, ", ") + "."; !strings.Contains(string(text), line) {
+	if line := "adds [data](surfaces.md#discover) for " + strings.Join(data, ", ") + "."; !strings.Contains(string(text), line) {
 		t.Errorf("docs/config.md has no line that ends in %q", line)
 	}
 }

@@ -116,6 +116,9 @@ func (f *Flags) Files() ([]string, error) {
 		case user != "":
 			return []string{user}, nil
 		default:
+			if h, file := hosts.InDirectory(); file != "" {
+				err = hint.With(err, "dynmcp import %s takes the servers of %s over", h.Name, file)
+			}
 			return nil, err
 		}
 	}

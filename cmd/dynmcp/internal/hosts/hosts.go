@@ -233,6 +233,19 @@ func (h Host) Files() ([]string, error) {
 	return append(files, user...), nil
 }
 
+// InDirectory returns the first host or other program with a file in the working directory, and the file,
+// "" if there is none.
+func InDirectory() (h Host, file string) {
+	for _, h := range slices.Concat(all, programs) {
+		for _, path := range append([]string{h.Project}, h.more...) {
+			if info, err := os.Stat(filepath.FromSlash(path)); path != "" && err == nil && info.Mode().IsRegular() {
+				return h, path
+			}
+		}
+	}
+	return Host{}, ""
+}
+
 // Owner returns the host that reads the file at path, as a file of this user or of the
 // project in the working directory.
 func Owner(path string) (Host, bool) {
