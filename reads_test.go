@@ -50,7 +50,7 @@ var mayOpen = map[string]string{
 	"internal/wire/pipe_linux.go a variable":                 "below /proc",
 	"internal/registry/bundle.go unpackInto":                 "a directory that was just made, which no path leaves",
 	"internal/recording/write.go open":                       "creates a file with a name of its own",
-	"internal/activity/files.go ready":                       "creates a file with a name of its own",
+	"internal/activity/files.go open":                        "creates a file with a name of its own, and appends to it",
 	"aggregator/internal/viewtest/viewtest.go Golden":        "runs in tests",
 	"cmd/dynmcp/internal/sharing/system_unix.go lockSocket":  "opened for reading and writing, which does not block",
 	"cmd/dynmcp/internal/sharing/system_unix.go openPrivate": "opened for writing, without waiting",

@@ -15,7 +15,7 @@ type Activity struct {
 	Results bool `json:"results" default:"false" example:"true"`
 	// Record what models search for.
 	Queries bool `json:"queries" default:"false" example:"true"`
-	// The most bytes of all files together; the oldest are removed.
+	// The most bytes of all files together; of the user with the most, the oldest are removed.
 	MaxBytes int `json:"max_bytes" min:"65536" default:"67108864" example:"1073741824"`
 	// How old a file may become. 0 is any age.
 	MaxAge time.Duration `json:"max_age" default:"720h" example:"2160h"`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -127,7 +128,6 @@ func TestFilesAreRotated(t *testing.T) {
 			}
 			l.flush()
 		}
-		l.files.close()
 	}
 	var sum int64
 	for _, info := range list(dir) {
@@ -150,76 +150,98 @@ func TestFilesAreRotated(t *testing.T) {
 // When writes fail, calls are dropped and counted. The number is logged, and recorded with the
 // next line that is written.
 func TestDroppedLinesAreCounted(t *testing.T) {
-	dir, log := t.TempDir(), &bytes.Buffer{}
+	dir, log := filepath.Join(t.TempDir(), "record"), &bytes.Buffer{}
 	l := newLog(options(dir, log))
 	l.Add(call("first"))
 	l.flush()
-	l.files.file.Close() // writes fail
-	l.files.file, _ = os.Open(l.files.file.Name())
+	restore := breakDir(t, dir)
 	for range 7 {
 		l.Add(call("lost"))
 	}
 	l.flush()
-	l.files.close()
+	l.Add(call("lost"))
+	l.flush()
+	restore()
 	l.Add(call("last"))
 	l.flush()
-	l.files.close()
 	lines := all(t, dir)
-	if len(lines) != 2 || lines[1].Tool != "last" || lines[1].Dropped != 7 {
+	if len(lines) != 2 || lines[1].Tool != "last" || lines[1].Dropped != 8 {
 		t.Errorf("got %+v", lines)
 	}
-	if !strings.Contains(log.String(), "calls are missing") {
-		t.Errorf("log: %s", log)
+	if text := log.String(); !strings.Contains(text, "calls are missing") || !strings.Contains(text, "lines=7") || !strings.Contains(text, "err=") {
+		t.Errorf("log: %s", text)
 	}
 	s := Summarize(lines)
-	if s.Dropped != 7 {
+	if s.Dropped != 8 {
 		t.Errorf("got %+v", s)
+	}
+}
+
+// breakDir replaces a directory by a file, so that nothing is written there until restore.
+func breakDir(t *testing.T, dir string) (restore func()) {
+	t.Helper()
+	if err := errors.Join(os.Rename(dir, dir+"-away"), os.WriteFile(dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(dir), os.Rename(dir+"-away", dir)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 // After a partial write only the complete lines are counted.
 func TestPartlyWrittenLinesAreCounted(t *testing.T) {
-	dir := t.TempDir()
-	f := files{dir: dir, run: "r", began: time.Now()}
+	dir := filepath.Join(t.TempDir(), "record")
+	f := &newLog(options(dir, &bytes.Buffer{})).files
 	write := func(lines string, want int, fails bool) {
 		t.Helper()
-		if n, err := f.write([]byte(lines)); n != want || (err != nil) != fails {
+		if n, err := f.write(&f.shared, []byte(lines)); n != want || (err != nil) != fails {
 			t.Errorf("%q: %d lines, %v; want %d", lines, n, err, want)
 		}
 	}
 	write("{\"tool\":\"a\"}\n{\"tool\":\"b\"}\n", 2, false)
 	write("{\"too", 0, false) // as a full disk leaves it
 	write("{\"tool\":\"c\"}\n", 1, false)
-	whole := f.file
-	f.file, _ = os.Open(whole.Name()) // writes fail
-	whole.Close()
+	restore := breakDir(t, dir)
 	write("{\"tool\":\"d\"}\n", 0, true)
-	f.close()
+	restore()
 	write("{\"tool\":\"e\"}\n", 1, false)
-	f.close()
 	r := &Reader{Dir: dir}
 	lines, err := r.Next(context.Background(), &Filter{})
-	if err != nil || len(lines) != 4 || r.Broken != 1 {
+	if err != nil || len(lines) != 4 || r.Broken != 1 || len(list(dir)) != 1 {
 		t.Errorf("%d lines, %d broken, %v", len(lines), r.Broken, err)
 	}
 }
 
-// The waiting calls are bounded, in number and in bytes.
+// The waiting calls are bounded: in number, in bytes, and for each user, who leaves room for others.
 func TestWaitingIsBounded(t *testing.T) {
-	dir := t.TempDir()
-	l := newLog(options(dir, &bytes.Buffer{})) // nobody writes
-	for range maxWaiting + 5 {
-		l.Add(Entry{})
+	l := newLog(options(t.TempDir(), &bytes.Buffer{})) // nobody writes
+	add := func(user string, input, output int) bool {
+		before := l.dropped
+		l.Add(Entry{User: user, Input: make([]byte, input), Output: make([]byte, output)})
+		return l.dropped != before+1
 	}
-	if l.dropped != 5 || len(l.waiting) != maxWaiting {
-		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
+	const most = maxHeld / entrySize
+	for n := range most {
+		if ok := add("one", 0, 0); ok != (n < most/2) {
+			t.Fatalf("call %d of one user: waits: %v", n, ok)
+		}
 	}
-	l.waiting, l.held, l.dropped = nil, 0, 0
-	for range 5 {
-		l.Add(Entry{Input: make([]byte, maxHeld/2)})
+	for n := range most {
+		if ok := add("other", 0, 0); ok != (n < most/4) {
+			t.Fatalf("call %d of another user: waits: %v", n, ok)
+		}
 	}
-	if len(l.waiting) != 2 || l.dropped != 3 {
-		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
+	if !add("third", 1<<20, 1<<20) || add("third", 13<<20, 0) || add("third", 0, 13<<20) || !add("third", 0, 0) {
+		t.Error("the bytes of arguments and results are not counted")
+	}
+	if add("fourth", maxHeld/4, 0) {
+		t.Error("all users together exceed the limit")
+	}
+	l.flush()
+	if !add("one", maxHeld+1, 0) {
+		t.Error("a call does not wait though it is alone")
 	}
 }
 
@@ -230,13 +252,11 @@ func TestLostFilesAndLines(t *testing.T) {
 	l := newLog(options(dir, &bytes.Buffer{}))
 	l.Add(call("one"))
 	l.flush()
-	if err := os.Remove(l.files.file.Name()); err != nil && runtime.GOOS == "windows" {
-		l.files.close()
-		t.Skip("an open file is not removed on Windows")
+	if err := os.Remove(filepath.Join(dir, l.files.shared.name)); err != nil {
+		t.Fatal(err)
 	}
 	l.Add(call("two"))
 	l.flush()
-	l.files.close()
 	if lines := all(t, dir); len(lines) != 1 || lines[0].Tool != "two" {
 		t.Errorf("got %+v", lines)
 	}
@@ -319,12 +339,78 @@ func TestSummarize(t *testing.T) {
 	add(Line{Session: "1", Server: "a", Tool: "get", Kind: "ok", Outcome: "done", MS: 10, TokensOut: 7})
 	add(Line{Session: "1", Server: "a", Tool: "get", Kind: "denied", Outcome: "not_sent"})
 	add(Line{Session: "2", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 1})
+	add(Line{Session: "3", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 1})
 	add(Line{Session: "2", Server: "a", Method: "resources/read", Kind: "ok", Outcome: "done", MS: 5})
 	s := Summarize(lines)
-	if s.Search.Answers != 2 || s.Search.Queries != 3 || s.Search.Empty != 1 || s.Search.Followed != 1 || s.Search.Next["a/get"] != 1 || s.Search.Tokens != 100 {
+	if !s.Since.Equal(lines[0].Time) || !s.Tools[0].Last.Equal(lines[3].Time) || s.Lines != 7 {
+		t.Errorf("got %d lines since %v, the last call of %s at %v", s.Lines, s.Since, s.Tools[0].Name, s.Tools[0].Last)
+	}
+	if s.Search.Answers != 3 || s.Search.Queries != 4 || s.Search.Empty != 2 || s.Search.Followed != 1 || s.Search.Next["a/get"] != 1 || s.Search.Tokens != 100 {
 		t.Errorf("got %+v", s.Search)
 	}
-	if len(s.Builtin) != 1 || s.Builtin[0].Calls != 2 || len(s.Tools) != 3 || s.Tools[0].Name != "a/get" || s.Tools[0].Errors != 1 || s.Tools[0].P99 != 10 || s.Tools[0].Tokens != 7 {
+	if len(s.Builtin) != 1 || s.Builtin[0].Calls != 3 || len(s.Tools) != 3 || s.Tools[0].Name != "a/get" || s.Tools[0].Errors != 1 || s.Tools[0].P99 != 10 || s.Tools[0].Tokens != 7 {
 		t.Errorf("got %+v, %+v", s.Tools, s.Builtin)
+	}
+}
+
+// Lost lines are logged at once, then at most once a minute, and at the end.
+func TestLossIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &bytes.Buffer{}
+		dir := filepath.Join(t.TempDir(), "record")
+		l := open(t, options(dir, log))
+		restore := breakDir(t, dir)
+		defer restore()
+		lose := func(wait time.Duration, want ...string) {
+			t.Helper()
+			l.Add(call("x"))
+			time.Sleep(wait)
+			synctest.Wait()
+			var got []string
+			for line := range strings.Lines(log.String()) {
+				_, line, _ = strings.Cut(line, "lines=")
+				line, _, _ = strings.Cut(line, " ")
+				got = append(got, line)
+			}
+			if log.Reset(); !slices.Equal(got, want) {
+				t.Errorf("got messages of %v lines, want %v", got, want)
+			}
+		}
+		lose(time.Second, "1")
+		lose(30 * time.Second)
+		lose(29 * time.Second)
+		lose(time.Minute, "3")
+		lose(0)
+		l.Close()
+		if text := log.String(); !strings.Contains(text, "lines=1 ") {
+			t.Errorf("at the end: %q", text)
+		}
+		log.Reset()
+		quiet := open(t, options(t.TempDir(), log))
+		quiet.Add(call("x"))
+		quiet.Close()
+		if log.Len() > 0 {
+			t.Errorf("nothing was lost: %s", log)
+		}
+	})
+}
+
+// A line reports the loss before it once, and lines are written in pieces.
+func TestLossIsRecordedOnce(t *testing.T) {
+	dir := t.TempDir()
+	l := newLog(options(dir, &bytes.Buffer{}))
+	l.keep.Arguments = true
+	l.dropped = 3
+	for range 3 * writeSize / maxKept {
+		e := call("x")
+		e.Input = json.RawMessage(`"` + strings.Repeat("x", maxKept-2) + `"`)
+		l.Add(e)
+	}
+	l.flush()
+	l.Add(call("y"))
+	l.flush()
+	lines := all(t, dir)
+	if s := Summarize(lines); s.Dropped != 3 || lines[0].Dropped != 3 {
+		t.Errorf("%d lines report a loss of %d", len(lines), s.Dropped)
 	}
 }

@@ -24,5 +24,4 @@ func BenchmarkWrite(b *testing.B) {
 			l.flush()
 		}
 	}
-	l.files.close()
 }

@@ -2,8 +2,12 @@ package activity
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +15,11 @@ import (
 	"time"
 )
 
-// Each run writes its own files, so that runs need no lock between them. A full or old file is
-// followed by a new one; the run that begins it removes files that are too old, and the oldest
-// until the rest fits. Libraries for log rotation rename the one file of one process, and keep a
-// goroutine that never ends.
+// Each run writes its own files, so that runs need no lock between them. The users of a run share
+// a file; one with many lines gets a file of its own. A full or old file is followed by a new one;
+// the run that begins it removes files that are too old, and, until the rest fits, the oldest of
+// the user with the most. So no user's calls replace the record of the others. Libraries for log
+// rotation rename the one file of one process, and keep a goroutine that never ends.
 
 const (
 	suffix   = ".jsonl"
@@ -26,14 +31,21 @@ const (
 type files struct {
 	dir   string
 	run   string
-	bytes int64
+	bytes int64 // of all files in dir; 0 is no limit
 	age   time.Duration
 	began time.Time
 
-	number  int
-	file    *os.File // nil before the first line, and after a failure
+	number int
+	shared stream
+	wrote  map[string]int64   // bytes of each user in the current shared file
+	own    map[string]*stream // of users with many lines
+}
+
+// A stream is a sequence of files.
+type stream struct {
+	owner   string // part of the names of its files; "" if it is shared
+	name    string // of the current file, "" before the first
 	opened  time.Time
-	size    int64
 	partial bool // the file may end within a line
 }
 
@@ -44,64 +56,124 @@ func (f *files) prepare() error {
 	return nil
 }
 
-// write appends lines to the file, and returns how many are completely written.
-func (f *files) write(lines []byte) (whole int, err error) {
-	if err := f.ready(); err != nil {
+// full is the size of a file that is followed by another one.
+func (f *files) full() int64 {
+	if f.bytes == 0 {
+		return fullSize
+	}
+	return min(fullSize, max(f.bytes/8, 4096))
+}
+
+// streamOf returns the stream for the next line of a user.
+func (f *files) streamOf(user string) *stream {
+	if own := f.own[user]; own != nil && time.Since(own.opened) < fullAge {
+		return own
+	}
+	delete(f.own, user)
+	if f.wrote[user] < f.full()/8 {
+		return &f.shared
+	}
+	sum := sha256.Sum256([]byte(user))
+	own := &stream{owner: hex.EncodeToString(sum[:8]), opened: time.Now()}
+	f.own[user] = own
+	return own
+}
+
+// write appends lines to a stream, and returns how many are completely written.
+func (f *files) write(to *stream, lines []byte) (whole int, err error) {
+	file, err := f.open(to)
+	if err != nil {
 		return 0, err
 	}
-	if f.partial { // start a new line after a truncated one
+	defer file.Close() // nothing is buffered
+	if to.partial {    // start a new line after a truncated one
 		lines, whole = append([]byte{'\n'}, lines...), -1
 	}
-	n, err := f.file.Write(lines)
-	if f.size += int64(n); n > 0 {
-		whole, f.partial = whole+bytes.Count(lines[:n], []byte{'\n'}), lines[n-1] != '\n'
+	n, err := file.Write(lines)
+	if n > 0 {
+		whole, to.partial = whole+bytes.Count(lines[:n], []byte{'\n'}), lines[n-1] != '\n'
 	}
 	return max(whole, 0), err
 }
 
-// ready ensures that the current file exists and is not full.
-func (f *files) ready() error {
-	if f.file != nil {
-		info, err := f.file.Stat()
-		there, gone := os.Lstat(f.file.Name())
-		if err == nil && gone == nil && os.SameFile(info, there) && f.size < min(fullSize, max(f.bytes/8, 4096)) && time.Since(f.opened) < fullAge {
-			return nil
+// open opens the current file of a stream, or begins one if that is full, old or gone.
+func (f *files) open(s *stream) (*os.File, error) {
+	if s.name != "" && time.Since(s.opened) < fullAge {
+		file, err := os.OpenFile(filepath.Join(f.dir, s.name), os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			if info, err := file.Stat(); err == nil && info.Size() < f.full() {
+				return file, nil
+			}
+			file.Close()
 		}
-		f.close()
 	}
 	if err := f.prepare(); err != nil {
-		return err
+		return nil, err
 	}
 	f.number++
-	name := fmt.Sprintf("%s-%s-%04d%s", f.began.UTC().Format("20060102T150405"), f.run, f.number, suffix)
+	name := fmt.Sprintf("%s-%s-%04d", f.began.UTC().Format("20060102T150405"), f.run, f.number)
+	if s.owner != "" {
+		name += "-" + s.owner
+	}
+	name += suffix
 	file, err := os.OpenFile(filepath.Join(f.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		f.number--
-		return fmt.Errorf("begin a file of the activity log: %w", err)
+		return nil, fmt.Errorf("begin a file of the activity log: %w", err)
 	}
-	f.file, f.opened, f.size, f.partial = file, time.Now(), 0, false
-	f.sweep(name)
-	return nil
+	s.name, s.opened, s.partial = name, time.Now(), false
+	if s.owner == "" {
+		clear(f.wrote)
+		maps.DeleteFunc(f.own, func(_ string, own *stream) bool { return time.Since(own.opened) >= fullAge })
+	}
+	f.sweep()
+	return file, nil
 }
 
-func (f *files) close() {
-	if f.file != nil {
-		_ = f.file.Close() // nothing is buffered
-		f.file = nil
+// sweep removes files that are too old, and, until the rest fits, the oldest of the owner with the
+// most bytes. Current files of this run stay.
+func (f *files) sweep() {
+	current := map[string]bool{f.shared.name: true}
+	for _, own := range f.own {
+		current[own.name] = true
 	}
-}
-
-// sweep removes files that are too old, and the oldest until the rest fits, except the current file.
-func (f *files) sweep(current string) {
-	all := list(f.dir)
 	var sum int64
-	for _, info := range slices.Backward(all) {
+	held := map[string]int64{}         // by owner
+	past := map[string][]fs.FileInfo{} // by owner, the oldest first
+	for _, info := range list(f.dir) {
+		owner := ownerOf(info.Name())
+		switch {
+		case current[info.Name()]:
+		case f.age > 0 && time.Since(info.ModTime()) > f.age:
+			f.remove(info)
+			continue
+		default:
+			past[owner] = append(past[owner], info)
+		}
 		sum += info.Size()
-		old := f.age > 0 && time.Since(info.ModTime()) > f.age
-		if info.Name() != current && (old || f.bytes > 0 && sum > f.bytes) {
-			_ = os.Remove(filepath.Join(f.dir, info.Name())) // another run may have done it
+		held[owner] += info.Size()
+	}
+	for f.bytes > 0 && sum > f.bytes && len(past) > 0 {
+		most := slices.MaxFunc(slices.Collect(maps.Keys(past)), func(a, b string) int { return cmp.Compare(held[a], held[b]) })
+		oldest := past[most][0]
+		f.remove(oldest)
+		sum -= oldest.Size()
+		held[most] -= oldest.Size()
+		if past[most] = past[most][1:]; len(past[most]) == 0 {
+			delete(past, most)
 		}
 	}
+}
+
+func (f *files) remove(info fs.FileInfo) {
+	_ = os.Remove(filepath.Join(f.dir, info.Name())) // another run may have done it
+}
+
+// ownerOf returns the owner in the name of a file, "" for a shared one.
+func ownerOf(name string) string {
+	if parts := strings.Split(strings.TrimSuffix(name, suffix), "-"); len(parts) > 3 {
+		return parts[3]
+	}
+	return ""
 }
 
 // list returns the files of a directory, the most recently written last.

@@ -104,6 +104,7 @@ func (l *Line) append(to []byte) []byte {
 // An Entry is a call before it is written. The writer computes the expensive fields.
 type Entry struct {
 	Line
+	User   string          // whose share of the record it takes
 	Input  json.RawMessage // the arguments; they must not change
 	Output []byte          // the beginning of the result, or all of it
 }
@@ -122,9 +123,9 @@ func (e *Entry) finish(keep Keep) {
 		l.Digest = "sha256:" + hex.EncodeToString(sum[:])
 		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), MostOutput)]), len(e.Input))
 	}
-	if len(e.Output) > 0 && len(e.Output) < e.BytesOut {
+	if len(e.Output) < e.BytesOut {
 		l.TokensOut = estimate(string(e.Output), e.BytesOut)
-	} else if len(e.Output) > 0 {
+	} else {
 		l.TokensOut = Tokens(e.Output)
 	}
 	if keep.Arguments {
@@ -154,11 +155,10 @@ func Tokens(result []byte) int {
 
 // estimate returns the number of tokens of a text whose beginning is known.
 func estimate(text string, size int) int {
-	n := tokens.Count(text)
-	if len(text) > 0 && size > len(text) {
-		n = int(float64(n) * float64(size) / float64(len(text)))
+	if text == "" {
+		return 0
 	}
-	return n
+	return tokens.Count(text) * size / len(text)
 }
 
 // Keep says which optional parts of a call are written.

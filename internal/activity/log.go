@@ -1,8 +1,10 @@
 package activity
 
 import (
+	"cmp"
 	"crypto/rand"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,10 +13,10 @@ import (
 const (
 	// writeEvery is how long a call waits at most to be written.
 	writeEvery = 50 * time.Millisecond
-	// maxWaiting and maxHeld bound the calls that wait to be written, and the bytes of
-	// their arguments and results.
-	maxWaiting = 1 << 16
-	maxHeld    = 32 << 20
+	// maxHeld bounds the bytes of the calls that wait to be written: entrySize for each, and
+	// those of its arguments and result. A user may have as many as it leaves free.
+	maxHeld   = 64 << 20
+	entrySize = 512
 	// maxSpare is the number of calls for which memory is kept.
 	maxSpare = 1 << 12
 	// closeWait is how long dynmcp waits for the disk when it ends.
@@ -54,7 +56,8 @@ type Log struct {
 
 	mu      sync.Mutex
 	waiting []Entry
-	held    int
+	held    int            // bytes
+	heldOf  map[string]int // by user
 	dropped int64
 	closed  bool
 }
@@ -73,23 +76,25 @@ func Open(o LogOptions) (*Log, error) {
 func newLog(o LogOptions) *Log {
 	l := &Log{
 		run: strings.ToLower(rand.Text()[:8]), keep: o.Keep, log: o.Logger,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
+		heldOf: map[string]int{}, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
 	}
-	l.files = files{dir: o.Dir, run: l.run, bytes: o.Bytes, age: o.Age, began: time.Now()}
+	l.files = files{dir: o.Dir, run: l.run, bytes: o.Bytes, age: o.Age, began: time.Now(), wrote: map[string]int64{}, own: map[string]*stream{}}
 	return l
 }
 
 // Add records a call that has ended.
 func (l *Log) Add(e Entry) {
-	size := len(e.Input) + len(e.Output)
+	size := entrySize + len(e.Input) + len(e.Output)
 	l.mu.Lock()
-	if l.closed || len(l.waiting) >= maxWaiting || l.held+size > maxHeld && len(l.waiting) > 0 {
+	own := l.heldOf[e.User]
+	if l.closed || own > 0 && own+size > maxHeld-l.held || l.held+size > maxHeld && len(l.waiting) > 0 {
 		l.dropped++
 		l.mu.Unlock()
 		return
 	}
 	l.waiting = append(l.waiting, e)
 	l.held += size
+	l.heldOf[e.User] = own + size
 	first := len(l.waiting) == 1
 	l.mu.Unlock()
 	if first {
@@ -117,7 +122,6 @@ func (l *Log) Close() {
 // write writes waiting calls, soon after they came, until Close.
 func (l *Log) write() {
 	defer close(l.ended)
-	defer l.files.close()
 	for ending := false; !ending; {
 		select {
 		case <-l.wake:
@@ -141,21 +145,34 @@ func (l *Log) flush() {
 	l.mu.Lock()
 	batch, dropped := l.waiting, l.dropped
 	l.waiting, l.held, l.dropped = l.spare, 0, 0
+	clear(l.heldOf)
 	l.mu.Unlock()
-	l.lose(dropped, nil)
+	l.lost += dropped
+	l.unsaid += dropped
+	order := make([]*Entry, len(batch)) // by user, so that few pieces are written
+	for i := range batch {
+		order[i] = &batch[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Entry) int { return cmp.Compare(a.User, b.User) })
+	var to *stream
 	var lines []byte
 	n := 0
-	for i := range batch {
-		e := &batch[i]
-		if e.Run = l.run; n == 0 {
+	for _, e := range order {
+		next := l.files.streamOf(e.User)
+		if n > 0 && (next != to || len(lines) >= writeSize) {
+			l.put(to, lines, n)
+			lines, n = lines[:0], 0
+		}
+		if to, e.Run = next, l.run; n == 0 {
 			e.Dropped = l.lost
 		}
 		e.finish(l.keep)
+		before := len(lines)
 		lines, n = append(e.append(lines), '\n'), n+1
-		if len(lines) >= writeSize || i == len(batch)-1 {
-			l.put(lines, n)
-			lines, n = lines[:0], 0
-		}
+		l.files.wrote[e.User] += int64(len(lines) - before)
+	}
+	if n > 0 {
+		l.put(to, lines, n)
 	}
 	clear(batch)
 	if l.spare = nil; cap(batch) <= maxSpare {
@@ -163,9 +180,9 @@ func (l *Log) flush() {
 	}
 }
 
-// put writes lines, the first of which reports how many were lost before it.
-func (l *Log) put(lines []byte, n int) {
-	whole, err := l.files.write(lines)
+// put writes lines to a stream, the first of which reports how many were lost before it.
+func (l *Log) put(to *stream, lines []byte, n int) {
+	whole, err := l.files.write(to, lines)
 	if whole > 0 {
 		l.lost = 0
 	}

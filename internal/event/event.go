@@ -53,6 +53,7 @@ type Session struct {
 	User   string // "" if users are not distinguished
 	Server string // the only server of the session, "" for all
 	Host   string // the name that it reports, "" if unknown
+	Share  string // whose share of what hosts share it takes
 
 	// Replica reports that the session belongs to another replica that uses the server here. An
 	// Observer is not notified of such sessions or of their calls.

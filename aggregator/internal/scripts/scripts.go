@@ -11,7 +11,6 @@
 package scripts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,7 +125,7 @@ func (env *Env) Start(by *Caller, source string, args []string) {
 	if limits.BestEffort {
 		pool = &env.bestEffort
 	}
-	user := cmp.Or(by.Session.Account, "session "+by.Session.ID) // the hosts of a run that is shared are users of their own
+	user := by.Session.Share()
 	s := script.Script{Time: limits.Time, User: user, Memory: env.Budget.Open(user, nil), Run: engine.Run{
 		Source: source, Args: args, Servers: by.Servers, Calls: limits.Calls, AtOnce: limits.AtOnce, Output: limits.Output,
 	}}

@@ -4,6 +4,7 @@ package sessions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -90,6 +91,10 @@ func (s *Session) Begin() bool { return !s.begun.Swap(true) }
 
 // IsSingleServer reports whether the session is about one server, which is shown unchanged.
 func (s *Session) IsSingleServer() bool { return s.SingleWrap || s.Server != "" }
+
+// Share returns whose share of what hosts share the session takes: its account's or, without one, its
+// own, since each host of a run that is shared is a user of its own.
+func (s *Session) Share() string { return cmp.Or(s.Account, "session "+s.ID) }
 
 // LoginOwner returns the key in ask.Offers for logins that are offered to the host: the
 // session, or its user if it is not persistent.
@@ -203,7 +208,7 @@ func (s *Session) Profile() *Profile {
 func (s *Session) Info() event.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := event.Session{ID: s.ID, User: display.Label(s.User), Server: s.Server, Host: s.client, Replica: s.Replica}
+	info := event.Session{ID: s.ID, User: display.Label(s.User), Server: s.Server, Host: s.client, Share: s.Share(), Replica: s.Replica}
 	if s.Replica {
 		info.User, info.Host = display.Label(strings.TrimPrefix(s.User, "\x00"+s.ID)), "another replica of dynmcp"
 	}

@@ -141,6 +141,7 @@ func entry(from event.Session, began, end time.Time, result []byte) activity.Ent
 			Time: began.UTC(), Session: from.ID, Host: from.Host, Principal: from.User,
 			MS: float64(end.Sub(began).Microseconds()) / 1000,
 		},
+		User:   from.Share,
 		Output: bytes.Clone(result[:min(len(result), activity.MostOutput)]),
 	}
 }
