@@ -21,6 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/recording"
 	"github.com/dynmcp/dynmcp/internal/tap"
 	"github.com/dynmcp/dynmcp/transports"
@@ -35,7 +36,8 @@ type Run struct {
 	Profile string    `json:"profile,omitempty"`
 	EnvFile string    `json:"env_file,omitempty"`
 	Since   time.Time `json:"since"`
-	Hosts   []string  `json:"hosts"` // the names that hosts report
+	Hosts   []string  `json:"hosts"` // the names that hosts report, at most maxHosts
+	More    int       `json:"more_hosts,omitempty"`
 	Servers []Server  `json:"servers"`
 
 	Questions []aggregator.Question `json:"questions"` // calls that wait for the answer of a person
@@ -148,7 +150,8 @@ func (c Control) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
 		now, st := c.About, c.Aggregator.Status()
-		now.Hosts, now.Servers, now.Profile, now.Questions = hostsOf(st), serversOf(st), st.Profile(), questionsOf(st)
+		now.Hosts, now.More = hostsOf(st.Sessions())
+		now.Servers, now.Profile, now.Questions = serversOf(st), st.Profile(), questionsOf(st)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(now) // fails only if the client is gone
 	})
@@ -252,14 +255,22 @@ var acts = map[string]func(aggregator.Status, context.Context, string) error{
 	},
 }
 
-func hostsOf(st aggregator.Status) []string {
-	hosts := []string{}
-	for _, s := range st.Sessions() {
-		if !s.Replica {
+// maxHosts limits the hosts that a run names.
+const maxHosts = 20
+
+// hostsOf returns the names of hosts, and the number of further hosts.
+func hostsOf(sessions []event.Session) (hosts []string, more int) {
+	hosts = []string{}
+	for _, s := range sessions {
+		switch {
+		case s.Replica:
+		case len(hosts) == maxHosts:
+			more++
+		default:
 			hosts = append(hosts, cli.Secrets.String(strings.TrimSpace(s.Host+" "+s.User)))
 		}
 	}
-	return hosts
+	return hosts, more
 }
 
 func serversOf(st aggregator.Status) []Server {

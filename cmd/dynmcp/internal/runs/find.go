@@ -65,6 +65,20 @@ func Find(ctx context.Context) []Found {
 	return all
 }
 
+// FindOne returns the run with a process id.
+func FindOne(ctx context.Context, pid int) (f Found, ok bool) {
+	for _, dir := range sharing.RuntimeDirs() {
+		path := filepath.Join(dir, fmt.Sprint(pid)+suffix)
+		if sharing.CheckPrivate(dir) != nil {
+			continue
+		}
+		if run, err := ask(ctx, path); err == nil {
+			return Found{run, path}, true
+		}
+	}
+	return f, false
+}
+
 func ask(ctx context.Context, socket string) (run Run, err error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()

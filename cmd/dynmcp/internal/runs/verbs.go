@@ -50,6 +50,9 @@ func write(out *terminal.Writer, all []Found) {
 		if len(f.Hosts) > 0 {
 			hosts = display.Fold(strings.Join(f.Hosts, ", "))
 		}
+		if f.More > 0 {
+			hosts += fmt.Sprintf(" and %d more", f.More)
+		}
 		out.Heading(fmt.Sprintf("%d  %s  %s  %s", f.PID, f.Kind, hosts, strings.TrimSpace(f.Config+"  "+f.Profile)))
 		t := terminal.Table{Header: []string{"SERVER", "STATE", "SINCE", "TOOLS", "STARTS", "ERROR"}, Shrink: 5}
 		for _, s := range f.Servers {

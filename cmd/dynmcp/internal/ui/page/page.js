@@ -43,7 +43,7 @@ function go(changes, replace) {
   replace ? history.replaceState(null, "", address) : location.hash = address;
 }
 const placeNow = () => places.find(p => p.id === where().query.get("place")) || places[0];
-const titleOf = p => (p.run ? p.run.kind + " " + p.run.pid + (p.run.hosts.length ? ", " + p.run.hosts.join(", ") : "") : "no run") + (p.config ? " · " + p.config : "");
+const titleOf = p => (p.run ? p.run.kind + " " + p.run.pid + (p.run.hosts.length ? ", " + p.run.hosts.join(", ") + (p.run.more_hosts ? " and " + p.run.more_hosts + " more" : "") : "") : "no run") + (p.config ? " · " + p.config : "");
 
 function duration(at) {
   const s = Math.max(0, (Date.now() - new Date(at)) / 1000);
