@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/record"
 	"github.com/dynmcp/dynmcp/internal/activity"
 )
 
@@ -38,25 +37,17 @@ type callsAnswer struct {
 	Lines []kept `json:"lines"`
 }
 
-// journalOf returns the record of calls of a place, and its directory. The page asks for places and calls
-// in turn: only a place that was not read then costs the reading of configs here.
+// journalOf returns the record of calls of a place, and its directory.
 func (s *server) journalOf(ctx context.Context, id string) (*journal, string, error) {
-	s.mu.Lock()
-	known, ok := s.dirs[id]
-	s.mu.Unlock()
-	if ok {
-		return s.journalIn(known), known, nil
-	}
-	_, from, err := s.at(ctx, id)
+	p, err := s.lately(ctx, id)
 	if err != nil {
 		return nil, "", err
 	}
-	cfg, err := from.Load(ctx)
-	if err != nil {
-		return nil, "", err
+	d := s.configOf(ctx, p)
+	if d.noRecord != nil {
+		return nil, "", d.noRecord
 	}
-	dir, err := record.Dir(cfg)
-	return s.journalIn(dir), dir, err
+	return s.journalIn(d.record), d.record, nil
 }
 
 func (s *server) journalIn(dir string) *journal {

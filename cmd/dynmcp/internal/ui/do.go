@@ -98,7 +98,7 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	case s.fixed && !act.asks:
 		return nil, hint.With(errors.New("this page changes nothing"), `"ui": "change" in the gateway of the config lets it`)
 	}
-	p, from, err := s.at(ctx, o.Place)
+	p, err := s.at(ctx, o.Place)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 		}
 		args = append(args, "-c", p.Config)
 	}
-	if act.on == "config" && from.EnvFile != "" {
-		args = append(args, "-e", from.EnvFile)
+	if file := s.flags(p).EnvFile; act.on == "config" && file != "" {
+		args = append(args, "-e", file)
 	}
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	if p.Config != "" {
@@ -125,6 +125,9 @@ func (s *server) do(ctx context.Context, o order) (*done, error) {
 	var out, errs bounded
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
+	s.mu.Lock()
+	s.last = nil // the page asks what has changed
+	s.mu.Unlock()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return nil, err
 	}

@@ -3,8 +3,11 @@ package ui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
@@ -42,30 +45,50 @@ type entry struct {
 	Calls       *activity.ToolStats `json:"calls,omitempty"`
 }
 
+// placesAge is for how long an answer of the runs is good for further polls, of other pages. configAge
+// is for how long the reading of a config is, unless its files change: it counts stored tools.
+const (
+	placesAge = time.Second
+	configAge = 10 * time.Second
+)
+
 // places returns the runs of the user, and the config of this command if no run has it.
 func (s *server) places(ctx context.Context, _ struct{}) ([]place, error) {
-	all, dirs := []place{}, map[string]string{}
-	own := s.ownConfig()
+	s.mu.Lock()
+	last, asked := s.last, s.asked
+	s.mu.Unlock()
+	if last != nil && time.Since(asked) < placesAge {
+		return last, nil
+	}
+	asked = time.Now()
+	all, own := []place{}, s.ownConfig()
 	for _, f := range runs.Find(ctx) {
 		if s.run != 0 && f.PID != s.run {
 			continue
 		}
-		p := place{ID: fmt.Sprint(f.PID), Config: f.Config, Run: &f.Run, Fixed: s.fixed}
 		if f.Config == own {
 			own = ""
 		}
-		s.read(ctx, &p, f.EnvFile, dirs)
-		all = append(all, p)
+		all = append(all, s.placeOf(f))
 	}
 	if own != "" {
-		p := place{ID: "config", Config: own}
-		s.read(ctx, &p, s.from.EnvFile, dirs)
-		all = append(all, p)
+		all = append(all, place{ID: ownID, Config: own})
+	}
+	for i := range all {
+		s.describe(ctx, &all[i])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirs = dirs
+	s.last, s.asked = all, asked
+	maps.DeleteFunc(s.configs, func(_ source, d *loaded) bool { return time.Since(d.read) > 2*configAge })
 	return all, nil
+}
+
+// ownID is the id of the place that is the config of this command.
+const ownID = "config"
+
+func (s *server) placeOf(f runs.Found) place {
+	return place{ID: fmt.Sprint(f.PID), Config: f.Config, Run: &f.Run, Fixed: s.fixed}
 }
 
 // ownConfig returns the path of the config of this command, "" without one.
@@ -81,54 +104,113 @@ func (s *server) ownConfig() string {
 	return own
 }
 
-// read reads the config of a place, without the values of secrets, and adds the directory of its record
-// to dirs.
-func (s *server) read(ctx context.Context, p *place, envFile string, dirs map[string]string) {
+// describe adds what the config of a place says, and the statistics of its calls.
+func (s *server) describe(ctx context.Context, p *place) {
 	p.Servers = []entry{}
 	if p.Config == "" {
 		return
 	}
-	from := conf.Flags{Config: p.Config, EnvFile: envFile, AsWritten: true}
-	cfg, err := from.Load(ctx)
-	if err != nil {
-		p.Error = cli.Secrets.String(err.Error())
-		return
-	}
+	d := s.configOf(ctx, p)
+	p.Error, p.Calls = d.problem, d.records
 	stats := map[string]*activity.ToolStats{}
-	if p.Calls = cfg.Activity != nil; p.Calls {
-		if dir, err := record.Dir(cfg); err == nil {
-			dirs[p.ID], stats = dir, s.statsOf(ctx, dir)
+	if d.noRecord == nil {
+		stats = s.statsOf(ctx, d.record)
+	}
+	for _, e := range d.servers {
+		e.Calls = stats[e.Name]
+		p.Servers = append(p.Servers, e)
+	}
+}
+
+// A source is where a config is read from.
+type source struct{ config, envFile string }
+
+// A loaded is what was read of a config, without the values of secrets.
+type loaded struct {
+	from     conf.Flags
+	read     time.Time
+	problem  string // why it cannot be read
+	servers  []entry
+	records  bool   // calls are recorded
+	record   string // the directory of the record
+	noRecord error  // why there is none
+}
+
+// configOf returns what the config of a place says. It is loaded only if its files have changed, or
+// from time to time.
+func (s *server) configOf(ctx context.Context, p *place) *loaded {
+	of := source{p.Config, s.flags(p).EnvFile}
+	s.mu.Lock()
+	d := s.configs[of]
+	s.mu.Unlock()
+	if d != nil && d.from.Read != nil && time.Since(d.read) < configAge {
+		if _, changed := d.from.Read.Reread(ctx); !changed {
+			return d
 		}
 	}
+	d = load(ctx, *s.flags(p))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configs[of] = d
+	return d
+}
+
+func load(ctx context.Context, from conf.Flags) *loaded {
+	d := &loaded{from: from, read: time.Now()}
+	cfg, err := d.from.Load(ctx)
+	if err != nil {
+		d.problem, d.noRecord = cli.Secrets.String(err.Error()), err
+		return d
+	}
+	d.records = cfg.Activity != nil
+	d.record, d.noRecord = record.Dir(cfg)
 	for _, server := range cfg.Servers {
 		stored := conf.StoredOf(cfg, server)
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
 			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: stored.Count, Denied: conf.Denied(cfg, server, stored),
-			OAuth: server.Transport != schema.Stdio && oauth.Applies(server), Calls: stats[server.Name],
+			OAuth: server.Transport != schema.Stdio && oauth.Applies(server),
 		}
 		if server.Off != nil {
 			e.Off = server.Off.Why()
 		}
-		p.Servers = append(p.Servers, e)
+		d.servers = append(d.servers, e)
 	}
+	return d
 }
 
-// at returns the place with an id, and the flags that load its config.
-func (s *server) at(ctx context.Context, id string) (place, *conf.Flags, error) {
-	all, err := s.places(ctx, struct{}{})
-	if err != nil {
-		return place{}, nil, err
-	}
-	i := slices.IndexFunc(all, func(p place) bool { return p.ID == id })
-	if i < 0 {
-		return place{}, nil, hint.With(fmt.Errorf("there is no run %s any more", id), "choose another one")
-	}
-	from := &conf.Flags{Config: all[i].Config, AsWritten: true}
-	if all[i].Run != nil {
-		from.EnvFile = all[i].Run.EnvFile
+// flags returns the flags that load the config of a place.
+func (s *server) flags(p *place) *conf.Flags {
+	from := &conf.Flags{Config: p.Config, AsWritten: true}
+	if p.Run != nil {
+		from.EnvFile = p.Run.EnvFile
 	} else {
 		from.EnvFile = s.from.EnvFile
 	}
-	return all[i], from, nil
+	return from
+}
+
+// at returns the place with an id as it is now, without its servers. It asks no run but that one.
+func (s *server) at(ctx context.Context, id string) (*place, error) {
+	if own := s.ownConfig(); id == ownID && own != "" {
+		return &place{ID: ownID, Config: own}, nil
+	}
+	if pid, err := strconv.Atoi(id); err == nil && (s.run == 0 || pid == s.run) {
+		if f, ok := runs.FindOne(ctx, pid); ok {
+			p := s.placeOf(f)
+			return &p, nil
+		}
+	}
+	return nil, hint.With(fmt.Errorf("there is no run %s any more", id), "choose another one")
+}
+
+// lately returns the place with an id, if it is one of the last answer to a page, as it was then.
+func (s *server) lately(ctx context.Context, id string) (*place, error) {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	if i := slices.IndexFunc(last, func(p place) bool { return p.ID == id }); i >= 0 {
+		return &last[i], nil
+	}
+	return s.at(ctx, id)
 }

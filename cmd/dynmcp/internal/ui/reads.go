@@ -49,13 +49,14 @@ type definition struct {
 // host runs dynmcp on the config of a place with stored listings, without starting its servers.
 // change, if not nil, is applied to the config first. from is the source of the config.
 func (s *server) host(ctx context.Context, id, profile string, change func(*schema.Config)) (h *selfhost.Host, from *conf.Flags, err error) {
-	p, from, err := s.at(ctx, id)
+	p, err := s.at(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
 	if p.Config == "" {
 		return nil, nil, errors.New("this run has no config, and so no stored listings")
 	}
+	from = s.flags(p)
 	from.Profile = profile
 	cfg, err := from.Load(ctx)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
@@ -24,9 +25,11 @@ type server struct {
 	fixed   bool        // the page cannot change anything
 	program string      // dynmcp itself
 
-	mu    sync.Mutex
-	calls map[string]*journal // by the directory of the record
-	dirs  map[string]string   // of the records of the places that were read last, by their ids
+	mu      sync.Mutex
+	calls   map[string]*journal // by the directory of the record
+	configs map[source]*loaded
+	last    []place // the last answer to a page, nil if things have changed since
+	asked   time.Time
 }
 
 // handler returns the handler of the page, and of its API below /api.

@@ -94,7 +94,7 @@ func Operator(changes bool) http.Handler {
 }
 
 func newServer() *server {
-	s := &server{calls: map[string]*journal{}}
+	s := &server{calls: map[string]*journal{}, configs: map[source]*loaded{}}
 	if program, err := os.Executable(); err == nil {
 		s.program = program
 	}
