@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
 	"github.com/dynmcp/dynmcp/internal/display"
@@ -90,4 +91,97 @@ func TestWhatIsThereIsSaid(t *testing.T) {
 		fmt.Fprintf(&out, "%s\n", Append(left, Note(json.RawMessage(whole), "discover_tool", "h")))
 	}
 	viewtest.Golden(t, "rest_note", strings.TrimSpace(out.String()))
+}
+
+func answerText(t *testing.T, answer json.RawMessage) (texts []string) {
+	t.Helper()
+	for item := range wire.Elements(wire.Get(answer, "content")) {
+		text, ok := wire.Text(wire.Get(item, "text"))
+		if !ok {
+			t.Fatalf("got %s", answer)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// The end of a text is no place to read on from.
+func TestOffsetsEndBeforeTheText(t *testing.T) {
+	result := Text("four")
+	for offset, ok := range map[int]bool{3: true, 4: false, 5: false} {
+		if answer, err := (Query{Offset: offset, Most: 10}).Read(result); (err == nil) != ok {
+			t.Errorf("offset %d: %s, %v", offset, answer, err)
+		}
+	}
+}
+
+// Of long lines the text around each match is shown, in whole characters; short ones are shown whole.
+func TestMatchesInLongLines(t *testing.T) {
+	for _, length := range []int{longLine - 1, longLine, longLine + 1, 10 * longLine} {
+		line := strings.Repeat("x", length-6) + "needle"
+		answer, err := (Query{Grep: "needle", Most: 10_000}).Read(Text("first\n" + line + "\nlast"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := answerText(t, answer)[0]
+		if whole := found == "6: "+line; whole != (length <= longLine) || !strings.HasSuffix(found, "needle") || len(found) > longLine+10 {
+			t.Errorf("a line of %d: got %q", length, found)
+		}
+	}
+	for shift := range 6 {
+		for _, line := range []string{strings.Repeat("é", 500) + strings.Repeat("y", shift) + "needle" + strings.Repeat("z", shift) + strings.Repeat("é😀", 500), "needle" + strings.Repeat("é", 500)} {
+			answer, err := (Query{Grep: "needle", Most: 10_000}).Read(Text(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, found, _ := strings.Cut(answerText(t, answer)[0], ": ")
+			before, _, ok := strings.Cut(line, found)
+			if !ok || !utf8.ValidString(found) || strings.ContainsRune(found, utf8.RuneError) || fmt.Sprint(display.Units(before)) != at || len(found) > 3*aroundHit+12 {
+				t.Errorf("shift %d: got %q at %s", shift, found, at)
+			}
+		}
+	}
+	twice := strings.Repeat("x", longLine) + "needle" + strings.Repeat("x", 3*longLine) + "needle, needle"
+	answer, err := (Query{Grep: "needle", Most: 10_000}).Read(Text(twice))
+	if texts := answerText(t, answer); err != nil || strings.Count(texts[0], "\n") != 1 || !strings.Contains(texts[1], "2 of 2 found") {
+		t.Errorf("matches far from each other, and near: %q, %v", texts, err)
+	}
+}
+
+// As many matches are shown as fit.
+func TestMatchesFillTheAnswer(t *testing.T) {
+	for most, shown := range map[int]int{7: 0, 8: 1, 15: 1, 16: 2, 100: 3} {
+		answer, err := (Query{Grep: "a", Most: most}).Read(Text("aaaa\naaaa\naaaa")) // "0: aaaa\n", "5: aaaa\n", "10: aaaa\n"
+		if shown == 0 {
+			if err == nil {
+				t.Errorf("most %d: %s", most, answer)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if texts := answerText(t, answer); strings.Count(texts[0], "aaaa") != shown || !strings.Contains(texts[1], fmt.Sprintf("%d of 3 found", shown)) {
+			t.Errorf("most %d: got %q", most, texts)
+		}
+	}
+}
+
+// Images, sounds and blobs are selected as what they are.
+func TestDataIsSelectedWhole(t *testing.T) {
+	for _, item := range []string{
+		`{"type":"image","data":"AAAA","mimeType":"image/png"}`, `{"type":"audio","data":"AAAA","mimeType":"audio/wav"}`,
+		`{"type":"resource","resource":{"uri":"x:y","blob":"AA=="}}`,
+	} {
+		result := json.RawMessage(`{"content":[` + item + `]}`)
+		if answer, err := (Query{JSONPath: "$.content[0]", Most: 1000}).Read(result); err != nil || string(answer) != string(result) {
+			t.Errorf("got %s, %v", answer, err)
+		}
+	}
+	for _, item := range []string{`{"type":"video","data":"AAAA"}`, `{"type":"image"}`, `{"type":"resource","resource":{"uri":"x:y","text":"AA=="}}`} {
+		answer, err := (Query{JSONPath: "$.content[0]", Most: 1000}).Read(json.RawMessage(`{"content":[` + item + `]}`))
+		if err != nil || !wire.EqualString(wire.Get(answer, "content", "0", "type"), "text") && len(answerText(t, answer)) == 0 {
+			t.Errorf("%s: got %s, %v", item, answer, err)
+		}
+	}
 }

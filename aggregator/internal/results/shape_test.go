@@ -3,6 +3,7 @@ package results
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,11 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 			if !json.Valid([]byte(got)) {
 				t.Fatalf("no JSON: %s", got)
 			}
+			for item := range wire.Elements(wire.Get(shaped, "content")) {
+				if text, _ := wire.Text(wire.Get(item, "text")); tt.tool.MaxOutputChars > 0 && display.Units(text) > tt.tool.MaxOutputChars {
+					t.Errorf("%d characters of %d: %s", display.Units(text), tt.tool.MaxOutputChars, text)
+				}
+			}
 			for _, part := range tt.want {
 				if !strings.Contains(got, part) {
 					t.Errorf("no %s in\n%s", part, got)
@@ -130,4 +136,88 @@ func TestShortenedResultsFit(t *testing.T) {
 			t.Fatal(content[0].Text)
 		}
 	})
+}
+
+// A result of exactly its limit is not cut, one of a character more is.
+func TestLimitsAreMet(t *testing.T) {
+	image := func(size int) string {
+		return `{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("A", size) + `"}`
+	}
+	text := func(size int) string { return string(TextItem(strings.Repeat("x", size))) }
+	for _, tt := range []struct {
+		items []string
+		limit int
+		kept  []int // the items that are unchanged
+	}{
+		{[]string{text(300)}, 300, []int{0}},
+		{[]string{text(300)}, 299, nil},
+		{[]string{image(100), text(50), image(200)}, 350, []int{0, 1, 2}},
+		{[]string{image(100), text(50), image(200)}, 349, []int{0, 1}},
+		{[]string{image(100), text(50), image(200)}, 150, []int{0, 1}}, // the largest is enough
+		{[]string{image(100), text(50), image(200)}, 149, []int{1}},
+		{[]string{image(200), text(50), image(100)}, 149, []int{1}},
+		{[]string{image(200), text(50), image(100)}, 150, []int{1, 2}},
+		{[]string{image(200), text(50)}, 50, []int{1}},
+		{[]string{image(200), text(50)}, 49, nil},
+		{[]string{image(200)}, 100, nil},
+	} {
+		result := json.RawMessage(`{"content":[` + strings.Join(tt.items, ",") + `]}`)
+		shaped, cut := Shape(result, &catalog.Tool{MaxOutputChars: tt.limit}, false)
+		if cut != (len(tt.kept) < len(tt.items)) || !cut && string(shaped) != string(result) {
+			t.Errorf("limit %d of %.60s…: cut is %t", tt.limit, result, cut)
+		}
+		for n, item := range tt.items {
+			if kept := strings.Contains(string(shaped), item); kept != slices.Contains(tt.kept, n) {
+				t.Errorf("limit %d: item %d is kept: %t, in %s", tt.limit, n, kept, shaped)
+			}
+		}
+	}
+}
+
+// A value that fits is not changed, and what is left out of a list is counted: the first and the last
+// elements stay, equally many.
+func TestListsAreShortenedInTheMiddle(t *testing.T) {
+	var all []string
+	for n := range 100 {
+		all = append(all, fmt.Sprint(n))
+	}
+	list := json.RawMessage("[" + strings.Join(all, ",") + "]")
+	if got := shortenJSON(list, len(list)); string(got) != string(list) {
+		t.Errorf("got %s", got)
+	}
+	last := 0
+	for limit := len(list) - 1; limit >= 60; limit-- {
+		short := shortenJSON(list, limit)
+		if display.Units(short) > limit {
+			t.Fatalf("limit %d: %s", limit, short)
+		}
+		var got []any
+		if err := json.Unmarshal(short, &got); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(got, func(v any) bool { _, ok := v.(string); return ok })
+		if at < 0 {
+			t.Fatalf("limit %d: nothing is said to be left out: %s", limit, short)
+		}
+		head, tail := got[:at], got[at+1:]
+		if want := fmt.Sprintf("… %d elements are left out …", 100-len(head)-len(tail)); got[at] != want {
+			t.Errorf("limit %d: %s of %d and %d elements", limit, got[at], len(head), len(tail))
+		}
+		if more := len(head) - len(tail); more != 0 && more != 1 || len(head) == 0 {
+			t.Errorf("limit %d: %d elements and %d", limit, len(head), len(tail))
+		}
+		for n := range head {
+			if head[n] != float64(n) || n < len(tail) && tail[len(tail)-1-n] != float64(99-n) {
+				t.Errorf("limit %d: got %s", limit, short)
+			}
+		}
+		if limit < len(list)-1 && len(got) > last {
+			t.Errorf("limit %d has more elements than a higher one", limit)
+		}
+		last = len(got)
+	}
+	three := json.RawMessage(`["` + strings.Repeat("a", minString) + `","` + strings.Repeat("b", minString) + `","` + strings.Repeat("c", minString) + `"]`)
+	if got := shortenJSON(three, len(three)-1); strings.Contains(string(got), " 1 elements") {
+		t.Errorf("one element is replaced by a text: %s", got)
+	}
 }

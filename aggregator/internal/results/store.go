@@ -56,7 +56,7 @@ func (s *PartialResults) Add(user, replica string, limit int, result json.RawMes
 	// If an open file can be removed, nothing is left even after SIGKILL. Elsewhere remove does it.
 	_ = os.Remove(file.Name())
 	if _, err := file.Write(result); err != nil {
-		(&storedResult{file: file}).remove()
+		discard(file)
 		return "", err
 	}
 	if replica != "" {
@@ -144,11 +144,13 @@ func (s *PartialResults) expire(r *storedResult) {
 }
 
 func (r *storedResult) remove() {
-	if r.expiry != nil {
-		r.expiry.Stop()
-	}
-	r.file.Close()
-	_ = os.Remove(r.file.Name())
+	r.expiry.Stop()
+	discard(r.file)
+}
+
+func discard(file *os.File) {
+	file.Close()
+	_ = os.Remove(file.Name())
 }
 
 // Close removes everything.

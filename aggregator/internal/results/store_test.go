@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +161,7 @@ func TestKeptResultsExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		file := k.all[0].file
 		time.Sleep(storedFor - time.Second)
 		if _, _, ok := k.Get("", handle); !ok {
 			t.Error("it is gone too early")
@@ -168,6 +170,9 @@ func TestKeptResultsExpire(t *testing.T) {
 		synctest.Wait()
 		if _, _, ok := k.Get("", handle); ok {
 			t.Error("it is kept for longer")
+		}
+		if _, err := file.Stat(); err == nil || len(k.all) != 0 {
+			t.Errorf("its file is open (%v), and %d results are listed", err, len(k.all))
 		}
 	})
 }
@@ -193,6 +198,22 @@ func TestStructuredContentThatRepeatsTheTextCountsOnce(t *testing.T) {
 		result := json.RawMessage(`{"content":` + test.content + `,"structuredContent":` + test.structured + `}`)
 		if _, cut := Shape(result, &catalog.Tool{MaxOutputChars: 60}, false); cut == test.repeats {
 			t.Errorf("%s: cut is %t (JSON: %t)", result, cut, wire.Valid(result))
+		}
+	}
+}
+
+// The handle of a replica's result ends in the name of the replica.
+func TestHandlesNameTheirReplica(t *testing.T) {
+	var k PartialResults
+	defer k.Close()
+	for _, replica := range []string{"", "east-1"} {
+		handle, err := k.Add("", replica, 1, json.RawMessage(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		random, name, _ := strings.Cut(handle, "-")
+		if _, _, ok := k.Get("", handle); !ok || name != replica || len(random) != 12 || strings.HasSuffix(handle, "-") {
+			t.Errorf("replica %q: got the handle %q", replica, handle)
 		}
 	}
 }
