@@ -23,7 +23,7 @@ type Budget struct {
 type account struct {
 	bytes        int64
 	sheddable    int64                     // of them
-	reservations map[*Reservation]struct{} // those with bytes that can be shed
+	reservations map[*Reservation]struct{} // those with bytes
 }
 
 // A Reservation is an amount of bytes in a Budget. The methods of a nil Reservation do nothing.
@@ -178,8 +178,8 @@ func (r *Reservation) changeLocked(n int64) {
 		a = &account{}
 		b.of[r.who] = a
 	}
+	a.note(r, n)
 	if r.shed != nil {
-		a.note(r, n)
 		a.sheddable += n - r.bytes
 	}
 	b.total += n - r.bytes
@@ -190,7 +190,7 @@ func (r *Reservation) changeLocked(n int64) {
 	}
 }
 
-// note records that a reservation that can be shed changes to n bytes.
+// note records that a reservation changes to n bytes.
 func (a *account) note(r *Reservation, n int64) {
 	if r.bytes == 0 || n < r.bytes {
 		r.since = time.Now()
@@ -207,17 +207,15 @@ func (a *account) note(r *Reservation, n int64) {
 
 // worstLocked returns the reservation to shed, nil if none: if the total is too large, one of the largest
 // account; if an account exceeds its share, one of that account, if its sheddable bytes are the
-// cause. A small message beside requests and answers of that size makes no difference.
+// cause. A small message beside requests and answers of that size makes no difference, nor does the
+// last that Reserve accepted, which is now a message: it may exceed the share by its size.
 func (b *Budget) worstLocked(who string) *Reservation {
 	free, a := b.freeLocked(), b.of[who]
 	if free >= 0 {
-		if a == nil || a.bytes <= free || 2*a.sheddable <= a.bytes {
+		if a == nil || 2*a.sheddable <= a.bytes || a.bytes <= free+a.largest() {
 			return nil
 		}
-		if r := a.worst(); r != nil && r.bytes < a.bytes { // one alone may be larger
-			return r
-		}
-		return nil
+		return a.worst()
 	}
 	worst, _ := b.largestLocked(-free)
 	if worst == nil {
@@ -239,11 +237,19 @@ func (b *Budget) largestLocked(need int64) (worst *Reservation, largest int64) {
 	return worst, largest
 }
 
-// worst returns the reservation with the most bytes for the longest time.
+// largest returns the bytes of the largest reservation.
+func (a *account) largest() (most int64) {
+	for r := range a.reservations {
+		most = max(most, r.bytes)
+	}
+	return most
+}
+
+// worst returns the reservation with the most bytes for the longest time, of those that can be shed.
 func (a *account) worst() (worst *Reservation) {
 	var most float64
 	for r := range a.reservations {
-		if weight := float64(r.bytes) * (time.Since(r.since) + time.Millisecond).Seconds(); weight > most {
+		if weight := float64(r.bytes) * (time.Since(r.since) + time.Millisecond).Seconds(); r.shed != nil && weight > most {
 			worst, most = r, weight
 		}
 	}

@@ -59,7 +59,8 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 			return r
 		}
 		unread("bob", "bob's", 10)
-		b.Open("ann", nil).Reserve(20) // a body, which cannot be shed
+		b.Open("ann", nil).Reserve(13) // bodies, which cannot be shed
+		b.Open("ann", nil).Reserve(12)
 		first := unread("ann", "first", 10)
 		unread("ann", "second", 10)
 		if gone != nil {
@@ -74,7 +75,7 @@ func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
 		if want := "[second carol's]"; fmt.Sprint(gone) != want {
 			t.Errorf("shed are %v, want %s", gone, want)
 		}
-		if got := b.Total(); got != 10+20+9+10 {
+		if got := b.Total(); got != 10+25+9+10 {
 			t.Errorf("%d bytes are held", got)
 		}
 	})
@@ -288,6 +289,43 @@ func TestSumsAreRight(t *testing.T) {
 			}
 			if b.Total() != total+others {
 				t.Fatalf("%d bytes are held, want %d", b.Total(), total+others)
+			}
+		}
+	})
+}
+
+// An answer that was accepted while it was read is not shed when it has become a message, nor are those
+// before it, whatever was released meanwhile.
+func TestAcceptedAnswersAreNotShed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 1_000_000
+		b := New(limit, nil)
+		if kept := rapid.Int64Range(0, 1000).Draw(t, "kept"); !b.Open("ann", nil).Reserve(kept) {
+			t.Fatal("what a session keeps is refused")
+		}
+		var reading, messages []*Reservation
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
+				if r := b.Open("ann", nil); r.Resize(rapid.Int64Range(1, limit).Draw(t, "n")) {
+					reading = append(reading, r)
+				}
+			case 2:
+				if len(reading) > 0 {
+					r := reading[0]
+					n := r.bytes
+					r.Set(0)
+					message := b.Open("ann", func() {})
+					if over := message.Set(int(n)); len(over) > 0 {
+						t.Fatalf("%d of %d bytes are held, and one of %d is shed", b.Total(), limit, n)
+					}
+					reading, messages = reading[1:], append(messages, message)
+				}
+			case 3:
+				if len(messages) > 0 {
+					messages[0].Set(0)
+					messages = messages[1:]
+				}
 			}
 		}
 	})

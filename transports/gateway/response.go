@@ -73,8 +73,8 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
-		events, n, goesOn := st.take(carrier)
-		membudget.Shed(writing.Set(sizeOf(events)))
+		events, n, gone, goesOn := st.take(carrier)
+		membudget.Shed(writing.Set(gone))
 		for i, event := range events {
 			if e.event(st, n+int64(i), event) != nil {
 				return false

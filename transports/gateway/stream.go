@@ -266,14 +266,14 @@ func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 	return st.carriers, st.next - 1, true
 }
 
-// take returns the events that a carrier has to write, the number of the first, and whether
-// the carrier goes on.
-func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
+// take returns the events that a carrier has to write, the number of the first, how many of their
+// bytes the stream does not keep, and whether the carrier goes on.
+func (st *stream) take(carrier int) (events [][]byte, from int64, gone int, goesOn bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.carriers != carrier || st.lost {
 		st.wakeLocked() // pass the token to the current carrier
-		return nil, 0, false
+		return nil, 0, 0, false
 	}
 	from = st.next
 	for _, e := range st.events[st.next-st.first:] {
@@ -283,11 +283,14 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	}
 	st.next += int64(len(events))
 	for st.first < st.next && (!st.ids || st.replayable > maxReplay) {
+		if st.first >= from {
+			gone += len(st.events[0])
+		}
 		st.replayable -= len(st.events[0])
 		st.events, st.first = st.events[1:], st.first+1
 	}
 	st.reserved.Set(st.waiting + st.replayable)
-	return events, from, !st.done
+	return events, from, gone, !st.done
 }
 
 // trim limits a stream that nobody reads to the replay buffer. It drops the oldest events.

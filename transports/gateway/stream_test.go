@@ -10,6 +10,39 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
+// What is written is charged once: to the stream while it keeps it, otherwise to the writer.
+func TestWrittenEventsAreChargedOnce(t *testing.T) {
+	const small, large = 400 << 10, maxReplay + 1
+	for _, c := range []struct {
+		ids  bool
+		old  int // bytes of an event that was written before
+		size []int
+		gone int
+	}{
+		{false, 0, []int{small}, small}, {false, small, []int{small, small}, 2 * small}, {true, 0, []int{small}, 0}, {true, 0, []int{large}, large},
+		{true, small, []int{small, small}, 0}, {true, small, []int{small, large}, small + large}, {true, 0, []int{small, small, small}, small},
+	} {
+		st := newStream(maxOrdinary)
+		st.ids, st.open, st.reserved = c.ids, true, membudget.New(64<<20, nil).Open("host", nil)
+		put := func(size int) {
+			if err := st.put(nil, host.Essential, [][]byte{bytes.Repeat([]byte("x"), size)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		carrier, _, _ := st.carry(0)
+		if c.old > 0 {
+			put(c.old)
+			st.take(carrier)
+		}
+		for _, size := range c.size {
+			put(size)
+		}
+		if events, _, gone, _ := st.take(carrier); len(events) != len(c.size) || gone != c.gone {
+			t.Errorf("%+v: of %d events %d bytes are not kept", c, len(events), gone)
+		}
+	}
+}
+
 // A stream is charged for its unsent events, and for sent events in the replay buffer until
 // nobody can resume it.
 func TestStreamIsChargedForItsEvents(t *testing.T) {
