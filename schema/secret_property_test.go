@@ -37,7 +37,7 @@ func TestNoReferenceToASecretIsUsedAsText(t *testing.T) {
 			t.Fatalf("%v\n%s", err, doc)
 		}
 		for _, s := range cfg.Servers {
-			text, err := json.Marshal([]any{s.Command, s.Args, s.Env, s.URL, s.Headers})
+			text, err := json.Marshal(s) // each of its keys
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,10 +58,28 @@ func propertyDocument(t *rapid.T, order []string, form string) (name, doc string
 	key := rapid.SampledFrom([]string{"A", "disabled", "command", "env"})
 	fmt.Fprint(&b, "mcp:\n")
 	for _, server := range order {
+		maybe := func(key, text string) { // text has one value
+			if rapid.Bool().Draw(t, key) {
+				text, _, _ = strings.Cut(fmt.Sprintf(text+"\x00", value.Draw(t, "value of "+key)), "\x00")
+				fmt.Fprintf(&b, "    %s: %s\n", key, text)
+			}
+		}
+		fmt.Fprintf(&b, "  %s:\n", server)
+		maybe("description", "%q")
+		maybe("tool_overrides", "{t: {summary: %q, example_args: {q: [x]}}}")
 		if rapid.Bool().Draw(t, "remote") {
-			fmt.Fprintf(&b, "  %s:\n    headers:\n      %s: %q\n      disabled: \"true\"\n    url: \"https://h/\"\n", server, "X-A", value.Draw(t, "header"))
+			fmt.Fprintf(&b, "    headers:\n      %s: %q\n      disabled: \"true\"\n", "X-A", value.Draw(t, "header"))
+			fmt.Fprintf(&b, "    url: %q\n", "https://h/"+rapid.SampledFrom([]string{"", value.Draw(t, "in url")}).Draw(t, "url"))
+			maybe("auth", rapid.SampledFrom([]string{
+				"{client_id: %q}", "{client_id: x, client_secret: %q}", "{scope: %q}", "{grant: client_credentials, client_id: x, private_key: %q}",
+				"{grant: jwt_bearer, client_id: x, assertion_file: %q}", "{grant: jwt_bearer, client_id: x, assertion_file: /t, idp: \"https://idp/\", idp_client_id: %q}",
+				"{grant: jwt_bearer, client_id: x, assertion_file: /t, idp: \"https://idp/\", idp_client_id: y, idp_client_secret: %q}",
+			}).Draw(t, "kind of auth"))
 		} else {
-			fmt.Fprintf(&b, "  %s:\n    env: {%s: %q, X: \"true\", Y: %q}\n    command: x\n    args: [%q]\n", server, key.Draw(t, "key"), value.Draw(t, "env"), "true", value.Draw(t, "arg"))
+			fmt.Fprintf(&b, "    env: {%s: %q, X: \"true\", Y: %q}\n    args: [%q]\n", key.Draw(t, "key"), value.Draw(t, "env"), "true", value.Draw(t, "arg"))
+			fmt.Fprintf(&b, "    command: %q\n", rapid.SampledFrom([]string{"x", value.Draw(t, "in command")}).Draw(t, "command"))
+			maybe("cwd", "%q")
+			maybe("sandbox", "{read: [%q]}")
 		}
 	}
 	fmt.Fprint(&b, "profiles: {one: [a]}\n")
