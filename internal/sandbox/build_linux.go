@@ -69,8 +69,12 @@ func (w *Restrictions) build(p Policy) (err error) {
 
 // Missing describes the parts of the policy that this system cannot enforce. Landlock can limit
 // TCP from version 4 on; before that, only the gate does.
-func (p Policy) Missing() (parts []string) {
-	version := landlockVersion()
+func (p Policy) Missing() []string {
+	return p.missing(landlockVersion(), hasFilters(), hasNotifications())
+}
+
+// missing is Missing for a system with a version of Landlock, filters and notifications.
+func (p Policy) missing(version int, filters, notifications bool) (parts []string) {
 	switch {
 	case version == 0:
 		parts = append(parts, "files (the kernel has no Landlock, 5.13 or newer has)")
@@ -80,14 +84,13 @@ func (p Policy) Missing() (parts []string) {
 	if version < withScopes {
 		parts = append(parts, "signals and abstract sockets (Linux 6.12 can)")
 	}
-	filters := hasFilters()
 	if !filters {
 		parts = append(parts, "system calls and kinds of sockets (the kernel has no seccomp filters)")
 	}
 	switch {
 	case p.Network == NoNetwork && !filters && version < withTCP:
 		parts = append(parts, "connections (Linux 6.7 can)")
-	case p.Network == OnlyByProxy && !hasNotifications():
+	case p.Network == OnlyByProxy && !notifications:
 		parts = append(parts, "connections around its proxy (Linux 5.0 can, with seccomp filters)")
 	}
 	return parts
