@@ -92,6 +92,15 @@ func SayIfEmpty(errOut *terminal.Writer, cfg *schema.Config) {
 	}
 }
 
+// Usable returns the server of the config called name, unless it is off.
+func Usable(cfg *schema.Config, name string) (schema.Server, error) {
+	s, err := ServerNamed(cfg, name)
+	if err == nil && s.Off != nil {
+		err = OffError(s)
+	}
+	return s, err
+}
+
 // OffError returns the error of a server that is off.
 func OffError(s schema.Server) error {
 	return hint.With(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)

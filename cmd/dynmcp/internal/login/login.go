@@ -88,7 +88,7 @@ server's authorization server offers that.`,
 			if err != nil {
 				return err
 			}
-			server, err := conf.ServerNamed(cfg, args[0])
+			server, err := conf.Usable(cfg, args[0])
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func loginServer(ctx context.Context, f *conf.Flags, name string) (schema.Server
 	if err != nil {
 		return schema.Server{}, err
 	}
-	s, err := conf.ServerNamed(cfg, name)
+	s, err := conf.Usable(cfg, name)
 	switch {
 	case err != nil:
 		return s, err

@@ -192,12 +192,9 @@ func (h *Host) Load(ctx context.Context, done func(server string), servers ...st
 
 // LoadOne starts a server.
 func (h *Host) LoadOne(ctx context.Context, name string) error {
-	s, err := conf.ServerNamed(h.cfg, name)
+	s, err := conf.Usable(h.cfg, name)
 	if err != nil {
 		return err
-	}
-	if s.Off != nil {
-		return conf.OffError(s)
 	}
 	if err := checkCommand(s); err != nil {
 		return err

@@ -136,6 +136,10 @@ var eras = []struct {
 // server compares a server in each era that it speaks.
 func (v *verifier) server(ctx context.Context, s schema.Server) report {
 	out := report{Name: s.Name}
+	if s.Off != nil {
+		out.Error = "it is off: " + s.Off.Why()
+		return out
+	}
 	// Keys of the entry that change the tools are ignored: their effect is intended.
 	for key, changed := range map[string]bool{
 		"tool_filter": len(s.ToolFilter) > 0, "path_aliases": len(s.PathAliases) > 0, "tool_overrides": len(s.ToolOverrides) > 0,
