@@ -106,22 +106,18 @@ func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
 		return t, t.Server
 	}
 	server, leaf, _ := strings.Cut(name, "/")
-	for _, other := range v.ServerTools(server) {
-		called := other.Name[strings.IndexByte(other.Name, '/')+1:]
-		switch {
-		case called == leaf: // of a single server, whose tools have no prefix
-			return other, server
-		case engine.Identifier(called) != leaf:
-		case t != nil:
-			return nil, server
-		default:
-			t = other
-		}
+	tools := v.ServerTools(server)
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name[strings.IndexByte(t.Name, '/')+1:]) // tools of a single server have no prefix
 	}
-	if t == nil && len(v.ServerTools(server)) == 0 {
+	if i := engine.Named(leaf, names); i >= 0 {
+		return tools[i], server
+	}
+	if len(tools) == 0 {
 		server = v.ServerFor(name)
 	}
-	return t, server
+	return nil, server
 }
 
 // failure converts an error to the form that a script catches.

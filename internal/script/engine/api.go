@@ -98,25 +98,26 @@ type servers struct{ *script }
 
 var otherThanIdentifier = lazyregexp.New(`[^A-Za-z0-9_$]`)
 
-// Identifier returns a name in a form that can follow a dot.
-func Identifier(name string) string { return otherThanIdentifier().ReplaceAllString(name, "_") }
+// Named returns the index of the name that a property of a script stands for: the same text, or the only
+// name that has it with _ in place of what cannot follow a dot. It is -1 if there is none.
+func Named(property string, names []string) int {
+	if i := slices.Index(names, property); i >= 0 {
+		return i
+	}
+	means := func(name string) bool { return otherThanIdentifier().ReplaceAllString(name, "_") == property }
+	i := slices.IndexFunc(names, means)
+	if i >= 0 && slices.ContainsFunc(names[i+1:], means) {
+		return -1
+	}
+	return i
+}
 
 // named returns the server for a property, "" if there is none.
-func (t *servers) named(key string) (name string) {
-	for _, server := range t.Servers {
-		if server == key {
-			return key
-		}
+func (t *servers) named(key string) string {
+	if i := Named(key, t.Servers); i >= 0 {
+		return t.Servers[i]
 	}
-	for _, server := range t.Servers {
-		if Identifier(server) == key {
-			if name != "" {
-				return ""
-			}
-			name = server
-		}
-	}
-	return name
+	return ""
 }
 
 func (t *servers) Get(key string) goja.Value {
