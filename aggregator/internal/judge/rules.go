@@ -207,7 +207,7 @@ func fits(e *Env, c *Call) *Verdict {
 	if wrong == nil {
 		return nil
 	}
-	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.Name, strings.Join(wrong, "\n- "))
+	text := fmt.Sprintf("The arguments do not fit the schema of %s\n- %s", c.Name, strings.Join(wrong, "\n- "))
 	if c.Scope.TreeOnly {
 		return &Verdict{Do: Refuse, Refusal: invalid(text)}
 	}

@@ -111,7 +111,7 @@ func unknown(v *catalog.View, kind, path string) string {
 	if kind == kindTool {
 		return v.Texts().UnknownTool(hints, path)
 	}
-	s := fmt.Sprintf("Unknown %s: %s (outcome not_sent: nothing was called)\n", kind, display.Asked(path))
+	s := fmt.Sprintf("Unknown %s: %s\n", kind, display.Asked(path))
 	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(entriesOf(v, kind)), wire.Quote(kind))
 	if how := v.Texts().HowToLoad(hints); how != "" {
 		s += how + "\n"
