@@ -1,14 +1,16 @@
 package catalog
 
-import "sync"
+import (
+	"sync"
+)
 
 // A Hider says which tools no call could run. They are in no list and no search. It is
 // comparable: views are kept for each.
 type Hider interface {
 	// MayHide reports whether a server could have tools that are hidden.
 	MayHide(server string) bool
-	// Hides reports whether a tool is hidden, by the server's own name for it. class is that of
-	// ClassOf.
+	// Hides reports whether a tool is hidden, by the server's own name for it. class is one of
+	// toolglob.Classes.
 	Hides(server, tool, class string) bool
 }
 

@@ -32,7 +32,7 @@ type Call struct {
 }
 
 // ByServer reports whether the upstream answered the call, with a result or an error.
-func (c Call) ByServer() bool { return c.Kind == "ok" || c.Kind == "tool_error" || c.Kind == "error" }
+func (c *Call) ByServer() bool { return c.Kind == "ok" || c.Kind == "tool_error" || c.Kind == "error" }
 
 // A Builtin is the end of a call that one of dynmcp's own tools has answered.
 type Builtin struct {

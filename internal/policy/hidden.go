@@ -48,7 +48,7 @@ func (h *Hidden) MayHide(server string) bool {
 	return false
 }
 
-// Hides reports whether a tool is hidden. class is as in a Call.
+// Hides reports whether a tool is hidden. class is one of toolglob.Classes.
 func (h *Hidden) Hides(server, tool, class string) bool {
 	for i := range h.rules {
 		switch r := &h.rules[i]; {

@@ -234,32 +234,27 @@ func (m eraMeta) addTo(params wire.Object) wire.Object {
 // StartFailure returns the failure of an upstream that could not be started because a step
 // failed with err. The outcome is not_sent.
 func (c *Conn) StartFailure(step string, err error) error {
-	f := c.startFailure(step, err)
-	if _, ok := c.link.(*childLink); ok && c.agreed.Load() == nil && c.stray.Load() != nil && f.Code != transports.CodeNoResources {
-		f.Code = transports.CodeStartFailed
-		f.Cause = fmt.Errorf("it does not speak MCP: its first line was %q (%w)", *c.stray.Load(), f.Cause)
-	}
-	return f
-}
-
-func (c *Conn) startFailure(step string, err error) *transports.Failure {
-	if failure, ok := errors.AsType[*transports.Failure](err); ok {
-		failure.Outcome = transports.NotSent
-		if failure.Code == transports.CodeExited {
-			failure.Code = transports.CodeStartFailed
+	child, _ := c.link.(*childLink)
+	f, ok := errors.AsType[*transports.Failure](err)
+	switch {
+	case ok:
+		f.Outcome = transports.NotSent
+		if f.Code == transports.CodeExited {
+			f.Code = transports.CodeStartFailed
 		}
-		return failure
-	}
-	if errors.Is(err, guard.ErrResources) {
+	case errors.Is(err, guard.ErrResources):
 		return c.noResources(fmt.Errorf("%s: %w", step, err))
+	case errors.Is(err, context.DeadlineExceeded):
+		f = c.newFailure(transports.CodeTimeout, transports.NotSent, fmt.Errorf("%s: no answer within its load_timeout of %v", step, c.server.LoadTimeout))
+		if child != nil && child.installing.Load() {
+			f.Hint = command.UnfinishedHint(command.Environment(c.server.Env, c.server.InheritEnv))
+		}
+	default:
+		f = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("%s: %w", step, err))
 	}
-	code := int64(transports.CodeStartFailed)
-	if errors.Is(err, context.DeadlineExceeded) {
-		code, err = transports.CodeTimeout, fmt.Errorf("no answer within its load_timeout of %v", c.server.LoadTimeout)
-	}
-	f := c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
-	if child, ok := c.link.(*childLink); ok && code == transports.CodeTimeout && child.installing.Load() {
-		f.Hint = command.UnfinishedHint(command.Environment(c.server.Env, c.server.InheritEnv))
+	if stray := c.stray.Load(); stray != nil && child != nil && c.agreed.Load() == nil {
+		f.Code = transports.CodeStartFailed
+		f.Cause = fmt.Errorf("it does not speak MCP: its first line was %q (%w)", *stray, f.Cause)
 	}
 	return f
 }

@@ -172,14 +172,14 @@ func (c *Conn) handleFault(f *wire.Fault) {
 			return
 		}
 	}
-	c.noteStray(f.Line)
+	noteStray(c, f.Line)
 	if n := c.junk.Add(1); isPowerOfTen(n) { // a server that prints one such line often prints many
 		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
 	}
 }
 
 // noteStray keeps the first line of a program that may not be a server, to show why its start failed.
-func (c *Conn) noteStray(line []byte) {
+func noteStray(c *Conn, line []byte) {
 	if c.agreed.Load() == nil && c.stray.Load() == nil {
 		text := c.excerpt(line, 120)
 		c.stray.CompareAndSwap(nil, &text)

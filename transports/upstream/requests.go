@@ -30,7 +30,7 @@ type serverRequest struct {
 func (s *serverRequests) handle(m wire.Message, own *Call) {
 	c, peer := s.conn, s.conn.peerOf(own)
 	if m.Method == "initialize" || m.Method == methodDiscover { // a program that echoes what it reads
-		c.noteStray(m.Raw)
+		noteStray(c, m.Raw)
 	}
 	switch {
 	case m.Method == "ping":

@@ -89,7 +89,9 @@ func listRules(ctx context.Context, t *selfhost.Target, servers []schema.Server)
 		t.Out.Printf("the config has no policy: all calls are allowed\n")
 		return t.Out.Err
 	}
-	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, conf.Names(servers)...), t.Log)
+	all := selfhost.OnlyServers(t.Cfg, conf.Names(servers)...)
+	all.Policy = nil // it would hide what it denies
+	h, err := selfhost.Start(ctx, all, t.Log)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func listRules(ctx context.Context, t *selfhost.Target, servers []schema.Server)
 				continue
 			}
 			decided[tool.Name] = last
-			t.Out.Printf("  %s %s\n", display.Name(tool.Name), classNotes[tool.Class])
+			t.Out.Printf("  %s %s\n", terminal.OneLine(tool.Name), classNotes[tool.Class])
 		}
 	}
 	for _, s := range servers {
@@ -130,7 +132,9 @@ func judgedTool(ctx context.Context, t *selfhost.Target, name string, call *poli
 	if err != nil {
 		return nil, err
 	}
-	h, err := selfhost.Start(ctx, selfhost.OnlyServers(t.Cfg, server), t.Log)
+	known := selfhost.OnlyServers(t.Cfg, server)
+	known.Policy = nil // it would hide what it denies
+	h, err := selfhost.Start(ctx, known, t.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -82,8 +82,8 @@ func Denied(cfg *schema.Config, s schema.Server, stored *catalog.Stored) (n int)
 	pass := catalog.NewFilter(s.ToolFilter)
 	for _, raw := range stored.ReadTools() {
 		name, _ := wire.Text(wire.Get(raw, "name"))
-		annotations := wire.Get(raw, "annotations")
-		if pass.Passes(name, catalog.AccessOf(annotations)) && hidden.Hides(s.Name, name, catalog.ClassOf(annotations)) {
+		access := catalog.AccessOf(wire.Get(raw, "annotations"))
+		if pass.Passes(name, access) && hidden.Hides(s.Name, name, catalog.ClassOf(wire.Get(raw, "annotations"))) {
 			n++
 		}
 	}

@@ -35,23 +35,23 @@ type Host struct {
 	answers  answers
 }
 
+// Answered reports whether a server has answered a call, rather than dynmcp itself, which refused
+// the call or lost it.
+func (h *Host) Answered() bool { return h.answers.any.Load() }
+
 // answers observes whether a server has answered a call.
 type answers struct {
-	event.Observers // ignores other events
-	any             atomic.Bool
+	event.Observers
+	any atomic.Bool
 }
 
-func (a *answers) Wants() (calls, params bool) { return true, false }
-
-func (a *answers) Called(c event.Call) {
-	if c.ByServer() {
+func (a *answers) Called(call event.Call) {
+	if call.ByServer() {
 		a.any.Store(true)
 	}
 }
 
-// Answered reports whether a server has answered a call, rather than dynmcp itself, which refused
-// the call or lost it.
-func (h *Host) Answered() bool { return h.answers.any.Load() }
+func (a *answers) Wants() (calls, params bool) { return true, false }
 
 // maxOwnMessage limits an answer of the aggregator. Messages of upstreams were already checked
 // against their max_message_bytes.
