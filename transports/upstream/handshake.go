@@ -252,7 +252,7 @@ func (c *Conn) StartFailure(step string, err error) error {
 	default:
 		f = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("%s: %w", step, err))
 	}
-	if stray := c.stray.Load(); stray != nil && child != nil && c.agreed.Load() == nil {
+	if stray := c.stray.Load(); stray != nil && child != nil && c.agreed.Load() == nil && f.Code != transports.CodeNoResources {
 		f.Code = transports.CodeStartFailed
 		f.Cause = fmt.Errorf("it does not speak MCP: its first line was %q (%w)", *stray, f.Cause)
 	}
