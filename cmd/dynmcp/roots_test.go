@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A rooted host has roots, and is of one of the eras.
@@ -53,9 +54,12 @@ func (h *rooted) use(tool, input string) mcptest.Message {
 	}
 	meta := mcptest.ModernMeta(`{"roots":{}}`)
 	m := h.Call("tools/call", useParams(tool, input, meta))
-	for round := 1; string(m.Member("resultType")) == `"input_required"`; round++ {
-		answers := fmt.Sprintf(`"inputResponses":{"question-%d":%s}`, round, h.roots())
-		m = h.Call("tools/call", useParams(tool, input, meta, answers, `"requestState":`+string(m.Member("requestState"))))
+	for string(m.Member("resultType")) == `"input_required"` {
+		var answers []string // a question of another call may come along
+		for key := range wire.Members(m.Member("inputRequests")) {
+			answers = append(answers, string(key)+":"+h.roots())
+		}
+		m = h.Call("tools/call", useParams(tool, input, meta, `"inputResponses":{`+strings.Join(answers, ",")+`}`, `"requestState":`+string(m.Member("requestState"))))
 	}
 	return m
 }

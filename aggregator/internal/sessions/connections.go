@@ -10,8 +10,9 @@ type Connections struct {
 	moved map[string]bool       // servers whose answers have not told yet that they have another process
 }
 
-// A connection ends with the process, or the remote session, behind it.
-type connection interface{ Err() error }
+// A connection ends with the process, or the remote session, behind it. One that takes no new calls
+// lives on for those in flight.
+type connection interface{ Done() <-chan struct{} }
 
 // Use records the connection of a call to a server.
 func (cs *Connections) Use(server string, conn connection) {
@@ -20,8 +21,12 @@ func (cs *Connections) Use(server string, conn connection) {
 	if cs.last == nil {
 		cs.last, cs.moved = map[string]connection{}, map[string]bool{}
 	}
-	if last := cs.last[server]; last != nil && last != conn && last.Err() == nil {
-		cs.moved[server] = true
+	if last := cs.last[server]; last != nil && last != conn {
+		select {
+		case <-last.Done():
+		default:
+			cs.moved[server] = true
+		}
 	}
 	cs.last[server] = conn
 }
