@@ -126,6 +126,9 @@ func (c *Cache) recheck(tool string) {
 	c.awaitRefresh()
 	c.mu.Lock()
 	missing, conn, last := c.mayMissLocked(tool), c.conn, c.last.Tools
+	if !missing {
+		c.rechecks = 0 // the server's notification came first
+	}
 	c.mu.Unlock()
 	if !missing {
 		return
