@@ -236,7 +236,7 @@ func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Sessi
 // each (internal/fleet, owner.go). In a cluster it has one, in the handshake era or, if it
 // starts later, in the era of the first host.
 func (a *Aggregator) StartShared() {
-	all := sessions.Declaration{Capabilities: json.RawMessage(fleet.AbleToAll), Era: transports.Stateless}
+	all := sessions.DeclareAll(transports.Stateless)
 	if a.opts.Place != nil {
 		all.Era = transports.Handshake
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/task"
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -144,7 +145,7 @@ func (l *replicaLink) open(server, user string) session {
 		s.User = "\x00" + s.ID
 	}
 	s.Recipient.Initialize()
-	s.Declare(json.RawMessage(fleet.AbleToAll), transports.Handshake)
+	s.Declare(catalog.AbleToAll.Capabilities(), transports.Handshake)
 	return s
 }
 

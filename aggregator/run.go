@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/exposed"
@@ -75,7 +76,7 @@ func (a run) Refreshed(u *lazy.Upstream, changed map[string]bool) { a.fleet.Noti
 
 func (a run) Keep(u *lazy.Upstream, l *catalog.Listing) {
 	a.pinning.Listed(a.ctx, u.Server)
-	a.state.Load().store.KeepListing(u.Server, l)
+	a.state.Load().store.KeepListing(u.Server, cmp.Or(a.catalog.Listed(u.Server.Name), l))
 }
 
 func (a run) Pins() *pinning.Pins         { return a.state.Load().pins }

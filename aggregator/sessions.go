@@ -119,6 +119,7 @@ func (a *Aggregator) announce() {
 				if s.Replica { // it reads the server's own lists
 					continue
 				}
+				a.fleet.Lists.Compare(known)
 				settled := !(wait{session: s}).incomplete() // before the snapshot, which has to include what ended the wait
 				now := s.Snapshot()
 				s.Recipient.Announce(now, s.FollowedTasks(), s.Reading(now, settled), settled)

@@ -71,6 +71,12 @@ func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Durat
 			}
 		}
 	}
+	if left := time.Until(began.Add(min(refreshWait, w.session.StartupWait(0)))); left > 0 {
+		agg.fleet.Lists.Compare(w.session.Session) // a server may have started since
+		if comparing := agg.fleet.Lists.Pending(w.session.Session); comparing != nil {
+			return comparing, left
+		}
+	}
 	if left := agg.fleet.Startup.Left(w.session.StartupWait(w.least)); left > 0 {
 		return w.starting(), left
 	}

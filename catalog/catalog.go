@@ -134,9 +134,13 @@ func (c *Catalog) declared(name string) (s Server, ok bool) {
 // An Indexed is a listing prepared for [Catalog.Put].
 type Indexed struct{ view *serverView }
 
-// Index reads a server's listing and applies the server's declaration to it. It is slow for a
-// large listing: no lock that others wait for should be held.
+// Index reads a server's listing and applies the server's declaration to it. What the server is
+// known to list to hosts with other abilities is added. It is slow for a large listing: no lock
+// that others wait for should be held.
 func (c *Catalog) Index(name string, l *Listing) *Indexed {
+	if known := c.lastListing(name); known != nil {
+		l = l.with(known)
+	}
 	x := newIndex(l)
 	s, _ := c.declared(name)
 	p := newServerView(s, x, "", nil, NoTasks)

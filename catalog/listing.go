@@ -30,6 +30,10 @@ type Listing struct {
 	Instructions       string
 	Rest               json.RawMessage // an object of the other members of that answer; may be nil
 
+	Refreshed bool                   // it replaces one of the same connection
+	Declared  Abilities              // of the host for which it was listed; more than AbleToAll if not known
+	Unlisted  map[Abilities][]string // what hosts with other abilities are not listed, see abilities.go
+
 	Failed map[string]string // lists that could not be fetched and are empty here: method → why
 }
 
@@ -289,6 +293,9 @@ func (x *index) broken(filters ...Filter) []string {
 tools:
 	for _, name := range slices.Sorted(maps.Keys(x.hidden)) {
 		h := x.hidden[name]
+		if h.why == whyUnlisted {
+			continue
+		}
 		for _, f := range filters {
 			if !f.Passes(name, AccessOf(h.entry.annotations)) {
 				continue tools

@@ -51,6 +51,20 @@ func (c *Catalog) listedLocked(server string) *index {
 	return c.stored[server]
 }
 
+// lastListing returns what listedLocked has, with the tools; nil if nothing is known.
+func (c *Catalog) lastListing(server string) *Listing {
+	c.mu.Lock()
+	x := c.listedLocked(server)
+	c.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	if x.open != nil {
+		x = x.open()
+	}
+	return x.listing
+}
+
 // newStoredIndex parses all but the tools, which open reads.
 func newStoredIndex(s *Stored) *index {
 	x := &index{listing: &s.Listing, stored: s}

@@ -34,6 +34,7 @@ type content struct {
 
 	splitViews func() *Views // see Views.Split; set in the view for hosts without tasks
 	hidden     hiddenViews   // of the same view
+	seenBy     sync.Map      // Abilities to *Views, see Views.For; of the view for hosts without tasks
 
 	rest int // number of servers in the other text, -1 in the other text itself; see divide
 }

@@ -60,6 +60,7 @@ type Conn struct {
 	agreed    atomic.Pointer[string] // the protocol version, once known
 	stateless atomic.Bool            // the upstream is of the stateless era
 	eraMeta   eraMeta                // the members of _meta in every request of that era
+	declared  json.RawMessage        // what Handshake declared
 
 	calls    pending        // our requests to the upstream
 	tasks    taskProgress   // of calls that became tasks

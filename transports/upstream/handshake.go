@@ -39,6 +39,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
+	c.declared = capabilities
 	if l, ok := c.link.(*sseLink); ok {
 		if err := l.connect(ctx); err != nil {
 			return err

@@ -102,7 +102,7 @@ func TestStartLongerThanTimeout(t *testing.T) {
 		if err := c.Handshake(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.List(ctx, "tools/list", "tools"); err != nil {
+		if _, err := c.List(ctx, "tools/list", "tools", nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,15 +19,22 @@ const (
 )
 
 // List returns the entries of all pages of a list. method is the request, such as "tools/list",
-// and key the member of the result that holds the entries. A repeated cursor and too many
-// pages, entries or bytes are errors.
-func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+// and key the member of the result that holds the entries. declared is what a request of the
+// stateless era declares; nil means what Handshake declared. A repeated cursor and too many pages,
+// entries or bytes are errors.
+func (c *Conn) List(ctx context.Context, method, key string, declared json.RawMessage) ([]json.RawMessage, error) {
 	invalid := func(format string, args ...any) error {
 		return c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: %s", method, fmt.Sprintf(format, args...)))
 	}
 	entries := []json.RawMessage{}
 	seen := map[string]bool{}
 	var params json.RawMessage
+	if declared == nil {
+		declared = c.declared
+	}
+	if c.stateless.Load() && len(declared) > len(`{}`) { // which is in every request
+		params = transports.SetMeta(nil, transports.MetaCapabilities, declared)
+	}
 	for size := 0; ; {
 		result, err := c.Call(ctx, method, params)
 		if err != nil {
@@ -55,6 +62,9 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 			return nil, invalid("more than %d pages", maxPages)
 		}
 		seen[string(cursor)] = true
-		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+		if params == nil {
+			params = json.RawMessage(`{}`)
+		}
+		params = wire.Set(params, "cursor", cursor)
 	}
 }

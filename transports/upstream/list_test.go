@@ -39,7 +39,7 @@ func TestListIsBounded(t *testing.T) {
 				}
 				p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]%s}}`, m.ID, strings.TrimSuffix(c.entries, ","), next))
 			})
-			entries, err := conn.List(t.Context(), "tools/list", "tools")
+			entries, err := conn.List(t.Context(), "tools/list", "tools", nil)
 			if c.want == "" {
 				if err != nil || len(entries) != maxEntries {
 					t.Errorf("got %d entries, %v", len(entries), err)

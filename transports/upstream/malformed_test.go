@@ -188,7 +188,7 @@ func TestDeepAnswersFailTheirCall(t *testing.T) {
 		c, _ := inMemory(t, schema.Server{}, ConnOptions{}, func(p *puppet, m wire.Message) {
 			p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[` + nest(maxNesting) + `]}}`)
 		})
-		_, err := c.List(t.Context(), "tools/list", "tools")
+		_, err := c.List(t.Context(), "tools/list", "tools", nil)
 		wantFailure(t, err, transports.CodeProtocol, transports.Executed)
 	})
 }

@@ -102,7 +102,7 @@ func TestStatelessArgumentHeaders(t *testing.T) {
 	t.Parallel()
 	server := remote(t, "-era", "new", "-tool", `{"name":"headers","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"bad":{"x-mcp-header":"a b"}}}}`)
 	c := dial(t, server, ConnOptions{})
-	if _, err := c.List(t.Context(), "tools/list", "tools"); err != nil {
+	if _, err := c.List(t.Context(), "tools/list", "tools", nil); err != nil {
 		t.Fatal(err)
 	}
 	result, err := tool(t, c, "headers", `{"r":"eu-ü","deep":{"n":42},"bad":"x"}`)

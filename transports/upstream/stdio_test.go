@@ -246,7 +246,7 @@ func TestStdioLists(t *testing.T) {
 		c := dial(t, fake(t, "-tools", "25", "-bare", "-page", "10", "-fault", fault), ConnOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		return c.List(ctx, "tools/list", "tools")
+		return c.List(ctx, "tools/list", "tools", nil)
 	}
 	if tools, err := list(t, ""); err != nil || len(tools) != 25 {
 		t.Errorf("got %d tools, %v", len(tools), err)

@@ -67,11 +67,13 @@ type Fleet struct {
 	placer    remote.Placer
 	Records   records
 	Endpoints sync.Map // *lazy.Upstream to its *Endpoint
+	Lists     Comparisons
 }
 
 // New returns a fleet without upstreams, which are added to Set.
 func New(needs Dependencies) *Fleet {
 	f := &Fleet{Dependencies: needs}
+	f.Lists.fleet = f
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
 	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
 	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }
@@ -79,19 +81,17 @@ func New(needs Dependencies) *Fleet {
 	return f
 }
 
-// Views returns the catalogue for the scope of a session, without what the policy hides from it.
+// Views returns the catalogue for the scope and the host of a session, without what the policy
+// hides from it.
 func (f *Fleet) Views(s *sessions.Session) *catalog.Views {
-	return f.scopeViews(s).Hiding(f.Run.Hider(s))
-}
-
-func (f *Fleet) scopeViews(s *sessions.Session) *catalog.Views {
-	if s.Server != "" {
-		return f.Catalog.Single(s.Server)
+	views := f.Catalog.Views()
+	switch {
+	case s.Server != "":
+		views = f.Catalog.Single(s.Server)
+	case s.ProfileName != "":
+		views = f.Catalog.Profile(s.ProfileName)
 	}
-	if s.ProfileName != "" {
-		return f.Catalog.Profile(s.ProfileName)
-	}
-	return f.Catalog.Views()
+	return views.For(s.Able()).Hiding(f.Run.Hider(s))
 }
 
 // Single returns the only upstream of a session, nil if there are many.

@@ -56,14 +56,7 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 	began := time.Now()
 	p := f.Of(u)
 	p.RootsAsked.Forget()
-	server := u.Server
-	if p.speaksSSE.Load() {
-		server.Transport = schema.SSE
-	}
-	opts := f.Run.Connection(u)
-	opts.Peer, opts.HostEra, opts.HandshakeOnly = p, p.hostEra, p.handshakeOnly.Load()
-	opts.Throttle = func() { awaitReaders(f.Sessions.Exclusive()) }
-	conn, err := f.placer.Connect(ctx, u, server, opts, f.Open)
+	conn, err := f.placer.Connect(ctx, u, connectedTo(p), optionsOf(p), f.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +73,23 @@ func (f *Fleet) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn,
 	}
 	f.Log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
+}
+
+// connectedTo returns the entry of an upstream with the transport to use.
+func connectedTo(p *Endpoint) schema.Server {
+	server := p.Upstream.Server
+	if p.speaksSSE.Load() {
+		server.Transport = schema.SSE
+	}
+	return server
+}
+
+// optionsOf returns the options of a connection to an upstream.
+func optionsOf(p *Endpoint) upstream.ConnOptions {
+	opts := p.fleet.Run.Connection(p.Upstream)
+	opts.Peer, opts.HostEra, opts.HandshakeOnly = p, p.hostEra, p.handshakeOnly.Load()
+	opts.Throttle = func() { awaitReaders(p.fleet.Sessions.Exclusive()) }
+	return opts
 }
 
 // introduceTo performs the handshake on a new connection, lists the upstream's content, and sends
@@ -103,7 +113,7 @@ func (f *Fleet) introduceTo(ctx context.Context, p *Endpoint, conn *upstream.Con
 			return conn.StartFailure("listing", err)
 		}
 	}
-	l.Tasks = task.Offered(conn)
+	l.Tasks, l.Declared = task.Offered(conn), catalog.AbilitiesOf(capabilities)
 	l.AsksRoots = p.asksRoots.Load() || p.Record.Entry.AsksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.Listing.Adopt(conn, l)

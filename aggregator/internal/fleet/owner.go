@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,7 +197,7 @@ func (f *Fleet) eraOwner(s *sessions.Session, u *lazy.Upstream) string {
 }
 
 // handshakeDeclaration is declared to the upstream for hosts of the handshake era.
-var handshakeDeclaration = sessions.Declaration{Capabilities: json.RawMessage(AbleToAll), Era: transports.Handshake}
+var handshakeDeclaration = sessions.DeclareAll(transports.Handshake)
 
 // Declarations are the declarations of hosts that upstreams get.
 type Declarations struct {
@@ -239,8 +238,3 @@ func (ds *Declarations) Get() (d sessions.Declaration, ok bool) {
 	defer ds.mu.Unlock()
 	return ds.first, ds.isSet
 }
-
-// AbleToAll is declared to upstreams by a run that many hosts share: all capabilities that a host
-// may have. A request that the host of a call does not support is refused when it is
-// made.
-const AbleToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`

@@ -21,6 +21,7 @@ type record struct {
 	AsksRoots     atomic.Bool // shared hosts have an upstream per set of roots
 	bothEras      atomic.Bool // and one per era, unless it is statelessOnly
 	statelessOnly atomic.Bool
+	regardsClient atomic.Bool // its lists may depend on the capabilities of hosts, see lists.go
 }
 
 // records are the records by owner, "" for all, and the name of the server. The zero value is ready

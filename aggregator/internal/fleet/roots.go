@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/lazy"
 )
@@ -25,9 +26,12 @@ import (
 //	a host of the stateless era is asked with the result of its first call, over HTTP of
 //	each call: there is no session that could remember
 
-// noteAsked records that the upstream asks for the roots, when the question is open: before, calls
+// noteAsked records that the upstream asks for something, and whether for the roots, when the question is open: before, calls
 // of other hosts would not be held back.
 func (p *Endpoint) noteAsked(method string) {
+	if ask.Capability(method) != "" {
+		p.fleet.Lists.noteRegard(p)
+	}
 	if method != "roots/list" {
 		return
 	}

@@ -137,7 +137,7 @@ func (f *Fleet) Tasks(s *sessions.Session, ctx context.Context, u *lazy.Upstream
 		return nil, err
 	}
 	defer release()
-	tasks, err := conn.List(ctx, "tasks/list", "tasks")
+	tasks, err := conn.List(ctx, "tasks/list", "tasks", nil)
 	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
 		own, _ := wire.Text(wire.Get(task, "taskId"))
 		if err == nil {

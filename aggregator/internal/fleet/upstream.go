@@ -25,6 +25,9 @@ func (p *Endpoint) Notify(method string, params json.RawMessage) {
 	}
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		if p.Upstream.Conn() == nil { // it was introduced a moment ago
+			p.fleet.Lists.noteRegard(p)
+		}
 		p.Listing.Invalidate(method)
 	case "notifications/message":
 		p.notifyHosts(method, params, func(c *call.Flight) bool { return c.WantsLog(params) })

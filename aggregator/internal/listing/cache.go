@@ -135,7 +135,7 @@ func (c *Cache) recheck(tool string) {
 	}
 	ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
 	defer cancel()
-	tools, err := Lists[0].fetch(ctx, conn, c.env.Log)
+	tools, err := Lists[0].fetch(ctx, conn, nil, c.env.Log)
 	if err != nil || slices.EqualFunc(last, tools, slices.Equal) {
 		return
 	}
@@ -206,7 +206,7 @@ func (c *Cache) retry(conn *upstream.Conn, list List) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
-		_, err := list.fetch(ctx, conn, c.env.Log)
+		_, err := list.fetch(ctx, conn, nil, c.env.Log)
 		cancel()
 		if err == nil {
 			c.setStale(list)
@@ -220,7 +220,7 @@ func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool
 	before := c.env.Catalog.View()
 	if c.put(conn, listed, adopt) {
 		c.env.Run.Published(before)
-		c.keep()
+		c.Keep()
 	}
 }
 
@@ -333,7 +333,7 @@ func (c *Cache) fetchStale() {
 	if conn.Err() != nil {
 		return // stale lists wait for the next one
 	}
-	next.Failed = maps.Clone(next.Failed)
+	next.Failed, next.Refreshed = maps.Clone(next.Failed), true
 	fetched, changed := map[string]bool{}, map[string]bool{}
 	for more := true; more; {
 		more = false
@@ -345,7 +345,7 @@ func (c *Cache) fetchStale() {
 			if !conn.ServerInfo().Has(list.Capability) {
 				continue
 			}
-			entries, err := list.fetch(ctx, conn, c.env.Log)
+			entries, err := list.fetch(ctx, conn, nil, c.env.Log)
 			switch {
 			case err == nil:
 				*list.of(&next), changed[list.Changed] = entries, true
@@ -371,9 +371,9 @@ func (c *Cache) takeStale(list List) bool {
 	return stale
 }
 
-// keep stores the last listing: one write runs at a time, and another follows if the listing has
+// Keep stores the last listing: one write runs at a time, and another follows if the listing has
 // changed meanwhile.
-func (c *Cache) keep() {
+func (c *Cache) Keep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unkept = true

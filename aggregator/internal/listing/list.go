@@ -58,6 +58,11 @@ const otherLists = 5 * time.Second
 // it can be used: any other list that fails, or takes much longer, is empty and named in
 // Failed.
 func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*catalog.Listing, error) {
+	return FetchFor(loading, conn, nil, log)
+}
+
+// FetchFor is Fetch for a host that declares other capabilities, in the stateless era.
+func FetchFor(loading context.Context, conn *upstream.Conn, declared json.RawMessage, log *slog.Logger) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
 	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
 	ctx, cancel := context.WithCancel(loading)
@@ -65,9 +70,9 @@ func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*cat
 	errs := make([]error, len(Lists))
 	var others sync.WaitGroup
 	for i, list := range Lists[1:] {
-		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, log) })
+		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, declared, log) })
 	}
-	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, log)
+	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, declared, log)
 	timeout := time.Duration(0)
 	if errs[0] == nil {
 		timeout = otherListsTimeout(ctx)
@@ -96,10 +101,10 @@ func otherListsTimeout(ctx context.Context) time.Duration {
 	return otherLists
 }
 
-// fetch returns the entries of a list, none if its capability is not advertised. An advertised but
+// fetch returns the entries of a list for what the connection or the request declares, none if its capability is not advertised. An advertised but
 // unknown list is empty as well: real servers do this. A panic is an error, because the caller
 // waits for the goroutine.
-func (list List) fetch(ctx context.Context, conn *upstream.Conn, log *slog.Logger) (entries []json.RawMessage, err error) {
+func (list List) fetch(ctx context.Context, conn *upstream.Conn, declared json.RawMessage, log *slog.Logger) (entries []json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
@@ -109,7 +114,7 @@ func (list List) fetch(ctx context.Context, conn *upstream.Conn, log *slog.Logge
 	if !conn.ServerInfo().Has(list.Capability) {
 		return nil, nil
 	}
-	entries, err = conn.List(ctx, list.Method, list.Key)
+	entries, err = conn.List(ctx, list.Method, list.Key, declared)
 	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeMethodNotFound {
 		log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", list.Method)
 		return nil, nil

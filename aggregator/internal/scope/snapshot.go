@@ -18,11 +18,12 @@ type kind struct {
 	split           bool // use_tool
 	longest         int  // name of a tool
 	hides           catalog.Hider
+	able            catalog.Abilities
 }
 
 func (s Scope) kind() kind {
 	set, p := s.set(), s.HostProfile()
-	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect, hides: s.env.Fleet.Run.Hider(s.Session)}
+	k := kind{server: s.Server, profile: s.ProfileName, treeOnly: s.TreeOnly, searches: set.Searches(p), split: set.Splits(p), longest: catalog.MaxDirect, able: s.Able(), hides: s.env.Fleet.Run.Hider(s.Session)}
 	if s.Surface().Direct || len(set.Config.Pin) > 0 {
 		k.longest = p.Longest()
 	}
@@ -40,7 +41,7 @@ func (s Scope) Snapshot() *notify.Snapshot {
 		return &notify.Snapshot{
 			Config: current, Content: content(s.Views()),
 			Unloaded: sync.OnceValue(func() *notify.Content {
-				return content(withSplit(e.Catalog.Unloaded(s.ProfileName).Hiding(k.hides), k.split))
+				return content(withSplit(e.Catalog.Unloaded(s.ProfileName).For(k.able).Hiding(k.hides), k.split))
 			}),
 		}
 	})

@@ -71,6 +71,13 @@ type Declaration struct {
 	Tasks        catalog.Tasks // that it can use
 }
 
+// DeclareAll returns the declaration that a run of many hosts makes to its upstreams: of every
+// capability that one of them may have. A request that the host of a call does not support is
+// refused when it is made.
+func DeclareAll(era transports.Era) Declaration {
+	return Declaration{Capabilities: catalog.AbleToAll.Capabilities(), Era: era}
+}
+
 // Open returns a new session, which is not registered before Join. What it keeps of its host is
 // counted in a budget.
 func Open(all *notify.Registry[*Session], id Identity, budget *membudget.Budget) *Session {
@@ -162,6 +169,15 @@ func (s *Session) Declaration() Declaration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.declared
+}
+
+// Able returns what upstreams can ask the host for, as far as that decides what they list to it.
+// A program that declares nothing is no host, and sees all.
+func (s *Session) Able() catalog.Abilities {
+	if d := s.Declaration(); d.Capabilities != nil && !s.Replica {
+		return catalog.AbilitiesOf(d.Capabilities)
+	}
+	return catalog.AbleToAll
 }
 
 // Lacks returns why the host cannot answer a server request of the handshake era, "" if it can.

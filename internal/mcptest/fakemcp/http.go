@@ -117,7 +117,7 @@ func (s *web) post(x *exchange) {
 	case x.msg.Method == "initialize":
 		s.open(x)
 	case s.fake.sessionless:
-		s.common.setReady() // nobody can tell whether it initialized
+		s.common.setReady(nil) // nobody can tell whether it initialized
 		x.take(s.common)
 	default:
 		s.withSession(x)

@@ -75,11 +75,14 @@ func capabilityOf(method string) string {
 }
 
 func (c *call) initialize() (json.RawMessage, error) {
-	var params struct{ ProtocolVersion string }
+	var params struct {
+		ProtocolVersion string
+		Capabilities    json.RawMessage
+	}
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err
 	}
-	c.peer.setReady()
+	c.peer.setReady(params.Capabilities)
 	return c.peer.fake.welcome(params.ProtocolVersion), nil
 }
 

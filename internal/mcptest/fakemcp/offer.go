@@ -185,7 +185,34 @@ func (c *call) list(kind string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	page = slices.DeleteFunc(page, func(e entry) bool { return !c.mayUse(e.key) })
 	return listResult(kind, page, next), nil
+}
+
+// mayUse reports whether an entry is listed to the client, see the flag regard.
+func (c *call) mayUse(key string) bool {
+	_, needs, ok := strings.Cut(key, "needs_")
+	if !ok || c.peer.fake.cfg.regard == "" {
+		return true
+	}
+	declared := c.about.Capabilities
+	if !c.modern() {
+		c.peer.mu.Lock()
+		declared = c.peer.declared
+		c.peer.mu.Unlock()
+	}
+	var has struct {
+		Roots, Sampling json.RawMessage
+		Elicitation     *struct{ URL json.RawMessage }
+	}
+	_ = json.Unmarshal(declared, &has)
+	switch needs {
+	case "roots":
+		return has.Roots != nil
+	case "sampling":
+		return has.Sampling != nil
+	}
+	return has.Elicitation != nil && (needs == "elicitation" || has.Elicitation.URL != nil)
 }
 
 func listResult(kind string, page []entry, next string) json.RawMessage {

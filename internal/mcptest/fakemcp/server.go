@@ -56,7 +56,8 @@ type peer struct {
 	asks      int
 	watched   map[string]bool // subscribed URIs
 	listeners []*listener
-	ready     bool // initialize has been answered
+	ready     bool            // initialize has been answered
+	declared  json.RawMessage // in initialize
 	calls     sync.WaitGroup
 }
 
@@ -171,10 +172,10 @@ func (p *peer) initialized() bool {
 	return p.ready
 }
 
-func (p *peer) setReady() {
+func (p *peer) setReady(declared json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ready = true
+	p.ready, p.declared = true, declared
 }
 
 func (c *call) reply(msg []byte) {
@@ -209,6 +210,9 @@ func (p *peer) notified(m message) {
 		if m.Method == "notifications/initialized" && p.fake.cfg.askRoots {
 			id, _ := p.ask()
 			p.push(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"roots/list"}`, id))
+		}
+		if m.Method == "notifications/initialized" && p.fake.cfg.regard == "late" {
+			p.push([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 		}
 		return
 	}

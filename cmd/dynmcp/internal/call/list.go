@@ -80,7 +80,7 @@ func listResources(ctx context.Context, h *selfhost.Host, out *terminal.Writer, 
 
 // listEntries returns all entries of a list, which is empty if no server has it.
 func listEntries(ctx context.Context, h *selfhost.Host, method, key string) ([]json.RawMessage, error) {
-	entries, err := h.Conn.List(ctx, method, key)
+	entries, err := h.Conn.List(ctx, method, key, nil)
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
 		return []json.RawMessage{}, nil

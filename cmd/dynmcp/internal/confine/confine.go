@@ -97,7 +97,7 @@ func watch(ctx context.Context, s schema.Server, trace *sandbox.Trace, version s
 	var tools []json.RawMessage
 	for method, key := range map[string]string{"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"} {
 		var rpc *wire.Error
-		listed, err := c.List(ctx, method, key)
+		listed, err := c.List(ctx, method, key, nil)
 		if err != nil && !errors.As(err, &rpc) { // a JSON-RPC error: the server has no such list
 			return err
 		}
