@@ -42,10 +42,12 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":           {90_280, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
-	"package catalog": {4_300, "what hosts with other capabilities are listed is part of each listing and view"},
+	"lines":           {91_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"package catalog": {4_350, "what hosts with other capabilities are listed is part of each listing and view"},
 
-	"function fields in aggregator":         {38, "the cluster and the options of the program are still functions"},
+	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
+
+	"function fields in aggregator":         {34, "the cluster and the options of the program are still functions"},
 	"function fields of aggregator Options": {5, "the options of the program are still functions"},
 }
 

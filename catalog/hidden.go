@@ -66,8 +66,8 @@ func (p *serverView) isDenied(e *entry, leaf string) bool {
 	return true
 }
 
-// Denied returns the hidden tool of an exposed or direct name, nil if there is none.
-func (v *View) Denied(name string) *Tool {
+// Denied returns the tool that a view hides, by its exposed or direct name, nil if there is none.
+func Denied(v *View, name string) *Tool {
 	for _, p := range v.parts {
 		if p.server.hider == nil {
 			continue

@@ -148,7 +148,7 @@ func (v *View) WhyHidden(name string) string {
 	if why := WhyNotApproved(v, name); why != "" {
 		return why
 	}
-	if v.Denied(name) != nil {
+	if Denied(v, name) != nil {
 		return "the policy of the config refuses every call of it"
 	}
 	for _, p := range v.all().parts {

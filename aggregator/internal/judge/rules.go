@@ -34,7 +34,7 @@ func invalid(text string) *wire.Error {
 func known(e *Env, c *Call) *Verdict {
 	t, server := c.Find()
 	if t == nil {
-		t = c.Scope.View().Denied(strings.TrimPrefix(c.Name, "/")) // a rule of the policy answers
+		t = catalog.Denied(c.Scope.View(), strings.TrimPrefix(c.Name, "/")) // a rule of the policy answers
 	}
 	c.Tool, c.Wrapped = t, nil
 	switch {
