@@ -52,7 +52,8 @@ func TestListingsOfHostsWithDifferentAbilities(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		needs := make([]Abilities, 6)
 		for i := range needs {
-			needs[i] = Abilities(random.UintN(uint(AbleToAll)+1)) & Abilities(random.UintN(uint(AbleToAll)+1))
+			some := Abilities(random.UintN(uint(AbleToAll) + 1))
+			needs[i] = some & Abilities(random.UintN(uint(AbleToAll)+1))
 		}
 		c := New()
 		c.Declare([]Server{{Name: "s"}})

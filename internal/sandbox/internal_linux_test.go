@@ -127,7 +127,8 @@ func TestPlacesAreGivenBack(t *testing.T) {
 		var all []*visitor
 		for range maxConnections {
 			v := enter()
-			if !d.admit(v) || !d.admit(v) {
+			first, again := d.admit(v), d.admit(v)
+			if !first || !again {
 				t.Fatalf("of %d connections %d are admitted", maxConnections, len(all))
 			}
 			all = append(all, v)

@@ -41,7 +41,7 @@ func TestHTTPStallsInStart(t *testing.T) {
 			wantStalled(t, err, transports.NotSent)
 			stuck.Store("tools/list")
 			c := dial(t, entry, hurried)
-			_, err = c.List(t.Context(), "tools/list", "tools")
+			_, err = c.List(t.Context(), "tools/list", "tools", nil)
 			wantStalled(t, err, transports.Unknown)
 		})
 	}
