@@ -145,7 +145,7 @@ func lists(s schema.Server, trace *sandbox.Trace) ([]byte, error) {
 	}
 	var all []byte
 	for _, list := range [][2]string{{"tools/list", "tools"}, {"resources/list", "resources"}, {"resources/templates/list", "resourceTemplates"}, {"prompts/list", "prompts"}} {
-		entries, err := c.List(ctx, list[0], list[1])
+		entries, err := c.List(ctx, list[0], list[1], nil)
 		var rpc *wire.Error
 		if err != nil && !errors.As(err, &rpc) {
 			return nil, err

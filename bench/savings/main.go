@@ -141,7 +141,7 @@ func measure(servers []schema.Server) (figures, error) {
 			if errs[i] = c.Handshake(ctx, nil); errs[i] != nil {
 				return
 			}
-			tools, err := c.List(ctx, "tools/list", "tools")
+			tools, err := c.List(ctx, "tools/list", "tools", nil)
 			errs[i] = err
 			mu.Lock()
 			defer mu.Unlock()
