@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // connectVerb serves one host from a run that others share.
@@ -48,7 +49,9 @@ variables that it names. The run works in the directory of the config.`,
 				return err
 			}
 			client.EnvFile, client.Files, client.Load = flags.EnvFile, flags.Files, flags.Load
-			return client.Run(ctx, os.Stdin, os.Stdout)
+			in, stdout, restore := host.Std()
+			defer restore()
+			return client.Run(ctx, in, stdout)
 		}
 	},
 }

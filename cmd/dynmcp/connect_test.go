@@ -3,10 +3,12 @@
 package main_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -71,17 +74,16 @@ func (s *sharing) pid() int {
 	if len(sockets) != 1 {
 		s.t.Fatalf("there are sockets %q", sockets)
 	}
-	conn, err := net.Dial("unix", sockets[0])
+	body, err := localhttp.Open(s.t.Context(), sockets[0], http.MethodGet, "/run")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer conn.Close()
-	var pid int
-	m := mcptest.Talk(s.t, conn, nil).WaitMethod("notifications/dynmcp/ready", 1)
-	if _, err := fmt.Sscan(string(m.Member("pid")), &pid); err != nil {
+	defer body.Close()
+	var run struct{ PID int }
+	if err := json.NewDecoder(body).Decode(&run); err != nil {
 		s.t.Fatal(err)
 	}
-	return pid
+	return run.PID
 }
 
 // Of five hosts that start at once, one starts the run that all of them use.

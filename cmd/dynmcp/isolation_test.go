@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"net"
 	"strings"
 	"testing"
 
@@ -14,10 +13,7 @@ import (
 // joinAs connects a host with these capabilities to a socket. leave closes the connection.
 func joinAs(t *testing.T, socket, capabilities string, on mcptest.Handlers) (host *mcptest.Conn, leave func()) {
 	t.Helper()
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connection(t, socket)
 	host = mcptest.Talk(t, conn, on)
 	host.Initialize(handshake, capabilities)
 	return host, func() { conn.Close() }

@@ -5,7 +5,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -34,10 +33,7 @@ func joinWithRoot(t *testing.T, socket, era, root string) *rooted {
 		h.Conn, h.leave = joinAs(t, socket, `{"roots":{"listChanged":true}}`, mcptest.Handlers{"roots/list": func(json.RawMessage) (any, error) { return h.roots(), nil }})
 		return h
 	}
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connection(t, socket)
 	h.Conn, h.leave = mcptest.Talk(t, conn, nil), func() { conn.Close() }
 	return h
 }
@@ -229,10 +225,7 @@ func TestServerOfBothErasIsReachedInEach(t *testing.T) {
 				socket := socketPath(t)
 				serveOn(t, socket, mcptest.Config(t, document([]entry{e, fake(t, "old")})))
 				first, _ := joinAs(t, socket, `{"sampling":{}}`, nil)
-				conn, err := net.Dial("unix", socket)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := connection(t, socket)
 				modern := mcptest.Talk(t, conn, nil)
 				t.Cleanup(func() { conn.Close() })
 				meta := mcptest.ModernMeta(`{"elicitation":{}}`)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
@@ -42,13 +43,17 @@ func serveOn(t *testing.T, socket, config string, args ...string) *mcptest.Proce
 // dial connects a host to a socket.
 func dial(t *testing.T, socket string) *mcptest.Conn {
 	t.Helper()
-	conn, err := net.Dial("unix", socket)
+	return mcptest.Talk(t, connection(t, socket), nil)
+}
+
+// connection returns the connection of a host to a socket.
+func connection(t *testing.T, socket string) net.Conn {
+	t.Helper()
+	conn, _, err := localhttp.Connect(t.Context(), socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := mcptest.Talk(t, conn, nil)
-	host.WaitMethod("notifications/dynmcp/ready", 1)
-	return host
+	return conn
 }
 
 func TestManyHostsShareOneProcessPerServer(t *testing.T) {
@@ -156,7 +161,7 @@ func TestSocketThatNobodyUsesEnds(t *testing.T) {
 	for ; ; idle *= 2 { // a slow machine may take longer than that to get here
 		p = serveOn(t, socket, config, "--idle", idle.String())
 		var err error
-		if conn, err = net.Dial("unix", socket); err == nil {
+		if conn, _, err = localhttp.Connect(t.Context(), socket); err == nil {
 			fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":0,"method":"ping"}`)
 			if _, err = bufio.NewReader(conn).ReadString('\n'); err == nil {
 				break

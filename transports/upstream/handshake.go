@@ -46,9 +46,10 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 		}
 		return c.initialize(ctx, capabilities, handshakeVersion)
 	}
-	era, known := c.opts.HostEra()
+	host, known := c.opts.Host()
+	c.opts.Info.Name = cmp.Or(host.Name, c.opts.Info.Name)
 	var refused error
-	if c.opts.HandshakeOnly || known && era == transports.Handshake {
+	if c.opts.HandshakeOnly || known && host.Era == transports.Handshake {
 		refused = c.initialize(ctx, capabilities, handshakeVersion)
 		if !mayBeStateless(refused, c.Err() == nil) || c.opts.HandshakeOnly && namedVersion(refused, isStateless) == "" {
 			return refused

@@ -60,7 +60,7 @@ func TestHandshakeDeclaresCapabilities(t *testing.T) {
 // An upstream that refuses initialize is asked for the stateless era. With HandshakeOnly it is
 // asked only if its refusal names a stateless version.
 func TestRefusedHandshake(t *testing.T) {
-	handshake := func() (transports.Era, bool) { return transports.Handshake, true }
+	handshake := func() (Host, bool) { return Host{Era: transports.Handshake}, true }
 	for name, test := range map[string]struct {
 		opts       ConnOptions
 		initialize string
@@ -68,8 +68,8 @@ func TestRefusedHandshake(t *testing.T) {
 		stateless  bool
 		asked      int // requests of server/discover
 	}{
-		"the host's era":           {ConnOptions{HostEra: handshake}, refuses, speaksNew, true, 1},
-		"the host's era, neither":  {ConnOptions{HostEra: handshake}, refuses, refuses, false, 1},
+		"the host's era":           {ConnOptions{Host: handshake}, refuses, speaksNew, true, 1},
+		"the host's era, neither":  {ConnOptions{Host: handshake}, refuses, refuses, false, 1},
 		"the version is named":     {ConnOptions{HandshakeOnly: true}, refusesOld, speaksNew, true, 1},
 		"another version is named": {ConnOptions{HandshakeOnly: true}, refusesBoth, speaksNew, false, 0},
 		"no version is named":      {ConnOptions{HandshakeOnly: true}, refuses, speaksNew, false, 0},
@@ -150,7 +150,7 @@ func TestRefusedHandshakeOverHTTP(t *testing.T) {
 			return status, ""
 		}}
 		onResponder(t, r, func(c *Conn, _ *httpLink) {
-			c.opts.HostEra = func() (transports.Era, bool) { return transports.Handshake, true }
+			c.opts.Host = func() (Host, bool) { return Host{Era: transports.Handshake}, true }
 			if err := c.Handshake(context.Background(), nil); c.Era() != want || (err == nil) != (want == transports.Stateless) {
 				t.Errorf("status %d: got era %d, %v", status, c.Era(), err)
 			}

@@ -39,8 +39,8 @@ func newConn(server schema.Server, opts ConnOptions) *Conn {
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}
 	}
-	if opts.HostEra == nil {
-		opts.HostEra = func() (transports.Era, bool) { return 0, false }
+	if opts.Host == nil {
+		opts.Host = func() (Host, bool) { return Host{}, false }
 	}
 	opts.timing = timing{
 		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),

@@ -27,11 +27,11 @@ type ConnOptions struct {
 	// for the stateless era.
 	HandshakeOnly bool
 
-	// HostEra returns the era of the host, false if no host is known. For a host of the
+	// Host returns what dynmcp presents of the host, false if no host is known. For a host of the
 	// handshake era initialize is tried first, as that host would: only in that era can an
 	// upstream that supports both send requests to the host during a call, and it may refuse
 	// initialize after server/discover. Nil means no host.
-	HostEra func() (transports.Era, bool)
+	Host func() (Host, bool)
 
 	// Login authorizes HTTP requests. If it is zero, only the headers of the config are sent.
 	Login Login
@@ -66,6 +66,12 @@ type ConnOptions struct {
 
 	roots  *x509.CertPool // authorities for the certificates of upstreams; nil is the system's
 	timing timing
+}
+
+// A Host is what an upstream may know of the host.
+type Host struct {
+	Era  transports.Era
+	Name string // dynmcp introduces itself by this name, unless it is empty
 }
 
 // A Login authorizes requests to an HTTP upstream.

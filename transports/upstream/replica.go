@@ -68,5 +68,5 @@ func (c *Conn) handleReplica(m wire.Message) bool {
 
 // replicaGone is the error of a connection whose stream ended without a last message.
 func replicaGone(err error) error {
-	return fmt.Errorf("the replica that ran it is gone (%w): %w", err, ErrMoved)
+	return fmt.Errorf("the dynmcp that ran it is gone (%w): %w", err, ErrMoved)
 }

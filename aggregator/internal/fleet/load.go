@@ -87,7 +87,7 @@ func connectedTo(p *Endpoint) schema.Server {
 // optionsOf returns the options of a connection to an upstream.
 func optionsOf(p *Endpoint) upstream.ConnOptions {
 	opts := p.fleet.Run.Connection(p.Upstream)
-	opts.Peer, opts.HostEra, opts.HandshakeOnly = p, p.hostEra, p.handshakeOnly.Load()
+	opts.Peer, opts.Host, opts.HandshakeOnly = p, p.host, p.handshakeOnly.Load()
 	opts.Throttle = func() { awaitReaders(p.fleet.Sessions.Exclusive()) }
 	return opts
 }
@@ -162,14 +162,18 @@ func (f *Fleet) declarationTo(ctx context.Context, p *Endpoint, conn *upstream.C
 	return first.Capabilities, nil
 }
 
-// hostEra returns the era of the first host, or of the owner, false before there is one; for another
-// replica, that of the first host there.
-func (p *Endpoint) hostEra() (transports.Era, bool) {
+// host returns the era of the first host, or of the owner, false before there is one; for another
+// replica, that of the first host there. A run that this process wraps for its host also gets the
+// name of that.
+func (p *Endpoint) host() (upstream.Host, bool) {
 	if era := p.AskedEra.Load(); era != nil {
-		return *era, true
+		return upstream.Host{Era: *era}, true
 	}
 	first, known := p.declaration()
-	return first.Era, known
+	if !p.fleet.SingleWrap || p.fleet.Place == nil {
+		first.Host = ""
+	}
+	return upstream.Host{Era: first.Era, Name: first.Host}, known
 }
 
 // isWanted reports whether an upstream that has moved is loaded again at once: it is eager, or hosts

@@ -50,8 +50,15 @@ func (f *Fleet) DropSubscriptions(s *sessions.Session, uris map[string]bool) {
 
 // renewSubscriptions sends a new connection the subscriptions of the previous one.
 func (p *Endpoint) renewSubscriptions(conn *upstream.Conn) {
+	subscribe := (*upstream.Conn).Subscribe
+	if conn.Remote() { // the resources may have changed in between
+		subscribe = func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error {
+			defer p.resourceUpdated(params)
+			return conn.Subscribe(ctx, params)
+		}
+	}
 	for _, params := range p.subscriptions(conn.Era()) {
-		p.subscribeLater(conn, params, (*upstream.Conn).Subscribe)
+		p.subscribeLater(conn, params, subscribe)
 	}
 }
 

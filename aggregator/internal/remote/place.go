@@ -80,7 +80,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 	ctx, cancel := context.WithTimeout(ctx, server.LoadTimeout)
 	defer cancel()
 	notPlaced := func(err error) error {
-		return &transports.Failure{Upstream: server.Name, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: fmt.Errorf("no replica runs it: %w", err)}
+		return &transports.Failure{Upstream: server.Name, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: fmt.Errorf("no dynmcp runs it: %w", err)}
 	}
 	gone, err := p.here.enter(ctx, server.Name+"\x00"+u.Owner)
 	if err != nil {

@@ -66,6 +66,7 @@ type Session struct {
 
 // A Declaration is what a host declared.
 type Declaration struct {
+	Host         string // its clientInfo.name, "" if not known
 	Capabilities json.RawMessage
 	Era          transports.Era
 	Tasks        catalog.Tasks // that it can use
@@ -129,7 +130,7 @@ func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) (_ D
 	if d.Era == era && bytes.Equal(d.Capabilities, capabilities) {
 		return d, true
 	}
-	next := Declaration{bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
+	next := Declaration{s.Info().Host, bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
 	s.setDeclaration(next)
 	if !s.countLocked() {
 		s.setDeclaration(d)

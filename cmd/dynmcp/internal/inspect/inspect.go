@@ -29,7 +29,7 @@ var Verb = cli.Verb{
 	Long: `Show each message that passes a run of dynmcp, from now on: those of its hosts, and those
 of its servers. An arrow to the right is a message that dynmcp sends, one to the left a
 message that it receives. Secrets of the config are taken out. With FILE the messages of
-a recording are shown. On Windows runs are not found.
+a recording are shown.
 
 A response is shown with the method of its request, and with the time that it took.`,
 	Example: `  dynmcp inspect

@@ -21,7 +21,6 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/editfile"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/testcmd"
 	"github.com/dynmcp/dynmcp/schema"
@@ -221,8 +220,6 @@ func (i *installer) check(config string) error {
 		return hint.With(fmt.Errorf("%s is the file that dynmcp reads its servers from", i.file.Path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", i.host.Name)
 	case i.direct && i.share:
 		return hint.With(errors.New("--direct and --share exclude each other"), `hosts that share a run have its config: "expose": ["auto"] in it shows every tool to hosts that search tools by themselves`)
-	case i.share:
-		return sharing.Unsupported
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
 	"github.com/dynmcp/dynmcp/internal/tap"
@@ -25,7 +26,8 @@ import (
 // Flags are the flags of a run.
 type Flags struct {
 	Strict bool
-	Shared bool // several hosts share the run
+	Shared bool              // several hosts share the run
+	Server *localhttp.Server // of the run; nil for one without a name
 	watch  bool
 	Tree   treeFlags
 }
@@ -93,7 +95,16 @@ func Serve(cfg *schema.Config, from *conf.Flags, flags Flags, opts aggregator.Op
 		defer r.start(flags.watch)()
 		control.Use = r.use
 	}
-	defer control.Announce(log)()
+	server := flags.Server
+	if server == nil {
+		if server, err = localhttp.Listen("", localhttp.Options{Log: log}); err != nil {
+			log.Debug("dynmcp ui and dynmcp ps do not find this run", "err", err)
+		}
+	}
+	if server != nil {
+		defer server.Close()
+		server.Start(control.Handler())
+	}
 	return serve(agg)
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,11 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 )
 
 // maxAnswer limits the description of a run.
@@ -38,9 +36,9 @@ type Found struct {
 // Find returns the runs of this user, the newest last. It removes the sockets of killed runs.
 func Find(ctx context.Context) []Found {
 	var paths []string
-	for _, dir := range sharing.RuntimeDirs() {
-		if sharing.CheckPrivate(dir) == nil {
-			found, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)) // the pattern is good
+	for _, dir := range localhttp.Dirs() {
+		if localhttp.CheckPrivate(dir) == nil {
+			found, _ := filepath.Glob(filepath.Join(dir, "*"+localhttp.Suffix)) // the pattern is good
 			paths = append(paths, found...)
 		}
 	}
@@ -50,7 +48,7 @@ func Find(ctx context.Context) []Found {
 	for _, path := range paths {
 		asked.Go(func() {
 			run, err := ask(ctx, path)
-			if errors.Is(err, syscall.ECONNREFUSED) {
+			if localhttp.IsLeftOver(err) {
 				_ = os.Remove(path)
 			}
 			mu.Lock()
@@ -62,14 +60,15 @@ func Find(ctx context.Context) []Found {
 	}
 	asked.Wait()
 	slices.SortFunc(all, func(a, b Found) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PID, b.PID)) })
-	return all
+	// The path of a killed run may lead to the run that has its name now.
+	return slices.CompactFunc(all, func(a, b Found) bool { return a.PID == b.PID })
 }
 
 // FindOne returns the run with a process id.
 func FindOne(ctx context.Context, pid int) (f Found, ok bool) {
-	for _, dir := range sharing.RuntimeDirs() {
-		path := filepath.Join(dir, fmt.Sprint(pid)+suffix)
-		if sharing.CheckPrivate(dir) != nil {
+	for _, dir := range localhttp.Dirs() {
+		path := filepath.Join(dir, fmt.Sprint(pid)+localhttp.Suffix)
+		if localhttp.CheckPrivate(dir) != nil {
 			continue
 		}
 		if run, err := ask(ctx, path); err == nil {
@@ -82,7 +81,7 @@ func FindOne(ctx context.Context, pid int) (f Found, ok bool) {
 func ask(ctx context.Context, socket string) (run Run, err error) {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	body, err := open(ctx, socket, http.MethodGet, "/run")
+	body, err := localhttp.Open(ctx, socket, http.MethodGet, "/run")
 	if err != nil {
 		return run, err
 	}
@@ -103,7 +102,7 @@ func (f Found) post(ctx context.Context, path ...string) error {
 	for i := range path {
 		path[i] = url.PathEscape(path[i])
 	}
-	body, err := open(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"))
+	body, err := localhttp.Open(ctx, f.socket, http.MethodPost, "/"+strings.Join(path, "/"))
 	if err != nil {
 		return err
 	}
@@ -112,33 +111,12 @@ func (f Found) post(ctx context.Context, path ...string) error {
 
 // Messages returns a recording of new messages of the run, until it is closed or the run ends.
 func (f Found) Messages(ctx context.Context) (io.ReadCloser, error) {
-	return open(ctx, f.socket, http.MethodGet, "/messages")
+	return localhttp.Open(ctx, f.socket, http.MethodGet, "/messages")
 }
 
 // Answer answers a question of the run with one of answers.
 func (f Found) Answer(ctx context.Context, id, answer string) error {
 	return f.post(ctx, "questions", id, answer)
-}
-
-// open sends a request to a run, and returns the body of a successful response.
-func open(ctx context.Context, socket, method, path string) (io.ReadCloser, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return sharing.Connect(ctx, socket)
-	}}}
-	r, err := http.NewRequestWithContext(ctx, method, "http://run"+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-		return nil, cmp.Or(err, errors.New(strings.TrimSpace(string(text))))
-	}
-	return resp.Body, nil
 }
 
 // Choose returns the run with a process id or, if pid is 0, the only run.

@@ -24,7 +24,7 @@ var List = cli.Verb{
 	Use:   "ps [flags]",
 	Short: "List the runs of dynmcp and their servers",
 	Long: `List the runs of dynmcp that you have, for each its hosts and the state of its servers.
-Nothing is started. On Windows runs are not found.`,
+Nothing is started.`,
 	Example: `  dynmcp ps
   dynmcp ps --json | jq -r '.[].servers[] | select(.error).name'`,
 	Complete: cobra.NoFileCompletions,

@@ -20,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
@@ -35,7 +36,7 @@ type serveFlags struct {
 	debug   string // address of the page
 	socket  string
 	idle    time.Duration
-	inherit bool // started by dynmcp connect
+	started bool // by dynmcp connect, which waits for sharing.Ready
 	orphan  bool // start the run as a child of init, and exit
 }
 
@@ -74,9 +75,9 @@ which dynmcp cluster push makes.`,
 		cmd.Flags().StringVar(&flags.debug, "debug-http", "", "the `address` of a page that shows what happens, only on this machine")
 		cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 		cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
-		cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")
+		cmd.Flags().BoolVar(&flags.started, "started", false, "")
 		cmd.Flags().BoolVar(&flags.orphan, "orphan", false, "")
-		_ = cmd.Flags().MarkHidden("inherit")
+		_ = cmd.Flags().MarkHidden("started")
 		_ = cmd.Flags().MarkHidden("orphan")
 		flags.Flags.Add(cmd)
 		cli.AddLogLevel(cmd, &level, "what to log on stderr")
@@ -91,7 +92,7 @@ func (flags *serveFlags) run(from *conf.Flags, level string) error {
 	}
 	process.TuneMemoryForMany()
 	out := io.Writer(os.Stderr)
-	if flags.inherit {
+	if flags.started {
 		out = sharing.BoundedLog{File: os.Stderr}
 	}
 	out, end := crash.Watch(out, conf.CrashDir(), cli.Version)
@@ -187,9 +188,7 @@ func (s *server) open(ctx context.Context) error {
 	s.page = newPage(cmp.Or(s.flags.debug, gateway.DebugListen), cmp.Or(s.flags.token, gateway.Token), gateway.UI, s.flags.replica.Name(), s.log)
 	s.listeners = []listener{s.page}
 	if s.flags.socket != "" {
-		s.listeners = append(s.listeners, &socketListener{path: s.flags.socket, SocketOptions: sharing.SocketOptions{
-			Idle: s.flags.idle, Inherit: s.flags.inherit, Version: cli.Version, Log: s.log,
-		}})
+		s.listeners = append(s.listeners, &socketListener{flags: s.flags, log: s.log})
 	}
 	if web.address != "" {
 		web.metrics = s.page.Metrics()
@@ -213,24 +212,28 @@ func (s *server) close() {
 	}
 }
 
-// A socketListener serves hosts on a unix socket.
+// A socketListener serves hosts on the private server of the run, which has a name.
 type socketListener struct {
-	path string
-	sharing.SocketOptions
-	socket *sharing.Socket // nil before open
+	flags *serveFlags
+	log   *slog.Logger
 }
 
 func (l *socketListener) open(context.Context, *aggregator.Options) (err error) {
-	l.socket, err = sharing.Listen(l.path, l.SocketOptions)
+	l.flags.Server, err = localhttp.Listen(l.flags.socket, localhttp.Options{Idle: l.flags.idle, Version: cli.Version, Log: l.log})
 	return err
 }
 
 func (l *socketListener) serve(ctx context.Context, agg *aggregator.Aggregator) error {
-	return l.socket.Serve(ctx, agg)
+	agg.StartShared()
+	if l.flags.started {
+		sharing.Ready()
+	}
+	l.flags.Server.Serve(agg.While(ctx), agg.ServeConn)
+	return agg.Err()
 }
 
 func (l *socketListener) close() {
-	if l.socket != nil {
-		l.socket.Close()
+	if l.flags.Server != nil {
+		l.flags.Server.Close()
 	}
 }

@@ -5,16 +5,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
@@ -40,21 +38,17 @@ func (c *Client) sharedSocket(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dirs := RuntimeDirs()
+	dirs := localhttp.Dirs()
 	for _, dir := range dirs {
 		path, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-		if err != nil || CheckPrivate(filepath.Dir(path)) != nil {
+		if err != nil || localhttp.CheckPrivate(filepath.Dir(path)) != nil {
 			continue
 		}
-		lock, err := lockSocket(path)
-		if errors.Is(err, errLocked) {
+		if localhttp.IsServed(ctx, path) {
 			return path, nil
 		}
-		if err == nil {
-			_ = lock.Close()
-		}
 	}
-	return filepath.Join(dirs[0], name), MakePrivate(dirs[0])
+	return filepath.Join(dirs[0], name), localhttp.MakePrivate(dirs[0])
 }
 
 // sharedName returns the name of the socket for the config and the environment.
@@ -197,39 +191,4 @@ func isTemporary(dir string) bool {
 	}
 	parts := strings.Split(filepath.ToSlash(dir), "/")
 	return slices.Contains(parts, "tmp") || slices.Contains(parts, "temp")
-}
-
-// RuntimeDirs returns the directories that may contain sockets of this user: first the one for
-// new sockets, last the one that hosts without XDG_RUNTIME_DIR use.
-func RuntimeDirs() []string {
-	known := filepath.Join(os.TempDir(), fmt.Sprintf("dynmcp-%d", os.Getuid()))
-	if system := fmt.Sprintf("/run/user/%d", os.Getuid()); CheckPrivate(system) == nil {
-		known = filepath.Join(system, "dynmcp")
-	}
-	own := os.Getenv("XDG_RUNTIME_DIR")
-	if own = filepath.Join(own, "dynmcp"); !filepath.IsAbs(own) || own == known {
-		return []string{known}
-	}
-	return []string{own, known}
-}
-
-// MakePrivate creates a directory for this user's sockets, writable by nobody else.
-func MakePrivate(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return hint.With(err, "name a socket with --socket")
-	}
-	return CheckPrivate(dir)
-}
-
-// announceSocket links a socket for hosts that do not know its directory, and therefore cannot
-// start a run themselves.
-func announceSocket(path string) {
-	dirs := RuntimeDirs()
-	known := dirs[len(dirs)-1]
-	if known == filepath.Dir(path) || MakePrivate(known) != nil {
-		return
-	}
-	link := filepath.Join(known, filepath.Base(path))
-	_ = os.Remove(link)
-	_ = os.Symlink(path, link)
 }

@@ -1,9 +1,9 @@
-// Package sharing lets the hosts of one user share a run of dynmcp. The run serves a unix
-// [Socket]; a [Client] relays each host's stdin and stdout to it.
+// Package sharing lets the hosts of one user share a run of dynmcp. A [Client] serves each host on stdin and
+// stdout, as a wrap of the run.
 //
 // A client finds the socket by a name that is derived from the config and the environment
 // (name.go) and starts the run if needed (start.go). If the run ends before the host does, the
-// client connects to another (relay.go, session.go) and restores the state of the host there.
+// client connects to another.
 package sharing
 
 import (
@@ -13,14 +13,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
-	"slices"
-	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -46,21 +44,48 @@ type Client struct {
 	Log     *slog.Logger
 }
 
-// Run relays a host's streams until the host or ctx ends, or no run can serve the host.
+// Run serves a host until the host or ctx ends, or no run can be reached. It is a wrap of the run
+// as its only server: what the run is asked again after its end, and which calls may have run,
+// follows the rules for a server that another process runs.
 func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	path, err := c.path(ctx)
 	if err != nil {
 		return err
 	}
-	var wait time.Duration
-	dial := func(ctx context.Context) (*link, error) {
-		l, err := c.connect(ctx, path, wait)
-		if c.Socket != "" {
-			wait = maxReturn
-		}
-		return l, err
+	first, err := c.connect(ctx, path, 0)
+	if err != nil {
+		return err
 	}
-	return (&relay{dial: dial, log: c.Log}).run(ctx, in, out)
+	defer first.Close()
+	agg, err := aggregator.New(wrapConfig(), aggregator.Options{
+		Version: c.Version, Logger: c.Log,
+		Place: func(ctx context.Context, _ schema.Server, _ string) (*aggregator.Placement, error) {
+			if stream := first; stream != nil {
+				first = nil
+				return &aggregator.Placement{Stream: stream}, nil
+			}
+			var wait time.Duration
+			if c.Socket != "" {
+				wait = maxReturn
+			}
+			stream, err := c.connect(ctx, path, wait)
+			return &aggregator.Placement{Stream: stream}, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer agg.Close()
+	return agg.Serve(ctx, in, out)
+}
+
+// wrapConfig returns the config of a wrap that leaves everything to the run.
+func wrapConfig() *schema.Config {
+	cfg := schema.Single("dynmcp", nil)
+	cfg.Expose = []string{schema.ExposeDirect}
+	cfg.Catalog.Stable, cfg.Catalog.OnChange = schema.StableOff, schema.OnChangeIgnore
+	cfg.Servers[0].LoadTimeout, cfg.Servers[0].MaxMessageBytes = maxConnect, maxFromRun
+	return cfg
 }
 
 // path returns the path of the socket of the run.
@@ -73,32 +98,31 @@ func (c *Client) path(ctx context.Context) (path string, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return "", err
 	}
-	return path, CheckSocketPath(path)
+	return path, localhttp.CheckPath(path)
 }
 
 // connect returns a connection to the run on a socket. If there is no run, it waits for another
 // client to start one for the duration wait, and then starts one itself.
-func (c *Client) connect(ctx context.Context, path string, wait time.Duration) (*link, error) {
+func (c *Client) connect(ctx context.Context, path string, wait time.Duration) (net.Conn, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
 	for {
-		l, err := dialSocket(ctx, path)
+		conn, version, err := localhttp.Connect(ctx, path)
 		if err == nil {
-			if l.version != c.Version {
-				c.Log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", l.version, "ours", c.Version)
+			if version != c.Version {
+				c.Log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", version, "ours", c.Version)
 			}
-			return l, nil
+			return conn, nil
 		}
-		absent := []error{errAbsent, os.ErrNotExist, syscall.ECONNREFUSED, syscall.EAGAIN} // no run accepts hosts
-		if !slices.ContainsFunc(absent, func(one error) bool { return errors.Is(err, one) }) {
+		if !errors.Is(err, localhttp.ErrAbsent) {
 			return nil, err
 		}
 		if time.Since(began) >= wait {
 			switch err := c.startShared(ctx, path); {
 			case err == nil:
 				continue
-			case !errors.Is(err, errLocked):
+			case !errors.Is(err, localhttp.ErrLocked):
 				return nil, err
 			}
 		}
@@ -110,63 +134,5 @@ func (c *Client) connect(ctx context.Context, path string, wait time.Duration) (
 	}
 }
 
-// A link is a connection to a run.
-type link struct {
-	conn    *net.UnixConn
-	in      *wire.Reader // from the run
-	version string       // of the run
-	since   time.Time
-}
-
 // maxFromRun limits the length of a run's messages. The run's own limits are lower.
 const maxFromRun = 1 << 30
-
-// errAbsent means that the run of a socket is ending.
-var errAbsent = errors.New("no dynmcp serves there")
-
-// Connect connects to a socket of a run of the same user.
-func Connect(ctx context.Context, path string) (*net.UnixConn, error) {
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	conn, ok := c.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("%s: not a unix socket but %T", path, c)
-	}
-	if err := CheckPeer(conn); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-// dialSocket connects to the run on a socket, and waits until it has accepted the client.
-func dialSocket(ctx context.Context, path string) (*link, error) {
-	conn, err := Connect(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetReadDeadline(deadline)
-	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-	l := &link{conn: conn, in: wire.NewReader(conn, maxFromRun), since: time.Now()}
-	m, err := l.in.Next()
-	switch {
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
-		err = errAbsent // the run is ending
-	case err == nil && m.Method != ready:
-		err = fmt.Errorf("%s is served by another program", path)
-	}
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	_ = conn.SetReadDeadline(time.Time{})
-	l.version, _ = wire.Text(wire.Get(m.Params, "version"))
-	return l, nil
-}

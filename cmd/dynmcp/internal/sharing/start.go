@@ -3,24 +3,31 @@ package sharing
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// startShared starts a run on a socket and returns when it accepts hosts. The error is errLocked
-// if another run exists or is being started.
+// startShared starts a run on a socket and returns when it accepts hosts. The error is
+// localhttp.ErrLocked if another run exists or is being started.
 func (c *Client) startShared(ctx context.Context, path string) error {
-	lock, err := lockSocket(path)
+	starting, err := localhttp.Lock(path + ".start")
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the run has inherited it
+	defer starting.Close()
+	lock, err := localhttp.Lock(path + ".lock")
+	if err != nil {
+		return err
+	}
+	lock.Close() // for the run
 	// Loaded here as well, so that its errors are reported as usual.
 	cfg, err := c.Load(ctx)
 	if err != nil {
@@ -30,7 +37,7 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	logs, err := openPrivate(path + ".log")
+	logs, err := localhttp.OpenLog(path + ".log")
 	if err != nil {
 		return err
 	}
@@ -40,8 +47,7 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 		return err
 	}
 	defer ready.Close()
-	cmd.Stderr = logs
-	cmd.ExtraFiles = []*os.File{lock, theirs}
+	cmd.Stdout, cmd.Stderr = theirs, logs
 	err = cmd.Run()
 	theirs.Close()
 	if cmd.Process == nil {
@@ -51,7 +57,7 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	if _, err := fmt.Fscanln(ready, &pid); err == nil {
 		c.Log.Info("started a run that hosts share", "socket", path, "pid", pid, "log", logs.Name())
 		if c.Socket == "" {
-			announceSocket(path)
+			localhttp.Announce(path)
 		}
 		return nil
 	}
@@ -63,6 +69,12 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	return fmt.Errorf("the run that hosts share did not start: %s", strings.TrimPrefix(strings.TrimSpace(string(said)), "dynmcp: "))
 }
 
+// Ready reports on stdout that the run accepts hosts, and closes it.
+func Ready() {
+	fmt.Println(os.Getpid())
+	os.Stdout.Close()
+}
+
 // Orphan starts this program again, without --orphan, and returns. When the caller exits, init
 // becomes the parent. Some hosts kill all descendants of their servers, which a shared run must
 // not be.
@@ -72,15 +84,14 @@ func Orphan() error {
 		return err
 	}
 	cmd := exec.Command(program, slices.DeleteFunc(slices.Clone(os.Args[1:]), func(arg string) bool { return arg == "--orphan" })...)
-	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = inheritedFiles()
-	detach(cmd)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	localhttp.Detach(cmd)
 	return cmd.Start()
 }
 
 // command returns a command that starts the run of a config on a socket and then exits.
 func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
-	args := []string{"serve", "--socket", path, "--inherit", "--orphan", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
+	args := []string{"serve", "--socket", path, "--started", "--orphan", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
 	if c.EnvFile != "" {
 		env, err := filepath.Abs(c.EnvFile)
 		if err != nil {
@@ -98,7 +109,7 @@ func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = workingDir(cfg.Path)
 	cmd.Env = append(os.Environ(), "PATH="+sharedPath(programs(cfg)))
-	detach(cmd)
+	localhttp.Detach(cmd)
 	return cmd, nil
 }
 
@@ -124,6 +135,7 @@ func (l BoundedLog) Write(line []byte) (int, error) {
 		if err := l.Truncate(0); err != nil {
 			return 0, err
 		}
+		_, _ = l.Seek(0, io.SeekStart) // of a file that is not opened for appending
 	}
 	return l.File.Write(line)
 }

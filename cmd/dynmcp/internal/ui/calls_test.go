@@ -3,26 +3,28 @@ package ui
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
 // fakeRun serves the socket of a run with a process id, and counts how often it is asked.
 func fakeRun(t *testing.T, pid int, config string) (asked *atomic.Int64) {
 	t.Helper()
-	dir := sharing.RuntimeDirs()[0]
-	if err := sharing.MakePrivate(dir); err != nil {
+	dir := localhttp.Dirs()[0]
+	if err := localhttp.MakePrivate(dir); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := sharing.ListenPrivately(filepath.Join(dir, fmt.Sprint(pid)+".run"))
+	listener, err := net.Listen("unix", filepath.Join(dir, fmt.Sprint(pid)+localhttp.Suffix))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +41,8 @@ func fakeRun(t *testing.T, pid int, config string) (asked *atomic.Int64) {
 // A poll for calls asks no run and loads no config, an act of the page asks only its own run, and polls of
 // several pages for all runs ask each once. What changes is seen.
 func TestPollsAskLittle(t *testing.T) {
-	if sharing.Unsupported != nil {
-		t.Skip(sharing.Unsupported)
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-in for a run listens on a unix socket")
 	}
 	dir, err := os.MkdirTemp("", "ui") // short: it holds sockets
 	if err != nil {

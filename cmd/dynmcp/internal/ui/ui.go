@@ -24,7 +24,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
@@ -108,7 +108,7 @@ func openBrowser(address string) (remove func(), err error) {
 		return nil, errors.New("there is no display")
 	}
 	dir, err := os.MkdirTemp("", "dynmcp-ui-") // readable only by this user
-	if dirs := sharing.RuntimeDirs(); err != nil && sharing.MakePrivate(dirs[0]) == nil {
+	if dirs := localhttp.Dirs(); err != nil && localhttp.MakePrivate(dirs[0]) == nil {
 		dir, err = os.MkdirTemp(dirs[0], "ui-")
 	}
 	if err != nil {

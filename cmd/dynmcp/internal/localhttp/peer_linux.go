@@ -1,12 +1,10 @@
-//go:build darwin || freebsd
-
-package sharing
+package localhttp
 
 import "golang.org/x/sys/unix"
 
 // peerUser returns the user of the process at the other end of a unix socket.
 func peerUser(fd int) (uid int, err error) {
-	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return -1, err
 	}

@@ -1,5 +1,5 @@
-// Package runs finds a user's runs of dynmcp, and controls their servers. Each run serves HTTP on a
-// private socket in the runtime directory.
+// Package runs finds a user's runs of dynmcp, and controls their servers. Each run serves a [Control] on
+// its private HTTP server.
 package runs
 
 import (
@@ -7,20 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/internal/recording"
 	"github.com/dynmcp/dynmcp/internal/tap"
@@ -63,8 +56,6 @@ type Server struct {
 	Stderr    string     `json:"stderr,omitempty"`
 }
 
-const suffix = ".run"
-
 // A Control gives the user's other programs access to a run.
 type Control struct {
 	Aggregator *aggregator.Aggregator
@@ -73,80 +64,10 @@ type Control struct {
 	Use        func(ctx context.Context, profile string) error // nil without profiles
 }
 
-// Announce serves the socket of a run until stop is called. If that is not possible, it logs the
-// reason, and the run goes on without a socket.
-func (c Control) Announce(log *slog.Logger) (stop func()) {
-	about := &c.About
-	about.PID, about.Version, about.Since = os.Getpid(), cli.Version, time.Now()
-	listener, err := listen(about.PID)
-	if err != nil {
-		log.Debug("dynmcp ui and dynmcp ps do not find this run", "err", err)
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	server := &http.Server{
-		Handler:           c.handler(),
-		ReadHeaderTimeout: 5 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	var served sync.WaitGroup
-	served.Go(func() { _ = server.Serve(listener) }) // until it is shut down
-	return func() {
-		cancel()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close()
-		}
-		served.Wait()
-	}
-}
-
-// A guarded is a listener that accepts only connections of the same user.
-type guarded struct{ *net.UnixListener }
-
-// Accept implements net.Listener.
-func (l guarded) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return nil, err
-		}
-		if sharing.CheckPeer(conn) == nil {
-			return conn, nil
-		}
-		_ = conn.Close()
-	}
-}
-
-// listen creates the socket of a run. It replaces a socket left by a killed run with the same
-// process id.
-func listen(pid int) (net.Listener, error) {
-	if sharing.Unsupported != nil {
-		return nil, sharing.Unsupported
-	}
-	dir := sharing.RuntimeDirs()[0]
-	if err := sharing.MakePrivate(dir); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, fmt.Sprintf("%d%s", pid, suffix))
-	if err := sharing.CheckSocketPath(path); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	listener, err := sharing.ListenPrivately(path)
-	if err != nil {
-		return nil, err
-	}
-	return guarded{listener}, nil
-}
-
-// handler answers GET /run, GET /messages, and POST /servers/NAME/ACT (see acts), /profile/NAME and
+// Handler answers GET /run, GET /messages, and POST /servers/NAME/ACT (see acts), /profile/NAME and
 // /questions/ID/ANSWER (see answers).
-func (c Control) handler() http.Handler {
+func (c Control) Handler() http.Handler {
+	c.About.PID, c.About.Version, c.About.Since = os.Getpid(), cli.Version, time.Now()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) {
 		now, st := c.About, c.Aggregator.Status()

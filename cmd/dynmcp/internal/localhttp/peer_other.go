@@ -1,6 +1,6 @@
 //go:build unix && !linux && !darwin && !freebsd
 
-package sharing
+package localhttp
 
 import "errors"
 

@@ -1,0 +1,161 @@
+package localhttp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
+
+// hasSockets reports that paths are those of sockets.
+const hasSockets = false
+
+// ErrLocked means that another process serves a name, or is about to.
+var ErrLocked = errors.New("locked by another process")
+
+// Dirs returns the directory of the runs of this user, which is in the user's profile.
+func Dirs() []string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return []string{filepath.Join(dir, "dynmcp-runs")}
+}
+
+// Lock locks a file. The system releases the lock when the process ends.
+func Lock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	const exclusively, all = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY, ^uint32(0)
+	if err := windows.LockFileEx(windows.Handle(file.Fd()), exclusively, 0, all, all, new(windows.Overlapped)); err != nil {
+		file.Close()
+		if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+			return nil, ErrLocked
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file, nil
+}
+
+// mark is the first word of a file that names a port of the loopback interface and a secret.
+const mark = "dynmcp"
+
+// listenPrivately listens on a port of the loopback interface, and writes it to a file with a new
+// secret.
+func listenPrivately(path string) (net.Listener, secret, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	known := secret(rand.Text())
+	if err := writePrivately(path, fmt.Sprintf("%s %s %s\n", mark, listener.Addr(), known)); err != nil {
+		listener.Close()
+		return nil, "", err
+	}
+	return listener, known, nil
+}
+
+// writePrivately creates a file that only this user can read, in whatever directory.
+func writePrivately(path, text string) error {
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return err
+	}
+	descriptor, err := windows.SecurityDescriptorFromString(fmt.Sprintf("D:P(A;;FA;;;%s)", user.User.Sid))
+	if err != nil {
+		return err
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	attributes := windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	attributes.Length = uint32(unsafe.Sizeof(attributes))
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, &attributes, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(handle), path)
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+// readAddress returns the contents of a file that listenPrivately wrote.
+func readAddress(ctx context.Context, path string) (address string, known secret, err error) {
+	text, err := regular.Head(ctx, path, 200)
+	if err != nil {
+		return "", "", err
+	}
+	if words := strings.Fields(string(text)); len(words) == 3 && words[0] == mark {
+		return words[1], secret(words[2]), nil
+	}
+	return "", "", errForeign
+}
+
+// isOfRun reports whether a file may be what a run has left.
+func isOfRun(path string, _ fs.FileInfo) bool {
+	_, _, err := readAddress(context.Background(), path)
+	return err == nil
+}
+
+func addLink(path, link string) error { return os.Link(path, link) }
+
+func dial(ctx context.Context, path string) (net.Conn, secret, error) {
+	address, known, err := readAddress(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", fmt.Errorf("%w: %w", ErrAbsent, err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if isRefused(err) {
+		err = fmt.Errorf("%w: %w", ErrAbsent, err)
+	}
+	return conn, known, err
+}
+
+func isRefused(err error) bool { return errors.Is(err, windows.WSAECONNREFUSED) }
+
+func isReset(err error) bool {
+	return errors.Is(err, windows.WSAECONNRESET) || errors.Is(err, windows.WSAECONNABORTED)
+}
+
+// CheckPeer does nothing: each request proves that its program can read the secret.
+func CheckPeer(net.Conn) error { return nil }
+
+// CheckPrivate checks that dir is a directory. What others may do there depends on the profile that
+// contains it.
+func CheckPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	return err
+}
+
+// OpenLog truncates or creates a file.
+func OpenLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
+// Detach starts a command without the console of this process, so that it outlives it and gets no
+// signals from it. Its servers show no window.
+func Detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NO_WINDOW | windows.CREATE_NEW_PROCESS_GROUP}
+}
