@@ -5,7 +5,6 @@ package main_test
 import (
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -108,11 +107,7 @@ func joinDeclaring(t *testing.T, socket, era, declared string) declaringHost {
 		h.ask = func(method, params string) mcptest.Message { return conn.Call(method, "{"+params+"}") }
 		return h
 	}
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := mcptest.Talk(t, conn, nil)
+	to := mcptest.Talk(t, connection(t, socket), nil)
 	h.ask = func(method, params string) mcptest.Message {
 		if params != "" {
 			params += ","
