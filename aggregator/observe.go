@@ -71,9 +71,7 @@ func (st Status) Upstreams() []event.Server {
 			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],
 			Waiting:   a.fleet.Records.Waiting(u.Server.Name),
-		}
-		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
-			info.Tools = len(view.ServerTools(u.Server.Name))
+			Tools:     len(view.ServerTools(u.Server.Name)),
 		}
 		if !status.FailedAt.IsZero() && (status.State == lazy.Idle || status.State == lazy.Lost) {
 			info.State = event.Failed

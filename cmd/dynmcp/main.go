@@ -61,7 +61,8 @@ func rootCommand() *cobra.Command {
 // report shows an error to a person: what is wrong, the last lines of a child that failed,
 // and a hint.
 func report(out *terminal.Writer, err error) {
-	out.Labelled(terminal.Red, "dynmcp: ", cli.Secrets.String(err.Error()))
+	text, advice := hint.Plain(err)
+	out.Labelled(terminal.Red, "dynmcp: ", cli.Secrets.String(text))
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		if failure.Stderr != "" {
 			out.Printf("last lines of its stderr:\n%s\n", cli.Secrets.String(terminal.Indent(failure.Stderr, "  ")))
@@ -70,7 +71,7 @@ func report(out *terminal.Writer, err error) {
 			out.Labelled(terminal.Yellow, "hint: ", cli.Secrets.String(failure.Hint))
 		}
 	}
-	if with, ok := errors.AsType[*hint.Error](err); ok {
-		out.Labelled(terminal.Yellow, "hint: ", cli.Secrets.String(with.Hint))
+	if advice != "" {
+		out.Labelled(terminal.Yellow, "hint: ", cli.Secrets.String(advice))
 	}
 }

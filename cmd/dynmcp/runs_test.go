@@ -80,6 +80,44 @@ func TestRunsAreFoundAndSteered(t *testing.T) {
 
 // A run changes its profile when it is told to. Its hosts are notified, and servers of both
 // profiles keep running.
+// ls shows how the last start ended, and as many tools as ps, also of a server that does not run.
+func TestServersAreListedWithTheirLastStart(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	files := fake(t, "files")
+	files.fields["description"], files.fields["tool_filter"] = "Files.", []string{"!big"}
+	broken := entry{files.Ledger, "broken", map[string]any{"command": "/bin/sh", "args": []string{"-c", "exit 3"}, "description": "Breaks."}}
+	config := mcptest.Config(t, document([]entry{files, broken}, `"policy": [{"match": "files/echo", "do": "deny"}, {"do": "allow"}]`))
+	type listed struct {
+		Name, State, Error string
+		Tools, Denied      int
+	}
+	list := func() (all []listed) {
+		if err := json.Unmarshal([]byte(u.run(0, "ls", "-c", config, "--json")), &all); err != nil || len(all) != 2 {
+			t.Fatalf("ls: %v %+v", err, all)
+		}
+		return all
+	}
+	if got := list(); got[0] != (listed{Name: "files"}) || got[1] != (listed{Name: "broken"}) {
+		t.Errorf("before any start: %+v", got)
+	}
+	u.run(0, "test", "files", "-c", config)
+	u.serve("-c", config)
+	u.run(1, "start", "broken")
+	var runs []struct{ Servers []listed }
+	if err := json.Unmarshal([]byte(u.run(0, "ps", "--json")), &runs); err != nil || len(runs) != 1 {
+		t.Fatalf("ps: %v %+v", err, runs)
+	}
+	got, idle := list(), runs[0].Servers[0]
+	if got[0].State != "ok" || got[0].Denied != 1 || got[0].Tools != idle.Tools || idle.Tools == 0 || idle.State != "idle" {
+		t.Errorf("ls: %+v, ps: %+v", got[0], idle)
+	}
+	if got[1].State != "failed" || !strings.Contains(got[1].Error, "status 3") {
+		t.Errorf("got %+v", got[1])
+	}
+	contains(t, u.run(0, "ls", "-c", config), "(1 denied)", " min ago", "broken failed to start: ")
+}
+
 func TestUseChangesTheProfileOfARun(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

@@ -31,7 +31,11 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	if !utf8.Valid(m.Raw) {
 		m = l.conn.invalid.replace(m)
 	}
-	var cause error = &statusError{resp.StatusCode, fmt.Sprintf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))}
+	says := l.conn.excerpt(bytes.TrimSpace(body), 120)
+	if mediaType(resp) == "text/html" {
+		says = "a page for browsers; check the url"
+	}
+	var cause error = &statusError{resp.StatusCode, "HTTP status " + resp.Status + ": " + says}
 	code := resp.StatusCode
 	id, isID := transports.ParseID(m.ID)
 	switch {

@@ -68,6 +68,21 @@ func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 	return stored
 }
 
+// Tools counts the tools in the stored listing of a server that pass its filter.
+func Tools(s schema.Server, stored *catalog.Stored) (n int) {
+	if len(s.ToolFilter) == 0 || stored.ReadTools == nil {
+		return stored.Count
+	}
+	pass := catalog.NewFilter(s.ToolFilter)
+	for _, raw := range stored.ReadTools() {
+		name, _ := wire.Text(wire.Get(raw, "name"))
+		if pass.Passes(name, catalog.AccessOf(wire.Get(raw, "annotations"))) {
+			n++
+		}
+	}
+	return n
+}
+
 // Denied counts the tools in the stored listing of a server that the policy hides, because it
 // refuses every call of them.
 func Denied(cfg *schema.Config, s schema.Server, stored *catalog.Stored) (n int) {

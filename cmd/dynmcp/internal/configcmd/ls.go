@@ -2,6 +2,7 @@ package configcmd
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -11,8 +12,11 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/event"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
@@ -25,8 +29,8 @@ var List = cli.Verb{
 	Use:   "ls [flags]",
 	Short: "List the servers of the config",
 	Long: `List the servers of the config in the order of the file. Nothing is started or
-connected to. Secrets and values of variables are not shown. The protocol version is
-the one that a server spoke when it was last started.`,
+connected to. Secrets and values of variables are not shown. STATE is that of the last
+start, in a run that serves this config or in an earlier one; TOOLS were then listed.`,
 	Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 	New: func(cmd *cobra.Command) cli.Run {
@@ -39,7 +43,8 @@ the one that a server spoke when it was last started.`,
 			if err != nil {
 				return err
 			}
-			entries := list(cfg)
+			files, _ := from.Files() // no run has none
+			entries := list(cfg, started(cmd.Context(), files))
 			if *asJSON {
 				return terminal.WriteJSON(cli.Stdout(cmd), entries)
 			}
@@ -59,6 +64,11 @@ type lsEntry struct {
 	Endpoint    string        `json:"endpoint"`
 	Auth        string        `json:"auth"`
 	Protocol    string        `json:"protocol,omitempty"`   // at the last start of the server
+	State       string        `json:"state,omitempty"`      // ok, failed, off or disabled; none if it was never started
+	FailedAt    *time.Time    `json:"failed_at,omitempty"`  // when starts began to fail
+	Error       string        `json:"error,omitempty"`      // of the last start
+	Tools       int           `json:"tools,omitempty"`      // in the last listing
+	Denied      int           `json:"denied,omitempty"`     // of the tools, those that the policy hides
 	AsksRoots   bool          `json:"asks_roots,omitempty"` // at the last start of the server
 	MaxCalls    int           `json:"max_calls,omitempty"`
 	Sandbox     string        `json:"sandbox_warning,omitempty"` // limits that this system cannot enforce
@@ -67,14 +77,31 @@ type lsEntry struct {
 	Source      schema.Origin `json:"source"`
 }
 
-func list(cfg *schema.Config) []lsEntry {
+// started returns the servers that were started in runs of a config, by name, of the newest run.
+func started(ctx context.Context, files []string) map[string]runs.Server {
+	found := map[string]runs.Server{}
+	for _, run := range runs.Find(ctx) {
+		if !slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, run.Config) }) {
+			continue
+		}
+		for _, s := range run.Servers {
+			if s.Starts > 0 || s.FailedAt != nil {
+				found[s.Name] = s
+			}
+		}
+	}
+	return found
+}
+
+func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 	entries := []lsEntry{}
 	for _, s := range cfg.Servers {
 		stored, off := conf.StoredOf(cfg, s), ""
 		if s.Off != nil {
 			off = s.Off.Why() + "; " + s.Off.Hint
 		}
-		entries = append(entries, lsEntry{
+		now, ran := started[s.Name]
+		e := lsEntry{
 			Name:        s.Name,
 			Transport:   s.Transport,
 			Mode:        mode(s),
@@ -87,7 +114,18 @@ func list(cfg *schema.Config) []lsEntry {
 			Description: s.Description,
 			Off:         off,
 			Source:      cfg.Origin(s.Name),
-		})
+			Tools:       conf.Tools(s, stored),
+			Denied:      conf.Denied(cfg, s, stored),
+		}
+		switch {
+		case s.Off != nil || s.Disabled:
+			e.State = e.Mode
+		case now.FailedAt != nil:
+			e.State, e.FailedAt, e.Error = event.Failed, now.FailedAt, now.Error
+		case ran || stored.Protocol != "":
+			e.State = "ok"
+		}
+		entries = append(entries, e)
 	}
 	return entries
 }
@@ -137,19 +175,52 @@ func place(o schema.Origin) string {
 	return text
 }
 
+// state formats how the last start ended.
+func (e lsEntry) state(now time.Time) string {
+	if e.FailedAt == nil {
+		return cmp.Or(e.State, "-")
+	}
+	ago := now.Sub(*e.FailedAt)
+	if ago < 2*time.Hour {
+		return fmt.Sprintf("failed %d min ago", int(ago.Minutes()))
+	}
+	return fmt.Sprintf("failed %d h ago", int(ago.Hours()))
+}
+
+func (e lsEntry) tools() string {
+	switch {
+	case e.Protocol == "" && e.Tools == 0:
+		return "-"
+	case e.Denied > 0:
+		return fmt.Sprintf("%d (%d denied)", e.Tools, e.Denied)
+	}
+	return fmt.Sprint(e.Tools)
+}
+
+// endpoint formats the endpoint, with the transport if the address does not say it.
+func (e lsEntry) endpoint() string {
+	if e.Transport == schema.SSE {
+		return "sse " + e.Endpoint
+	}
+	return e.Endpoint
+}
+
 func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error {
-	t := terminal.Table{Header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, Shrink: 3}
-	anyKnown := slices.ContainsFunc(entries, func(e lsEntry) bool { return e.Protocol != "" })
-	if anyKnown {
-		t.Header = append(t.Header, "PROTOCOL")
+	t := terminal.Table{Header: []string{"NAME", "STATE", "MODE", "TOOLS", "ENDPOINT"}, Shrink: 4}
+	remote := slices.ContainsFunc(entries, func(e lsEntry) bool { return e.Transport != schema.Stdio })
+	if remote {
+		t.Header = append(t.Header, "AUTH")
 	}
 	if effective {
 		t.Header = append(t.Header, "FROM")
 	}
 	for _, e := range entries {
-		row := []string{e.Name, e.Transport, e.Mode, terminal.Truncate(e.Endpoint, endpointWidth), e.Auth}
-		if anyKnown {
-			row = append(row, cmp.Or(e.Protocol, "-"))
+		if e.State == e.Mode {
+			e.Mode = "-"
+		}
+		row := []string{e.Name, e.state(time.Now()), e.Mode, e.tools(), terminal.Truncate(e.endpoint(), endpointWidth)}
+		if remote {
+			row = append(row, e.Auth)
 		}
 		if effective {
 			row = append(row, place(e.Source))
@@ -158,6 +229,9 @@ func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error
 	}
 	t.Write(out)
 	for _, e := range entries {
+		if e.Error != "" {
+			out.Say("%s failed to start: %s", e.Name, e.Error)
+		}
 		if e.Off != "" {
 			out.Say("%s is off: %s", e.Name, e.Off)
 		}

@@ -168,7 +168,7 @@ func load(ctx context.Context, from conf.Flags) *loaded {
 		stored := conf.StoredOf(cfg, server)
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
-			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: stored.Count, Denied: conf.Denied(cfg, server, stored),
+			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: conf.Tools(server, stored), Denied: conf.Denied(cfg, server, stored),
 			OAuth: server.Transport != schema.Stdio && oauth.Applies(server),
 		}
 		if server.Off != nil {
