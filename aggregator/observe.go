@@ -71,7 +71,12 @@ func (st Status) Upstreams() []event.Server {
 			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],
 			Waiting:   a.fleet.Records.Waiting(u.Server.Name),
-			Tools:     len(view.ServerTools(u.Server.Name)),
+		}
+		if known, ok := view.Server(u.Server.Name); ok {
+			info.Tools = known.Tools
+			if len(u.Server.ToolFilter) > 0 { // which is applied when the stored tools are read
+				info.Tools = len(view.ServerTools(u.Server.Name))
+			}
 		}
 		if !status.FailedAt.IsZero() && (status.State == lazy.Idle || status.State == lazy.Lost) {
 			info.State = event.Failed

@@ -51,6 +51,9 @@ func (a run) Changed(u *lazy.Upstream) {
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
 	}
+	if !status.FailedAt.IsZero() && status.Err != nil && u.Owner == "" {
+		a.work.Go(func() { a.state.Load().store.NoteFailure(u.Server, a.opts.Redact.String(status.Err.Error())) })
+	}
 	a.changed.Set()
 }
 

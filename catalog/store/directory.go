@@ -27,6 +27,12 @@ func (d *directory) where(server schema.Server) string {
 	return filepath.Join(d.path, Key(server)+".listing")
 }
 
+// failure is the file with the reason why the last start of a server failed. Its age is that of the
+// failure.
+func (d *directory) failure(server schema.Server) string {
+	return filepath.Join(d.path, Key(server)+".failed")
+}
+
 func (d *directory) read(server schema.Server) ([]byte, func(), error) {
 	path := d.where(server)
 	text, err := regular.ReadNoFollow(context.Background(), path, largest, checkOwner)
@@ -78,9 +84,12 @@ func touch(path string) {
 	}
 }
 
-// isListing reports whether a file name has the form of where.
+// isListing reports whether a file name has the form of where or failure.
 func isListing(name string) bool {
 	sum, ok := strings.CutSuffix(name, ".listing")
+	if !ok {
+		sum, ok = strings.CutSuffix(name, ".failed")
+	}
 	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
 }
 

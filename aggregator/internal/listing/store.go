@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -70,6 +71,14 @@ func (s *LoggingStore) Follow(ctx context.Context, servers []schema.Server, list
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// NoteFailure stores why the start of a server failed.
+func (s *LoggingStore) NoteFailure(server schema.Server, why string) {
+	why, _, _ = strings.Cut(why, "\n")
+	if err := s.KeepFailure(server, why); err != nil {
+		s.Log.Debug("the failure of a start is not kept", "upstream", server.Name, "err", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
@@ -66,6 +67,11 @@ func StoredOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 		return &catalog.Stored{}
 	}
 	return stored
+}
+
+// FailureOf returns why the last start of a server failed, and when; "" if it did not.
+func FailureOf(cfg *schema.Config, s schema.Server) (why string, at time.Time) {
+	return store.Of(cfg, CatalogDir()).Failure(s)
 }
 
 // Tools counts the tools in the stored listing of a server that pass its filter.

@@ -122,8 +122,14 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			e.State = e.Mode
 		case now.FailedAt != nil:
 			e.State, e.FailedAt, e.Error = event.Failed, now.FailedAt, now.Error
-		case ran || stored.Protocol != "":
+		case ran:
 			e.State = "ok"
+		default:
+			if why, at := conf.FailureOf(cfg, s); why != "" {
+				e.State, e.FailedAt, e.Error = event.Failed, &at, cli.Secrets.String(why)
+			} else if stored.Protocol != "" {
+				e.State = "ok"
+			}
 		}
 		entries = append(entries, e)
 	}
