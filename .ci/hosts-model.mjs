@@ -1,20 +1,21 @@
 // A model that follows a script, in the dialects that hosts speak: Anthropic's messages,
-// OpenAI's responses and chat completions, Google's generateContent. Its first answer to
-// a request that offers the tool of a call makes that; every other answer is a text. Each
-// request is kept, in the order in which they came.
+// OpenAI's responses and chat completions, Google's generateContent. It makes its calls one
+// after another, each in the answer to a request that offers the tool; every other answer is a
+// text. Each request is kept, in the order in which they came.
 import http from "node:http";
 
 // What it calls: echo of the server fast, by use_tool or in a script. A request holds the
 // answer when it holds what the call does not: echo says the word again, behind the call.
 export const calls = {
+  discover_tool: {tool: "discover_tool", input: {query: ["say it again"]}},
   direct: {tool: "fast__echo", input: {word: "scripted"}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
   use_tool: {tool: "use_tool", input: {tool_name: "fast/echo", tool_input: {word: "scripted"}}, answer: /word.{1,12}scripted[^]*word.{1,12}scripted/},
   run_script: {tool: "run_script", input: {code: 'const all = await Promise.all(["scr", "ipt"].map(word => tools.fast.echo({word})));\nreturn all.map(a => a.word).join("") + all.length'}, answer: /script2/},
 };
 
 // startModel resolves to {url, requests, close}.
-export function startModel(call) {
-  const requests = [];
+export function startModel(steps) {
+  const requests = [], left = [...steps];
   const server = http.createServer((req, res) => {
     let text = "";
     req.on("data", piece => { text += piece; });
@@ -24,9 +25,9 @@ export function startModel(call) {
       requests.push({at: Date.now(), path, text});
       const dialect = dialects.find(d => d.takes(path));
       if (!dialect) return json(res, {data: []}, path.endsWith("/models") ? 200 : 404);
-      const tool = requests.some(r => r.called) ? undefined : dialect.tools(body).find(name => name.endsWith(call.tool));
-      if (tool) requests.at(-1).called = true;
-      dialect.answer(res, body, path, tool, call.input);
+      const tool = left.length ? dialect.tools(body).find(name => name.endsWith(left[0].tool)) : undefined;
+      if (tool) requests.at(-1).called = left.shift();
+      dialect.answer(res, body, path, tool, requests.at(-1).called?.input, `call_${requests.length}`);
     });
   });
   return new Promise(resolve => server.listen(0, "127.0.0.1", () => resolve({
@@ -48,8 +49,8 @@ const dialects = [
   {
     takes: path => path.endsWith("/v1/messages"),
     tools: body => (body.tools ?? []).map(t => t.name),
-    answer(res, body, path, tool, callee) {
-      const block = tool ? {type: "tool_use", id: "call_1", name: tool, input: {}} : {type: "text", text: ""};
+    answer(res, body, path, tool, callee, id) {
+      const block = tool ? {type: "tool_use", id, name: tool, input: {}} : {type: "text", text: ""};
       const delta = tool ? {type: "input_json_delta", partial_json: JSON.stringify(callee)} : {type: "text_delta", text: "done"};
       const message = {id: "m", type: "message", role: "assistant", model: body.model, stop_reason: null, usage: {input_tokens: 1, output_tokens: 1}};
       const stop = tool ? "tool_use" : "end_turn";
@@ -62,9 +63,9 @@ const dialects = [
   {
     takes: path => path.endsWith("/responses"),
     tools: body => (body.tools ?? []).flatMap(t => t.type === "namespace" ? t.tools.map(inner => `${t.name}/${inner.name}`) : [t.name ?? ""]),
-    answer(res, body, path, tool, callee) {
+    answer(res, body, path, tool, callee, id) {
       const [namespace, name] = tool?.includes("/") ? tool.split("/") : [undefined, tool];
-      const item = tool ? {id: "i", type: "function_call", call_id: "call_1", name, namespace, arguments: JSON.stringify(callee), status: "completed"}
+      const item = tool ? {id: "i", type: "function_call", call_id: id, name, namespace, arguments: JSON.stringify(callee), status: "completed"}
         : {id: "i", type: "message", role: "assistant", status: "completed", content: [{type: "output_text", text: "done", annotations: []}]};
       const usage = {input_tokens: 1, output_tokens: 1, total_tokens: 2, input_tokens_details: {cached_tokens: 0}, output_tokens_details: {reasoning_tokens: 0}};
       stream(res, [{type: "response.created", response: {id: "r"}}, {type: "response.output_item.done", output_index: 0, item},
@@ -84,8 +85,8 @@ const dialects = [
   {
     takes: path => path.endsWith("/chat/completions"),
     tools: body => (body.tools ?? []).map(t => t.function?.name ?? ""),
-    answer(res, body, path, tool, callee) {
-      const message = tool ? {role: "assistant", content: null, tool_calls: [{index: 0, id: "call_1", type: "function", function: {name: tool, arguments: JSON.stringify(callee)}}]}
+    answer(res, body, path, tool, callee, id) {
+      const message = tool ? {role: "assistant", content: null, tool_calls: [{index: 0, id, type: "function", function: {name: tool, arguments: JSON.stringify(callee)}}]}
         : {role: "assistant", content: "done"};
       const chunk = {id: "c", object: "chat.completion.chunk", created: 1, model: body.model};
       const finish_reason = tool ? "tool_calls" : "stop", usage = {prompt_tokens: 1, completion_tokens: 1, total_tokens: 2};
