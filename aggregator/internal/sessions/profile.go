@@ -72,9 +72,9 @@ var hostProfiles = map[string]*Profile{
 	schema.HostProgram: {client: "program", StartupWait: 2 * time.Second, ReadsData: true},
 }
 
-// defaultProfile is the profile of all other hosts. Some send their first request to the model
-// without the tools of servers that have not answered within 0.2 s; those list again after a
-// notification (Droid 0.215).
+// defaultProfile is the profile of all other hosts. Some wait little for servers before their
+// first request to the model; they list again after a notification. Droid waits only with its
+// setting blockOnMcpLoad (0.215): without it, it misses even a server that answers at once.
 var defaultProfile = &Profile{StartupWait: 150 * time.Millisecond}
 
 // profileOfClient returns the profile of a host with this clientInfo.name.
