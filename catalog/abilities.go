@@ -202,22 +202,16 @@ func (x *index) seenBy(able Abilities) *index {
 
 // For returns the views for hosts with these abilities. Each call returns the same.
 func (vs *Views) For(able Abilities) *Views {
-	v := vs[NoTasks]
-	parts := slices.Clone(v.parts)
-	changed := false
-	for i, p := range parts {
+	return vs.variant(able, func(p *serverView) *serverView {
 		if p.index == nil {
-			continue
+			return p
 		}
-		if x := p.index.seenBy(able); x != p.index {
-			parts[i], changed = newServerView(p.server, x, p.info.Down, nil, NoTasks), true
+		x := p.index.seenBy(able)
+		if x == p.index {
+			return p
 		}
-	}
-	if !changed {
-		return vs
-	}
-	made, _ := v.seenBy.LoadOrStore(able, viewsOf(parts))
-	return made.(*Views)
+		return newServerView(p.server, x, p.info.Down, nil, NoTasks)
+	})
 }
 
 // KnowsListsFor reports whether it is known which entries of a server that is listed in this run

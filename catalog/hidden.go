@@ -1,23 +1,13 @@
 package catalog
 
-import (
-	"sync"
-)
-
 // A Hider says which tools no call could run. They are in no list and no search. It is
 // comparable: views are kept for each.
 type Hider interface {
 	// MayHide reports whether a server could have tools that are hidden.
 	MayHide(server string) bool
-	// Hides reports whether a tool is hidden, by the server's own name for it. class is one of
-	// toolglob.Classes.
+	// Hides reports whether a tool is hidden, by the server's own name for it. class is that of
+	// ClassOf.
 	Hides(server, tool, class string) bool
-}
-
-// hiddenViews are the views of a content without hidden tools, by hider.
-type hiddenViews struct {
-	mu sync.Mutex
-	of map[Hider]*Views
 }
 
 // Hiding returns the views without the tools that h hides; nil hides none. Each call with the
@@ -26,35 +16,14 @@ func (vs *Views) Hiding(h Hider) *Views {
 	if h == nil {
 		return vs
 	}
-	all := &vs[NoTasks].hidden
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	views := all.of[h]
-	if views == nil {
-		if all.of == nil {
-			all.of = map[Hider]*Views{}
+	return vs.variant(h, func(p *serverView) *serverView {
+		if !h.MayHide(p.server.Name) {
+			return p
 		}
-		views = vs.without(h)
-		all.of[h] = views
-	}
-	return views
-}
-
-func (vs *Views) without(h Hider) *Views {
-	parts := make([]*serverView, len(vs[NoTasks].parts))
-	changed := false
-	for i, p := range vs[NoTasks].parts {
-		if h.MayHide(p.server.Name) {
-			s := p.server
-			s.hider, changed = h, true
-			p = newServerView(s, p.index, p.info.Down, nil, NoTasks)
-		}
-		parts[i] = p
-	}
-	if !changed {
-		return vs
-	}
-	return viewsOf(parts)
+		s := p.server
+		s.hider = h
+		return newServerView(s, p.index, p.info.Down, nil, NoTasks)
+	})
 }
 
 // isDenied hides a tool if no call of it could run, and keeps it.

@@ -33,8 +33,7 @@ type content struct {
 	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 
 	splitViews func() *Views // see Views.Split; set in the view for hosts without tasks
-	hidden     hiddenViews   // of the same view
-	seenBy     sync.Map      // Abilities to *Views, see Views.For; of the view for hosts without tasks
+	variants   variants      // of the same view
 
 	rest int // number of servers in the other text, -1 in the other text itself; see divide
 }
@@ -205,6 +204,36 @@ var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool
 // Split returns the views with the texts for hosts that see [UseTools]. Each call returns the
 // same views.
 func (vs *Views) Split() *Views { return vs[NoTasks].splitViews() }
+
+// variants are the views of a content with other parts, by what they are for: Abilities, or a Hider.
+type variants struct {
+	mu sync.Mutex
+	of map[any]*Views
+}
+
+// variant returns the views in which part replaces some parts. It is made once for each key.
+func (vs *Views) variant(key any, part func(*serverView) *serverView) *Views {
+	all := &vs[NoTasks].variants
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if views := all.of[key]; views != nil {
+		return views
+	}
+	parts, views := slices.Clone(vs[NoTasks].parts), vs
+	for i, p := range parts {
+		if parts[i] = part(p); parts[i] != p {
+			views = nil
+		}
+	}
+	if views == nil {
+		views = viewsOf(parts)
+	}
+	if all.of == nil {
+		all.of = map[any]*Views{}
+	}
+	all.of[key] = views
+	return views
+}
 
 // splitOf returns a function that makes these views, once.
 func splitOf(views *Views) func() *Views {
