@@ -25,7 +25,7 @@ type Rule struct {
 	// is kept elsewhere, as Says tells.
 	arrived func(*Env, *Call) *Verdict
 	// ready judges a call when the connection that it is sent over is ready.
-	ready func(*Env, *sending) error
+	ready func(*Env, sending) error
 }
 
 // Rules are the rules in their order: the first one that a call breaks decides.
@@ -128,7 +128,7 @@ func (e *Env) Ready(s scope.Scope, c *forward.Call, conn *upstream.Conn, waited 
 	call := sending{s, c, conn, waited}
 	for i := range Rules {
 		if judge := Rules[i].ready; judge != nil {
-			if err := judge(e, &call); err != nil {
+			if err := judge(e, call); err != nil {
 				return err
 			}
 		}

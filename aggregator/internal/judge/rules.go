@@ -74,7 +74,7 @@ func settled(e *Env, c *Call) *Verdict {
 
 // approved compares the tool as the connection lists it with the approved one. An upstream of
 // one owner may list other tools than the catalogue has.
-func approved(e *Env, s *sending) error {
+func approved(e *Env, s sending) error {
 	server, tool := s.Route.Upstream.Server.Name, ""
 	switch t := s.Route.Tool; {
 	case t != nil && t.Guarded:
@@ -156,7 +156,7 @@ func fit(c *Call) *Verdict {
 }
 
 // unchanged compares the definition of the tool with the one that the session was shown.
-func unchanged(e *Env, s *sending) error {
+func unchanged(e *Env, s sending) error {
 	t := s.Route.Tool
 	if t == nil {
 		return nil
@@ -180,7 +180,7 @@ func unchanged(e *Env, s *sending) error {
 
 // changed returns the failure of a call of a tool that has changed. Unless the mode is to block,
 // the session is shown the new definition with it.
-func (s *sending) changed(now, shown *catalog.Tool, mode string) error {
+func (s sending) changed(now, shown *catalog.Tool, mode string) error {
 	failure := &transports.Failure{
 		Upstream: now.Server, Code: transports.CodeChanged, Outcome: transports.NotSent,
 		Cause:   fmt.Errorf("the definition of %s has changed since it was shown", now.Name),

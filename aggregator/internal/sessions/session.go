@@ -69,14 +69,15 @@ type Declaration struct {
 	Host         string // its clientInfo.name, "" if not known
 	Capabilities json.RawMessage
 	Era          transports.Era
-	Tasks        catalog.Tasks // that it can use
+	Tasks        catalog.Tasks     // that it can use
+	able         catalog.Abilities // of Capabilities
 }
 
 // DeclareAll returns the declaration that a run of many hosts makes to its upstreams: of every
 // capability that one of them may have. A request that the host of a call does not support is
 // refused when it is made.
 func DeclareAll(era transports.Era) Declaration {
-	return Declaration{Capabilities: catalog.AbleToAll.Capabilities(), Era: era}
+	return Declaration{Capabilities: catalog.AbleToAll.Capabilities(), Era: era, able: catalog.AbleToAll}
 }
 
 // Open returns a new session, which is not registered before Join. What it keeps of its host is
@@ -130,7 +131,7 @@ func (s *Session) Declare(capabilities json.RawMessage, era transports.Era) (_ D
 	if d.Era == era && bytes.Equal(d.Capabilities, capabilities) {
 		return d, true
 	}
-	next := Declaration{s.Info().Host, bytes.Clone(capabilities), era, task.Declared(capabilities, era)}
+	next := Declaration{s.Info().Host, bytes.Clone(capabilities), era, task.Declared(capabilities, era), catalog.AbilitiesOf(capabilities)}
 	s.setDeclaration(next)
 	if !s.countLocked() {
 		s.setDeclaration(d)
@@ -176,7 +177,7 @@ func (s *Session) Declaration() Declaration {
 // A program that declares nothing is no host, and sees all.
 func (s *Session) Able() catalog.Abilities {
 	if d := s.Declaration(); d.Capabilities != nil && !s.Replica {
-		return catalog.AbilitiesOf(d.Capabilities)
+		return d.able
 	}
 	return catalog.AbleToAll
 }
