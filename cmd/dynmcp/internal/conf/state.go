@@ -74,39 +74,33 @@ func FailureOf(cfg *schema.Config, s schema.Server) (why string, at time.Time) {
 	return store.Of(cfg, CatalogDir()).Failure(s)
 }
 
-// Tools counts the tools in the stored listing of a server that pass its filter.
-func Tools(s schema.Server, stored *catalog.Stored) (n int) {
-	if len(s.ToolFilter) == 0 || stored.ReadTools == nil {
-		return stored.Count
+// HiddenBy returns what the policy of a config hides from the user of this machine, nil if nothing.
+func HiddenBy(cfg *schema.Config) *policy.Hidden {
+	rules, err := policy.New(cfg.Policy)
+	if err != nil { // the schema has checked it
+		return nil
 	}
-	pass := catalog.NewFilter(s.ToolFilter)
-	for _, raw := range stored.ReadTools() {
-		name, _ := wire.Text(wire.Get(raw, "name"))
-		if pass.Passes(name, catalog.AccessOf(wire.Get(raw, "annotations"))) {
-			n++
-		}
-	}
-	return n
+	return rules.Hidden("")
 }
 
-// Denied counts the tools in the stored listing of a server that the policy hides, because it
-// refuses every call of them.
-func Denied(cfg *schema.Config, s schema.Server, stored *catalog.Stored) (n int) {
-	rules, err := policy.New(cfg.Policy)
-	if err != nil || stored.ReadTools == nil {
-		return 0
-	}
-	hidden := rules.Hidden("")
-	if hidden == nil || !hidden.MayHide(s.Name) {
-		return 0
+// Count counts the tools in the stored listing of a server that pass its filter, and those of them
+// that are hidden, because the policy refuses every call of them.
+func Count(s schema.Server, stored *catalog.Stored, hidden *policy.Hidden) (tools, denied int) {
+	hides := hidden != nil && hidden.MayHide(s.Name)
+	if stored.ReadTools == nil || len(s.ToolFilter) == 0 && !hides {
+		return stored.Count, 0
 	}
 	pass := catalog.NewFilter(s.ToolFilter)
 	for _, raw := range stored.ReadTools() {
 		name, _ := wire.Text(wire.Get(raw, "name"))
-		access := catalog.AccessOf(wire.Get(raw, "annotations"))
-		if pass.Passes(name, access) && hidden.Hides(s.Name, name, catalog.ClassOf(wire.Get(raw, "annotations"))) {
-			n++
+		annotations := wire.Get(raw, "annotations")
+		if !pass.Passes(name, catalog.AccessOf(annotations)) {
+			continue
+		}
+		tools++
+		if hides && hidden.Hides(s.Name, name, catalog.ClassOf(annotations)) {
+			denied++
 		}
 	}
-	return n
+	return tools, denied
 }

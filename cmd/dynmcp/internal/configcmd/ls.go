@@ -94,7 +94,7 @@ func started(ctx context.Context, files []string) map[string]runs.Server {
 }
 
 func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
-	entries := []lsEntry{}
+	entries, hidden := []lsEntry{}, conf.HiddenBy(cfg)
 	for _, s := range cfg.Servers {
 		stored, off := conf.StoredOf(cfg, s), ""
 		if s.Off != nil {
@@ -114,9 +114,8 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			Description: s.Description,
 			Off:         off,
 			Source:      cfg.Origin(s.Name),
-			Tools:       conf.Tools(s, stored),
-			Denied:      conf.Denied(cfg, s, stored),
 		}
+		e.Tools, e.Denied = conf.Count(s, stored, hidden)
 		switch {
 		case s.Off != nil || s.Disabled:
 			e.State = e.Mode

@@ -164,13 +164,14 @@ func load(ctx context.Context, from conf.Flags) *loaded {
 	}
 	d.records = cfg.Activity != nil
 	d.record, d.noRecord = record.Dir(cfg)
+	hidden := conf.HiddenBy(cfg)
 	for _, server := range cfg.Servers {
-		stored := conf.StoredOf(cfg, server)
 		e := entry{
 			Name: server.Name, Transport: server.Transport, Lazy: server.Lazy(), Disabled: server.Disabled,
-			Description: cli.Secrets.String(server.Description), Pins: server.Pins, Known: conf.Tools(server, stored), Denied: conf.Denied(cfg, server, stored),
+			Description: cli.Secrets.String(server.Description), Pins: server.Pins,
 			OAuth: server.Transport != schema.Stdio && oauth.Applies(server),
 		}
+		e.Known, e.Denied = conf.Count(server, conf.StoredOf(cfg, server), hidden)
 		if server.Off != nil {
 			e.Off = server.Off.Why()
 		}
