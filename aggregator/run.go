@@ -51,7 +51,7 @@ func (a run) Changed(u *lazy.Upstream) {
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
 	}
-	if !status.FailedAt.IsZero() && status.Err != nil && u.Owner == "" {
+	if !status.FailedAt.IsZero() && status.Err != nil && u.Owner == "" && status.State != lazy.Loading { // its start has ended
 		a.work.Go(func() { a.state.Load().store.NoteFailure(u.Server, a.opts.Redact.String(status.Err.Error())) })
 	}
 	a.changed.Set()

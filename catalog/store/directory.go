@@ -50,6 +50,31 @@ func (d *directory) write(server schema.Server, text []byte) error {
 	return err
 }
 
+// largestFailure is the largest reason that is read, in bytes.
+const largestFailure = 64 << 10
+
+func (d *directory) writeFailure(server schema.Server, why string) error {
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	return atomicfile.Replace(d.failure(server), []byte(why), 0o600)
+}
+
+func (d *directory) readFailure(server schema.Server) (why string, at time.Time) {
+	text, err := regular.ReadNoFollow(context.Background(), d.failure(server), largestFailure, checkOwner)
+	if err != nil {
+		return "", at
+	}
+	if info, err := os.Lstat(d.failure(server)); err == nil {
+		at = info.ModTime()
+	}
+	return string(text), at
+}
+
+func (d *directory) clearFailure(server schema.Server) {
+	_ = os.Remove(d.failure(server)) // mostly it does not exist
+}
+
 func (d *directory) Check() error {
 	if err := d.prepare(); err != nil {
 		return err

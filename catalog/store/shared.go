@@ -59,6 +59,10 @@ func (b *bucket) write(server schema.Server, text []byte) error {
 	return err
 }
 
+func (b *bucket) writeFailure(schema.Server, string) error             { return nil }
+func (b *bucket) readFailure(schema.Server) (why string, at time.Time) { return "", at }
+func (b *bucket) clearFailure(schema.Server)                           {}
+
 // note records a revision that is known here, and reports whether it is new.
 func (b *bucket) note(key string, revision uint64) bool {
 	b.mu.Lock()

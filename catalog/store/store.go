@@ -8,22 +8,18 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/kv"
-	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -38,6 +34,10 @@ type backend interface {
 	// read returns the text, or fs.ErrNotExist. The caller calls used if it uses the text.
 	read(schema.Server) (text []byte, used func(), err error)
 	write(schema.Server, []byte) error
+	// writeFailure, readFailure and clearFailure are for the reason why the last start failed.
+	writeFailure(server schema.Server, why string) error
+	readFailure(schema.Server) (why string, at time.Time)
+	clearFailure(schema.Server)
 	// Check returns why nothing can be stored, nil if it can. It creates the directory.
 	Check() error
 }
@@ -126,9 +126,7 @@ func (s *Listings) Keep(server schema.Server, l *catalog.Listing) error {
 	if s == nil {
 		return nil
 	}
-	if d, ok := s.backend.(*directory); ok {
-		_ = os.Remove(d.failure(server)) // mostly there is none
-	}
+	s.clearFailure(server)
 	before, used, err := s.read(server)
 	switch {
 	case err == nil:
@@ -161,14 +159,7 @@ func (s *Listings) KeepFailure(server schema.Server, why string) error {
 	if s == nil {
 		return nil
 	}
-	d, ok := s.backend.(*directory)
-	if !ok {
-		return nil
-	}
-	if err := d.prepare(); err != nil {
-		return err
-	}
-	return atomicfile.Replace(d.failure(server), []byte(why), 0o600)
+	return s.writeFailure(server, why)
 }
 
 // Failure returns why the last start of a server failed, and when; "" if it did not.
@@ -176,22 +167,8 @@ func (s *Listings) Failure(server schema.Server) (why string, at time.Time) {
 	if s == nil {
 		return "", at
 	}
-	d, ok := s.backend.(*directory)
-	if !ok {
-		return "", at
-	}
-	text, err := regular.ReadNoFollow(context.Background(), d.failure(server), largestFailure, checkOwner)
-	if err != nil {
-		return "", at
-	}
-	if info, err := os.Lstat(d.failure(server)); err == nil {
-		at = info.ModTime()
-	}
-	return string(text), at
+	return s.readFailure(server)
 }
-
-// largestFailure is the largest reason that is read, in bytes.
-const largestFailure = 64 << 10
 
 // A listing that was not used for so long is removed; a bucket does so by itself. Its age is
 // the time since the last modification, which a use renews after some days.
