@@ -35,8 +35,11 @@ func (rs *Rules) Hidden(principal string) *Hidden {
 
 // hides reports whether the rule refuses all calls of the tools that it matches.
 func (r *rule) hides() bool {
-	return r.do == schema.PolicyDeny && r.host == nil && r.surface == nil && r.arguments == nil
+	return r.do == schema.PolicyDeny && r.isForAnyCall()
 }
+
+// isForAnyCall reports whether the rule has no condition on the host, the surface or the arguments.
+func (r *rule) isForAnyCall() bool { return r.host == nil && r.surface == nil && r.arguments == nil }
 
 // MayHide reports whether a tool of the server could be hidden.
 func (h *Hidden) MayHide(server string) bool {

@@ -130,7 +130,7 @@ func (rs *Rules) Judge(c *Call) Verdict {
 func (rs *Rules) Names(number int, server, tool, class string) (names, last bool) {
 	r := &rs.all[number-1]
 	names = r.isAbout(server, tool, class)
-	return names, names && r.principal == nil && r.host == nil && r.surface == nil && r.arguments == nil
+	return names, names && r.principal == nil && r.isForAnyCall()
 }
 
 // matches reports whether everything but the arguments matches.

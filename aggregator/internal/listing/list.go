@@ -101,9 +101,9 @@ func otherListsTimeout(ctx context.Context) time.Duration {
 	return otherLists
 }
 
-// fetch returns the entries of a list for what the connection or the request declares, none if its capability is not advertised. An advertised but
-// unknown list is empty as well: real servers do this. A panic is an error, because the caller
-// waits for the goroutine.
+// fetch returns the entries of a list for what the connection or the request declares. A list whose
+// capability is not advertised is empty, and so is one that is advertised but unknown: real servers
+// do this. A panic is an error, because the caller waits for the goroutine.
 func (list List) fetch(ctx context.Context, conn *upstream.Conn, declared json.RawMessage, log *slog.Logger) (entries []json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
