@@ -3,4 +3,4 @@
 package schema
 
 // Address is the address of the JSON Schema of this version, once that is released.
-const Address = "https://raw.githubusercontent.com/dynmcp/dynmcp/v0.2.0/schema/dynmcp.schema.json"
+const Address = "https://raw.githubusercontent.com/dynmcp/dynmcp/v0.3.0/schema/dynmcp.schema.json"

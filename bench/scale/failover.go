@@ -93,7 +93,7 @@ func start(replicas, servers int) (*simulated, error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for i, m := range fleet(0, replicas) {
 		link := memory.Connect()
-		r, err := cluster.Join(s.ctx, cluster.ReplicaOptions{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.2.0", Logger: quiet,
+		r, err := cluster.Join(s.ctx, cluster.ReplicaOptions{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.3.0", Logger: quiet,
 			Extend: func(until time.Time) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
