@@ -118,7 +118,7 @@ func (v *verifier) connectBehind(ctx context.Context, s schema.Server, surface s
 	}
 	c := &connection{peer: p, info: info, close: end, notes: n, wait: v.wait, pipe: s.Transport == schema.Stdio, version: h.Status().Upstreams()[0].Protocol}
 	if e.heard != nil {
-		c.hears = func() bool { return e.wait(v.wait) }
+		c.hears = func() bool { return e.wait(v.wait / cancelTries) }
 	}
 	return c, nil
 }

@@ -149,19 +149,33 @@ func (r *run) execute(ctx context.Context, p *plan) {
 	}
 }
 
+// cancelTries bounds how often a call is cancelled until its server hears that. A call whose
+// answer arrives together with the cancellation has neither.
+const cancelTries = 5
+
 // cancelCall cancels a call, and checks that the server hears that and that later calls are answered.
 func (r *run) cancelCall(ctx context.Context, p *plan, fence request) {
-	withdrawn, cancel := context.WithCancel(ctx)
-	cancel()
-	got := r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
-	late := r.peer.Late()
+	heard := r.cancel(ctx, p)
 	r.record(cancellation, "answers afterwards", r.ask(ctx, fence.method, r.params(fence), nil))
 	r.record(cancellation, "the same call again", r.ask(ctx, p.cancel.method, r.params(p.cancel), nil))
-	if r.hears != nil {
-		// A call that had its answer first is not cancelled any more.
-		answered := string(got) != unanswered || r.peer.Late() > late
-		r.record(cancellation, "the server hears it", strconv.AppendBool(nil, answered || r.hears()))
+	if r.hears == nil {
+		return
 	}
+	for tries := 1; !heard() && tries < cancelTries; tries++ {
+		heard = r.cancel(ctx, p)
+		r.ask(ctx, fence.method, r.params(fence), nil)
+	}
+	r.record(cancellation, "the server hears it", strconv.AppendBool(nil, heard()))
+}
+
+// cancel makes a call and cancels it at once. heard reports, after a later answer, whether the
+// server heard that, or the call had its answer first.
+func (r *run) cancel(ctx context.Context, p *plan) (heard func() bool) {
+	withdrawn, cancel := context.WithCancel(ctx)
+	cancel()
+	late := r.peer.Late()
+	got := r.ask(withdrawn, p.cancel.method, r.params(p.cancel), nil)
+	return func() bool { return string(got) != unanswered || r.peer.Late() > late || r.hears() }
 }
 
 // relist fetches the lists again whose change was announced. If the direct run finds no change, the

@@ -29,7 +29,7 @@ import (
 // Verb compares servers with themselves behind dynmcp.
 var Verb = cli.Verb{
 	Use:   "verify [flags] [SERVER…] [-- command args…]",
-	Short: "Compare servers with themselves behind dynmcp",
+	Short: "Check that servers behave the same through dynmcp",
 	Long: `Start each server directly and behind dynmcp, ask both the same, and compare the
 answers byte for byte: the handshake, the lists, resources, prompts, tools that only
 read, progress, big numbers, errors, cancellation and notifications. This is done in
