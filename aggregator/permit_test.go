@@ -34,7 +34,7 @@ func TestPolicyThatChangesDuringAQuestion(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.send(h.message(`{"id":1,"result":{"action":"accept","content":{"allow":"once"}}}`))
-		if got := settle(h); len(got) != 2 || !strings.Contains(string(got[0].Result), "rule 1 of the policy") || got[1].Method != "notifications/tools/list_changed" {
+		if got := settle(h); len(got) != 2 || !strings.Contains(string(got[0].Result), "policy rule 1") || got[1].Method != "notifications/tools/list_changed" {
 			t.Errorf("the host got %v", got)
 		}
 		if got := settle(st.upstreams[0]); len(got) != 0 {

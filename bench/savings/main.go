@@ -83,7 +83,7 @@ func run(config string, rounds int) error {
 	}
 	a, b := median(alone), median(behind)
 	fmt.Printf("| %d servers | directly | behind dynmcp |\n|---|---|---|\n", len(servers))
-	fmt.Printf("| until the host has the tools | %.1f s | %.2f s |\n", a.took.Seconds(), b.took.Seconds())
+	fmt.Printf("| startup | %.1f s | %.2f s |\n", a.took.Seconds(), b.took.Seconds())
 	fmt.Printf("| processes | %d | %d |\n", a.processes, b.processes)
 	if a.memory > 0 {
 		fmt.Printf("| their memory (PSS) | %d MB | %d MB |\n", a.memory>>10, b.memory>>10)

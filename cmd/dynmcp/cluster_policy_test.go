@@ -31,7 +31,7 @@ func policyOfReplicas(c *testCluster) {
 		c.errorf("a call that is allowed: got %s", got)
 	}
 	for _, m := range []mcptest.Message{h.Call("tools/call", useParams("alpha/echo", `{"secret":1}`)), useStateless(here.statelessHost(), "alpha/echo", `{"secret":2}`)} {
-		if !strings.Contains(m.Raw, "rule 2 of the policy") || !strings.Contains(m.Raw, "not_sent") {
+		if !strings.Contains(m.Raw, "policy rule 2") || !strings.Contains(m.Raw, "not_sent") {
 			c.errorf("a call that is denied: got %s", m.Raw)
 		}
 	}

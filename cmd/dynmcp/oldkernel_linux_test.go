@@ -58,15 +58,15 @@ func checkOldKernel(t *testing.T, filter []bpf.Instruction, missing, listed stri
 		"best": {"command": %[1]q, "args": ["-name", "best"], "sandbox": {"best_effort": true}},
 		"alone": {"command": %[1]q, "args": ["-name", "alone"], "sandbox": {"best_effort": true, "network": "none"}},
 		"listed": {"command": %[1]q, "args": ["-name", "listed"], "sandbox": {"best_effort": true, "network": ["a.example.com"]}}}}`, mcptest.Fake(t)))
-	files := `this system cannot limit ` + missing
+	files := `this system cannot (?:limit|restrict) ` + missing
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
-		{[]string{"ls"}, []string{`strict: it is not started here: ` + files, `best: its sandbox is not whole: ` + files}},
-		{[]string{"test"}, []string{`alone .*PASS`, `listed .*PASS[^!]*warning: its sandbox is not whole: ` + files + listed, `strict .*FAIL`, files + `.*"best_effort": true`, `best .*PASS`, `its sandbox is not whole: ` + files}},
-		{[]string{"doctor", "--no-start"}, []string{`strict.*: it is not started here: ` + files, `best.*: its sandbox is not whole: ` + files}},
-		{[]string{"call", "best/echo", "--verbose"}, []string{`level=WARN msg="the sandbox is not whole: ` + files + `" upstream=best`}},
+		{[]string{"ls"}, []string{`strict: it is not started here: ` + files, `best: its sandbox is incomplete: ` + files}},
+		{[]string{"test"}, []string{`alone .*PASS`, `listed .*PASS[^!]*warning: its sandbox is incomplete: ` + files + listed, `strict .*FAIL`, files + `.*"best_effort": true`, `best .*PASS`, `its sandbox is incomplete: ` + files}},
+		{[]string{"doctor", "--no-start"}, []string{`strict.*: it is not started here: ` + files, `best.*: its sandbox is incomplete: ` + files}},
+		{[]string{"call", "best/echo", "--verbose"}, []string{`level=WARN msg="sandbox incomplete: ` + files + `" upstream=best`}},
 		{[]string{"sandbox", "strict"}, []string{`It is not started here: ` + files}},
 	} {
 		said := onKernel(t, filter, dir, append(c.args, "-c", config)...)

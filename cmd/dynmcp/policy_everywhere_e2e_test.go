@@ -44,7 +44,7 @@ type walk struct {
 // refused checks that an answer says why, and that the server got no call.
 func (w *walk) refused(what, answer string) {
 	w.t.Helper()
-	if !strings.Contains(answer, "rule 1 of the policy") {
+	if !strings.Contains(answer, "policy rule 1") {
 		w.t.Errorf("%s: got %s", what, answer)
 	}
 	w.notCalled(what)

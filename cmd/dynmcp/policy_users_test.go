@@ -35,9 +35,9 @@ func TestPolicyOfUsers(t *testing.T) {
 		}
 	}
 	allowed("echo of ann", ann.Call("tools/call", useParams("alpha/echo", `{}`)))
-	refused("echo of bob", "rule 1 of the policy", bob.Call("tools/call", useParams("alpha/echo", `{}`)).Raw)
-	refused("echo of bob without a session", "rule 1 of the policy", postStateless(run.client("bob", "/mcp"), "tools/call", "use_tool", echo).Body)
-	refused("echo by the API", "rule 2 of the policy", run.client("ann", "/meta_call").Post(`{"path":"/alpha/echo","args":{}}`).Body)
+	refused("echo of bob", "policy rule 1", bob.Call("tools/call", useParams("alpha/echo", `{}`)).Raw)
+	refused("echo of bob without a session", "policy rule 1", postStateless(run.client("bob", "/mcp"), "tools/call", "use_tool", echo).Body)
+	refused("echo by the API", "policy rule 2", run.client("ann", "/meta_call").Post(`{"path":"/alpha/echo","args":{}}`).Body)
 	refused("pid by the API, which cannot ask", `put {\"match\": \"alpha/pid\", \"do\": \"allow\"} before`, run.client("ann", "/meta_call").Post(`{"path":"/alpha/pid","args":{}}`).Body)
 
 	// What ann allows for her session holds in no other session.

@@ -12,7 +12,7 @@ import (
 
 var versionVerb = cli.Verb{
 	Use:   "version [flags]",
-	Short: "Show the version and what it was built with",
+	Short: "Show the version and build information",
 	Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
 	Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,

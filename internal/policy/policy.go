@@ -161,9 +161,9 @@ func (r *rule) isFor(principal string) bool {
 func (v Verdict) Because(tool string) string {
 	switch {
 	case v.Why != "":
-		return fmt.Sprintf("rule %d of the policy judges the arguments of %s, and %s", v.Rule, tool, v.Why)
+		return fmt.Sprintf("policy rule %d judges the arguments of %s, and %s", v.Rule, tool, v.Why)
 	case v.Do == schema.PolicyAsk:
-		return fmt.Sprintf("rule %d of the policy has a person asked before %s is called", v.Rule, tool)
+		return fmt.Sprintf("policy rule %d asks a person before %s is called", v.Rule, tool)
 	}
-	return fmt.Sprintf("rule %d of the policy refuses calls of %s", v.Rule, tool)
+	return fmt.Sprintf("policy rule %d denies %s", v.Rule, tool)
 }

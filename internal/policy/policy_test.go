@@ -197,9 +197,9 @@ func TestMistakesInRules(t *testing.T) {
 // A verdict names the rule that decided, counted from 1, and the error says what it does.
 func TestBecause(t *testing.T) {
 	for want, v := range map[string]Verdict{
-		"rule 2 of the policy refuses calls of a/b":                           {Do: "deny", Rule: 2},
-		"rule 3 of the policy has a person asked before a/b is called":        {Do: "ask", Rule: 3},
-		"rule 4 of the policy judges the arguments of a/b, and they are null": {Do: "deny", Rule: 4, Why: "they are null"},
+		"policy rule 2 denies a/b":                           {Do: "deny", Rule: 2},
+		"policy rule 3 asks a person before a/b is called":        {Do: "ask", Rule: 3},
+		"policy rule 4 judges the arguments of a/b, and they are null": {Do: "deny", Rule: 4, Why: "they are null"},
 	} {
 		if got := v.Because("a/b"); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -66,7 +66,7 @@ func New(s Server, log *slog.Logger, denied func(why string)) (*Sandbox, error) 
 		return nil, errors.Join(err, b.Close())
 	}
 	for _, part := range b.restrictions.Missing {
-		log.Warn("the sandbox is not whole: this system cannot limit " + part)
+		log.Warn("sandbox incomplete: this system cannot restrict " + part)
 	}
 	return b, nil
 }

@@ -18,7 +18,7 @@ func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
 		return nil, err
 	}
 	for _, part := range restrictions.Missing {
-		log.Warn("the sandbox is not whole: this system cannot limit " + part)
+		log.Warn("sandbox incomplete: this system cannot restrict " + part)
 	}
 	return &Sandbox{}, nil
 }

@@ -22,7 +22,7 @@ func Missing() []string {
 	return append(sandbox.Policy{Network: sandbox.NoNetwork}.Missing(), engine.Missing()...)
 }
 
-// A child is an engine, and its guard.
+// A child is a running engine and its guard.
 type child struct {
 	tree   *guard.Tree
 	out    *os.File // our end of its stdout
@@ -39,7 +39,7 @@ type child struct {
 // start starts a child. keep runs the function that waits for its end.
 func start(bestEffort bool, keep func(func())) (*child, error) {
 	if missing := Missing(); len(missing) > 0 && !bestEffort {
-		return nil, fmt.Errorf("scripts do not run: this system cannot limit %s (\"best_effort\": true in \"scripts\" runs them all the same)", strings.Join(missing, ", nor "))
+		return nil, fmt.Errorf("scripts are disabled: this system cannot limit %s (\"best_effort\": true in \"scripts\" runs them all the same)", strings.Join(missing, ", nor "))
 	}
 	self, read, err := program()
 	if err != nil {

@@ -60,7 +60,7 @@ func TestScriptsWithoutLandlock(t *testing.T) {
 	got, _ := io.ReadAll(out)
 	_ = tree.Wait()
 	tree.Reap()
-	const want = " scripts do not run: this system cannot limit files (the kernel has no Landlock, 5.13 or newer has), nor signals and abstract sockets (Linux 6.12 can)" +
+	const want = " scripts are disabled: this system cannot limit files (the kernel has no Landlock, 5.13 or newer has), nor signals and abstract sockets (Linux 6.12 can)" +
 		" (\"best_effort\": true in \"scripts\" runs them all the same)\n7 <nil>\n"
 	if string(got) != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -84,7 +84,7 @@ func (p *Pool) put(c *child, healthy bool) {
 	}
 }
 
-// dismiss ends a child if it is still kept.
+// dismiss kills c if it is still idle.
 func (p *Pool) dismiss(c *child) {
 	p.mu.Lock()
 	kept := p.warm == c

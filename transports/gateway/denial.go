@@ -60,7 +60,7 @@ func denyAndClose(w http.ResponseWriter, r *http.Request, linger time.Duration, 
 	deny(w, d)
 }
 
-// hangUp has the connection closed after the answer if the request has a body. The rest of
+// hangUp closes the connection after the response if the request has a body. The rest of
 // the body is discarded for linger, or the host could lose the answer to a reset.
 func hangUp(w http.ResponseWriter, r *http.Request, linger time.Duration) {
 	if r.Body != http.NoBody {

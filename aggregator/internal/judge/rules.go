@@ -123,7 +123,7 @@ func allowed(e *Env, c *Call) *Verdict {
 	v := rules.Judge(of)
 	switch v.Do {
 	case schema.PolicyDeny:
-		return c.deny(v.Rule, v.Because(shown), "do without it, or have your user change that rule of the config")
+		return c.deny(v.Rule, v.Because(shown), "ask the user to change that rule")
 	case schema.PolicyAsk:
 		c.question = &permit.Question{
 			Of: c.Scope.LoginOwner(), Persistent: c.Scope.Persistent, Principal: of.Principal,

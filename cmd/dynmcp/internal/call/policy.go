@@ -23,7 +23,7 @@ import (
 // Policy shows the effect of the policy on a call.
 var Policy = cli.Verb{
 	Use:   "policy",
-	Short: "Say what the policy does with a call",
+	Short: "Explain a policy decision",
 	Long: `The policy of a config says which calls of tools are made, which a person is asked
 about, and which are refused. Without a subcommand, its rules are listed with the known
 tools that each catches. Nothing is started.`,
@@ -38,8 +38,8 @@ tools that each catches. Nothing is started.`,
 
 var policyTestVerb = cli.Verb{
 	Use:   "test [flags] SERVER | SERVER/TOOL [key=value… | -]",
-	Short: "Say which rule of the policy decides about a call",
-	Long: `Say which rule of the policy decides about a call, without making it. Nothing is
+	Short: "Show which policy rule decides about a call",
+	Long: `Show which policy rule decides about a call, without making it. Nothing is
 started: what a tool may do is known where its server was started before.
 Arguments are written as those of dynmcp call. Of a SERVER alone, the tools that each
 rule catches are listed.`,

@@ -32,7 +32,7 @@ import (
 // Verb shows the replicas of a cluster.
 var Verb = cli.Verb{
 	Use:   "cluster",
-	Short: "Show the replicas of a cluster, and what they share",
+	Short: "Show the replicas of a cluster and their shared state",
 	Long: `Show the replicas that serve together with dynmcp serve --cluster: what each has to
 do, and which of them runs the servers that run once.
 

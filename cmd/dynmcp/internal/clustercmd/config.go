@@ -33,7 +33,7 @@ func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(conte
 
 var clusterPushVerb = cli.Verb{
 	Use:   "push FILE",
-	Short: "Make a config file what the replicas serve",
+	Short: "Store a config for the replicas",
 	Long: `Check a config file as -c does, and make it the config of all replicas that were
 started without -c. They reload it at once, and keep the one they have if it does not
 load there.

@@ -38,7 +38,7 @@ func warning(missing []string, bestEffort bool) string {
 	case len(missing) == 0:
 		return ""
 	case bestEffort:
-		return "its sandbox is not whole: this system cannot limit " + strings.Join(missing, ", nor ")
+		return "its sandbox is incomplete: this system cannot restrict " + strings.Join(missing, ", nor ")
 	}
 	return "it is not started here: " + (&sandbox.MissingError{Parts: missing}).Error()
 }

@@ -13,7 +13,7 @@ func TestWarning(t *testing.T) {
 	}{
 		{nil, false, ""},
 		{nil, true, ""},
-		{missing, true, "its sandbox is not whole: this system cannot limit TCP (Linux 6.7 can), nor signals"},
+		{missing, true, "its sandbox is incomplete: this system cannot restrict TCP (Linux 6.7 can), nor signals"},
 		{missing, false, `it is not started here: this system cannot limit TCP (Linux 6.7 can), nor signals ("best_effort": true in the sandbox starts the server all the same)`},
 	} {
 		if got := warning(c.missing, c.bestEffort); got != c.want {

@@ -25,8 +25,8 @@ import (
 // Verb shows what a server may access, or learns it.
 var Verb = cli.Verb{
 	Use:   "sandbox [flags] SERVER",
-	Short: "Say what a server may do",
-	Long: `Say what a server may do: the files that it may read and change, and what it may
+	Short: "Show a server's permissions",
+	Long: `Show a server's permissions: the files that it may read and change, and what it may
 connect to. Nothing is started. A server without "sandbox" in its entry may do what you
 may; then it is said what it could do with "sandbox": true.
 

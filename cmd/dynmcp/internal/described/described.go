@@ -24,7 +24,7 @@ import (
 // Verb judges the descriptions of servers.
 var Verb = cli.Verb{
 	Use:   "describe-servers [flags]",
-	Short: "Judge the descriptions of servers, and propose others",
+	Short: "Check server descriptions and suggest better ones",
 	Long: `Show what a model reads of each server, for how many of its tools a search over
 the descriptions has it among the first three, and a description made of what
 its tools are about. Nothing is started: what counts is what is stored.`,

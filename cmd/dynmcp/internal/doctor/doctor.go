@@ -22,7 +22,7 @@ import (
 // Verb diagnoses a config and its servers.
 var Verb = cli.Verb{
 	Use:   "doctor [flags] [-- command args…]",
-	Short: "Find out why something does not work",
+	Short: "Diagnose problems",
 	Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
 addresses, and what is kept of servers. Then start every server, and compare what a model reads of their tools
 with what it reads through dynmcp.

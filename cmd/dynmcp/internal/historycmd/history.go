@@ -62,8 +62,8 @@ func addFilter(cmd *cobra.Command, f *activity.Filter) {
 // Log shows the calls that were recorded.
 var Log = cli.Verb{
 	Use:   "log [flags]",
-	Short: "Show the calls that were recorded",
-	Long: `Show the calls that were recorded, with "activity" in the config: when, what, how it
+	Short: "Show recorded calls",
+	Long: `Show recorded calls, with "activity" in the config: when, what, how it
 ended, how long it took, and for whom. The last ones are at the end.`,
 	Example: `  dynmcp log --since 2h --failed
   dynmcp log -f --server github
@@ -98,8 +98,8 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 // Stats shows the statistics of recorded calls.
 var Stats = cli.Verb{
 	Use:   "stats [flags]",
-	Short: "Add up the calls that were recorded",
-	Long: `Add up the calls that were recorded, with "activity" in the config, by tool: how many,
+	Short: "Summarize recorded calls",
+	Long: `Summarize recorded calls, with "activity" in the config, by tool: how many,
 how many failed, how long they took, the tokens of arguments and results (estimated),
 the last use. Then what was never used: servers to make lazy or to remove. Nothing is
 started.`,

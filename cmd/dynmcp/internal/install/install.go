@@ -29,8 +29,8 @@ import (
 // Verb adds dynmcp to a host.
 var Verb = cli.Verb{
 	Use:   "install HOST",
-	Short: "Put dynmcp into the config of a host",
-	Long: `Put dynmcp into the config of a host:
+	Short: "Add dynmcp to a host's config",
+	Long: `Add dynmcp to a host's config:
 ` + hosts.TwoLines(hosts.Installable()) + `.
 
 It shows what it would change and asks. --yes writes without asking; without a

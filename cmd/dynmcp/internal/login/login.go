@@ -71,7 +71,7 @@ machine ends at a page that does not load: paste the address of that page. With
 // Logout deletes a login.
 var Logout = cli.Verb{
 	Use:   "logout NAME",
-	Short: "Forget the login at a remote server",
+	Short: "Remove a stored login",
 	Long: `Forget the login at a server of the config. Its tokens are revoked where the
 server's authorization server offers that.`,
 	Example: `  dynmcp logout linear`,

@@ -27,7 +27,7 @@ import (
 // Outdated lists the servers with newer versions.
 var Outdated = cli.Verb{
 	Use:   "outdated [flags]",
-	Short: "List servers of which there are newer versions",
+	Short: "List servers with newer versions",
 	Long: `List the servers of the config whose version is pinned, and of which there is a newer
 one: those that dynmcp add made of a registry, and commands with a version of a package of
 npm or PyPI, or with a tag of a container's image. The registry is asked, or npm and pip

@@ -29,8 +29,8 @@ import (
 // Search searches registries.
 var Search = cli.Verb{
 	Use:   "search WORDS…",
-	Short: "Search registries for servers",
-	Long: `Search registries for servers that have all words in their name or description, or else
+	Short: "Search server registries",
+	Long: `Search server registries that have all words in their name or description, or else
 the most of them. The official registry compares words with names alone. For each server
 the result says how it runs and what it needs. Deleted servers are left out. The
 registries are those of "registries" in your own config, or the official one. If a

@@ -72,7 +72,7 @@ func write(out *terminal.Writer, all []Found) {
 // Answer answers a question of a run.
 var Answer = cli.Verb{
 	Use:   "answer ID once|session|no",
-	Short: "Answer whether a call may be made",
+	Short: "Allow or refuse a pending call",
 	Long: `Answer a call that the policy of a config has a person asked about, in the place of the
 host that was asked: allow it once, allow its tool for the session of the host, or
 refuse it. dynmcp ps shows what is asked.`,
@@ -114,7 +114,7 @@ process, which then ends.`)
 // Use changes the profile of a run.
 var Use = cli.Verb{
 	Use:   "use [flags] PROFILE",
-	Short: "Have a run serve another profile",
+	Short: "Switch a run to another profile",
 	Long: `Have a run serve the servers of another profile of its config, until it ends or is told
 another; "all" is every server. All hosts of the run see the change. What is in both
 profiles stays as it is. Without --run it is the run of the config that is found here.`,

@@ -26,8 +26,8 @@ var moveVerb = cli.Verb{
 	Short: "Move secrets out of a config",
 	Long: `Move what may be a secret in the entry of a server, or in all entries, out of the config:
 into the keyring, or without one into the .env beside it. A reference takes its
-place, and all else of the file stays as it is. It is shown what changes, and you are
-asked, unless --yes is given. No copy of the old file is kept; earlier copies that have
+place, and all else of the file stays as it is. The changes are shown and confirmed first;
+--yes skips the prompt. No copy of the old file is kept; earlier copies that have
 secrets, such as the .bak of another change, are named.`,
 	Example: `  dynmcp secret move github
   dynmcp secret move --secrets env --yes`,

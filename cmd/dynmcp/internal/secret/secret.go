@@ -28,8 +28,8 @@ import (
 // Verb keeps secrets in the keyring.
 var Verb = cli.Verb{
 	Use:   "secret",
-	Short: "Keep secrets in the keyring of the system",
-	Long: `Keep secrets in the keyring of the system. ${keyring:NAME} in a config is the
+	Short: "Manage secrets in the system's keyring",
+	Long: `Manage secrets in the system's keyring. ${keyring:NAME} in a config is the
 value of the secret NAME.`,
 	Example: `  dynmcp secret set GITHUB_TOKEN
   dynmcp add git --env 'TOKEN=${keyring:GITHUB_TOKEN}' -- git-mcp`,

@@ -31,7 +31,7 @@ import (
 // Verb serves the page.
 var Verb = cli.Verb{
 	Use:   "ui [flags]",
-	Short: "Show the runs of dynmcp on a page, and change them",
+	Short: "Open a page that shows and controls all runs",
 	Long: `Serve a page on this machine, and open it in the browser: the servers of all your runs of
 dynmcp and of the config, their tools, calls, what waits for a decision, and what the
 model reads. Each change on the page is made by a command, which it shows.

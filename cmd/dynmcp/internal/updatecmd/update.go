@@ -25,7 +25,7 @@ import (
 // Update replaces the versions of servers by newer ones.
 var Update = cli.Verb{
 	Use:   "update [flags] [server]",
-	Short: "Replace pinned versions of servers by newer ones",
+	Short: "Update pinned versions of servers",
 	Long: `Replace the pinned version of a server by the newest, or those of all servers that
 dynmcp outdated lists. The newest version is started, and it is shown which of its tools are
 new, gone or changed, before anything is written: then you are asked, unless --yes is given.
