@@ -197,8 +197,8 @@ func TestMistakesInRules(t *testing.T) {
 // A verdict names the rule that decided, counted from 1, and the error says what it does.
 func TestBecause(t *testing.T) {
 	for want, v := range map[string]Verdict{
-		"policy rule 2 denies a/b":                           {Do: "deny", Rule: 2},
-		"policy rule 3 asks a person before a/b is called":        {Do: "ask", Rule: 3},
+		"policy rule 2 denies a/b":                                     {Do: "deny", Rule: 2},
+		"policy rule 3 asks a person before a/b is called":             {Do: "ask", Rule: 3},
 		"policy rule 4 judges the arguments of a/b, and they are null": {Do: "deny", Rule: 4, Why: "they are null"},
 	} {
 		if got := v.Because("a/b"); got != want {
