@@ -111,7 +111,7 @@ func buildAs(module, dir, program string) error {
 // text with another version.
 func withVersion(module, version string) (file string, changed []byte, err error) {
 	declaration := regexp.MustCompile(`(?m)^(const [Vv]ersion = ").*"$`)
-	for _, name := range []string{"cmd/dynmcp/internal/cli/version.go", "cmd/dynmcp/main.go"} { // the latter in earlier commits
+	for _, name := range []string{"internal/cli/version.go", "cmd/dynmcp/main.go"} { // the latter in earlier commits
 		if file, err = filepath.Abs(filepath.Join(module, name)); err != nil {
 			return "", nil, err
 		}

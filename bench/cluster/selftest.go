@@ -16,12 +16,12 @@ import (
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
 	lost.Found = "unanswered requests"
-	noFence := sabotage.Edit{File: "cmd/dynmcp/internal/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
+	noFence := sabotage.Edit{File: "internal/cli/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
 	const overlap = "processes of a server beside another one of its"
 	return []sabotage.Fault{
 		{Name: "guards do not end what a stopped replica runs", Edits: []sabotage.Edit{noFence}, Found: overlap},
 		{Name: "a lost lease ends nothing", Edits: []sabotage.Edit{noFence,
-			{File: "cmd/dynmcp/internal/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
+			{File: "internal/cli/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
 		{Name: "a lease is taken from who holds it", Edits: []sabotage.Edit{
 			{File: "internal/cluster/take.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
 			{File: "internal/cluster/take.go", Old: "elsewhere := owner != nil && owner.ID != r.id", New: "elsewhere := owner != nil && r == nil"},

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 

@@ -14,7 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
+	"github.com/dynmcp/dynmcp/internal/cli/run"
 )
 
 // helpOf returns the help of a verb.

@@ -11,7 +11,7 @@ import (
 
 	zalando "github.com/zalando/go-keyring"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/secretref"
 )
 

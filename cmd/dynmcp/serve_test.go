@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 

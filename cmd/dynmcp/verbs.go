@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/call"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/clustercmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/configcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
@@ -12,10 +11,8 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/importcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/inspect"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/install"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/registrycmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replay"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/script"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/secret"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/serve"
@@ -25,6 +22,9 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/ui"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/updatecmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/login"
+	"github.com/dynmcp/dynmcp/internal/cli/runs"
 )
 
 // verbs are the commands of dynmcp. A new one is declared in a package below internal and

@@ -1,7 +1,7 @@
 // Command generate writes the files with the version, the address or the npm package of the project: the
 // module path and its imports, server.json for the MCP registry, the manifest of the Claude Desktop
 // extension, the README of the npm package, two constants, and the part of docs/install.md about packages.
-// The version is in cmd/dynmcp/internal/cli/version.go, the address in packaging/repository.
+// The version is in internal/cli/version.go, the address in packaging/repository.
 package main
 
 import (
@@ -102,7 +102,7 @@ func run(root string) error {
 		"packaging/npm/README.md":      npmTemplate,
 		"schema/address.go":            schemaTemplate,
 
-		"cmd/dynmcp/internal/cli/package.go": packageTemplate,
+		"internal/cli/package.go": packageTemplate,
 	} {
 		data, err := p.render(text)
 		if err != nil {
@@ -132,13 +132,13 @@ func read(root string) (project, error) {
 	if p.Owner, p.Name, ok = strings.Cut(strings.TrimSpace(string(repository)), "/"); !ok {
 		return p, errors.New("packaging/repository: want OWNER/NAME")
 	}
-	source, err := os.ReadFile(filepath.Join(root, "cmd/dynmcp/internal/cli/version.go"))
+	source, err := os.ReadFile(filepath.Join(root, "internal/cli/version.go"))
 	if err != nil {
 		return p, err
 	}
 	found := regexp.MustCompile(`(?m)^const Version = "(.+)"$`).FindSubmatch(source)
 	if found == nil {
-		return p, errors.New("cmd/dynmcp/internal/cli/version.go has no version")
+		return p, errors.New("internal/cli/version.go has no version")
 	}
 	p.Version = string(found[1])
 	return p, nil

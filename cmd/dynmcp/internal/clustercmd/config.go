@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/replica"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/schema/syntax"

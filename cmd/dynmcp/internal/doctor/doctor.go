@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )

@@ -8,12 +8,12 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/selfhost"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/tokenscmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trust"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )

@@ -7,7 +7,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 

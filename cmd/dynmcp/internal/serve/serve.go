@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/cli"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/crash"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/run"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/process"
+	"github.com/dynmcp/dynmcp/internal/cli/replica"
+	"github.com/dynmcp/dynmcp/internal/cli/run"
 	"github.com/dynmcp/dynmcp/schema"
 )
 

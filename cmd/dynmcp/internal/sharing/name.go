@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"

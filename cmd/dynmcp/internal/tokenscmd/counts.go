@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/history"
+	"github.com/dynmcp/dynmcp/internal/cli/history"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/lint"
 	"github.com/dynmcp/dynmcp/internal/pins"

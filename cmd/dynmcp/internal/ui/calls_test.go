@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/conf"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/localhttp"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/runs"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/localhttp"
+	"github.com/dynmcp/dynmcp/internal/cli/runs"
 )
 
 // fakeRun serves the socket of a run with a process id, and counts how often it is asked.

@@ -13,7 +13,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/hint"
 )
 
 // maxOutput limits the displayed output of a command.

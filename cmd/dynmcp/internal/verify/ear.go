@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/login"
+	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"

@@ -1,0 +1,176 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/cli"
+	"github.com/dynmcp/dynmcp/internal/cli/conf"
+	"github.com/dynmcp/dynmcp/internal/cli/hint"
+	"github.com/dynmcp/dynmcp/internal/cli/hosts"
+	"github.com/dynmcp/dynmcp/internal/cli/terminal"
+	"github.com/dynmcp/dynmcp/internal/display"
+)
+
+// List lists the runs of the user.
+var List = cli.Verb{
+	Use:   "ps [flags]",
+	Short: "List the runs of dynmcp and their servers",
+	Long: `List the runs of dynmcp that you have, for each its hosts and the state of its servers.
+Nothing is started.`,
+	Example: `  dynmcp ps
+  dynmcp ps --json | jq -r '.[].servers[] | select(.error).name'`,
+	Complete: cobra.NoFileCompletions,
+	New: func(cmd *cobra.Command) cli.Run {
+		asJSON := cmd.Flags().Bool("json", false, "print a JSON array, with the last lines of stderr")
+		return func(cmd *cobra.Command, _ []string) error {
+			all, out := append([]Found{}, Find(cmd.Context())...), cli.Stdout(cmd)
+			if *asJSON {
+				return terminal.WriteJSON(out, all)
+			}
+			write(out, all)
+			return out.Err
+		}
+	},
+}
+
+func write(out *terminal.Writer, all []Found) {
+	if len(all) == 0 {
+		out.Say("No run of dynmcp was found.")
+	}
+	for _, f := range all {
+		hosts := "no host"
+		if len(f.Hosts) > 0 {
+			hosts = display.Fold(strings.Join(f.Hosts, ", "))
+		}
+		if f.More > 0 {
+			hosts += fmt.Sprintf(" and %d more", f.More)
+		}
+		out.Heading(fmt.Sprintf("%d  %s  %s  %s", f.PID, f.Kind, hosts, strings.TrimSpace(f.Config+"  "+f.Profile)))
+		t := terminal.Table{Header: []string{"SERVER", "STATE", "SINCE", "TOOLS", "STARTS", "ERROR"}, Shrink: 5}
+		for _, s := range f.Servers {
+			since := "-"
+			if s.Since != nil {
+				since = s.Since.Local().Format(time.DateTime)
+			}
+			t.Rows = append(t.Rows, []string{s.Name, s.State, since, fmt.Sprint(s.Tools), fmt.Sprint(s.Starts), display.Fold(s.Error)})
+		}
+		t.Write(out)
+		for _, q := range f.Questions {
+			out.Printf("asks: may %s be called with %s? (dynmcp answer %s)\n", q.Tool, display.Cut(q.Arguments, 200), q.ID)
+		}
+	}
+}
+
+// Answer answers a question of a run.
+var Answer = cli.Verb{
+	Use:   "answer ID once|session|no",
+	Short: "Allow or refuse a pending call",
+	Long: `Answer a call that the policy of a config has a person asked about, in the place of the
+host that was asked: allow it once, allow its tool for the session of the host, or
+refuse it. dynmcp ps shows what is asked.`,
+	Example: "  dynmcp answer 4KQ7ZP2M once",
+	Args: func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return hint.With(errors.New("no answer given"), "%s ID once, session or no; dynmcp ps shows what is asked", cmd.CommandPath())
+		case len(args) > 2:
+			return cli.UnexpectedArgument(cmd, args[2])
+		}
+		return nil
+	},
+	Complete: cobra.NoFileCompletions,
+	New: func(*cobra.Command) cli.Run {
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			if _, ok := answers[args[1]]; !ok {
+				return hint.With(fmt.Errorf("%q is no answer", args[1]), "once, session or no")
+			}
+			for _, f := range Find(ctx) {
+				if slices.ContainsFunc(f.Questions, func(q aggregator.Question) bool { return q.ID == args[0] }) {
+					return f.Answer(ctx, args[0], args[1])
+				}
+			}
+			return hint.With(fmt.Errorf("no run asks %s", args[0]), "dynmcp ps shows what is asked")
+		})
+	},
+}
+
+// Start, Stop and Restart start and stop a server of a run.
+var (
+	Start = controlVerb("start", "Start a server of a run", "Started", `Start a server in the run that has it, unless it runs. It stays for its idle_timeout.`)
+	Stop  = controlVerb("stop", "Stop a server of a run", "Stopped", `Have a server end in the run that has it, when its calls have ended. Its next use starts
+it again: dynmcp set NAME --disabled prevents that.`)
+	Restart = controlVerb("restart", "Restart a server of a run", "Restarted", `Start a server again in the run that has it. Calls that it has are answered by the old
+process, which then ends.`)
+)
+
+// Use changes the profile of a run.
+var Use = cli.Verb{
+	Use:   "use [flags] PROFILE",
+	Short: "Switch a run to another profile",
+	Long: `Have a run serve the servers of another profile of its config, until it ends or is told
+another; "all" is every server. All hosts of the run see the change. What is in both
+profiles stays as it is. Without --run it is the run of the config that is found here.`,
+	Example: `  dynmcp use home
+  dynmcp use all --run 4711`,
+	Args: cli.One("no profile given", "PROFILE; all is every server"),
+	New: func(cmd *cobra.Command) cli.Run {
+		var from conf.Flags
+		cmd.Flags().StringVarP(&from.Config, "config", "c", "", conf.ConfigUsage)
+		pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return from.Profiles(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
+		}
+		return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+			files, err := from.Files()
+			if err != nil && *pid == 0 {
+				return err
+			}
+			run, err := choose(Find(ctx), *pid, "this config", func(f Found) bool {
+				return *pid != 0 || slices.ContainsFunc(files, func(path string) bool { return hosts.SameFile(path, f.Config) })
+			})
+			if err != nil {
+				return err
+			}
+			if err := run.Use(ctx, args[0]); err != nil {
+				return cli.Interrupted(err)
+			}
+			out := cli.Stdout(cmd)
+			out.Printf("Run %d has the profile %s\n", run.PID, args[0])
+			return out.Err
+		})
+	},
+}
+
+func controlVerb(act, short, done, long string) cli.Verb {
+	return cli.Verb{
+		Use: act + " [flags] SERVER", Short: short,
+		Long:    long + "\n\nIf several runs have a server of that name, --run says which one is meant.",
+		Example: "  dynmcp " + act + " files\n  dynmcp " + act + " files --run 4711",
+		Args:    cli.One("no server name given", "SERVER; dynmcp ps lists the servers of runs"), Complete: cobra.NoFileCompletions,
+		New: func(cmd *cobra.Command) cli.Run {
+			pid := cmd.Flags().Int("run", 0, "the process `id` of the run")
+			return cli.Interruptible(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+				run, err := choose(Find(ctx), *pid, fmt.Sprintf("a server %q", args[0]), func(f Found) bool {
+					return slices.ContainsFunc(f.Servers, func(s Server) bool { return s.Name == args[0] })
+				})
+				if err != nil {
+					return err
+				}
+				if err := run.Do(ctx, act, args[0]); err != nil {
+					return cli.Interrupted(err)
+				}
+				out := cli.Stdout(cmd)
+				out.Printf("%s %q in run %d\n", done, args[0], run.PID)
+				return out.Err
+			})
+		},
+	}
+}
