@@ -16,6 +16,7 @@ const module = "github.com/dynmcp/dynmcp/"
 // that every package named may import by way of them. A package that is not
 // here may import none.
 var mayImport = map[string][]string{
+	"module":                         {"internal/cli"},
 	"internal/wire":                  {},
 	"internal/membudget":             {},
 	"internal/toolglob":              {"internal/lazyregexp"},
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/activity":              {"internal/regular", "internal/tokens", "internal/wire"},
 	"internal/cli/history":           {"internal/cli/terminal", "internal/activity", "internal/display"},
 	"internal/cli/record":            {"internal/event", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/history", "internal/activity", "internal/wire", "schema"},
-	"cmd/dynmcp/internal/historycmd": {"internal/cli/hint", "internal/cli", "internal/cli/conf", "internal/cli/history", "internal/cli/record", "internal/cli/run", "internal/cli/selfhost", "internal/cli/terminal", "internal/activity", "internal/wire"},
+	"modules/activity":               {"module", "internal/cli/hint", "internal/cli", "internal/cli/conf", "internal/cli/history", "internal/cli/record", "internal/cli/run", "internal/cli/selfhost", "internal/cli/terminal", "internal/activity", "internal/wire"},
 	"internal/policy/arguments":      {"internal/wire"},
 	"internal/policy/rules":          {"internal/policy/arguments", "internal/toolglob", "schema/syntax"},
 	"internal/policy":                {"internal/toolglob", "internal/policy/arguments", "schema"},
@@ -158,52 +159,52 @@ var mayImport = map[string][]string{
 		"internal/redact",
 		"internal/tap",
 	},
-	"cmd/dynmcp":                       {"cmd/dynmcp/internal/crash", "cmd/dynmcp/internal/described", "cmd/dynmcp/internal/ui", "internal/cli/runs", "cmd/dynmcp/internal/confine", "cmd/dynmcp/internal/historycmd", "aggregator", "cmd/dynmcp/internal/call", "internal/cli", "cmd/dynmcp/internal/clustercmd", "internal/cli/conf", "cmd/dynmcp/internal/configcmd", "cmd/dynmcp/internal/doctor", "internal/cli/hint", "cmd/dynmcp/internal/importcmd", "cmd/dynmcp/internal/install", "internal/cli/login", "internal/cli/process", "cmd/dynmcp/internal/registrycmd", "internal/cli/run", "cmd/dynmcp/internal/script", "cmd/dynmcp/internal/secret", "cmd/dynmcp/internal/serve", "cmd/dynmcp/internal/sharing", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/tokenscmd", "cmd/dynmcp/internal/trustcmd", "cmd/dynmcp/internal/updatecmd", "cmd/dynmcp/internal/verify", "schema", "transports", "transports/host", "cmd/dynmcp/internal/inspect", "cmd/dynmcp/internal/replay", "internal/recording", "internal/tap"},
-	"cmd/dynmcp/internal/call":         {"internal/toolglob", "catalog", "internal/cli", "internal/cli/conf", "cmd/dynmcp/internal/described", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "internal/policy", "internal/wire", "schema", "transports/upstream"},
-	"internal/cli":                     {"internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/redact"},
-	"cmd/dynmcp/internal/clustercmd":   {"aggregator", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "internal/cluster", "internal/cluster/configs", "internal/kv", "internal/seal", "schema", "schema/syntax", "transports/oauth"},
-	"internal/cli/conf":                {"internal/cli/terminal", "internal/policy", "internal/toolglob", "internal/wire", "internal/nearest", "catalog", "catalog/store", "internal/cli", "internal/cli/hint", "internal/cli/hosts", "internal/packages", "internal/redact", "internal/regular", "internal/secretref", "internal/selfloop", "schema", "schema/syntax", "schema/profile"},
-	"cmd/dynmcp/internal/confine":      {"catalog", "internal/policy", "internal/toolglob", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/sandbox", "internal/wire", "schema", "transports/upstream", "transports/upstream/command"},
-	"cmd/dynmcp/internal/configcmd":    {"internal/cli/hosts", "internal/cli/runs", "internal/event", "cmd/dynmcp/internal/described", "internal/cli/selfhost", "schema/mask", "cmd/dynmcp/internal/registrycmd", "cmd/dynmcp/internal/confine", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/login", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "internal/atomicfile", "internal/lazyregexp", "internal/sandbox", "schema", "transports/oauth", "transports/upstream/command"},
-	"cmd/dynmcp/internal/described":    {"catalog", "catalog/search", "internal/cli", "internal/cli/conf", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "schema"},
-	"cmd/dynmcp/internal/crash":        {"internal/regular"},
-	"cmd/dynmcp/internal/doctor":       {"cmd/dynmcp/internal/secret", "cmd/dynmcp/internal/crash", "internal/display", "cmd/dynmcp/internal/confine", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hosts", "internal/cli/login", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/tokenscmd", "cmd/dynmcp/internal/trust", "internal/keyring", "internal/lazyregexp", "internal/packages", "schema", "transports/oauth", "transports/upstream/command"},
-	"internal/cli/editfile":            {"internal/cli", "internal/cli/hint", "internal/cli/terminal", "internal/atomicfile", "internal/regular", "schema"},
-	"internal/cli/hint":                {},
-	"internal/cli/hosts":               {"internal/cli", "transports/upstream/command", "internal/cli/hint", "internal/lazyregexp", "internal/regular", "internal/secrets", "schema", "schema/syntax", "schema/mask"},
-	"cmd/dynmcp/internal/importcmd":    {"internal/display", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/hosts", "cmd/dynmcp/internal/described", "cmd/dynmcp/internal/secret", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "internal/regular", "schema", "schema/mask", "internal/atomicfile", "internal/keyring", "internal/secrets", "schema/syntax"},
-	"cmd/dynmcp/internal/install":      {"internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/hosts", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "schema"},
-	"internal/cli/login":               {"internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "schema", "transports/oauth", "transports/upstream"},
-	"internal/cli/process":             {"internal/regular"},
-	"cmd/dynmcp/internal/registrycmd":  {"catalog/describe", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/secret", "internal/cli/terminal", "internal/atomicfile", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/packages", "internal/pins", "internal/registry", "internal/regular", "schema", "schema/dotenv", "schema/syntax"},
-	"cmd/dynmcp/internal/updatecmd":    {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/registrycmd", "internal/cli/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema", "schema/syntax"},
-	"internal/cli/replica":             {"aggregator", "internal/cli/hint", "internal/cluster", "internal/cluster/configs", "internal/guard", "internal/kv", "internal/kv/natskv", "internal/redact", "internal/regular", "internal/seal", "lazy", "schema", "transports/gateway", "transports/internode", "transports/oauth"},
-	"internal/cli/runs":                {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/hosts", "internal/cli/terminal", "internal/display", "internal/event", "internal/recording", "internal/tap", "transports", "internal/cli/localhttp"},
-	"cmd/dynmcp/internal/ui":           {"catalog", "catalog/typescript", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/record", "internal/cli/runs", "internal/cli/selfhost", "cmd/dynmcp/internal/tokenscmd", "internal/activity", "internal/tokens", "internal/wire", "schema", "transports/gateway", "transports/oauth", "internal/cli/localhttp"},
-	"internal/cli/run":                 {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/runs", "internal/cli/selfhost", "internal/pins", "internal/tap", "schema", "transports/upstream/command", "internal/cli/localhttp"},
-	"cmd/dynmcp/internal/secret":       {"internal/regular", "internal/display", "internal/secrets", "schema/mask", "schema/syntax", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/atomicfile", "internal/keyring", "internal/lazyregexp", "internal/secretref", "schema", "schema/dotenv"},
-	"internal/cli/selfhost":            {"internal/event", "internal/display", "internal/cli/record", "aggregator", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/terminal", "internal/selfloop", "internal/wire", "schema", "transports", "transports/upstream", "transports/upstream/command"},
-	"cmd/dynmcp/internal/serve":        {"cmd/dynmcp/internal/crash", "aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/process", "internal/cli/replica", "internal/cli/run", "cmd/dynmcp/internal/sharing", "cmd/dynmcp/internal/ui", "internal/membudget", "internal/monitor", "internal/seal", "internal/selfloop", "internal/tap", "internal/wire", "schema", "transports/gateway", "transports/host", "transports/oauth", "internal/cli/localhttp"},
-	"internal/cli/localhttp":           {"internal/cli/hint", "internal/cli/process", "internal/regular"},
-	"cmd/dynmcp/internal/sharing":      {"aggregator", "internal/cli/hint", "internal/regular", "schema", "transports/upstream/command", "internal/cli/localhttp"},
-	"internal/cli/terminal":            {"internal/display"},
-	"cmd/dynmcp/internal/testcmd":      {"internal/display", "cmd/dynmcp/internal/confine", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/trust", "internal/lint", "internal/wire", "schema", "schema/profile"},
-	"cmd/dynmcp/internal/tokenscmd":    {"internal/cli/history", "internal/cli/record", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/selfhost", "internal/cli/terminal", "internal/tokens", "schema"},
-	"cmd/dynmcp/internal/trust":        {"catalog", "catalog/store", "internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/lint", "internal/pins", "schema"},
-	"cmd/dynmcp/internal/trustcmd":     {"catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema"},
-	"cmd/dynmcp/internal/verify/probe": {"internal/guard", "internal/redact", "internal/sandbox", "internal/wire", "schema", "transports", "transports/upstream/command"}, // not transports/upstream: it is a second reader of what that reads
-	"cmd/dynmcp/internal/verify":       {"cmd/dynmcp/internal/verify/probe", "internal/display", "aggregator", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/selfhost", "internal/cli/terminal", "internal/lazyregexp", "internal/policy", "internal/selfloop", "internal/toolglob", "internal/wire", "schema", "transports", "transports/upstream"},
-	"internal/tap":                     {},
-	"internal/recording":               {"internal/regular", "internal/tap", "internal/wire"},
-	"cmd/dynmcp/internal/inspect":      {"internal/display", "internal/cli", "internal/cli/runs", "internal/cli/terminal", "internal/recording", "internal/wire"},
-	"cmd/dynmcp/internal/replay":       {"internal/cli", "internal/cli/hint", "internal/display", "internal/nearest", "internal/recording", "internal/redact", "internal/wire", "transports"},
-	"internal/event":                   {"internal/sandbox", "transports"},
-	"internal/monitor":                 {"internal/activity", "internal/event", "internal/sandbox", "internal/tap"},
-	"internal/mcptest":                 {"internal/mcptest/authserver"},
-	"internal/mcptest/authserver":      {},
-	"internal/mcptest/fakeauth":        {"internal/mcptest/authserver"},
-	"internal/mcptest/fakemcp":         {},
-	"internal/mcptest/natstest":        {"internal/mcptest"},
+	"cmd/dynmcp":                      {"module", "cmd/dynmcp/internal/crash", "cmd/dynmcp/internal/described", "cmd/dynmcp/internal/ui", "internal/cli/runs", "cmd/dynmcp/internal/confine", "modules/activity", "aggregator", "cmd/dynmcp/internal/call", "internal/cli", "modules/cluster", "internal/cli/conf", "cmd/dynmcp/internal/configcmd", "cmd/dynmcp/internal/doctor", "internal/cli/hint", "cmd/dynmcp/internal/importcmd", "cmd/dynmcp/internal/install", "internal/cli/login", "internal/cli/process", "cmd/dynmcp/internal/registrycmd", "internal/cli/run", "cmd/dynmcp/internal/script", "cmd/dynmcp/internal/secret", "cmd/dynmcp/internal/serve", "cmd/dynmcp/internal/sharing", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/tokenscmd", "cmd/dynmcp/internal/trustcmd", "cmd/dynmcp/internal/updatecmd", "modules/verify", "schema", "transports", "transports/host", "cmd/dynmcp/internal/inspect", "cmd/dynmcp/internal/replay", "internal/recording", "internal/tap"},
+	"cmd/dynmcp/internal/call":        {"internal/toolglob", "catalog", "internal/cli", "internal/cli/conf", "cmd/dynmcp/internal/described", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "internal/policy", "internal/wire", "schema", "transports/upstream"},
+	"internal/cli":                    {"internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/redact"},
+	"modules/cluster":                 {"module", "aggregator", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "internal/cluster", "internal/cluster/configs", "internal/kv", "internal/seal", "schema", "schema/syntax", "transports/oauth"},
+	"internal/cli/conf":               {"internal/cli/terminal", "internal/policy", "internal/toolglob", "internal/wire", "internal/nearest", "catalog", "catalog/store", "internal/cli", "internal/cli/hint", "internal/cli/hosts", "internal/packages", "internal/redact", "internal/regular", "internal/secretref", "internal/selfloop", "schema", "schema/syntax", "schema/profile"},
+	"cmd/dynmcp/internal/confine":     {"catalog", "internal/policy", "internal/toolglob", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/sandbox", "internal/wire", "schema", "transports/upstream", "transports/upstream/command"},
+	"cmd/dynmcp/internal/configcmd":   {"internal/cli/hosts", "internal/cli/runs", "internal/event", "cmd/dynmcp/internal/described", "internal/cli/selfhost", "schema/mask", "cmd/dynmcp/internal/registrycmd", "cmd/dynmcp/internal/confine", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/login", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "internal/atomicfile", "internal/lazyregexp", "internal/sandbox", "schema", "transports/oauth", "transports/upstream/command"},
+	"cmd/dynmcp/internal/described":   {"catalog", "catalog/search", "internal/cli", "internal/cli/conf", "internal/cli/selfhost", "internal/cli/terminal", "internal/display", "internal/packages", "schema"},
+	"cmd/dynmcp/internal/crash":       {"internal/regular"},
+	"cmd/dynmcp/internal/doctor":      {"cmd/dynmcp/internal/secret", "cmd/dynmcp/internal/crash", "internal/display", "cmd/dynmcp/internal/confine", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hosts", "internal/cli/login", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/tokenscmd", "cmd/dynmcp/internal/trust", "internal/keyring", "internal/lazyregexp", "internal/packages", "schema", "transports/oauth", "transports/upstream/command"},
+	"internal/cli/editfile":           {"internal/cli", "internal/cli/hint", "internal/cli/terminal", "internal/atomicfile", "internal/regular", "schema"},
+	"internal/cli/hint":               {},
+	"internal/cli/hosts":              {"internal/cli", "transports/upstream/command", "internal/cli/hint", "internal/lazyregexp", "internal/regular", "internal/secrets", "schema", "schema/syntax", "schema/mask"},
+	"cmd/dynmcp/internal/importcmd":   {"internal/display", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/hosts", "cmd/dynmcp/internal/described", "cmd/dynmcp/internal/secret", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "internal/regular", "schema", "schema/mask", "internal/atomicfile", "internal/keyring", "internal/secrets", "schema/syntax"},
+	"cmd/dynmcp/internal/install":     {"internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/hosts", "internal/cli/terminal", "cmd/dynmcp/internal/testcmd", "schema"},
+	"internal/cli/login":              {"internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/replica", "internal/cli/terminal", "schema", "transports/oauth", "transports/upstream"},
+	"internal/cli/process":            {"internal/regular"},
+	"cmd/dynmcp/internal/registrycmd": {"catalog/describe", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/secret", "internal/cli/terminal", "internal/atomicfile", "internal/display", "internal/keyring", "internal/lazyregexp", "internal/packages", "internal/pins", "internal/registry", "internal/regular", "schema", "schema/dotenv", "schema/syntax"},
+	"cmd/dynmcp/internal/updatecmd":   {"catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "cmd/dynmcp/internal/registrycmd", "internal/cli/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema", "schema/syntax"},
+	"internal/cli/replica":            {"aggregator", "internal/cli/hint", "internal/cluster", "internal/cluster/configs", "internal/guard", "internal/kv", "internal/kv/natskv", "internal/redact", "internal/regular", "internal/seal", "lazy", "schema", "transports/gateway", "transports/internode", "transports/oauth"},
+	"internal/cli/runs":               {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/hosts", "internal/cli/terminal", "internal/display", "internal/event", "internal/recording", "internal/tap", "transports", "internal/cli/localhttp"},
+	"cmd/dynmcp/internal/ui":          {"catalog", "catalog/typescript", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/record", "internal/cli/runs", "internal/cli/selfhost", "cmd/dynmcp/internal/tokenscmd", "internal/activity", "internal/tokens", "internal/wire", "schema", "transports/gateway", "transports/oauth", "internal/cli/localhttp"},
+	"internal/cli/run":                {"aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/runs", "internal/cli/selfhost", "internal/pins", "internal/tap", "schema", "transports/upstream/command", "internal/cli/localhttp"},
+	"cmd/dynmcp/internal/secret":      {"internal/regular", "internal/display", "internal/secrets", "schema/mask", "schema/syntax", "internal/cli", "internal/cli/conf", "internal/cli/editfile", "internal/cli/hint", "internal/cli/terminal", "internal/atomicfile", "internal/keyring", "internal/lazyregexp", "internal/secretref", "schema", "schema/dotenv"},
+	"internal/cli/selfhost":           {"internal/event", "internal/display", "internal/cli/record", "aggregator", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/terminal", "internal/selfloop", "internal/wire", "schema", "transports", "transports/upstream", "transports/upstream/command"},
+	"cmd/dynmcp/internal/serve":       {"cmd/dynmcp/internal/crash", "aggregator", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/process", "internal/cli/replica", "internal/cli/run", "cmd/dynmcp/internal/sharing", "cmd/dynmcp/internal/ui", "internal/membudget", "internal/monitor", "internal/seal", "internal/selfloop", "internal/tap", "internal/wire", "schema", "transports/gateway", "transports/host", "transports/oauth", "internal/cli/localhttp"},
+	"internal/cli/localhttp":          {"internal/cli/hint", "internal/cli/process", "internal/regular"},
+	"cmd/dynmcp/internal/sharing":     {"aggregator", "internal/cli/hint", "internal/regular", "schema", "transports/upstream/command", "internal/cli/localhttp"},
+	"internal/cli/terminal":           {"internal/display"},
+	"cmd/dynmcp/internal/testcmd":     {"internal/display", "cmd/dynmcp/internal/confine", "catalog", "catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/selfhost", "internal/cli/terminal", "cmd/dynmcp/internal/trust", "internal/lint", "internal/wire", "schema", "schema/profile"},
+	"cmd/dynmcp/internal/tokenscmd":   {"internal/cli/history", "internal/cli/record", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/selfhost", "internal/cli/terminal", "internal/tokens", "schema"},
+	"cmd/dynmcp/internal/trust":       {"catalog", "catalog/store", "internal/cli/hint", "internal/cli/terminal", "internal/display", "internal/lint", "internal/pins", "schema"},
+	"cmd/dynmcp/internal/trustcmd":    {"catalog/store", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/selfhost", "cmd/dynmcp/internal/testcmd", "cmd/dynmcp/internal/trust", "internal/pins", "schema"},
+	"modules/verify/probe":            {"internal/guard", "internal/redact", "internal/sandbox", "internal/wire", "schema", "transports", "transports/upstream/command"}, // not transports/upstream: it is a second reader of what that reads
+	"modules/verify":                  {"module", "modules/verify/probe", "internal/display", "aggregator", "catalog", "internal/cli", "internal/cli/conf", "internal/cli/hint", "internal/cli/login", "internal/cli/selfhost", "internal/cli/terminal", "internal/lazyregexp", "internal/policy", "internal/selfloop", "internal/toolglob", "internal/wire", "schema", "transports", "transports/upstream"},
+	"internal/tap":                    {},
+	"internal/recording":              {"internal/regular", "internal/tap", "internal/wire"},
+	"cmd/dynmcp/internal/inspect":     {"internal/display", "internal/cli", "internal/cli/runs", "internal/cli/terminal", "internal/recording", "internal/wire"},
+	"cmd/dynmcp/internal/replay":      {"internal/cli", "internal/cli/hint", "internal/display", "internal/nearest", "internal/recording", "internal/redact", "internal/wire", "transports"},
+	"internal/event":                  {"internal/sandbox", "transports"},
+	"internal/monitor":                {"internal/activity", "internal/event", "internal/sandbox", "internal/tap"},
+	"internal/mcptest":                {"internal/mcptest/authserver"},
+	"internal/mcptest/authserver":     {},
+	"internal/mcptest/fakeauth":       {"internal/mcptest/authserver"},
+	"internal/mcptest/fakemcp":        {},
+	"internal/mcptest/natstest":       {"internal/mcptest"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
@@ -230,11 +231,24 @@ func TestImportsPointOneWay(t *testing.T) {
 			if ok && !slices.Contains(allowed, ours) {
 				t.Errorf("%s imports %s, against ARCHITECTURE.md (package listed: %t)", importer, ours, known)
 			}
+			if of := featureOf(ours); of != "" && importer != "cmd/dynmcp" && featureOf(importer) != of {
+				t.Errorf("%s imports %s: only the table of modules names one", importer, ours)
+			}
 		}
 	}
 	if seen < len(mayImport) {
 		t.Errorf("go list knows %d packages, the table %d: remove what is gone", seen, len(mayImport))
 	}
+}
+
+// featureOf returns the module that a package belongs to, "" for one of the core.
+func featureOf(pkg string) string {
+	below, ok := strings.CutPrefix(pkg, "modules/")
+	name, _, _ := strings.Cut(below, "/")
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // Every start pays for what packages do when they are initialised, whatever it is

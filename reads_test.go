@@ -61,7 +61,7 @@ var mayOpen = map[string]string{
 	"internal/cli/editfile/editfile.go Lock":                  "a lock, opened for reading and writing",
 	"cmd/dynmcp/internal/crash/crash.go begin":                "creates a file with a name of its own",
 	"cmd/dynmcp/internal/crash/crash.go atEnd":                "appends to that file",
-	"cmd/dynmcp/internal/verify/ear.go relay":                 "creates a file in a directory of its own",
+	"modules/verify/ear.go relay":                             "creates a file in a directory of its own",
 	"schema/internal/gen/main.go write":                       "runs when the schema is generated",
 }
 

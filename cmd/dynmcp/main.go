@@ -1,7 +1,7 @@
 // Command dynmcp stands between an MCP host and many upstream MCP servers.
 //
-// verbs.go is the table of its verbs. Most are declared in packages below internal. stdio.go
-// serves a host when there is no verb.
+// verbs.go is the table of its verbs, modules.go that of its modules. stdio.go serves a host when
+// there is no verb.
 package main
 
 import (
@@ -43,6 +43,11 @@ func rootCommand() *cobra.Command {
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	for _, verb := range verbs {
 		cmd.AddCommand(verb.Command())
+	}
+	for _, m := range modules {
+		for _, verb := range m.Verbs {
+			cmd.AddCommand(verb.Command())
+		}
 	}
 	if manCommand != nil {
 		cmd.AddCommand(manCommand(cmd))

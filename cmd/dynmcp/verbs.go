@@ -2,12 +2,10 @@ package main
 
 import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/call"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/clustercmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/configcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/confine"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/described"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/doctor"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/historycmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/importcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/inspect"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/install"
@@ -21,14 +19,13 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/trustcmd"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/ui"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/updatecmd"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/runs"
 )
 
-// verbs are the commands of dynmcp. A new one is declared in a package below internal and
-// listed here.
+// verbs are the commands of the core. A new one is declared in a package below internal and
+// listed here. Those of modules are in modules.go.
 var verbs = []cli.Verb{
 	configcmd.List,
 	testcmd.Test,
@@ -43,13 +40,10 @@ var verbs = []cli.Verb{
 	call.Prompt,
 	script.Run,
 	confine.Verb,
-	verify.Verb,
 	recordVerb,
 	replay.Verb,
 	inspect.Verb,
 	call.Policy,
-	historycmd.Log,
-	historycmd.Stats,
 	doctor.Verb,
 	tokenscmd.Tokens,
 	versionVerb,
@@ -75,5 +69,4 @@ var verbs = []cli.Verb{
 	runs.Stop,
 	runs.Restart,
 	runs.Use,
-	clustercmd.Verb,
 }

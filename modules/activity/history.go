@@ -1,5 +1,5 @@
-// Package historycmd has the verbs log and stats, which show the record of calls.
-package historycmd
+// Package activity has the verbs log and stats, which show the record of calls.
+package activity
 
 import (
 	"context"
@@ -59,8 +59,8 @@ func addFilter(cmd *cobra.Command, f *activity.Filter) {
 	cmd.Flags().BoolVar(&f.Failed, "failed", false, "only calls that did not end as they should")
 }
 
-// Log shows the calls that were recorded.
-var Log = cli.Verb{
+// logVerb shows the calls that were recorded.
+var logVerb = cli.Verb{
 	Use:   "log [flags]",
 	Short: "Show recorded calls",
 	Long: `Show recorded calls, with "activity" in the config: when, what, how it
@@ -95,8 +95,8 @@ ended, how long it took, and for whom. The last ones are at the end.`,
 	},
 }
 
-// Stats shows the statistics of recorded calls.
-var Stats = cli.Verb{
+// statsVerb shows the statistics of recorded calls.
+var statsVerb = cli.Verb{
 	Use:   "stats [flags]",
 	Short: "Summarize recorded calls",
 	Long: `Summarize recorded calls, with "activity" in the config, by tool: how many,

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/verify/probe"
 	"github.com/dynmcp/dynmcp/internal/cli"
 	"github.com/dynmcp/dynmcp/internal/cli/conf"
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
@@ -22,12 +21,13 @@ import (
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/policy"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/modules/verify/probe"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Verb compares servers with themselves behind dynmcp.
-var Verb = cli.Verb{
+// verb compares servers with themselves behind dynmcp.
+var verb = cli.Verb{
 	Use:   "verify [flags] [SERVER…] [-- command args…]",
 	Short: "Check that servers behave the same through dynmcp",
 	Long: `Start each server directly and behind dynmcp, ask both the same, and compare the

@@ -1,4 +1,4 @@
-package clustercmd
+package cluster
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package clustercmd has the verb cluster, which shows the state of replicas, and pushes and pulls
+// Package cluster has the verb cluster, which shows the state of replicas, and pushes and pulls
 // their config.
-package clustercmd
+package cluster
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
-// Verb shows the replicas of a cluster.
-var Verb = cli.Verb{
+// verb shows the replicas of a cluster.
+var verb = cli.Verb{
 	Use:   "cluster",
 	Short: "Show the replicas of a cluster and their shared state",
 	Long: `Show the replicas that serve together with dynmcp serve --cluster: what each has to

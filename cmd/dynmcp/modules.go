@@ -1,0 +1,17 @@
+//go:build !core
+
+package main
+
+import (
+	"github.com/dynmcp/dynmcp/module"
+	"github.com/dynmcp/dynmcp/modules/activity"
+	"github.com/dynmcp/dynmcp/modules/cluster"
+	"github.com/dynmcp/dynmcp/modules/verify"
+)
+
+// modules are the features that the core does not know, a line each. Their order has no meaning.
+var modules = []module.Module{
+	activity.Module,
+	cluster.Module,
+	verify.Module,
+}
