@@ -65,7 +65,7 @@ func TestTableOfMoving(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | `%s` | %s |\n", m.program, m.there, moved(t, m.program, m.there))
 	}
 	table.WriteString("\n")
-	page := filepath.FromSlash("../../../../docs/moving.md")
+	page := filepath.FromSlash("../../../docs/moving.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
