@@ -56,12 +56,8 @@ type Options struct {
 	IgnoreBrokenTools bool
 	// Logger logs what an operator should know; nil logs nothing.
 	Logger *slog.Logger
-	// ChildEnv returns environment variables that the child process of a server always
-	// gets, whatever its entry says; nil adds none.
-	ChildEnv func(cfg *schema.Config, server string) []string
-	// Mark adds headers that identify the principal of each HTTP request to a server; nil adds
-	// none.
-	Mark func(server string, h http.Header)
+	// Launcher adds to what the entries of servers say; nil adds nothing.
+	Launcher Launcher
 	// Logins are the logins of servers; nil uses the headers of the config, and offers none.
 	Logins Logins
 	// StoreDir is the directory in which listings are kept between runs, unless the config
@@ -70,25 +66,18 @@ type Options struct {
 	// Definitions is the directory of the definitions of tools that are pinned or approved; ""
 	// keeps none.
 	Definitions string
-	// Package returns which package a server runs, in which version, for the lock of approved tools.
-	Package func(context.Context, schema.Server) string
 	// LockChanged receives a value when the lock of approved tools may have changed; nil
 	// never does.
 	LockChanged <-chan struct{}
 	// Listings keeps the listings of a cluster: what one replica has listed, all know. Nil
 	// uses StoreDir.
 	Listings kv.Bucket
-	// Place returns where a server runs. It is called each time the server is loaded, and may
-	// take as long as its load_timeout. The server runs once in the cluster or, if principal
-	// is not "", once for that user. Nil runs everything here.
-	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
+	// Cluster says what runs elsewhere; nil runs everything here.
+	Cluster Cluster
 	// Keys seal the states that hosts bring back; nil uses a random key, which ends with the
 	// Aggregator. Replica is the name of this replica in a state, "" without a cluster.
 	Keys    *seal.Keys
 	Replica string
-	// ResultOf returns a result that another replica keeps for a user, with the limit of its
-	// tool, as Result does there; nil without a cluster.
-	ResultOf func(ctx context.Context, replica, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	// Tasks records the users of tasks for all replicas; nil keeps them in this process.
 	Tasks kv.Bucket
 	// Reserved keeps the causes of failures out of what all hosts read, such as the
@@ -102,6 +91,33 @@ type Options struct {
 	Observe event.Observers
 	// Redact hides secrets in failures; those of the config are added to it. Nil hides nothing.
 	Redact *redact.Redactor
+}
+
+// A Launcher adds to what the entries of servers say of their start.
+type Launcher interface {
+	// Env returns environment variables that the child process of a server always gets,
+	// whatever its entry says.
+	Env(cfg *schema.Config, server string) []string
+	// Mark adds headers to an HTTP request to a server, which tell that it comes from this run.
+	Mark(server string, h http.Header)
+	// Package returns which package a server runs, in which version, for the lock of approved
+	// tools; "" if that is unknown.
+	Package(ctx context.Context, server schema.Server) string
+}
+
+// bare is the Launcher that adds nothing.
+type bare struct{}
+
+func (bare) Env(*schema.Config, string) []string           { return nil }
+func (bare) Mark(string, http.Header)                      {}
+func (bare) Package(context.Context, schema.Server) string { return "" }
+
+// A Cluster knows what the other replicas have.
+type Cluster interface {
+	remote.Places
+	// ResultOf returns a result that another replica keeps for a user, with the limit of its
+	// tool, as Result does there. ok is false if there is none.
+	ResultOf(ctx context.Context, replica, principal, handle string) (result json.RawMessage, limit int, ok bool)
 }
 
 // Logins are the logins of servers.
@@ -138,13 +154,10 @@ type Aggregator struct {
 // must be called.
 func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	if opts.ChildEnv == nil {
-		opts.ChildEnv = func(*schema.Config, string) []string { return nil }
+	if opts.Launcher == nil {
+		opts.Launcher = bare{}
 	}
 	opts.Keys = cmp.Or(opts.Keys, seal.Random())
-	if opts.Mark == nil {
-		opts.Mark = func(string, http.Header) {}
-	}
 	a := &Aggregator{
 		served: served{
 			opts: opts, log: opts.Logger, catalog: catalog.New(), changed: notify.NewSignal(),
@@ -166,7 +179,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
-		Place: opts.Place, Open: upstream.Open, Run: below,
+		Places: opts.Cluster, Open: upstream.Open, Run: below,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 	})
 	a.set = a.fleet.Set
@@ -237,10 +250,10 @@ func (a *Aggregator) Open(edge host.Edge, id Identity) (conversation *host.Sessi
 // starts later, in the era of the first host.
 func (a *Aggregator) StartShared() {
 	all := sessions.DeclareAll(transports.Stateless)
-	if a.opts.Place != nil {
+	if a.opts.Cluster != nil {
 		all.Era = transports.Handshake
 	}
-	a.fleet.Declared.SetFirst(all, a.opts.Place != nil)
+	a.fleet.Declared.SetFirst(all, a.opts.Cluster != nil)
 	a.fleet.StartEager(true)
 }
 

@@ -74,11 +74,7 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 	for i := range n {
 		r := &replica{name: string(rune('a' + i))}
 		r.Aggregator, err = New(cfg, Options{
-			Version: "1", Keys: keys, Replica: r.name, Tasks: tasks, ResultOf: c.resultOf,
-			Place: func(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
-				return c.place(ctx, r, server.Name, principal)
-			},
-		})
+			Version: "1", Keys: keys, Replica: r.name, Tasks: tasks, Cluster: seat{c, r}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +93,16 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 		}
 	})
 	return c
+}
+
+// A seat is the place of a replica in a cluster. It implements Cluster.
+type seat struct {
+	*cluster
+	of *replica
+}
+
+func (s seat) Place(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
+	return s.place(ctx, s.of, server.Name, principal)
 }
 
 // place grants a replica the lease of a server that no replica runs, or connects it to the
@@ -144,7 +150,7 @@ func (c *cluster) place(ctx context.Context, r *replica, server, principal strin
 	}
 }
 
-func (c *cluster) resultOf(_ context.Context, replica, principal, handle string) (json.RawMessage, int, bool) {
+func (c *cluster) ResultOf(_ context.Context, replica, principal, handle string) (json.RawMessage, int, bool) {
 	for _, r := range c.replicas {
 		if r.name == replica {
 			return r.Result(principal, handle)

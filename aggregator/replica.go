@@ -60,7 +60,7 @@ type replicaLink struct {
 // server has ended or ctx ends. The error says why the server cannot be served: it is a
 // *UnknownServerError, a *transports.Failure or that of ctx. The other replica was told it.
 //
-// here is the caller's lease to run the server here, which Options.Place knows. If it is lost,
+// here is the caller's lease to run the server here, which Options.Cluster knows. If it is lost,
 // or the server is to move, before the server has started, ServeReplica does not wait for the
 // start: the next replica may be waiting for this lease.
 func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser, server, principal string, here Placement) error {

@@ -130,7 +130,7 @@ func (s session) shorten(result json.RawMessage, t *catalog.Tool, readsOn string
 }
 
 // Result returns a result that is kept here for a user, and the limit of its tool, in
-// characters; ok is false if there is none. Other replicas call it by Options.ResultOf.
+// characters; ok is false if there is none. Other replicas call it by Cluster.ResultOf.
 func (a *Aggregator) Result(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	return a.results.Get(user, handle)
 }

@@ -28,8 +28,8 @@ func (a run) Connection(u *lazy.Upstream) upstream.ConnOptions {
 		Info:   upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger: a.log,
 		Redact: a.opts.Redact,
-		Env:    a.opts.ChildEnv(a.config(), u.Server.Name),
-		Mark:   func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
+		Env:    a.opts.Launcher.Env(a.config(), u.Server.Name),
+		Mark:   func(h http.Header) { a.opts.Launcher.Mark(u.Server.Name, h) },
 		Tap:    a.opts.Tap,
 		Cork:   &a.cork,
 	}

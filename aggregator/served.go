@@ -70,7 +70,7 @@ func (sv *served) newState(cfg *schema.Config) (*state, error) {
 		st.store = &listing.LoggingStore{Listings: store.Of(cfg, sv.opts.StoreDir), Log: sv.log}
 	}
 	st.stored = sv.loadStored(st)
-	st.pins = pinning.Of(cfg, sv.opts.Definitions, sv.opts.Package, sv.log)
+	st.pins = pinning.Of(cfg, sv.opts.Definitions, sv.opts.Launcher, sv.log)
 	return st, nil
 }
 
@@ -143,7 +143,7 @@ func catalogServers(cfg *schema.Config, held *pinning.Pins) []catalog.Server {
 func (sv *served) loadStored(st *state) map[string]*catalog.Stored {
 	all := st.store.LoadAll(st.cfg.Servers)
 	for _, server := range st.cfg.Servers {
-		if stored := all[server.Name]; stored != nil && stored.AsksRoots && !fleet.Isolated(&server) && sv.opts.Place == nil {
+		if stored := all[server.Name]; stored != nil && stored.AsksRoots && !fleet.Isolated(&server) && sv.opts.Cluster == nil {
 			sv.fleet.Records.Get(server.Name, "").AsksRoots.Store(true)
 		}
 	}

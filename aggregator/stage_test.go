@@ -243,7 +243,7 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 	}
 	if apart {
 		st.other = st.aggregator(cfg, opts)
-		opts.Place = st.place
+		opts.Cluster = apartFrom{st}
 	}
 	agg := st.aggregator(cfg, opts)
 	st.agg = agg
@@ -281,6 +281,17 @@ func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
 	}
 	agg.fleet.Open = st.open
 	return agg
+}
+
+// apartFrom runs all upstreams of a stage on its other replica. It implements Cluster.
+type apartFrom struct{ *stage }
+
+func (a apartFrom) Place(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
+	return a.place(ctx, server, principal)
+}
+
+func (apartFrom) ResultOf(context.Context, string, string, string) (json.RawMessage, int, bool) {
+	return nil, 0, false
 }
 
 // place connects to the replica that runs the upstreams. There the first host counts as the

@@ -100,8 +100,8 @@ func (c surfaceCall) Kept(handle string, found func(whole json.RawMessage, limit
 	agg, user := c.agg, c.User
 	agg.work.AnswerWithin(c.r, func(ctx context.Context) {
 		whole, limit, ok := agg.results.Get(user, handle)
-		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != agg.opts.Replica && agg.opts.ResultOf != nil {
-			whole, limit, ok = agg.opts.ResultOf(ctx, keeper, user, handle)
+		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != agg.opts.Replica && agg.opts.Cluster != nil {
+			whole, limit, ok = agg.opts.Cluster.ResultOf(ctx, keeper, user, handle)
 		}
 		found(whole, limit, ok)
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -30,11 +29,9 @@ type Dependencies struct {
 	Catalog     *catalog.Catalog
 	Sessions    *notify.Registry[*sessions.Session]
 	TaskOwners  *taskowner.Owners
-	// Place decides where a server runs; nil means that everything runs here.
-	Place func(ctx context.Context, server schema.Server, user string) (*remote.Placement, error)
-	// Open opens the connection to a server that runs here.
-	Open remote.Open
-	Run  Run
+	Places      remote.Places // nil means that everything runs here
+	Open        remote.Open
+	Run         Run
 	// SingleWrap reports that the run wraps one command.
 	SingleWrap bool
 	// Strict makes the failed start of an eager upstream fatal, by Run.Fatal.
@@ -75,7 +72,7 @@ func New(needs Dependencies) *Fleet {
 	f := &Fleet{Dependencies: needs}
 	f.Lists.fleet = f
 	f.Declared.Known, f.Startup.next = make(chan struct{}), make(chan struct{})
-	f.placer = remote.Placer{Place: f.Place, Work: f.Work, Wanted: f.isWanted}
+	f.placer = remote.Placer{Places: f.Places, Work: f.Work, Users: f}
 	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }
 	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Run.Changed, Needed: needed, Logger: f.Log})
 	return f

@@ -80,7 +80,7 @@ func (cs *Comparisons) Pending(s *sessions.Session) <-chan struct{} {
 // to others and is not known.
 func (cs *Comparisons) Compare(s *sessions.Session) {
 	f, able := cs.fleet, s.Able()
-	if !s.Shared || s.Replica || f.Place != nil {
+	if !s.Shared || s.Replica || f.Places != nil {
 		return
 	}
 	for _, u := range f.Set.All() {

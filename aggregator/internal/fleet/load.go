@@ -170,15 +170,15 @@ func (p *Endpoint) host() (upstream.Host, bool) {
 		return upstream.Host{Era: *era}, true
 	}
 	first, known := p.declaration()
-	if !p.fleet.SingleWrap || p.fleet.Place == nil {
+	if !p.fleet.SingleWrap || p.fleet.Places == nil {
 		first.Host = ""
 	}
 	return upstream.Host{Era: first.Era, Name: first.Host}, known
 }
 
-// isWanted reports whether an upstream that has moved is loaded again at once: it is eager, or hosts
+// Wanted reports whether an upstream that has moved is loaded again at once: it is eager, or hosts
 // wait for its notifications.
-func (f *Fleet) isWanted(u *lazy.Upstream) bool {
+func (f *Fleet) Wanted(u *lazy.Upstream) bool {
 	return (!u.Server.Lazy() || f.Of(u).hasSubscribers()) && f.Context.Err() == nil && f.Set.Has(u)
 }
 

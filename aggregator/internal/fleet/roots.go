@@ -92,7 +92,7 @@ func (p *Endpoint) ServesRoots(s *sessions.Session) bool {
 // upstreams besides it.
 func (p *Endpoint) isDivisible() bool {
 	f := p.fleet
-	return len(f.Sessions.Exclusive()) == 0 && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Place == nil
+	return len(f.Sessions.Exclusive()) == 0 && p.Upstream.Owner == "" && !Isolated(&p.Upstream.Server) && f.Places == nil
 }
 
 // givenRoots returns the answer to an upstream's question for the roots if the upstream is for a set

@@ -19,10 +19,10 @@ import (
 
 // Pins are the pins of one config. Nil is a config without pins.
 type Pins struct {
-	files  pins.Files
-	blocks map[string]bool                             // of the servers with pins, by name
-	runs   func(context.Context, schema.Server) string // returns the package of a server; may be nil
-	log    *slog.Logger
+	files    pins.Files
+	blocks   map[string]bool // of the servers with pins, by name
+	packages Packages
+	log      *slog.Logger
 
 	mu      sync.Mutex
 	text    []byte // of the lock, as it was read
@@ -31,10 +31,16 @@ type Pins struct {
 	failed  bool // a failure to pin was logged
 }
 
+// Packages knows what servers run.
+type Packages interface {
+	// Package returns the package of a server and its version, "" if they are unknown.
+	Package(ctx context.Context, server schema.Server) string
+}
+
 // Of returns the pins of a config, nil if pins are off for all servers: then nothing is read.
 // Definitions are stored in the given directory; "" stores none.
-func Of(cfg *schema.Config, definitions string, runs func(context.Context, schema.Server) string, log *slog.Logger) *Pins {
-	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, runs: runs, log: log}
+func Of(cfg *schema.Config, definitions string, packages Packages, log *slog.Logger) *Pins {
+	p := &Pins{files: pins.Files{Lock: pins.FileOf(cfg.Path), Definitions: definitions}, blocks: map[string]bool{}, packages: packages, log: log}
 	for _, s := range cfg.Servers {
 		if s.Pins != "" && s.Pins != schema.PinsOff {
 			p.blocks[s.Name] = s.Pins == schema.PinsBlock
@@ -93,10 +99,7 @@ func (p *Pins) FirstUse(ctx context.Context, server schema.Server, tools []pins.
 	if guard == nil || guard.Blocks() || guard.Pinned() || guard.Broken() != nil {
 		return false
 	}
-	runs := ""
-	if p.runs != nil {
-		runs = p.runs(ctx, server)
-	}
+	runs := p.packages.Package(ctx, server)
 	err := p.files.Keep(tools)
 	if err == nil {
 		err = p.files.Update(func(l pins.Lock) {

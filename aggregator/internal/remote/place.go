@@ -43,23 +43,35 @@ const PrincipalOwner = "principal "
 // MaxMoves is how many times in a row a load restarts because the server moved meanwhile.
 const MaxMoves = 5
 
-// Open opens the connection to a server that runs here.
+// Open opens the connection to a server that runs here: upstream.Open.
 type Open func(schema.Server, upstream.ConnOptions) (*upstream.Conn, error)
+
+// Places decides where servers run.
+type Places interface {
+	// Place returns where a server runs. It is called each time the server is loaded, and may
+	// take as long as its load_timeout. The server runs once in the cluster or, if principal
+	// is not "", once for that user.
+	Place(ctx context.Context, server schema.Server, principal string) (*Placement, error)
+}
+
+// Users are those who use servers.
+type Users interface {
+	// Wanted reports whether a server that has moved is loaded again at once.
+	Wanted(*lazy.Upstream) bool
+}
 
 // A Placer connects servers at their place.
 type Placer struct {
-	// Place decides where a server runs; nil means that everything runs here.
-	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
-	Work  *work.Group
-	// Wanted reports whether a server that has moved is loaded again at once.
-	Wanted func(*lazy.Upstream) bool
+	Places Places // nil means that everything runs here
+	Work   *work.Group
+	Users  Users
 
 	here runningHere
 }
 
 // placed reports whether Place decides where an upstream runs, and for which user.
 func (p *Placer) placed(u *lazy.Upstream) (principal string, ok bool) {
-	if p.Place == nil {
+	if p.Places == nil {
 		return "", false
 	}
 	switch u.Server.Placement() {
@@ -86,7 +98,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 	if err != nil {
 		return nil, notPlaced(errors.New("its previous process here has not ended yet"))
 	}
-	placement, err := p.Place(ctx, server, principal)
+	placement, err := p.Places.Place(ctx, server, principal)
 	if err != nil {
 		gone()
 		return nil, notPlaced(err)
@@ -136,7 +148,7 @@ func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Se
 
 // followMove reloads an upstream that now runs elsewhere, unless the next call does so.
 func (p *Placer) followMove(u *lazy.Upstream) {
-	if !p.Wanted(u) {
+	if !p.Users.Wanted(u) {
 		return
 	}
 	p.Work.Go(func() {

@@ -25,10 +25,10 @@ func leaseName(server, principal string) string {
 	return server + " for " + principal
 }
 
-// place finds the replica that runs a server or will run it. The placement is a lease of this
-// replica, or a stream to another one. place retries until ctx ends, and fails at once if the
-// store cannot be reached.
-func (r *Replica) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
+// Place implements aggregator.Cluster: it finds the replica that runs a server or will run it. The
+// placement is a lease of this replica, or a stream to another one. Place retries until ctx ends,
+// and fails at once if the store cannot be reached.
+func (r *Replica) Place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
 	switch server.Placement() {
 	case schema.PlaceEach:
 		return &aggregator.Placement{}, nil

@@ -144,15 +144,17 @@ func (r *Replica) SetOptions(ctx context.Context, opts *aggregator.Options) (err
 	if opts.Listings, err = r.Store.Bucket(ctx, ListingsBucket); err != nil {
 		return err
 	}
-	opts.Place, opts.Keys, opts.Replica = r.place, r.Keys, r.self.ID()
-	opts.ResultOf = func(ctx context.Context, id, principal, handle string) (json.RawMessage, int, bool) {
-		address, ok := r.self.Address(id)
-		if !ok || id == r.self.ID() {
-			return nil, 0, false
-		}
-		return r.client.Result(ctx, address, principal, handle)
-	}
+	opts.Cluster, opts.Keys, opts.Replica = r, r.Keys, r.self.ID()
 	return nil
+}
+
+// ResultOf implements aggregator.Cluster.
+func (r *Replica) ResultOf(ctx context.Context, id, principal, handle string) (result json.RawMessage, limit int, ok bool) {
+	address, ok := r.self.Address(id)
+	if !ok || id == r.self.ID() {
+		return nil, 0, false
+	}
+	return r.client.Result(ctx, address, principal, handle)
 }
 
 // Gateway returns the options of a gateway in front of agg.

@@ -1,9 +1,11 @@
 package selfhost
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator"
@@ -16,7 +18,8 @@ import (
 )
 
 // NewAggregator is aggregator.New with the options of this program. It fails if a run above serves
-// the config already, and tells the config's servers about this run; see package selfloop. recordAs
+// the config already, and tells the config's servers about this run; see package selfloop. Of
+// opts.Launcher it takes the Loop of a Launcher. recordAs
 // changes the recording of calls to the settings of another config. After an error of recordAs the
 // settings are unchanged.
 func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator.Aggregator, recordAs func(*schema.Config) error, err error) {
@@ -28,15 +31,15 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.ChildEnv = func(cfg *schema.Config, server string) []string {
-		return []string{chain.Env(server, conf.ConfigsNamed(cfg))}
-	}
+	l, _ := opts.Launcher.(Launcher)
+	l.chain = chain
+	opts.Launcher = l
 	opts.Version = cli.Version
 	opts.Redact = &cli.Secrets
 	if opts.Logins == nil {
 		opts.Logins = login.Of(login.Store, opts.Logger)
 	}
-	opts.StoreDir, opts.Definitions, opts.Package = conf.CatalogDir(), conf.DefinitionsDir(), conf.Running
+	opts.StoreDir, opts.Definitions = conf.CatalogDir(), conf.DefinitionsDir()
 	recorder, err := record.New(cfg, opts.Logger)
 	if err != nil {
 		return nil, nil, err
@@ -47,6 +50,27 @@ func NewAggregator(cfg *schema.Config, opts aggregator.Options) (agg *aggregator
 	}
 	return agg, recorder.Follow, err
 }
+
+// A Launcher tells servers which runs are above them. It implements aggregator.Launcher.
+type Launcher struct {
+	Loop  *selfloop.Gateway // of a run that serves HTTP; nil for any other
+	chain selfloop.Chain
+}
+
+// Env returns the chain of runs above a server.
+func (l Launcher) Env(cfg *schema.Config, server string) []string {
+	return []string{l.chain.Env(server, conf.ConfigsNamed(cfg))}
+}
+
+// Mark marks a request as one of this gateway and of those above it.
+func (l Launcher) Mark(server string, h http.Header) {
+	if l.Loop != nil {
+		l.Loop.Mark(server, h)
+	}
+}
+
+// Package returns the package of a server and its version.
+func (l Launcher) Package(ctx context.Context, s schema.Server) string { return conf.Running(ctx, s) }
 
 // digestOf returns a hash of the servers that a config starts, without their variables and headers.
 func digestOf(cfg *schema.Config) string {

@@ -20,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cli/hint"
 	"github.com/dynmcp/dynmcp/internal/cli/login"
 	"github.com/dynmcp/dynmcp/internal/cli/replica"
+	"github.com/dynmcp/dynmcp/internal/cli/selfhost"
 	"github.com/dynmcp/dynmcp/internal/membudget"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
@@ -88,7 +89,7 @@ func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (e
 		return err
 	}
 	l.memory = membudget.New(int64(l.cfg.Gateway.MaxHeldBytes), wire.LargeInUse)
-	options.Mark, options.Memory = l.loop.Mark, l.memory
+	options.Launcher, options.Memory = selfhost.Launcher{Loop: l.loop}, l.memory
 	return nil
 }
 

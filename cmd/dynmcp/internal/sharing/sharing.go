@@ -8,6 +8,7 @@ package sharing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,24 +60,39 @@ func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer first.Close()
 	agg, err := aggregator.New(wrapConfig(), aggregator.Options{
 		Version: c.Version, Logger: c.Log,
-		Place: func(ctx context.Context, _ schema.Server, _ string) (*aggregator.Placement, error) {
-			if stream := first; stream != nil {
-				first = nil
-				return &aggregator.Placement{Stream: stream}, nil
-			}
-			var wait time.Duration
-			if c.Socket != "" {
-				wait = maxReturn
-			}
-			stream, err := c.connect(ctx, path, wait)
-			return &aggregator.Placement{Stream: stream}, err
-		},
+		Cluster: &sharedRun{client: c, path: path, first: first},
 	})
 	if err != nil {
 		return err
 	}
 	defer agg.Close()
 	return agg.Serve(ctx, in, out)
+}
+
+// A sharedRun is where the only server of a wrap runs. It implements aggregator.Cluster.
+type sharedRun struct {
+	client *Client
+	path   string
+	first  net.Conn // used by the first load
+}
+
+// Place returns a connection to the run.
+func (s *sharedRun) Place(ctx context.Context, _ schema.Server, _ string) (*aggregator.Placement, error) {
+	if stream := s.first; stream != nil {
+		s.first = nil
+		return &aggregator.Placement{Stream: stream}, nil
+	}
+	var wait time.Duration
+	if s.client.Socket != "" {
+		wait = maxReturn
+	}
+	stream, err := s.client.connect(ctx, s.path, wait)
+	return &aggregator.Placement{Stream: stream}, err
+}
+
+// ResultOf finds nothing: the run answers for what it keeps.
+func (s *sharedRun) ResultOf(context.Context, string, string, string) (json.RawMessage, int, bool) {
+	return nil, 0, false
 }
 
 // wrapConfig returns the config of a wrap that leaves everything to the run.
