@@ -10,10 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
@@ -136,7 +133,7 @@ type Aggregator struct {
 	cancel      context.CancelCauseFunc
 	cork        wire.Cork // of all writers to hosts and upstreams
 	sessions    *notify.Registry[*sessions.Session]
-	server      func() *mcp.Server // of the control plane, made when it is first needed
+	server      controlServer
 	scopes      scope.Env
 	lastRequest atomic.Int64 // the number of the last request
 	calls       forward.Env
@@ -166,7 +163,6 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		sessions:    notify.NewRegistry[*sessions.Session](),
 		observation: observe.Reporter{Observers: opts.Observe, Log: opts.Logger},
 	}
-	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,17 @@ type rawResult struct {
 
 // MarshalJSON implements json.Marshaler.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
+
+// A controlServer is the SDK server of the control plane, made when it is first needed.
+type controlServer struct {
+	once   sync.Once
+	server *mcp.Server
+}
+
+func (c *controlServer) of(a *Aggregator) *mcp.Server {
+	c.once.Do(func() { c.server = newServer(a) })
+	return c.server
+}
 
 // newServer returns the SDK server of all sessions. It negotiates versions and
 // checks messages; our middleware answers.
@@ -62,8 +74,8 @@ func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok {
 			return nil, errors.New("the session has ended")
 		}
-		q := &controlRequest{request{a.of(known), r}, req, next}
-		res, err := q.handle(ctx)
+		q := &controlRequest{request{a.of(known), r}, req}
+		res, err := q.handle(ctx, next)
 		q.observeRefusal(err)
 		err = q.reserved(err)
 		replyExactly(method, r, res, err)
@@ -87,25 +99,24 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 // A controlRequest is a request of the control plane, as it was sent and as the SDK read it.
 type controlRequest struct {
 	request
-	req  mcp.Request
-	next mcp.MethodHandler
+	req mcp.Request
 }
 
-// handle is the switch on the methods of the control plane.
-func (q *controlRequest) handle(ctx context.Context) (mcp.Result, error) {
+// handle is the switch on the methods of the control plane; next is the SDK's handler.
+func (q *controlRequest) handle(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
 	q.learn()
 	switch q.r.Method {
 	case "initialize":
-		return q.initialize(ctx)
+		return q.initialize(ctx, next)
 	case "server/discover":
-		return q.discover(ctx)
+		return q.discover(ctx, next)
 	case "logging/setLevel":
 		if err := q.setLevel(ctx); err != nil {
 			return nil, err
 		}
-		return q.next(ctx, q.r.Method, q.req)
+		return next(ctx, q.r.Method, q.req)
 	case "ping":
-		return q.next(ctx, q.r.Method, q.req)
+		return next(ctx, q.r.Method, q.req)
 	}
 	q.agg.fleet.Begin(q.Session)
 	switch q.r.Method {
@@ -117,13 +128,13 @@ func (q *controlRequest) handle(ctx context.Context) (mcp.Result, error) {
 	if which, ok := listing.Of(q.r.Method); ok {
 		return q.list(ctx, which)
 	}
-	return q.next(ctx, q.r.Method, q.req)
+	return next(ctx, q.r.Method, q.req)
 }
 
 // initialize answers the handshake. In single-wrap mode it waits for the
 // upstream, whose capabilities, instructions and name are the answer.
-func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
-	res, err := q.next(ctx, q.r.Method, q.req)
+func (q *controlRequest) initialize(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, q.r.Method, q.req)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +220,8 @@ func object(value json.RawMessage) json.RawMessage {
 
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
-func (q *controlRequest) discover(ctx context.Context) (mcp.Result, error) {
-	res, err := q.next(ctx, q.r.Method, q.req)
+func (q *controlRequest) discover(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, q.r.Method, q.req)
 	if err != nil {
 		return nil, err
 	}

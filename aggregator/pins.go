@@ -26,7 +26,7 @@ func (l *replicaLink) awaitList(r *host.Request) (waits bool) {
 		case <-time.After(refreshWait):
 		case <-ctx.Done():
 			r.Reply(nil, cutOff(r))
-			l.end()
+			l.End()
 			return
 		}
 		l.send(r)

@@ -38,7 +38,7 @@ type replicaLink struct {
 	agg        *Aggregator
 	session    session
 	endpoint   *fleet.Endpoint
-	link       forward.Link
+	conn       *upstream.Conn
 	edge       *host.Stdio
 	retired    atomic.Bool // the replica was told that the connection takes no more calls
 	introduced bool        // initialize or server/discover was answered; used by the reader only
@@ -92,8 +92,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	}
 	defer release()
 
-	l := &replicaLink{agg: a, endpoint: a.fleet.Of(u), edge: host.NewConn(stream, &a.cork)}
-	l.link = forward.Link{Conn: conn, Answered: l.answered, End: l.end}
+	l := &replicaLink{agg: a, endpoint: a.fleet.Of(u), conn: conn, edge: host.NewConn(stream, &a.cork)}
 	l.session = l.open(server, principal)
 	defer l.session.end()
 	conversation := host.NewSession(l.session.ID, l.edge, host.SessionOptions{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
@@ -165,7 +164,7 @@ func (l *replicaLink) sayEnd(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	end := transports.ReplicaEnd{Failure: remote.ServerFailure(l.link.Conn.Name(), l.link.Conn.Loss()), Last: l.last, NotSent: l.notSent}
+	end := transports.ReplicaEnd{Failure: remote.ServerFailure(l.conn.Name(), l.conn.Loss()), Last: l.last, NotSent: l.notSent}
 	l.mu.Unlock()
 	_ = l.edge.Write(nil, host.Essential, remote.EndMessage(end)...)
 }
@@ -183,7 +182,11 @@ func (l *replicaLink) begin(r *host.Request) bool {
 	return true
 }
 
-func (l *replicaLink) end() {
+// Connection implements forward.Link.
+func (l *replicaLink) Connection() *upstream.Conn { return l.conn }
+
+// End implements forward.Link.
+func (l *replicaLink) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inFlight--; l.inFlight == 0 && l.idle != nil {
@@ -203,12 +206,12 @@ func (l *replicaLink) handle(r *host.Request) {
 			break // it asks whether the server is alive
 		}
 		l.introduce(r)
-		l.end()
+		l.End()
 		return
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		if page := l.page(r); page != nil {
 			r.Reply(page, nil)
-			l.end()
+			l.End()
 			return
 		}
 	case "logging/setLevel":
@@ -224,12 +227,12 @@ func (l *replicaLink) handle(r *host.Request) {
 			l.endpoint.SeenURIs.Add(uri) // routes the end of the subscription there too
 		} else if l.endpoint.IsSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
-			l.end()
+			l.End()
 			return
 		}
 	case "subscriptions/listen":
 		l.agg.work.AnswerWithin(r, func(ctx context.Context) { l.listen(ctx, r) })
-		l.end()
+		l.End()
 		return
 	}
 	if !l.awaitList(r) {
@@ -240,7 +243,7 @@ func (l *replicaLink) handle(r *host.Request) {
 // introduce answers initialize or server/discover with the server's own introduction, in the
 // server's era.
 func (l *replicaLink) introduce(r *host.Request) {
-	info, stateless := l.link.Conn.ServerInfo(), l.link.Conn.Era() == transports.Stateless
+	info, stateless := l.conn.ServerInfo(), l.conn.Era() == transports.Stateless
 	switch initialize := r.Method == "initialize"; {
 	case initialize && stateless:
 		r.Reply(nil, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: fmt.Appendf(nil, `{"supported":[%q]}`, info.ProtocolVersion)})
@@ -254,7 +257,7 @@ func (l *replicaLink) introduce(r *host.Request) {
 		return
 	}
 	l.introduced = true
-	r.Reply(remote.Introduction(info, l.link.Conn.Era()), nil)
+	r.Reply(remote.Introduction(info, l.conn.Era()), nil)
 }
 
 // page returns a page of a list as the server listed it; nil if the list is not known, or
@@ -262,7 +265,7 @@ func (l *replicaLink) introduce(r *host.Request) {
 func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	from, ours := remote.PageAt(r.Params)
 	which, _ := listing.Of(r.Method)
-	entries, ok := l.endpoint.Listing.Entries(l.link.Conn, which)
+	entries, ok := l.endpoint.Listing.Entries(l.conn, which)
 	if !ours || !ok {
 		return nil
 	}
@@ -289,7 +292,7 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 			name, _ := wire.Text(raw)
 			asking.Go(func() {
 				defer l.agg.work.Recover()
-				err := l.link.Conn.Subscribe(ctx, about(name))
+				err := l.conn.Subscribe(ctx, about(name))
 				mu.Lock()
 				defer mu.Unlock()
 				names[name] = err == nil
@@ -309,10 +312,10 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	s.Host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
 	select {
 	case <-ctx.Done():
-	case <-l.link.Conn.Done():
+	case <-l.conn.Done():
 	}
 	s.Recipient.RemoveStream(listening)
-	if l.link.Conn.Err() != nil {
+	if l.conn.Err() != nil {
 		return
 	}
 	s.agg.fleet.DropSubscriptions(s.Session, listening.URIs)
@@ -327,25 +330,25 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 	case "notifications/progress":
 		l.session.PassProgress(params)
 	default:
-		if err := l.link.Conn.Notify(method, params); err != nil {
-			l.agg.log.Debug("notification not sent", "upstream", l.link.Conn.Name(), "err", err)
+		if err := l.conn.Notify(method, params); err != nil {
+			l.agg.log.Debug("notification not sent", "upstream", l.conn.Name(), "err", err)
 		}
 	}
 }
 
 // send sends a request to the server unchanged, over the connection of the link.
 func (l *replicaLink) send(r *host.Request) {
-	to := forward.Route{Upstream: l.endpoint.Upstream, Link: &l.link, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
+	to := forward.Route{Upstream: l.endpoint.Upstream, Link: l, Params: r.Params, Task: wire.Get(r.Params, "task") != nil}
 	if err := l.agg.calls.Pass(l.session.Session, r, to); err != nil {
 		r.Reply(nil, err)
-		l.end()
+		l.End()
 	}
 }
 
-// answered passes the server's answer on. If the connection has ended, sayEnd answers for all
+// Answered implements forward.Link: it passes the server's answer on. If the connection has ended, sayEnd answers for all
 // calls at once.
-func (l *replicaLink) answered(c *forward.Call, result json.RawMessage, err error) {
-	defer l.end()
+func (l *replicaLink) Answered(c *forward.Call, result json.RawMessage, err error) {
+	defer l.End()
 	r, conn, _ := c.Finish(result, err)
 	if err == nil && c.Route.Task && wire.Get(result, "task") != nil {
 		conn.ForwardTaskProgress(&c.Call, func(params json.RawMessage) { l.session.Host.Notify("notifications/progress", params) })

@@ -13,8 +13,9 @@ import (
 
 // A target is the prompt or resource that a request is about.
 type target struct {
-	// owner returns the upstream that is known to have it, or nil.
-	owner func() *lazy.Upstream
+	session session
+	name    string // of the prompt, or the URI of the resource
+	prompt  bool
 	// capability is what an upstream must have to take the request.
 	capability string
 	// guess is true if an upstream may have it without listing it.
@@ -24,21 +25,25 @@ type target struct {
 }
 
 func (s session) prompt(name string) target {
-	return target{
-		owner: func() *lazy.Upstream {
-			server, _ := s.Plain().PromptOwner(name)
-			return s.agg.set.Get(server)
-		},
-		capability: "prompts",
-		unknown:    invalid("Unknown prompt: %s", name),
+	return target{session: s, name: name, prompt: true, capability: "prompts", unknown: invalid("Unknown prompt: %s", name)}
+}
+
+// owner returns the upstream that is known to have the target, or nil.
+func (to target) owner() *lazy.Upstream {
+	s := to.session
+	if !to.prompt {
+		return s.agg.fleet.ResourceOwner(s.Session, to.name)
 	}
+	server, _ := s.Plain().PromptOwner(to.name)
+	return s.agg.set.Get(server)
 }
 
 // resource returns the target for a URI. Its owner lists the URI, has a template for it,
 // or has returned it in a result.
 func (s session) resource(uri string, era transports.Era) target {
 	to := target{
-		owner:      func() *lazy.Upstream { return s.agg.fleet.ResourceOwner(s.Session, uri) },
+		session:    s,
+		name:       uri,
 		capability: "resources",
 		guess:      true,
 		unknown: &wire.Error{

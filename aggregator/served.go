@@ -50,7 +50,7 @@ type state struct {
 	pins    *pinning.Pins
 	policy  *policy.Rules              // nil without a policy
 	stored  map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	end     func()                     // ends the goroutines of this state; set by swap
+	end     context.CancelFunc         // ends the goroutines of this state; set by swap
 }
 
 // newState returns the state for a config. It does not change the current one.

@@ -65,7 +65,7 @@ func keeps(what string, bytes int) error {
 // converse connects a session with its host.
 func (s session) converse(edge host.Edge) *host.Session {
 	opts := host.SessionOptions{
-		Control:            s.agg.server(),
+		Control:            s.agg.server.of(s.agg),
 		HandleRequest:      s.handle,
 		Introduce:          func(r *host.Request) { s.introduce(r) },
 		HandleNotification: s.handleNotification,

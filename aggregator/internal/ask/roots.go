@@ -46,11 +46,17 @@ const (
 	streamPause = 250 * time.Millisecond
 )
 
+// Connected is an upstream.
+type Connected interface {
+	// Conn returns the connection, nil if there is none.
+	Conn() *upstream.Conn
+}
+
 // Roots are an upstream's questions for the roots, and the gate that holds back calls while one
 // is open.
 type Roots struct {
 	Work *work.Group
-	Conn func() *upstream.Conn // the upstream's, nil if not connected
+	Of   Connected
 
 	gate atomic.Pointer[Gate]
 	last atomic.Pointer[json.RawMessage] // sent to the connection
@@ -223,7 +229,7 @@ func (g *Gate) settle(ctx context.Context, roots json.RawMessage) {
 	defer g.end(nil)
 	<-ctx.Done()
 	u := g.roots
-	last, conn := u.last.Load(), u.Conn()
+	last, conn := u.last.Load(), u.Of.Conn()
 	if roots == nil || last != nil && bytes.Equal(*last, roots) {
 		return
 	}
@@ -262,7 +268,7 @@ func (g *Gate) giveUp() {
 	case <-g.roots.Work.Context().Done():
 		return
 	}
-	conn := g.roots.Conn()
+	conn := g.roots.Of.Conn()
 	if conn == nil || g.reask(conn, roots) {
 		g.end(nil)
 		return

@@ -43,7 +43,7 @@ func (f *Fleet) Of(u *lazy.Upstream) *Endpoint {
 	}
 	p := &Endpoint{fleet: f, Upstream: u, Record: f.Records.Get(u.Server.Name, u.Owner)}
 	p.Listing = listing.NewCache(f.Listings, u)
-	p.RootsAsked.Work, p.RootsAsked.Conn = f.Work, u.Conn
+	p.RootsAsked.Work, p.RootsAsked.Of = f.Work, u
 	known, _ := f.Endpoints.LoadOrStore(u, p)
 	return known.(*Endpoint)
 }

@@ -22,7 +22,7 @@ const CodeURLElicitation = -32042
 func (p *Endpoint) Source() notify.Source[*sessions.Session] {
 	src := notify.Source[*sessions.Session]{
 		Registry: p.fleet.Sessions, Server: p.Upstream.Server.Name, Owned: p.isOfFew(),
-		Sees: func(s *sessions.Session) bool { return p.fleet.Sees(s, p.Upstream) },
+		Sight: sight{p},
 	}
 	if user, ok := strings.CutPrefix(p.Upstream.Owner, PrincipalOwner); ok {
 		src.User = &user
@@ -33,6 +33,11 @@ func (p *Endpoint) Source() notify.Source[*sessions.Session] {
 	}
 	return src
 }
+
+// sight says which sessions see an upstream.
+type sight struct{ of *Endpoint }
+
+func (v sight) Sees(s *sessions.Session) bool { return v.of.fleet.Sees(s, v.of.Upstream) }
 
 // recipients returns the sessions that a message on a shared stream may be for. An upstream of one
 // session or user notifies that one. A replica gets all messages if no other session uses the server,

@@ -135,7 +135,7 @@ func (c *Call) wait(ctx context.Context, r *host.Request, t *fleet.Ticket) {
 // ready returns the connection of the call's server, if there is one.
 func (c *Call) ready() (conn *upstream.Conn, release func(), ok bool) {
 	if l := c.Route.Link; l != nil {
-		return l.Conn, func() {}, true
+		return l.Connection(), func() {}, true
 	}
 	return c.Route.Upstream.Ready()
 }
@@ -186,7 +186,7 @@ func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) 
 	}
 	var lost <-chan struct{}
 	if l := c.Route.Link; l != nil {
-		lost = l.Conn.Done()
+		lost = l.Connection().Done()
 	}
 	for {
 		select {
@@ -197,7 +197,7 @@ func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) 
 			c.failUnsent(r, noSlot(&c.Route.Upstream.Server, within))
 			return
 		case <-lost: // which Start reports
-			c.SendOver(r, c.Route.Link.Conn, func() {})
+			c.SendOver(r, c.Route.Link.Connection(), func() {})
 			return
 		case <-t.Next:
 		}

@@ -29,7 +29,7 @@ type Route struct {
 	Upstream  *lazy.Upstream
 	Params    json.RawMessage
 	arguments json.RawMessage // the part of params that is not read on the way, nil if it is not known
-	Link      *Link           // over which the request came; nil for a host
+	Link      Link            // over which the request came; nil for a host
 	borrowed  bool            // params are part of the host's line, until the request is handled
 	Task      bool            // params ask for a task
 	AsText    bool            // a failure of dynmcp is a tool result, for the model to read
@@ -83,11 +83,13 @@ type Sessions interface {
 	ReplyShaped(c *Call, r *host.Request, result json.RawMessage)
 }
 
-// A Link is the origin of another replica's request.
-type Link struct {
-	Conn     *upstream.Conn // that the link belongs to
-	Answered func(c *Call, result json.RawMessage, err error)
-	End      func() // reports that a request has ended
+// A Link is the origin of another replica's requests, which all go over one connection.
+type Link interface {
+	Connection() *upstream.Conn
+	// Answered receives the answer to a call.
+	Answered(c *Call, result json.RawMessage, err error)
+	// End reports that a request has ended whose call has no answer.
+	End()
 }
 
 // A Call is a host's request on its way to an upstream and back.

@@ -217,5 +217,5 @@ func (src Source[S]) Elicited(id string) []S {
 		all = append(all, to)
 	}
 	r.mu.Unlock()
-	return inOrder(all, src.Sees)
+	return inOrder(all, src.Sight.Sees)
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+type everything struct{}
+
+func (everything) Sees(string) bool { return true }
+
 // join returns a session of a shared run that uses a server, "" for all.
 func join(r *Registry[string], name, server string) *Recipient[string] {
 	to := r.New(name)
@@ -17,7 +21,7 @@ func join(r *Registry[string], name, server string) *Recipient[string] {
 }
 
 func sourceOf(r *Registry[string]) Source[string] {
-	return Source[string]{Registry: r, Server: "up", Sees: func(string) bool { return true }}
+	return Source[string]{Registry: r, Server: "up", Sight: everything{}}
 }
 
 // Nothing that a session requested is left after its end.

@@ -12,7 +12,13 @@ type Source[S any] struct {
 	Owned    bool    // it is not shared by all sessions that use the server
 	User     *string // its owner then; nil if unknown
 	Session  string  // or the session that owns it
-	Sees     func(S) bool
+	Sight    Sight[S]
+}
+
+// Sight is what sessions can see.
+type Sight[S any] interface {
+	// Sees reports whether messages of the upstream may be for a session.
+	Sees(S) bool
 }
 
 // recipients returns the sessions that may see the upstream.
@@ -36,7 +42,7 @@ func (src Source[S]) recipients() (all []*Recipient[S]) {
 }
 
 // Sessions returns the sessions that see the upstream, in order of arrival.
-func (src Source[S]) Sessions() []S { return inOrder(src.recipients(), src.Sees) }
+func (src Source[S]) Sessions() []S { return inOrder(src.recipients(), src.Sight.Sees) }
 
 // Verbose returns the most verbose log level that they requested.
 func (src Source[S]) Verbose() (verbose Level) {
@@ -50,7 +56,7 @@ func (src Source[S]) Verbose() (verbose Level) {
 		return verbose
 	}
 	for _, to := range src.recipients() {
-		if src.Sees(to.session) {
+		if src.Sight.Sees(to.session) {
 			verbose = verbose.or(to.Level())
 		}
 	}
@@ -68,7 +74,7 @@ func (src Source[S]) Subscribers(topics ...string) []S {
 				found = append(found, to)
 			}
 		}
-		return inOrder(found, src.Sees)
+		return inOrder(found, src.Sight.Sees)
 	}
 	r := src.Registry
 	r.mu.Lock()
@@ -82,7 +88,7 @@ func (src Source[S]) Subscribers(topics ...string) []S {
 		}
 	}
 	r.mu.Unlock()
-	return inOrder(found, src.Sees)
+	return inOrder(found, src.Sight.Sees)
 }
 
 // Subscriptions returns the topics that have subscribers among the sessions which see the upstream,
@@ -106,7 +112,7 @@ func (src Source[S]) Subscriptions() map[string]S {
 		}
 	}
 	for topic, of := range subscribers {
-		if sessions := inOrder(of, src.Sees); len(sessions) > 0 {
+		if sessions := inOrder(of, src.Sight.Sees); len(sessions) > 0 {
 			all[topic] = sessions[0]
 		}
 	}
@@ -123,7 +129,7 @@ func (src Source[S]) OfTask(user string) []S {
 		all = slices.AppendSeq(all, maps.Keys(g.replicas))
 	}
 	r.mu.Unlock()
-	return inOrder(all, src.Sees)
+	return inOrder(all, src.Sight.Sees)
 }
 
 // Unsolicited returns the sessions for a message that answers nothing. In shared runs these are the
@@ -158,7 +164,7 @@ func (src Source[S]) Unsolicited(calling []*Recipient[S], aboutUpstream bool) []
 		}
 	}
 	r.mu.Unlock()
-	return inOrder(all, src.Sees)
+	return inOrder(all, src.Sight.Sees)
 }
 
 // isOfOneUserLocked reports whether all sessions that use a server belong to one user.
