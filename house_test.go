@@ -42,13 +42,10 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":           {91_300, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
+	"lines":           {91_450, "what the seeds ask for stays, and scripts, registries, profiles, the page, verify and recordings came"},
 	"package catalog": {4_350, "what hosts with other capabilities are listed is part of each listing and view"},
 
 	"95th percentile of functions": {31, "mended defects made a dozen functions longer; they are not cut up to be shorter"},
-
-	"function fields in aggregator":         {34, "the cluster and the options of the program are still functions"},
-	"function fields of aggregator Options": {5, "the options of the program are still functions"},
 }
 
 // notBuiltIn are directories whose code is not part of the program.
@@ -95,12 +92,6 @@ func TestHouse(t *testing.T) {
 	total, callbacks := 0, 0
 	for _, f := range files {
 		dir := path.Dir(f.name)
-		if dir == "aggregator" || strings.HasPrefix(dir, "aggregator/") {
-			for of, n := range functionFields(f.ast) {
-				callbacks += n
-				note("function fields of "+dir+" "+of, n, maxOwnCallbacks)
-			}
-		}
 		total += f.lines
 		packages[dir] += f.lines
 		note("file "+f.name, f.lines, maxFileLines)
@@ -129,7 +120,16 @@ func TestHouse(t *testing.T) {
 	for dir, n := range packages {
 		note("package "+dir, n, maxPackageLines)
 	}
-	for dir, a := range referencesBetweenFiles(t, slices.Sorted(maps.Keys(packages))) {
+	references, checked := referencesBetweenFiles(t, slices.Sorted(maps.Keys(packages)))
+	for dir, pkg := range checked {
+		if dir == "aggregator" || strings.HasPrefix(dir, "aggregator/") {
+			for of, n := range functionFields(pkg) {
+				callbacks += n
+				note("function fields of "+dir+" "+of, n, maxOwnCallbacks)
+			}
+		}
+	}
+	for dir, a := range references {
 		if a.all >= 20 { // of a few, one is many percent
 			note("references up in "+dir, 100*a.up/a.all, maxUpward)
 		}
@@ -161,23 +161,26 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// functionFields counts the fields of function type, by struct.
-func functionFields(file *ast.File) map[string]int {
+// functionFields counts the fields of function type in the structs of a package, by struct. The
+// cancel functions of contexts end what the struct has begun, and call nothing of ours.
+func functionFields(pkg *types.Package) map[string]int {
 	found := map[string]int{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		of, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
+	for _, name := range pkg.Scope().Names() {
+		declared, ok := pkg.Scope().Lookup(name).(*types.TypeName)
+		if !ok || declared.IsAlias() {
+			continue
 		}
-		if s, ok := of.Type.(*ast.StructType); ok {
-			for _, field := range s.Fields.List {
-				if _, ok := field.Type.(*ast.FuncType); ok {
-					found[of.Name.Name] += len(field.Names)
-				}
+		of, ok := declared.Type().Underlying().(*types.Struct)
+		if !ok {
+			continue
+		}
+		for field := range of.Fields() {
+			named, isNamed := field.Type().(*types.Named)
+			if _, ok := field.Type().Underlying().(*types.Signature); ok && !(isNamed && named.Obj().Pkg().Path() == "context") {
+				found[name]++
 			}
 		}
-		return true
-	})
+	}
 	return found
 }
 
@@ -255,9 +258,9 @@ type references struct {
 	up  int // from a file to one that stands above it, in the best order found
 }
 
-// referencesBetweenFiles type-checks the packages of these directories, as they are built
+// referencesBetweenFiles type-checks and returns the packages of these directories, as they are built
 // here.
-func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
+func referencesBetweenFiles(t *testing.T, dirs []string) (found map[string]references, packages map[string]*types.Package) {
 	args := []string{"-deps", "-json=ImportPath,Dir,GoFiles,Imports", "--"}
 	for _, dir := range dirs {
 		args = append(args, "./"+dir)
@@ -266,7 +269,7 @@ func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
 	ours := slices.DeleteFunc(goList(t, args...), func(p listedPackage) bool { return !strings.HasPrefix(p.ImportPath, module) })
 	fset := token.NewFileSet()
 	imports := newOwnImporter(t, fset, ours)
-	found := map[string]references{}
+	found, packages = map[string]references{}, map[string]*types.Package{}
 	for _, pkg := range ours {
 		var files []*ast.File
 		for _, name := range pkg.GoFiles {
@@ -296,9 +299,10 @@ func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
 			}
 			edges[from][to] = true
 		}
-		found[strings.TrimPrefix(pkg.ImportPath, module)] = upward(edges)
+		dir := strings.TrimPrefix(pkg.ImportPath, module)
+		found[dir], packages[dir] = upward(edges), checked
 	}
-	return found
+	return found, packages
 }
 
 // A listedPackage is what go list says of a package.

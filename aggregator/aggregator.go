@@ -13,12 +13,13 @@ import (
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
-	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/pinning"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
@@ -150,11 +151,7 @@ type Aggregator struct {
 // New returns an aggregator for cfg. Nothing is started before Serve. Close
 // must be called.
 func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
-	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	if opts.Launcher == nil {
-		opts.Launcher = bare{}
-	}
-	opts.Keys = cmp.Or(opts.Keys, seal.Random())
+	opts.fill(cfg)
 	a := &Aggregator{
 		served: served{
 			opts: opts, log: opts.Logger, catalog: catalog.New(), changed: notify.NewSignal(),
@@ -163,26 +160,25 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		sessions:    notify.NewRegistry[*sessions.Session](),
 		observation: observe.Reporter{Observers: opts.Observe, Log: opts.Logger},
 	}
+	below, states := run{a}, &a.calls.States
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
-	a.calls.Work, a.calls.Log, a.calls.Waiting.Work, a.calls.Budget = a.work, a.log, a.work, cmp.Or(opts.Memory, membudget.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
-	a.calls.Params = a.calls.Budget.Open("", nil)
-	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
-	a.scripts.Work, a.scripts.Log, a.scripts.States, a.scripts.Calls, a.scripts.Budget = a.work, a.log, &a.calls.States, &a.calls, a.calls.Budget
-	a.offers.Work, a.offers.Log, a.offers.States, a.offers.Logins = a.work, a.log, &a.calls.States, opts.Logins
-	below := run{a}
 	a.pinning = &pinning.Env{Catalog: a.catalog, Config: a.lock.RLocker(), Run: below}
 	a.fleet = fleet.New(fleet.Dependencies{
 		Context: a.ctx, Log: a.log, Observation: a.observation, Work: a.work, Catalog: a.catalog, Sessions: a.sessions, TaskOwners: a.taskOwners,
-		Places: opts.Cluster, Open: upstream.Open, Run: below,
+		Config: a.lock.RLocker(), Places: opts.Cluster, Open: upstream.Open, Run: below,
 		SingleWrap: cfg.SingleWrap, Strict: opts.Strict, SkipBroken: opts.IgnoreBrokenTools,
 	})
 	a.set = a.fleet.Set
-	a.scopes.Fleet, a.scopes.Catalog, a.scopes.Work, a.scopes.Run = a.fleet, a.catalog, a.work, below
-	a.calls.Fleet, a.calls.TaskOwners, a.calls.Observation, a.calls.Sessions = a.fleet, a.taskOwners, a.observation, below
-	a.judge.Served, a.judge.States, a.judge.Permits.States = below, &a.calls.States, &a.calls.States
-	a.fleet.Listings = &listing.Env{Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.lock.RLocker(), Work: a.work, Run: below}
+	a.scopes = scope.Env{Fleet: a.fleet, Catalog: a.catalog, Work: a.work, Run: below}
+	a.judge = judge.Env{Served: below, States: states, Permits: permit.Permits{States: states}}
+	a.calls = forward.Env{
+		Env:   call.NewEnv(a.work, a.log, opts.Memory, opts.Keys, opts.Replica),
+		Fleet: a.fleet, TaskOwners: a.taskOwners, Observation: a.observation, Sessions: below,
+	}
+	a.scripts = scripts.Env{Work: a.work, Log: a.log, States: states, Calls: &a.calls, Budget: opts.Memory}
+	a.offers = ask.Offers{Work: a.work, Log: a.log, States: states, Logins: opts.Logins}
 	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
@@ -191,6 +187,16 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.work.Go(a.announce)
 	a.work.Go(func() { a.pinning.Follow(a.ctx, opts.LockChanged) })
 	return a, nil
+}
+
+// fill replaces the zero values of options by their defaults.
+func (o *Options) fill(cfg *schema.Config) {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Keys = cmp.Or(o.Keys, seal.Random())
+	o.Memory = cmp.Or(o.Memory, membudget.New(int64(cfg.Gateway.MaxHeldBytes), wire.LargeInUse))
+	if o.Launcher == nil {
+		o.Launcher = bare{}
+	}
 }
 
 // Serve answers one host on a pair of streams until the host is gone, ctx

@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/membudget"
+	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -29,6 +30,15 @@ type Env struct {
 	States  ask.States
 	Budget  *membudget.Budget      // of the memory that calls hold
 	Params  *membudget.Reservation // of hosts on stdio, which share one account; the edge counts the bodies of others
+}
+
+// NewEnv returns the environment of calls whose memory a budget bounds, and whose states keys seal
+// on a replica.
+func NewEnv(w *work.Group, log *slog.Logger, budget *membudget.Budget, keys *seal.Keys, replica string) Env {
+	return Env{
+		Work: w, Log: log, Waiting: ask.Waiting[*Flight]{Work: w}, States: ask.States{Keys: keys, Replica: replica},
+		Budget: budget, Params: budget.Open("", nil),
+	}
 }
 
 // An Owner knows what a call is for.

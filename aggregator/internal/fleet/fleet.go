@@ -29,6 +29,7 @@ type Dependencies struct {
 	Catalog     *catalog.Catalog
 	Sessions    *notify.Registry[*sessions.Session]
 	TaskOwners  *taskowner.Owners
+	Config      sync.Locker   // held while an upstream of the config is looked up and published
 	Places      remote.Places // nil means that everything runs here
 	Open        remote.Open
 	Run         Run
@@ -42,6 +43,7 @@ type Dependencies struct {
 
 // A Run is what a Fleet belongs to.
 type Run interface {
+	listing.Run
 	// Changed is called when the state of an upstream has changed.
 	Changed(u *lazy.Upstream)
 	// Connection returns options of the connection to an upstream.
@@ -58,7 +60,7 @@ type Run interface {
 type Fleet struct {
 	Dependencies
 	Set       *lazy.Set
-	Listings  *listing.Env // set before the first is loaded
+	Listings  *listing.Env
 	Declared  Declarations
 	Startup   Startup
 	placer    remote.Placer
@@ -75,6 +77,7 @@ func New(needs Dependencies) *Fleet {
 	f.placer = remote.Placer{Places: f.Places, Work: f.Work, Users: f}
 	needed := func(u *lazy.Upstream) bool { return f.Of(u).hasSubscribers() }
 	f.Set = lazy.NewSet(lazy.SetOptions{Load: f.load, Changed: f.Run.Changed, Needed: needed, Logger: f.Log})
+	f.Listings = &listing.Env{Context: f.Context, Log: f.Log, Catalog: f.Catalog, Set: f.Set, Config: f.Config, Work: f.Work, Run: f.Run}
 	return f
 }
 
