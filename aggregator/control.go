@@ -244,7 +244,7 @@ func (q *controlRequest) discover(ctx context.Context, next mcp.MethodHandler) (
 // list answers a list from the catalogue, in one page, after awaitLists.
 func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Result, error) {
 	if cursor, ok := wire.Text(wire.Get(q.r.Params, "cursor")); ok && cursor != "" {
-		return nil, invalid("%s: unknown cursor %q", which.Method, cursor)
+		return nil, transports.InvalidParams("%s: unknown cursor %q", which.Method, cursor)
 	}
 	if err := q.awaitLists(ctx); err != nil {
 		return nil, err

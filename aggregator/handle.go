@@ -119,9 +119,9 @@ func (q request) member(member string) (string, bool) {
 	text, ok := wire.Text(raw)
 	switch {
 	case err != nil:
-		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		r.Reply(nil, transports.InvalidParams("%s: %v", r.Method, err))
 	case !ok:
-		r.Reply(nil, invalid("%s needs a string %q", r.Method, member))
+		r.Reply(nil, transports.InvalidParams("%s needs a string %q", r.Method, member))
 	}
 	return text, ok && err == nil
 }
@@ -141,7 +141,7 @@ func (q request) complete() {
 	var to target
 	switch {
 	case err != nil:
-		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		r.Reply(nil, transports.InvalidParams("%s: %v", r.Method, err))
 		return
 	case member == "name":
 		to = q.prompt(name)
@@ -149,7 +149,7 @@ func (q request) complete() {
 		to = q.resource(name, r.Era)
 		to.guess = false // another server's suggestions would be wrong
 	default:
-		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
+		r.Reply(nil, transports.InvalidParams("Unsupported completion ref type: %q", kind))
 		return
 	}
 	to.capability = "completions"
@@ -194,11 +194,6 @@ func (s session) broadcast(method string, params json.RawMessage) {
 			s.agg.log.Warn("notification not sent", "upstream", u.Server.Name, "method", method, "err", err)
 		}
 	}
-}
-
-// invalid returns the error for a request that was not sent because of its params.
-func invalid(format string, args ...any) *wire.Error {
-	return transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf(format, args...), transports.NotSent)
 }
 
 // fail answers a request that could not be forwarded. An upstream's own error

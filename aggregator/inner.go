@@ -57,7 +57,7 @@ func (in innerRequest) handleBy(by *surface.Target) {
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
 	case "initialize", "server/discover", "subscriptions/listen":
-		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
+		r.Reply(nil, transports.InvalidParams("%s is between a host and dynmcp: no server is asked", r.Method))
 	case "logging/setLevel":
 		in.setLevel()
 	default:
@@ -69,7 +69,7 @@ func (in innerRequest) handleBy(by *surface.Target) {
 func (in innerRequest) setLevel() {
 	r := in.r
 	if r.Era == transports.Stateless {
-		r.Reply(nil, invalid("%s: a host of this version sets the level with each request", r.Method))
+		r.Reply(nil, transports.InvalidParams("%s: a host of this version sets the level with each request", r.Method))
 		return
 	}
 	r.Params = wire.Delete(r.Params, "_meta") // it is the call's
@@ -88,7 +88,7 @@ func (in innerRequest) pass() {
 	case !ok || isMethod(r.Method):
 		in.session.handle(r)
 	case !known:
-		r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{request: in.request}, named)))
+		r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(in.session, named)))
 	default:
 		r.Params = wire.Delete(r.Params, "server")
 		in.passOn(server)
@@ -107,17 +107,17 @@ func (in innerRequest) list() {
 	given := wire.Get(r.Params, "server")
 	named, ok := wire.Text(given)
 	if given != nil && !ok {
-		r.Reply(nil, invalid(`%s: "server" must be a string, not %s`, r.Method, wire.TypeName(given)))
+		r.Reply(nil, transports.InvalidParams(`%s: "server" must be a string, not %s`, r.Method, wire.TypeName(given)))
 		return
 	}
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
-		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
+		r.Reply(nil, transports.InvalidParams("%s: unknown cursor %q", r.Method, cursor))
 		return
 	}
 	server := ""
 	if named != "" {
 		if server, ok = in.View().GuessServer(named); !ok {
-			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{request: in.request}, named)))
+			r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(in.session, named)))
 			return
 		}
 	}

@@ -503,7 +503,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		s.Host = noHost{}
 		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.Host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
 		s.Surface().Tool([]byte(`"discover_tool"`), false).Answer(&surface.Call{
-			Session: surfaceCall{request: request{s, r}}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
+			Session: &toolCall{request: request{s, r}}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
 		})
 		return <-answered
 	}

@@ -277,7 +277,7 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	granted := wire.Get(r.Params, "notifications")
 	if !wire.IsObject(granted) {
-		r.Reply(nil, invalid(`subscriptions/listen needs "notifications"`))
+		r.Reply(nil, transports.InvalidParams(`subscriptions/listen needs "notifications"`))
 		return
 	}
 	subscribe := func(member string, about func(string) json.RawMessage) map[string]bool {

@@ -25,7 +25,7 @@ type target struct {
 }
 
 func (s session) prompt(name string) target {
-	return target{session: s, name: name, prompt: true, capability: "prompts", unknown: invalid("Unknown prompt: %s", name)}
+	return target{session: s, name: name, prompt: true, capability: "prompts", unknown: transports.InvalidParams("Unknown prompt: %s", name)}
 }
 
 // owner returns the upstream that is known to have the target, or nil.
@@ -49,7 +49,7 @@ func (s session) resource(uri string, era transports.Era) target {
 		unknown: &wire.Error{
 			Code:    forward.CodeResourceNotFound,
 			Message: "Unknown resource: " + uri,
-			Data:    wire.Set(invalid("").Data, "uri", wire.Quote(uri)),
+			Data:    wire.Set(transports.InvalidParams("").Data, "uri", wire.Quote(uri)),
 		},
 	}
 	if era == transports.Stateless {

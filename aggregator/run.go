@@ -97,9 +97,9 @@ func (a run) Settling(s scope.Scope, server string) bool {
 }
 
 func (a run) UnknownTool(s scope.Scope, name string) string {
-	return surface.UnknownTool(surfaceCall{request: request{session: session{s, a.Aggregator}}}, name)
+	return surface.UnknownTool(session{s, a.Aggregator}, name)
 }
 
 func (a run) UnknownServer(s scope.Scope, name string) string {
-	return surface.UnknownServer(surfaceCall{request: request{session: session{s, a.Aggregator}}}, name)
+	return surface.UnknownServer(session{s, a.Aggregator}, name)
 }

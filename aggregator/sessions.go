@@ -57,7 +57,7 @@ var errHeld = &transports.Failure{
 // keeps returns an error for a part of a request that is too long to be kept.
 func keeps(what string, bytes int) error {
 	if bytes > maxKept {
-		return invalid("%s: %d bytes are more than %d", what, bytes, maxKept)
+		return transports.InvalidParams("%s: %d bytes are more than %d", what, bytes, maxKept)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 func (q *controlRequest) subscribe(ctx context.Context) error {
 	uri, ok := wire.Text(wire.Get(q.r.Params, "uri"))
 	if !ok {
-		return invalid("%s needs a string \"uri\"", q.r.Method)
+		return transports.InvalidParams("%s needs a string \"uri\"", q.r.Method)
 	}
 	if q.r.Method == "resources/unsubscribe" {
 		q.Recipient.SetSubscribed(uri, false)
@@ -97,7 +97,7 @@ func (q *controlRequest) subscribeAt(ctx context.Context, u *lazy.Upstream, uri 
 func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 	params, ok := q.req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
-		return nil, invalid(`subscriptions/listen needs "notifications"`)
+		return nil, transports.InvalidParams(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
 	taskIDs := wire.Get(q.r.Params, "notifications", "taskIds") // not known to the SDK
@@ -157,7 +157,7 @@ func (q *controlRequest) setLevel(ctx context.Context) error {
 	level.Severity = notify.Severity(wire.Get(level.Params, "level"))
 	if level.Severity < 0 {
 		name, _ := wire.Text(wire.Get(level.Params, "level"))
-		return invalid("unknown log level %q; want one of %s", name, strings.Join(notify.Levels, ", "))
+		return transports.InvalidParams("unknown log level %q; want one of %s", name, strings.Join(notify.Levels, ", "))
 	}
 	if err := keeps("the request for a log level", len(level.Params)); err != nil {
 		return err

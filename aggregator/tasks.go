@@ -33,7 +33,7 @@ func (q request) aboutTask() {
 	u, own := q.agg.fleet.TaskOwner(q.Session, id)
 	answer := func() {
 		if !fleet.IsOffered(u) || !q.agg.fleet.HasTask(q.Session, u, own) {
-			r.Reply(nil, invalid("Unknown task: %s", id))
+			r.Reply(nil, transports.InvalidParams("Unknown task: %s", id))
 			return
 		}
 		q.agg.calls.Dispatch(q.Session, r, forward.Route{Upstream: u, Params: wire.Set(r.Params, "taskId", wire.Quote(own))})
@@ -71,7 +71,7 @@ func (q request) listTasks() {
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	case cursor != nil:
-		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
+		r.Reply(nil, transports.InvalidParams("%s: unknown cursor %s", r.Method, cursor))
 		return
 	}
 	q.agg.work.AnswerWithin(r, func(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
+	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
@@ -17,10 +18,11 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A toolCall is a call of a tool of an upstream, which the judge lets run or not.
+// A toolCall is a call of a tool of ours, or of one of an upstream, which the judge lets run or not.
 type toolCall struct {
 	request
 	judge.Call
+	observed *observe.BuiltinCall // of a tool of ours; nil without an observer, and for a part
 }
 
 // toolCall reads a tools/call of the host or, if by is not nil, one in the arguments of a
@@ -28,10 +30,10 @@ type toolCall struct {
 // then, or will be.
 func (q request) toolCall(by *surface.Target) *toolCall {
 	r := q.r
-	c := &toolCall{q, judge.Call{Scope: q.Scope, Request: r, By: by}}
+	c := &toolCall{request: q, Call: judge.Call{Scope: q.Scope, Request: r, By: by}}
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
-		r.Reply(nil, invalid("tools/call: %v", err))
+		r.Reply(nil, transports.InvalidParams("tools/call: %v", err))
 		return nil
 	}
 	c.Params = call.Params{All: r.Params, Name: name, Arguments: arguments, Task: r.Outline.Get(r.Params, "task") != nil}
@@ -43,14 +45,14 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 	}
 	var ok bool
 	if c.Name, ok = wire.Text(rawName); !ok {
-		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+		r.Reply(nil, transports.InvalidParams(`tools/call needs a string "name"`))
 		return nil
 	}
 	if by == nil {
 		return c
 	}
 	if c.Input = arguments.In(r.Params); c.Input != nil && !wire.IsObject(c.Input) {
-		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.Input)))
+		r.Reply(nil, transports.InvalidParams(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.Input)))
 		return nil
 	}
 	return c
@@ -61,8 +63,8 @@ func (q request) toolCall(by *surface.Target) *toolCall {
 func (c *toolCall) readSurfaceTool(t *surface.Tool) *toolCall {
 	arguments := c.Params.Arguments.In(c.Params.All)
 	own := func() *surface.Call {
-		observed := c.agg.observation.BeginBuiltin(c.SurfaceName(), t.Name, arguments)
-		return &surface.Call{Session: surfaceCall{c.request, c.Params.All, observed}, Tool: t.Name, Arguments: arguments}
+		c.observed = c.agg.observation.BeginBuiltin(c.SurfaceName(), t.Name, arguments)
+		return &surface.Call{Session: c, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
 		t.Answer(own())

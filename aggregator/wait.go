@@ -202,7 +202,7 @@ func (w wait) start(ctx context.Context, r *host.Request, u *lazy.Upstream, load
 	fatal, isFatal := errors.AsType[*FatalError](context.Cause(s.agg.ctx))
 	switch {
 	case load && isEvicted && evicted.Err == nil: // by an earlier request
-		return nil, errors.New(surface.UnknownServer(surfaceCall{request: request{session: s}}, w.server))
+		return nil, errors.New(surface.UnknownServer(s, w.server))
 	case r == nil && err != nil && isFatal:
 		return nil, fatal.Err
 	}

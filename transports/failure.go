@@ -220,6 +220,11 @@ func OutcomeError(code int64, text string, outcome Outcome) *wire.Error {
 	return &wire.Error{Code: code, Message: text, Data: fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome)}
 }
 
+// InvalidParams returns the error for a request that was not sent because of its params.
+func InvalidParams(format string, args ...any) *wire.Error {
+	return OutcomeError(wire.CodeInvalidParams, fmt.Sprintf(format, args...), NotSent)
+}
+
 // WireError returns err as a JSON-RPC error: a peer's error unchanged, a Failure with its
 // code, any other error as an internal error.
 func WireError(err error) *wire.Error {

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,7 +37,7 @@ func introductionProblem(r *Request) *wire.Error {
 		has, most int
 	}{{"capabilities", len(capabilities), maxDeclared}, {"protocolVersion", len(version), maxInfo}} {
 		if part.has > part.most {
-			return transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("the host's %s: %d bytes are more than %d", part.name, part.has, part.most), transports.NotSent)
+			return transports.InvalidParams("the host's %s: %d bytes are more than %d", part.name, part.has, part.most)
 		}
 	}
 	return nil
@@ -76,10 +75,10 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 		return transports.Stateless, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
 	}
 	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {
-		return transports.Stateless, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities), transports.NotSent)
+		return transports.Stateless, transports.InvalidParams("missing or invalid _meta field %q", transports.MetaCapabilities)
 	}
 	if info := wire.Get(meta, transports.MetaClientInfo); info != nil && !wire.IsObject(info) {
-		return transports.Stateless, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo), transports.NotSent)
+		return transports.Stateless, transports.InvalidParams("invalid _meta field %q", transports.MetaClientInfo)
 	}
 	return transports.Stateless, nil
 }

@@ -145,7 +145,7 @@ func (s *States) OwnerOf(text string) (replica string, ok bool) {
 // Stale is the answer to a request whose state was not issued for it, was already used, or belongs
 // to a call that no longer waits.
 func Stale() *wire.Error {
-	return transports.OutcomeError(wire.CodeInvalidParams, "requestState is not valid for this request, or has expired: call again without it", transports.NotSent)
+	return transports.InvalidParams("requestState is not valid for this request, or has expired: call again without it")
 }
 
 // HandshakeParams returns params of the stateless era for an upstream of the handshake era. The error

@@ -3,7 +3,6 @@ package forward
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
@@ -27,7 +26,7 @@ func (env *Env) resume(s *sessions.Session, r *host.Request, to Route) (_ Route,
 	}
 	raw, responses, err := to.object().GetStrict("requestState", "inputResponses")
 	if err != nil {
-		r.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, fmt.Sprintf("%s: %v", r.Method, err), transports.NotSent))
+		r.Reply(nil, transports.InvalidParams("%s: %v", r.Method, err))
 		return to, true
 	}
 	if raw == nil {

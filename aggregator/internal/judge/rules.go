@@ -20,13 +20,9 @@ import (
 // refuse refuses a call with a text, which is an error of its params for a program.
 func (c *Call) refuse(text string) *Verdict {
 	if c.IsProgram() {
-		return &Verdict{Do: Refuse, Refusal: invalid(text)}
+		return &Verdict{Do: Refuse, Refusal: transports.InvalidParams("%s", text)}
 	}
 	return &Verdict{Do: Refuse, Refusal: Text(text)}
-}
-
-func invalid(text string) *wire.Error {
-	return transports.OutcomeError(wire.CodeInvalidParams, text, transports.NotSent)
 }
 
 // known finds the tool in the view from which tools are listed, so that a tool that is hidden
@@ -60,7 +56,7 @@ func known(e *Env, c *Call) *Verdict {
 			return &Verdict{Do: Refuse, Refusal: refusal}
 		}
 	}
-	return &Verdict{Do: Refuse, Refusal: invalid(shown.NotShown(c.Scope.Plain(), c.Name))}
+	return &Verdict{Do: Refuse, Refusal: transports.InvalidParams("%s", shown.NotShown(c.Scope.Plain(), c.Name))}
 }
 
 // settled makes a call of a tool that has to be approved wait for a list that is being fetched
@@ -171,7 +167,7 @@ func unchanged(e *Env, s sending) error {
 	case !ok && s.Route.AsText:
 		return Text(e.Served.UnknownTool(s.Scope, t.Name))
 	case !ok:
-		return invalid(s.Scope.Surface().NotShown(s.Scope.Plain(), t.Direct))
+		return transports.InvalidParams("%s", s.Scope.Surface().NotShown(s.Scope.Plain(), t.Direct))
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
 		return nil
 	}
@@ -209,7 +205,7 @@ func fits(e *Env, c *Call) *Verdict {
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s\n- %s", c.Name, strings.Join(wrong, "\n- "))
 	if c.Scope.TreeOnly {
-		return &Verdict{Do: Refuse, Refusal: invalid(text)}
+		return &Verdict{Do: Refuse, Refusal: transports.InvalidParams("%s", text)}
 	}
 	return c.refuse(text + "\n" + c.By.Way.HowToFit(c.Name))
 }

@@ -71,7 +71,7 @@ func describe(s surface.Session, name string) surface.Question {
 	return surface.Question{Server: server, Missing: name, Known: func() bool { return found() != nil }, Answer: func() {
 		t := found()
 		if t == nil {
-			s.Reply(nil, transports.OutcomeError(wire.CodeInvalidParams, surface.UnknownTool(s, name), transports.NotSent))
+			s.Reply(nil, transports.InvalidParams("%s", surface.UnknownTool(s, name)))
 			return
 		}
 		s.Show(t)

@@ -172,10 +172,16 @@ func (AnyTool) Reject(*catalog.Tool) string          { return "" }
 func (AnyTool) ShowInput(*catalog.Tool) string       { return "" }
 func (AnyTool) HowToFit(string) string               { return "" }
 
+// A Catalogue is what a host can see of the servers.
+type Catalogue interface {
+	View() *catalog.View
+	// GivenUp explains why a server is no longer offered, "" if it is.
+	GivenUp(server string) string
+}
+
 // A Session is the part of a host's session that a surface may use in a call.
 type Session interface {
-	// View returns the catalogue for the host.
-	View() *catalog.View
+	Catalogue
 	// Show records that the answer contains the definition of a tool.
 	Show(t *catalog.Tool)
 	// Reply answers the call, once.
@@ -189,8 +195,6 @@ type Session interface {
 	// Offered reports whether there is a server that was not evicted. With retry, an evicted one is
 	// tried again.
 	Offered(server string, retry bool) bool
-	// GivenUp explains why a server is no longer offered, "" if it is.
-	GivenUp(server string) string
 	// Explain describes an error for a model.
 	Explain(err error) string
 	// Send makes a request inside the call. Its tools are called by the target.
@@ -252,12 +256,12 @@ func (c *Call) InvalidArguments(err error) {
 }
 
 // UnknownServer answers that a server is not offered, and lists those that are.
-func UnknownServer(s Session, name string) string {
+func UnknownServer(s Catalogue, name string) string {
 	return s.View().Texts().UnknownServer(name) + s.GivenUp(name)
 }
 
 // UnknownTool answers the name of a tool that does not exist, for a host with discover.
-func UnknownTool(s Session, name string) string {
+func UnknownTool(s Catalogue, name string) string {
 	view := s.View()
 	text := view.Texts().Unknown(name)
 	if view.ServerOf(name) == "" {

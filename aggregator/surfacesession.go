@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
-	"github.com/dynmcp/dynmcp/aggregator/internal/observe"
+	"github.com/dynmcp/dynmcp/aggregator/internal/judge"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/scripts"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
@@ -20,36 +21,32 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A surfaceCall is a call of a tool of ours. It implements surface.Session.
-type surfaceCall struct {
-	request
-	params   json.RawMessage      // of the host's call
-	observed *observe.BuiltinCall // nil without an observer, and for a part
-}
+// A toolCall implements surface.Session for the tools of ours.
+var _ surface.Session = (*toolCall)(nil)
 
-func (c surfaceCall) Show(t *catalog.Tool) {
+func (c *toolCall) Show(t *catalog.Tool) {
 	c.Shown.Add(t)
 	c.observed.Show()
 }
 
-func (c surfaceCall) Reply(result json.RawMessage, err error) {
+func (c *toolCall) Reply(result json.RawMessage, err error) {
 	c.observed.End(c.Info, result, err)
 	c.r.Reply(result, err)
 }
 
-func (c surfaceCall) Go(f func()) { c.agg.work.Answer(c.r, f) }
+func (c *toolCall) Go(f func()) { c.agg.work.Answer(c.r, f) }
 
-func (c surfaceCall) Wait(q surface.Question) { c.answer(q, true) }
+func (c *toolCall) Wait(q surface.Question) { c.answer(q, true) }
 
-func (c surfaceCall) Explain(err error) string { return c.failureText(c.reserved(err)) }
+func (c *toolCall) Explain(err error) string { return c.failureText(c.reserved(err)) }
 
-func (c surfaceCall) Asks(result json.RawMessage) bool { return ask.NeedsInput(nil, result) }
+func (c *toolCall) Asks(result json.RawMessage) bool { return ask.NeedsInput(nil, result) }
 
-func (c surfaceCall) Forget(result json.RawMessage) { c.agg.calls.Forget(result) }
+func (c *toolCall) Forget(result json.RawMessage) { c.agg.calls.Forget(result) }
 
-func (c surfaceCall) ReadsData() bool { return c.HostProfile().ReadsData }
+func (c *toolCall) ReadsData() bool { return c.HostProfile().ReadsData }
 
-func (c surfaceCall) Offered(server string, retry bool) bool {
+func (c *toolCall) Offered(server string, retry bool) bool {
 	u := c.agg.fleet.Get(c.Session, server)
 	if own := c.agg.fleet.ExistingFor(c.Session, u); retry && own != nil {
 		own.Readmit()
@@ -61,8 +58,9 @@ func (c surfaceCall) Offered(server string, retry bool) bool {
 // load_mcp tries it once more: a model would call that without end.
 const readmitted = " It is offered again after dynmcp's config is reloaded."
 
-func (c surfaceCall) GivenUp(server string) string {
-	u := c.agg.fleet.Get(c.Session, server)
+// GivenUp implements surface.Catalogue.
+func (s session) GivenUp(server string) string {
+	u := s.agg.fleet.Get(s.Session, server)
 	if u == nil {
 		return ""
 	}
@@ -74,29 +72,30 @@ func (c surfaceCall) GivenUp(server string) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, c.agg.references.Reason(status.Err)) + readmitted
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, s.agg.references.Reason(status.Err)) + readmitted
 }
 
-func (c surfaceCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
+func (c *toolCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
 	c.observed.Pass()
 	innerRequest{c.inner(method, params, done)}.handleBy(by)
 }
 
-func (c surfaceCall) Part(done func(json.RawMessage, error)) surface.Session {
-	return surfaceCall{request: c.inner("tools/call", nil, done), params: c.params}
+func (c *toolCall) Part(done func(json.RawMessage, error)) surface.Session {
+	return &toolCall{request: c.inner("tools/call", nil, done), Call: judge.Call{Params: call.Params{All: c.Params.All}}}
 }
 
 // inner returns a request inside that of the call.
-func (c surfaceCall) inner(method string, params json.RawMessage, done func(json.RawMessage, error)) request {
-	return request{c.session, c.r.Inner(method, innerParams(params, c.params), done)}
+func (c *toolCall) inner(method string, params json.RawMessage, done func(json.RawMessage, error)) request {
+	return request{c.session, c.r.Inner(method, innerParams(params, c.Params.All), done)}
 }
 
-func (c surfaceCall) Parallel() surface.Session {
-	c.params = transports.DeleteMeta(wire.Delete(c.params, "inputResponses", "requestState"), "progressToken")
-	return c
+func (c *toolCall) Parallel() surface.Session {
+	part := *c
+	part.Params.All = transports.DeleteMeta(wire.Delete(c.Params.All, "inputResponses", "requestState"), "progressToken")
+	return &part
 }
 
-func (c surfaceCall) Kept(handle string, found func(whole json.RawMessage, limit int, ok bool)) {
+func (c *toolCall) Kept(handle string, found func(whole json.RawMessage, limit int, ok bool)) {
 	agg, user := c.agg, c.User
 	agg.work.AnswerWithin(c.r, func(ctx context.Context) {
 		whole, limit, ok := agg.results.Get(user, handle)
@@ -107,19 +106,19 @@ func (c surfaceCall) Kept(handle string, found func(whole json.RawMessage, limit
 	})
 }
 
-func (c surfaceCall) RunScript(source string, args []string) {
+func (c *toolCall) RunScript(source string, args []string) {
 	s, cfg := c.session, c.agg.config()
 	var servers []string
 	for _, server := range s.View().Servers() {
 		servers = append(servers, server.Name)
 	}
 	s.agg.scripts.Start(&scripts.Caller{
-		Session: s.Session, Request: c.r, Params: bytes.Clone(c.params), Config: cfg, Servers: servers, Host: scriptHost{c},
+		Session: s.Session, Request: c.r, Params: bytes.Clone(c.Params.All), Config: cfg, Servers: servers, Host: scriptHost{c},
 	}, source, args)
 }
 
 // A scriptHost makes the requests of the script of a call. It implements scripts.Host.
-type scriptHost struct{ call surfaceCall }
+type scriptHost struct{ call *toolCall }
 
 func (h scriptHost) Answer(result json.RawMessage, most int) {
 	s := h.call.session
@@ -133,7 +132,7 @@ func (h scriptHost) Send(r *host.Request, by *surface.Target) {
 }
 
 func (h scriptHost) Part(r *host.Request) surface.Session {
-	return surfaceCall{request: request{h.call.session, r}}
+	return &toolCall{request: request{h.call.session, r}}
 }
 
 // handleOfScript answers a request that a script makes inside that of its host. by says how
