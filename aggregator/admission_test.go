@@ -123,6 +123,11 @@ type bounded struct {
 // testBounded runs test. If apart is true, another replica runs the server and serves one of
 // the hosts.
 func testBounded(t *testing.T, apart bool, test func(*bounded)) {
+	testLimited(t, apart, `"max_calls":2`, test)
+}
+
+// testLimited is testBounded with other limits of the server.
+func testLimited(t *testing.T, apart bool, limits string, test func(*bounded)) {
 	there := "here"
 	if apart {
 		there = "there"
@@ -135,15 +140,18 @@ host `+there+` 2025-11-25 {}
 upstream 2025-11-25 {"tools":{}}
 expose direct
 -- upstream config --
-"max_calls":2,"timeout":"20s","tool_overrides":{"slow":{"timeout":0}}
+`+limits+`,"timeout":"20s","tool_overrides":{"slow":{"timeout":0}}
 -- upstream tools/list --
 {"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"slow","inputSchema":{"type":"object"}}]}
 `)), apart)
 		defer st.close()
 		b := &bounded{stage: st, t: t}
 		test(b)
-		if agg := stdcmp.Or(st.other, st.agg); agg.fleet.Of(agg.set.Get("up")).Record.Slots.InUse() {
-			t.Error("a slot is taken")
+		agg := stdcmp.Or(st.other, st.agg)
+		for i, l := range agg.fleet.Of(agg.set.Get("up")).Record.Limits() {
+			if l.InUse() {
+				t.Errorf("a place of limit %d is taken", i)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 		return
 	}
 	switch p := v.Addr().Interface().(type) {
+	case OwnForm:
+		r.ownForm(path, n, p)
 	case *time.Duration:
 		r.duration(path, n, p, f)
 	case *json.RawMessage:
@@ -47,6 +50,26 @@ func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
 		r.servers(path, n, p, f.key != "mcp")
 	default:
 		r.plain(path, n, v, f)
+	}
+}
+
+// An OwnForm is a value that is written as one text, or as the number 0, and reads and checks that
+// itself. It must be a pointer whose type also implements encoding.TextMarshaler.
+type OwnForm interface {
+	encoding.TextUnmarshaler
+	// Form returns a regular expression of the texts, for editors, and a hint that says how to
+	// write one.
+	Form() (pattern, want string)
+}
+
+func (r *report) ownForm(path string, n *syntax.Node, p OwnForm) {
+	_, want := p.Form()
+	if n.Kind != syntax.Text && n.Kind != syntax.Number {
+		r.fail(n.At, path, "this is "+n.Kind.String(), want)
+		return
+	}
+	if err := p.UnmarshalText([]byte(n.Scalar)); err != nil {
+		r.fail(n.At, path, err.Error()+quotedValue(n), want)
 	}
 }
 
@@ -87,14 +110,14 @@ func (r *reading) is(k syntax.Kind, path string, n *syntax.Node, want string) bo
 func (r *reading) text(path string, n *syntax.Node, v reflect.Value, f field) {
 	want := "text in quotes"
 	if f.enum != nil {
-		want = oneOf(f.enum)
+		want = nearest.OneOf(f.enum)
 	}
 	if !r.is(syntax.Text, path, n, want) {
 		return
 	}
 	switch {
 	case f.enum != nil && !slices.Contains(f.enum, n.Scalar):
-		r.fail(n.At, path, fmt.Sprintf("invalid value%s", quotedValue(n)), didYouMean(n.Scalar, f.enum))
+		r.fail(n.At, path, fmt.Sprintf("invalid value%s", quotedValue(n)), nearest.Hint(n.Scalar, f.enum))
 	case f.nonblank && strings.TrimSpace(n.Scalar) == "":
 		r.fail(n.At, path, "this is empty", "write a value or leave the key out")
 	default:

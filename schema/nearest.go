@@ -34,20 +34,3 @@ func hintForKey(key string, known []string) string {
 	}
 	return "known are " + strings.Join(known, ", ")
 }
-
-// didYouMean is the hint for a value that is not allowed.
-func didYouMean(value string, allowed []string) string {
-	if near := nearest.Word(value, allowed); near != "" {
-		return `did you mean "` + near + `"?`
-	}
-	return "want " + oneOf(allowed)
-}
-
-// oneOf lists the allowed values of a key.
-func oneOf(values []string) string {
-	last := len(values) - 1
-	if last == 0 {
-		return values[0]
-	}
-	return strings.Join(values[:last], ", ") + " or " + values[last]
-}

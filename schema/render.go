@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,14 +15,26 @@ import (
 
 // structNode returns a struct in the form of a file: its non-zero fields, in the order of the
 // type.
-func structNode(v reflect.Value) *syntax.Node {
+func structNode(v reflect.Value) *syntax.Node { return fieldsNode(v, fieldsOf(v.Type())) }
+
+func fieldsNode(v reflect.Value, fields []field) *syntax.Node {
 	n := &syntax.Node{Kind: syntax.Object}
-	for _, f := range fieldsOf(v.Type()) {
+	for _, f := range fields {
 		if inner := v.Field(f.index); !isEmpty(inner) {
 			n.Members = append(n.Members, syntax.Member{Key: f.key, Value: valueNode(inner)})
 		}
 	}
 	return n
+}
+
+// Limits returns the limits of a server that differ from dynmcp's defaults, as a JSON object with
+// the keys of an entry; nil if none does.
+func (s Server) Limits() json.RawMessage {
+	n := fieldsNode(reflect.ValueOf(s.WithoutDefaults()), inGroups(serverFields, groupLimit))
+	if len(n.Members) == 0 {
+		return nil
+	}
+	return n.Compact()
 }
 
 func isEmpty(v reflect.Value) bool {
@@ -55,6 +69,9 @@ func asWritten(v reflect.Value) reflect.Value {
 		v = v.Elem()
 	}
 	switch p := v.Interface().(type) {
+	case encoding.TextMarshaler:
+		text, _ := p.MarshalText() // of a value that was read
+		return reflect.ValueOf(string(text))
 	case time.Duration:
 		return reflect.ValueOf(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
 	case Inherit:

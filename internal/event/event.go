@@ -78,7 +78,7 @@ type Server struct {
 	Protocol  string          // protocol version of the connection
 	Tools     int             // number of known tools
 	InFlight  int             // calls of hosts in flight, also at upstreams of one user or session
-	Waiting   int             // calls that wait because of max_calls
+	Waiting   int             // calls that wait because of a limit of the server
 	Err       string          // why it could not be started, or was lost
 }
 

@@ -29,7 +29,7 @@ var help = [][2]string{
 	{"dynmcp_upstream_starts_total", "How often a server was connected."},
 	{"dynmcp_upstream_start_failures_total", "How often a start of a server failed."},
 	{"dynmcp_calls_in_flight", "Calls of hosts that a server has to answer."},
-	{"dynmcp_calls_waiting", "Calls that wait because of max_calls."},
+	{"dynmcp_calls_waiting", "Calls that wait because of a limit of their server."},
 	{"dynmcp_sandbox_bytes_total", "Bytes that passed the proxy of a server's sandbox since it started."},
 	{"dynmcp_sandbox_refused_total", "Connections that a server's sandbox refused since it started."},
 	{"dynmcp_sessions", "Hosts that are connected."},

@@ -33,7 +33,7 @@ type UpstreamState struct {
 	Protocol  string           `json:"protocol,omitempty"`
 	Tools     int              `json:"tools"`
 	InFlight  int              `json:"in_flight"`
-	Waiting   int              `json:"waiting,omitempty"` // because of max_calls
+	Waiting   int              `json:"waiting,omitempty"` // because of a limit of the server
 	Calls     int64            `json:"calls"`
 	Errors    int64            `json:"errors"`
 	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`

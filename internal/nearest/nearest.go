@@ -20,6 +20,23 @@ func Word(s string, candidates []string) string {
 	return best
 }
 
+// Hint is the hint for a value that is not allowed.
+func Hint(value string, allowed []string) string {
+	if near := Word(value, allowed); near != "" {
+		return `did you mean "` + near + `"?`
+	}
+	return "want " + OneOf(allowed)
+}
+
+// OneOf lists the allowed values of a key.
+func OneOf(values []string) string {
+	last := len(values) - 1
+	if last == 0 {
+		return values[0]
+	}
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
 // fold removes differences in case and separators.
 func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))

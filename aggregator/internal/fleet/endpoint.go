@@ -70,7 +70,9 @@ func (f *Fleet) ForgetReplaced() {
 	f.Endpoints.Range(func(key, value any) bool {
 		if u := key.(*lazy.Upstream); !f.Set.Has(u) {
 			f.Endpoints.Delete(u)
-			value.(*Endpoint).Record.Slots.GiveBack(0) // it may have another max_calls now
+			for _, l := range value.(*Endpoint).Record.Limits() { // they may be others now
+				l.GiveBack(0)
+			}
 		}
 		return true
 	})

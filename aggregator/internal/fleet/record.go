@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -13,8 +12,9 @@ import (
 type record struct {
 	Entry  *record // of the shared server; it may be the record itself
 	Queue  Queue
-	Slots  Queue        // of calls that wait for max_calls while the server is ready
 	Starts atomic.Int64 // number of connections
+
+	inFlight inFlightLimit
 
 	// For entries only:
 
@@ -23,6 +23,10 @@ type record struct {
 	statelessOnly atomic.Bool
 	regardsClient atomic.Bool // its lists may depend on the capabilities of hosts, see lists.go
 }
+
+// Limits returns the limits in the order in which a call takes its places. A place of the last one
+// is used up when it is taken.
+func (r *record) Limits() [1]Limit { return [...]Limit{&r.inFlight} }
 
 // records are the records by owner, "" for all, and the name of the server. The zero value is ready
 // to use.
@@ -75,7 +79,7 @@ func (rs *records) sweep(inUse func(server, owner string) bool) {
 			continue
 		}
 		maps.DeleteFunc(of, func(server string, r *record) bool {
-			return !r.Queue.InUse() && !r.Slots.InUse() && !inUse(server, owner)
+			return !r.Queue.InUse() && !r.inFlight.InUse() && !inUse(server, owner)
 		})
 		if len(of) == 0 {
 			delete(rs.of, owner)
@@ -83,97 +87,14 @@ func (rs *records) sweep(inUse func(server, owner string) bool) {
 	}
 }
 
-// Waiting returns how many calls wait for a slot of a server, for all owners.
+// Waiting returns how many calls wait for limits of a server, for all owners.
 func (rs *records) Waiting(server string) (n int) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	for _, of := range rs.of {
 		if r := of[server]; r != nil {
-			n += int(r.Slots.Length.Load())
+			n += int(r.inFlight.Length.Load())
 		}
 	}
 	return n
-}
-
-// A Queue holds the calls to one server that wait to be sent. The zero value is ready to use.
-type Queue struct {
-	Length atomic.Int32 // of waiting, readable without the lock
-
-	mu      sync.Mutex
-	waiting []*Ticket // by number
-	running int       // calls that have a slot
-}
-
-// A Ticket is the place of a call in a queue.
-type Ticket struct {
-	queue  *Queue
-	number int64
-	Next   chan struct{} // holds a token when the ticket may have become the first
-}
-
-// Join adds a call to the queue, before those with a higher number and after those with the same
-// number, which are parts of one request.
-func (q *Queue) Join(number int64) *Ticket {
-	t := &Ticket{q, number, make(chan struct{}, 1)}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(q.waiting, number+1, func(t *Ticket, number int64) int { return cmp.Compare(t.number, number) })
-	q.waiting = slices.Insert(q.waiting, at, t)
-	q.changedLocked()
-	return t
-}
-
-// Leave lets the next call continue.
-func (t *Ticket) Leave() {
-	q := t.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if at := slices.Index(q.waiting, t); at >= 0 {
-		q.waiting = slices.Delete(q.waiting, at, at+1)
-	}
-	q.changedLocked()
-}
-
-// Take takes a slot, if fewer than most are taken (0 is no limit) and no other call waits before this
-// one. t is nil for a call that does not wait.
-func (q *Queue) Take(t *Ticket, most int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if most > 0 && q.running >= most || len(q.waiting) > 0 && q.waiting[0] != t {
-		return false
-	}
-	q.running++
-	return true
-}
-
-// GiveBack returns slots, and wakes the first call.
-func (q *Queue) GiveBack(slots int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running -= slots
-	q.changedLocked()
-}
-
-// InUse reports whether calls wait or have slots.
-func (q *Queue) InUse() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.running > 0 || len(q.waiting) > 0
-}
-
-func (q *Queue) changedLocked() {
-	q.Length.Store(int32(len(q.waiting)))
-	if len(q.waiting) > 0 {
-		select {
-		case q.waiting[0].Next <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// IsFirst reports whether no call waits before this one.
-func (t *Ticket) IsFirst() bool {
-	t.queue.mu.Lock()
-	defer t.queue.mu.Unlock()
-	return t.queue.waiting[0] == t
 }

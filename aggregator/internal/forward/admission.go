@@ -2,14 +2,12 @@ package forward
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/fleet"
 	"github.com/dynmcp/dynmcp/aggregator/internal/sessions"
 	"github.com/dynmcp/dynmcp/lazy"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -20,9 +18,8 @@ import (
 // the server, the server's question for the roots, or earlier calls. Calls leave the queue in
 // the order of arrival of their requests, even after a reload or a restart. A call that is sent
 // again, after a login or a lost session, keeps the number of its request, and so its place
-// before later ones. If max_calls limits the calls in flight, a call whose server is ready waits
-// in a separate queue for a slot: so do calls of other replicas, while requests that do not
-// count pass.
+// before later ones. A call whose server is ready, but over a limit of it, waits in the queue of that
+// limit (fleet.Limit): so do calls of other replicas, while requests that do not count pass.
 
 // admit returns the connection for the call, and a function that releases it. ok is false if the
 // call has to wait: then it is sent later, or has failed.
@@ -30,21 +27,22 @@ func (c *Call) admit(r *host.Request) (conn *upstream.Conn, release func(), ok b
 	if c.redirect(r) {
 		return nil, nil, false
 	}
-	full := false
+	var over fleet.Limit
 	if !c.Route.retry { // a retry runs within the connection that failed
-		if conn, release, full = c.takeReady(nil); conn != nil && !full {
+		if conn, release, over = c.takeReady(nil); conn != nil {
 			return conn, release, true
 		}
 	}
 	c.clone()
-	q, wait := &c.Server.Record.Queue, c.wait
-	if full {
-		q, wait = &c.Server.Record.Slots, c.awaitSlot
+	if over != nil {
+		t := over.Join(r.Number)
+		c.Env.Work.AnswerWithin(r, func(ctx context.Context) { c.awaitPlace(ctx, r, over, t) })
+		return nil, nil, false
 	}
-	t := q.Join(r.Number)
+	t := c.Server.Record.Queue.Join(r.Number)
 	c.Env.Work.AnswerWithin(r, func(ctx context.Context) {
 		defer t.Leave()
-		wait(ctx, r, t)
+		c.wait(ctx, r, t)
 	})
 	return nil, nil, false
 }
@@ -63,41 +61,50 @@ func (env *Env) Join(s *sessions.Session, r *host.Request, u *lazy.Upstream) (le
 	return env.Fleet.Of(u).Record.Queue.Join(r.Number).Leave
 }
 
-// takeReady returns the connection if the call can be sent at once, nil if it has to wait. full
-// reports that it has to wait only for a slot; t is as in queue.take.
-func (c *Call) takeReady(t *fleet.Ticket) (conn *upstream.Conn, release func(), full bool) {
+// takeReady returns the connection if the call can be sent at once, nil if it has to wait. over is
+// the limit that alone it has to wait for; t is its place in a queue of one, nil if it has none.
+func (c *Call) takeReady(t *fleet.Ticket) (conn *upstream.Conn, release func(), over fleet.Limit) {
 	// Calls of a link do not wait for a start: those before them may wait for the server to move,
 	// which it does when its links have ended.
 	if c.Server.Record.Queue.Length.Load() > 0 && c.Route.Link == nil {
-		return nil, nil, false
+		return nil, nil, nil
 	}
 	conn, release, ok := c.ready()
 	if !ok {
-		return nil, nil, false
+		return nil, nil, nil
 	}
 	if c.gate() != nil {
 		release()
-		return nil, nil, false
+		return nil, nil, nil
 	}
-	release, ok = c.takeSlot(conn, release, t)
-	return conn, release, !ok
+	if release, over = c.takePlaces(conn, release, t); over != nil {
+		return nil, nil, over
+	}
+	return conn, release, nil
 }
 
-// takeSlot returns a function that releases the connection and the slot of the call. Only a server
-// with max_calls has slots, where it runs. Without a free slot it releases the connection.
-func (c *Call) takeSlot(conn *upstream.Conn, release func(), t *fleet.Ticket) (_ func(), ok bool) {
-	slots, most := &c.Server.Record.Slots, c.Route.Upstream.Server.MaxCalls
-	if most == 0 && slots.Length.Load() == 0 || conn.Remote() || !ask.MayNeedInput(c.Method) {
-		return release, true
+// takePlaces returns a function that releases the connection and the places of the call within the
+// limits of the server, where it runs. If one is reached, it releases all and returns that.
+func (c *Call) takePlaces(conn *upstream.Conn, release func(), t *fleet.Ticket) (_ func(), over fleet.Limit) {
+	if conn.Remote() || !ask.MayNeedInput(c.Method) {
+		return release, nil
 	}
-	if !slots.Take(t, most) {
-		release()
-		return nil, false
+	server := &c.Route.Upstream.Server
+	for _, l := range c.Server.Record.Limits() {
+		if !l.Applies(server) {
+			continue
+		}
+		if !l.Take(t, server) {
+			release()
+			return nil, l
+		}
+		before := release
+		release = func() {
+			before()
+			l.GiveBack(1)
+		}
 	}
-	return func() {
-		release()
-		slots.GiveBack(1)
-	}, true
+	return release, nil
 }
 
 // wait sends the call when its server is ready, has its answer to the question for the roots, and
@@ -115,14 +122,14 @@ func (c *Call) wait(ctx context.Context, r *host.Request, t *fleet.Ticket) {
 		}
 		gate := c.gate()
 		if gate == nil && t.IsFirst() {
-			if release, ok := c.takeSlot(conn, release, nil); ok {
+			release, over := c.takePlaces(conn, release, nil)
+			if over == nil {
 				c.SendOver(r, conn, release)
 				return
 			}
-			slot := c.Server.Record.Slots.Join(r.Number)
-			defer slot.Leave()
+			place := over.Join(r.Number)
 			t.Leave()
-			c.awaitSlot(ctx, r, slot)
+			c.awaitPlace(ctx, r, over, place)
 			return
 		}
 		release()
@@ -174,9 +181,11 @@ func (c *Call) followReload(r *host.Request) bool {
 	return true
 }
 
-// awaitSlot sends the call when it is the first in the queue and a slot is free. If its server has
-// to be started again, it waits for that in the other queue.
-func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) {
+// awaitPlace sends the call when it is the first of those over a limit, which have places in its
+// queue, and within all limits. If its server has to be started again, it waits for that in the
+// other queue.
+func (c *Call) awaitPlace(ctx context.Context, r *host.Request, over fleet.Limit, t *fleet.Ticket) {
+	defer func() { t.Leave() }()
 	within := c.Route.Upstream.Server.Timeout
 	if c.Timeout != nil {
 		within = *c.Timeout
@@ -189,17 +198,22 @@ func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) 
 		lost = l.Connection().Done()
 	}
 	for {
+		var due <-chan time.Time
+		if d, ok := over.Delay(&c.Route.Upstream.Server); ok && t.IsFirst() {
+			due = time.After(d)
+		}
 		select {
 		case <-ctx.Done():
 			c.cutOffUnsent(r)
 			return
 		case <-c.expired:
-			c.failUnsent(r, noSlot(&c.Route.Upstream.Server, within))
+			c.failUnsent(r, c.reached(over, within))
 			return
 		case <-lost: // which Start reports
 			c.SendOver(r, c.Route.Link.Connection(), func() {})
 			return
 		case <-t.Next:
+		case <-due:
 		}
 		if !t.IsFirst() {
 			continue
@@ -207,16 +221,21 @@ func (c *Call) awaitSlot(ctx context.Context, r *host.Request, t *fleet.Ticket) 
 		if c.followReload(r) {
 			return
 		}
-		if conn, release, full := c.takeReady(t); !full {
+		switch conn, release, next := c.takeReady(t); {
+		case next == nil:
 			c.SendOver(r, conn, release)
 			return
+		case next != over:
+			place := next.Join(r.Number)
+			t.Leave()
+			over, t = next, place
 		}
 	}
 }
 
-// noSlot is the failure of a call that waited for a slot for as long as a call may take.
-func noSlot(server *schema.Server, within time.Duration) error {
-	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-		Cause: fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", server.MaxCalls, within),
-		Hint:  `call again when others have ended, or raise its "max_calls" or "timeout"`}
+// reached is the failure of a call that was over a limit for as long as a call may take.
+func (c *Call) reached(over fleet.Limit, within time.Duration) error {
+	server := &c.Route.Upstream.Server
+	cause, hint := over.Reached(server, within)
+	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent, Cause: cause, Hint: hint}
 }

@@ -99,7 +99,7 @@ type Call struct {
 	Server     *fleet.Endpoint
 	Route      Route
 	rootsAsked *ask.Question    // question to its host, for which the call waits
-	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil if it did not, or has no limit
+	expired    <-chan time.Time // since it first waited for a limit: nil if it did not, or has no limit
 	began      time.Time        // set if there is an observer
 	sent       time.Time        // the same
 }

@@ -94,6 +94,13 @@ const durationPattern = `^([+]?([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|ms|s|m|h
 
 // ownType returns the schema of types whose form in a file differs from their Go type.
 func ownType(t reflect.Type) *jsonschema.Schema {
+	if own, ok := reflect.New(t).Interface().(schema.OwnForm); ok {
+		pattern, want := own.Form()
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: pattern, Extras: map[string]any{"patternErrorMessage": want}},
+			{Type: "number", Enum: []any{0}},
+		}}
+	}
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{

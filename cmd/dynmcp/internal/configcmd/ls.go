@@ -3,6 +3,7 @@ package configcmd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -58,23 +59,24 @@ start, in a run that serves this config or in an earlier one; TOOLS were then li
 
 // An lsEntry is a server in the output of ls.
 type lsEntry struct {
-	Name        string        `json:"name"`
-	Transport   string        `json:"transport"`
-	Mode        string        `json:"mode"`
-	Endpoint    string        `json:"endpoint"`
-	Auth        string        `json:"auth"`
-	Protocol    string        `json:"protocol,omitempty"`   // at the last start of the server
-	State       string        `json:"state,omitempty"`      // ok, failed, off or disabled; none if it was never started
-	FailedAt    *time.Time    `json:"failed_at,omitempty"`  // when starts began to fail
-	Error       string        `json:"error,omitempty"`      // of the last start
-	Tools       int           `json:"tools,omitempty"`      // in the last listing
-	Denied      int           `json:"denied,omitempty"`     // of the tools, those that the policy hides
-	AsksRoots   bool          `json:"asks_roots,omitempty"` // at the last start of the server
-	MaxCalls    int           `json:"max_calls,omitempty"`
-	Sandbox     string        `json:"sandbox_warning,omitempty"` // limits that this system cannot enforce
-	Description string        `json:"description,omitempty"`
-	Off         string        `json:"off,omitempty"` // the reason
-	Source      schema.Origin `json:"source"`
+	Name        string          `json:"name"`
+	Transport   string          `json:"transport"`
+	Mode        string          `json:"mode"`
+	Endpoint    string          `json:"endpoint"`
+	Auth        string          `json:"auth"`
+	Protocol    string          `json:"protocol,omitempty"`   // at the last start of the server
+	State       string          `json:"state,omitempty"`      // ok, failed, off or disabled; none if it was never started
+	FailedAt    *time.Time      `json:"failed_at,omitempty"`  // when starts began to fail
+	Error       string          `json:"error,omitempty"`      // of the last start
+	Tools       int             `json:"tools,omitempty"`      // in the last listing
+	Denied      int             `json:"denied,omitempty"`     // of the tools, those that the policy hides
+	AsksRoots   bool            `json:"asks_roots,omitempty"` // at the last start of the server
+	MaxCalls    int             `json:"max_calls,omitempty"`
+	Limits      json.RawMessage `json:"limits,omitempty"`          // those that differ from the defaults, by key
+	Sandbox     string          `json:"sandbox_warning,omitempty"` // limits that this system cannot enforce
+	Description string          `json:"description,omitempty"`
+	Off         string          `json:"off,omitempty"` // the reason
+	Source      schema.Origin   `json:"source"`
 }
 
 // started returns the servers that were started in runs of a config, by name, of the newest run.
@@ -110,6 +112,7 @@ func list(cfg *schema.Config, started map[string]runs.Server) []lsEntry {
 			Protocol:    stored.Protocol,
 			AsksRoots:   stored.AsksRoots && s.Isolation == schema.IsolateNone,
 			MaxCalls:    s.MaxCalls,
+			Limits:      s.Limits(),
 			Sandbox:     confine.Warning(s),
 			Description: s.Description,
 			Off:         off,
