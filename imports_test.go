@@ -56,7 +56,8 @@ var mayImport = map[string][]string{
 	"internal/policy/arguments":      {"internal/wire"},
 	"internal/policy/rules":          {"internal/policy/arguments", "internal/toolglob", "schema/syntax"},
 	"internal/policy":                {"internal/toolglob", "internal/policy/arguments", "schema"},
-	"schema":                         {"internal/toolglob", "internal/nearest", "schema/dotenv", "schema/mask", "schema/reference", "schema/syntax", "internal/policy/rules", "internal/sandbox", "internal/lazyregexp", "internal/regular", "internal/secrets"},
+	"schema":                         {"schema/rate", "internal/toolglob", "internal/nearest", "schema/dotenv", "schema/mask", "schema/reference", "schema/syntax", "internal/policy/rules", "internal/sandbox", "internal/lazyregexp", "internal/regular", "internal/secrets"},
+	"schema/rate":                    {},
 	"schema/syntax":                  {"internal/lazyregexp"},
 	"schema/reference":               {"internal/lazyregexp"},
 	"schema/dotenv":                  {"schema/syntax"},
@@ -102,7 +103,7 @@ var mayImport = map[string][]string{
 
 	"aggregator/internal/forward": {"internal/event", "aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/fleet", "aggregator/internal/observe", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
 		"catalog", "lazy", "schema", "transports", "transports/host", "transports/upstream", "internal/wire"},
-	"aggregator/internal/fleet": {"internal/event", "aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/observe", "aggregator/internal/remote", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
+	"aggregator/internal/fleet": {"schema/rate", "internal/event", "aggregator/internal/ask", "aggregator/internal/call", "aggregator/internal/listing", "aggregator/internal/notify", "aggregator/internal/observe", "aggregator/internal/remote", "aggregator/internal/sessions", "aggregator/internal/task", "aggregator/internal/taskowner", "aggregator/internal/work",
 		"catalog", "lazy", "schema", "transports", "transports/host", "transports/upstream", "internal/wire"},
 	"aggregator/internal/call":           {"internal/seal", "aggregator/internal/ask", "aggregator/internal/notify", "aggregator/internal/sessions", "aggregator/internal/work", "internal/membudget", "transports", "transports/host", "transports/upstream", "internal/wire"},
 	"aggregator/internal/task":           {"catalog", "transports", "transports/upstream", "internal/wire"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/rate"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -289,5 +290,68 @@ func TestMaxCallsKeepsTheOrderAfterARestart(t *testing.T) {
 		b.end(2)
 		b.expect(0, "6")
 		b.end(1)
+	})
+}
+
+// Calls over the rate reach the server in order, when the oldest start is a period ago. So do those
+// of other replicas, and those that max_calls holds back as well.
+func TestRateKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{false, true} {
+		testLimited(t, apart, `"rate":"2/10s"`, func(b *bounded) {
+			b.call(1, "slow")
+			time.Sleep(4 * time.Second)
+			b.call(4, "slow")
+			b.expect(3, "1", "2")
+			b.cancel(4)
+			time.Sleep(5 * time.Second)
+			b.expect(2)
+			time.Sleep(time.Second)
+			b.expect(1, "3")
+			b.end(3) // which frees no place
+			time.Sleep(3 * time.Second)
+			b.expect(1)
+			time.Sleep(time.Second)
+			b.expect(0, "5")
+			b.end(1)
+		})
+	}
+	testLimited(t, false, `"rate":"3/1s","max_calls":1`, func(b *bounded) {
+		b.call(5, "slow")
+		b.expect(4, "1")
+		for _, next := range []string{"2", "3"} {
+			b.end(1)
+			b.expect(5-int(next[0]-'0'), next)
+		}
+		b.end(1) // the rate is used up
+		b.expect(2)
+		time.Sleep(time.Second)
+		b.expect(1, "4")
+		b.end(1)
+		b.expect(0, "5")
+		b.end(1)
+	})
+}
+
+// A call that the rate holds back for its timeout did not run. A reload keeps the starts, and the
+// order of those that wait.
+func TestRateOutlivesAReload(t *testing.T) {
+	t.Parallel()
+	testLimited(t, false, `"rate":"2/1m"`, func(b *bounded) {
+		b.call(2, "slow")
+		b.call(1, "echo")
+		b.call(2, "slow")
+		b.expect(3, "1", "2")
+		b.end(2)
+		time.Sleep(20 * time.Second)
+		b.expect(2)
+		if text := strings.Join(b.hosts[1].take(), ""); !strings.Contains(text, `its \"rate\" (2/m) let no other call start for 20s`) || !strings.Contains(text, `"outcome":"not_sent"`) {
+			t.Errorf("the host got %s", text)
+		}
+		b.reload(func(s *schema.Server) { s.Rate = rate.Rate{Calls: 3, Per: time.Minute} })
+		b.expect(1, "4")
+		b.reload(func(s *schema.Server) { s.Rate = rate.Rate{} })
+		b.expect(0, "5")
+		b.end(2)
 	})
 }

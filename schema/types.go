@@ -3,6 +3,8 @@ package schema
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/dynmcp/dynmcp/schema/rate"
 )
 
 //go:generate go run ./internal/gen -o dynmcp.schema.json -docs ../docs/config.md
@@ -189,6 +191,8 @@ type Server struct {
 	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
 	// How many calls (of tools, prompts and resources) a process of the server may have in flight. Others wait in the order they came, as long as the timeout. 0 is any number.
 	MaxCalls int `json:"max_calls" group:"limit" default:"0" example:"4"`
+	// How many of these calls may start in a period, of all processes of the server together: 60/m, 10/s, 1000/h or 5/30s. Never more start in any such time. Others wait in the order they came, as long as the timeout. 0 is any number.
+	Rate rate.Rate `json:"rate" group:"limit" default:"0" example:"60/m"`
 	// Stop the server after it was unused for this long; the next use starts it. 0 is never.
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
 	// How many failed starts in a row remove a lazy server from the catalogue. 0 is any number.

@@ -35,6 +35,12 @@ func TestRefusalsForLackOfRoom(t *testing.T) {
 			`as many calls as its "max_calls" \(1\) were in flight for 1s`,
 			`call again when others have ended, or raise its "max_calls" or "timeout"`,
 		},
+		"starts of calls": {
+			func(e entry) entry { return e.with("rate", "1/h").with("timeout", "1s") },
+			"alpha/sleep", `{"text":"refused"}`,
+			`its "rate" \(1/h\) let no other call start for 1s`,
+			`call again later, or raise its "rate" or "timeout"`,
+		},
 	} {
 		for way, connect := range map[string]func(t *testing.T, config string) *mcptest.Conn{
 			"stdio": func(t *testing.T, config string) *mcptest.Conn { return mcptest.StartDynmcp(t, "-c", config).Conn },

@@ -15,6 +15,7 @@ type record struct {
 	Starts atomic.Int64 // number of connections
 
 	inFlight inFlightLimit
+	rate     rateLimit // of an entry
 
 	// For entries only:
 
@@ -26,7 +27,7 @@ type record struct {
 
 // Limits returns the limits in the order in which a call takes its places. A place of the last one
 // is used up when it is taken.
-func (r *record) Limits() [1]Limit { return [...]Limit{&r.inFlight} }
+func (r *record) Limits() [2]Limit { return [...]Limit{&r.inFlight, &r.Entry.rate} }
 
 // records are the records by owner, "" for all, and the name of the server. The zero value is ready
 // to use.
@@ -93,7 +94,7 @@ func (rs *records) Waiting(server string) (n int) {
 	defer rs.mu.Unlock()
 	for _, of := range rs.of {
 		if r := of[server]; r != nil {
-			n += int(r.inFlight.Length.Load())
+			n += int(r.inFlight.Length.Load() + r.rate.Length.Load())
 		}
 	}
 	return n

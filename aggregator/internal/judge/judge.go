@@ -37,7 +37,7 @@ var Rules = [...]Rule{
 	{"allowed", "The `policy` does not deny the call.", allowed, nil},
 	{"unchanged", "With `catalog.on_change`: the definition is the one that the model was shown.", nil, unchanged},
 	{"fits", "The surface `tree`: the arguments fit the schema. Others leave that to the server.", fits, nil},
-	{"limits", "A place is free of `max_calls` and `max_held_bytes`. A call waits for one as long as its `timeout`.", nil, nil},
+	{"limits", "A place is free of `max_calls`, `rate` and `max_held_bytes`. A call waits for one as long as its `timeout`.", nil, nil},
 	{"permitted", "A person said yes, if the `policy` asks for one.", permitted, nil},
 }
 
