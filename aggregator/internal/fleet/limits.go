@@ -24,7 +24,7 @@ type Limit interface {
 	// Delay returns after what time there may be a place if no call ends before.
 	Delay(s *schema.Server) (d time.Duration, ok bool)
 	// Reached says what held back a call for a time, and what the user can do.
-	Reached(s *schema.Server, within time.Duration) (cause error, hint string)
+	Reached(s *schema.Server, within time.Duration) (hint string, cause error)
 }
 
 // An inFlightLimit is max_calls of a process: its places are those of calls in flight.
@@ -36,7 +36,7 @@ func (l *inFlightLimit) Take(t *Ticket, s *schema.Server) bool { return l.Queue.
 
 func (l *inFlightLimit) Delay(*schema.Server) (time.Duration, bool) { return 0, false }
 
-func (l *inFlightLimit) Reached(s *schema.Server, within time.Duration) (error, string) {
-	return fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", s.MaxCalls, within),
-		`call again when others have ended, or raise its "max_calls" or "timeout"`
+func (l *inFlightLimit) Reached(s *schema.Server, within time.Duration) (hint string, cause error) {
+	return `call again when others have ended, or raise its "max_calls" or "timeout"`,
+		fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", s.MaxCalls, within)
 }

@@ -50,7 +50,7 @@ func (l *rateLimit) delayLocked(at rate.Rate) time.Duration {
 	return time.Until(l.starts[len(l.starts)-at.Calls].Add(at.Per))
 }
 
-func (l *rateLimit) Reached(s *schema.Server, within time.Duration) (error, string) {
-	return fmt.Errorf("its \"rate\" (%s) let no other call start for %v", s.Rate, within),
-		`call again later, or raise its "rate" or "timeout"`
+func (l *rateLimit) Reached(s *schema.Server, within time.Duration) (hint string, cause error) {
+	return `call again later, or raise its "rate" or "timeout"`,
+		fmt.Errorf("its \"rate\" (%s) let no other call start for %v", s.Rate, within)
 }

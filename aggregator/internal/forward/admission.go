@@ -236,6 +236,6 @@ func (c *Call) awaitPlace(ctx context.Context, r *host.Request, over fleet.Limit
 // reached is the failure of a call that was over a limit for as long as a call may take.
 func (c *Call) reached(over fleet.Limit, within time.Duration) error {
 	server := &c.Route.Upstream.Server
-	cause, hint := over.Reached(server, within)
+	hint, cause := over.Reached(server, within)
 	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent, Cause: cause, Hint: hint}
 }
