@@ -6,30 +6,35 @@ import "github.com/dynmcp/dynmcp/schema"
 // arguments of a call are.
 type Hidden struct{ rules []rule } // for the principal
 
+// maxPrincipals is how many principals are remembered with what is hidden from them.
+const maxPrincipals = 1024
+
 // Hidden returns the tools that are hidden from a principal, nil if there are none. It is the
 // same for all principals that match the same rules.
 func (rs *Rules) Hidden(principal string) *Hidden {
 	if rs == nil || !rs.hides {
 		return nil
 	}
-	key := make([]byte, len(rs.all))
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if h := rs.hiddenFrom[principal]; h != nil {
+		return h
+	}
+	key, h := make([]byte, len(rs.all)), &Hidden{}
 	for i := range rs.all {
 		if rs.all[i].isFor(principal) {
 			key[i] = 1
+			h.rules = append(h.rules, rs.all[i])
 		}
 	}
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	h := rs.hidden[string(key)]
-	if h == nil {
-		h = &Hidden{}
-		for i, is := range key {
-			if is == 1 {
-				h.rules = append(h.rules, rs.all[i])
-			}
-		}
-		rs.hidden[string(key)] = h
+	if same := rs.hidden[string(key)]; same != nil {
+		h = same
 	}
+	rs.hidden[string(key)] = h
+	if len(rs.hiddenFrom) >= maxPrincipals {
+		clear(rs.hiddenFrom)
+	}
+	rs.hiddenFrom[principal] = h
 	return h
 }
 

@@ -37,8 +37,9 @@ type Rules struct {
 	all   []rule
 	hides bool // some rule does
 
-	mu     sync.Mutex
-	hidden map[string]*Hidden // by the rules that a principal matches
+	mu         sync.Mutex
+	hidden     map[string]*Hidden // by the rules that a principal matches
+	hiddenFrom map[string]*Hidden // by the principal, of whom there may be many
 }
 
 type rule struct {
@@ -55,7 +56,7 @@ func New(from []schema.PolicyRule) (*Rules, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
-	rules := &Rules{hidden: map[string]*Hidden{}}
+	rules := &Rules{hidden: map[string]*Hidden{}, hiddenFrom: map[string]*Hidden{}}
 	for i, r := range from {
 		compiled, err := compile(r)
 		if err != nil {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -248,6 +249,15 @@ func TestHiddenToolsCannotBeCalled(t *testing.T) {
 	}
 	if a, b := rules.Hidden("ann"), rules.Hidden("bob"); a != b {
 		t.Error("principals that match the same rules do not share their views")
+	}
+	if n := testing.AllocsPerRun(100, func() { rules.Hidden("ann") }); n != 0 {
+		t.Errorf("another look at what is hidden from a principal allocates %v times", n)
+	}
+	for i := range 2 * maxPrincipals {
+		rules.Hidden(strconv.Itoa(i))
+	}
+	if n := len(rules.hiddenFrom); n > maxPrincipals {
+		t.Errorf("%d principals are remembered", n)
 	}
 	if h := rulesOf(t, `[{"match":"x/*","surface":"direct","do":"deny"},{"do":"allow"}]`).Hidden(""); h != nil {
 		t.Error("rules that refuse only some calls hide tools")
