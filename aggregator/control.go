@@ -153,7 +153,7 @@ func (q *controlRequest) initialize(ctx context.Context, next mcp.MethodHandler)
 }
 
 // awaitWrapped waits for the upstream of a session that is about one server.
-func (q *controlRequest) awaitWrapped(ctx context.Context) error {
+func (q request) awaitWrapped(ctx context.Context) error {
 	u := q.Single()
 	if u == nil {
 		return nil
@@ -166,14 +166,14 @@ func (q *controlRequest) awaitWrapped(ctx context.Context) error {
 }
 
 // awaitLists waits before a list of MCP is answered.
-func (q *controlRequest) awaitLists(ctx context.Context) error {
+func (q request) awaitLists(ctx context.Context) error {
 	return wait{session: q.session}.listed(ctx, nil, q.Single(), false)
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, serverInfo, instructions, and the other members that a
 // wrapped server sent.
-func (q *controlRequest) introduction() []byte {
+func (q request) introduction() []byte {
 	view := q.Plain()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
 	capabilities, text := q.WithTasks(view.Capabilities(!view.Complete())), q.Instructions()

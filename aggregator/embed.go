@@ -105,7 +105,7 @@ func (a *Aggregator) callAs(ctx context.Context, user string, method string, par
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
 	s.agg.fleet.Begin(s.Session)
-	innerRequest{request{s, r}}.handleBy(browser.Target)
+	request{s, r}.handleInner(browser.Target)
 	select {
 	case got := <-answered:
 		return got.result, got.err

@@ -38,60 +38,67 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 	return wire.Set(params, "_meta", meta)
 }
 
-// An innerRequest is a request in the arguments of a call of a tool of ours.
-type innerRequest struct{ request }
-
-// handleBy answers the request. by says how it calls tools.
-func (in innerRequest) handleBy(by *surface.Target) {
-	switch r := in.r; r.Method {
+// handleInner answers a request in the arguments of a call of a tool of ours. by says how it calls
+// tools.
+func (q request) handleInner(by *surface.Target) {
+	switch r := q.r; r.Method {
 	case "tools/call":
-		if c := in.toolCall(by); c != nil {
+		if c := q.toolCall(by); c != nil {
 			c.send()
 		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
-		in.list()
+		q.listInner()
 	case "resources/subscribe", "resources/unsubscribe":
-		in.agg.work.AnswerWithin(r, func(ctx context.Context) {
-			r.Reply(json.RawMessage(`{}`), (&controlRequest{request: in.request}).subscribe(ctx))
-		})
+		q.replyWith(q.subscribe)
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
 	case "initialize", "server/discover", "subscriptions/listen":
 		r.Reply(nil, transports.InvalidParams("%s is between a host and dynmcp: no server is asked", r.Method))
 	case "logging/setLevel":
-		in.setLevel()
+		if r.Era == transports.Stateless {
+			r.Reply(nil, transports.InvalidParams("%s: a host of this version sets the level with each request", r.Method))
+			return
+		}
+		r.Params = wire.Delete(r.Params, "_meta") // it is the call's
+		q.replyWith(q.setLevel)
 	default:
-		in.pass()
+		q.passInner()
 	}
 }
 
-// setLevel sets the level of log messages for a host of the handshake era.
-func (in innerRequest) setLevel() {
-	r := in.r
-	if r.Era == transports.Stateless {
-		r.Reply(nil, transports.InvalidParams("%s: a host of this version sets the level with each request", r.Method))
+// replyWith answers the request with what do returns on a goroutine.
+func (q request) replyWith(do func(context.Context) error) {
+	q.agg.work.AnswerWithin(q.r, func(ctx context.Context) { q.r.Reply(json.RawMessage(`{}`), do(ctx)) })
+}
+
+// handleOfScript is handleInner for a request that a script makes, or handle if by is nil.
+func (q request) handleOfScript(by *surface.Target) {
+	if by == nil {
+		q.handle(q.r)
 		return
 	}
-	r.Params = wire.Delete(r.Params, "_meta") // it is the call's
-	in.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		r.Reply(json.RawMessage(`{}`), (&controlRequest{request: in.request}).setLevel(ctx))
-	})
+	if q.r.Era == transports.Stateless && q.resumes(func() { q.handleOfScript(by) }) {
+		return
+	}
+	if c := q.toolCall(by); c != nil {
+		c.send()
+	}
 }
 
-// pass sends on a request that is neither a call of a tool nor a list. For a method that is
+// passInner sends on a request that is neither a call of a tool nor a list. For a method that is
 // not MCP's, the member "server" of its params names the server.
-func (in innerRequest) pass() {
-	r := in.r
+func (q request) passInner() {
+	r := q.r
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
-	server, known := in.View().GuessServer(named)
+	server, known := q.View().GuessServer(named)
 	switch {
 	case !ok || isMethod(r.Method):
-		in.session.handle(r)
+		q.session.handle(r)
 	case !known:
-		r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(in.session, named)))
+		r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(q.session, named)))
 	default:
 		r.Params = wire.Delete(r.Params, "server")
-		in.passOn(server)
+		q.passOn(server)
 	}
 }
 
@@ -101,9 +108,9 @@ func isMethod(method string) bool {
 	return slices.Contains([]string{"tools", "resources", "prompts", "completion", "tasks"}, area)
 }
 
-// list answers a list from the catalogue, of one server if the params have "server".
-func (in innerRequest) list() {
-	r := in.r
+// listInner answers a list from the catalogue, of one server if the params have "server".
+func (q request) listInner() {
+	r := q.r
 	given := wire.Get(r.Params, "server")
 	named, ok := wire.Text(given)
 	if given != nil && !ok {
@@ -116,13 +123,13 @@ func (in innerRequest) list() {
 	}
 	server := ""
 	if named != "" {
-		if server, ok = in.View().GuessServer(named); !ok {
-			r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(in.session, named)))
+		if server, ok = q.View().GuessServer(named); !ok {
+			r.Reply(nil, transports.InvalidParams("%s", surface.UnknownServer(q.session, named)))
 			return
 		}
 	}
 	// A failure is an error, never a result: the surface decides how the model reads either.
-	in.answer(surface.Question{Server: server, Answer: func() {
-		in.agg.work.Answer(r, func() { r.Reply(in.View().List(r.Method, server), nil) })
+	q.answer(surface.Question{Server: server, Answer: func() {
+		q.agg.work.Answer(r, func() { r.Reply(q.View().List(r.Method, server), nil) })
 	}}, false)
 }

@@ -19,14 +19,18 @@ import (
 // upstream, for example because its server cannot be started.
 func (q request) observeRefusal(err error) {
 	failure, ok := errors.AsType[*transports.Failure](err)
-	if !ok || q.r.Counted || !q.agg.observation.Enabled() {
-		return
+	if ok && !q.r.Counted {
+		q.observeUnsent(event.Call{Upstream: failure.Upstream, Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(q.r.Params)})
 	}
-	now := time.Now()
-	q.agg.observation.Ended(event.Call{
-		Session: q.ID, Upstream: failure.Upstream, Method: q.r.Method, Began: now, End: now,
-		Kind: observe.KindOf(failure), Outcome: failure.Outcome, Asked: len(q.r.Params), From: q.Info(),
-	})
+}
+
+// observeUnsent tells observers of a request that was refused now.
+func (q request) observeUnsent(c event.Call) {
+	if q.agg.observation.Enabled() {
+		c.Session, c.Method, c.From, c.Began = q.ID, q.r.Method, q.Info(), time.Now()
+		c.End = c.Began
+		q.agg.observation.Ended(c)
+	}
 }
 
 // A Status reports on a run.

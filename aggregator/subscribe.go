@@ -23,7 +23,7 @@ import (
 
 // subscribe passes a subscription on to the owner of the resource. It passes on the end of
 // a subscription when no host wants it any more.
-func (q *controlRequest) subscribe(ctx context.Context) error {
+func (q request) subscribe(ctx context.Context) error {
 	uri, ok := wire.Text(wire.Get(q.r.Params, "uri"))
 	if !ok {
 		return transports.InvalidParams("%s needs a string \"uri\"", q.r.Method)
@@ -56,7 +56,7 @@ func (q *controlRequest) subscribe(ctx context.Context) error {
 
 // subscribeTo calls do for the owner of a resource, or else for each candidate until one
 // does not fail. It waits for upstreams that are starting.
-func (q *controlRequest) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do fleet.Subscriber) error {
+func (q request) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do fleet.Subscriber) error {
 	to := q.resource(uri, transports.Handshake)
 	if to.owner() == nil {
 		if err := q.awaitLists(ctx); err != nil {
@@ -75,7 +75,7 @@ func (q *controlRequest) subscribeTo(ctx context.Context, uri string, params jso
 	return q.notFound(to)
 }
 
-func (q *controlRequest) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do fleet.Subscriber) error {
+func (q request) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do fleet.Subscriber) error {
 	u, err := q.agg.fleet.For(q.Session, u)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
 
 // setLevel keeps the log level of a session, and sets at upstreams the most verbose level
 // of all sessions.
-func (q *controlRequest) setLevel(ctx context.Context) error {
+func (q request) setLevel(ctx context.Context) error {
 	if !q.Offers("logging") {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}

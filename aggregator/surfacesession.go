@@ -77,7 +77,7 @@ func (s session) GivenUp(server string) string {
 
 func (c *toolCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
 	c.observed.Pass()
-	innerRequest{c.inner(method, params, done)}.handleBy(by)
+	c.inner(method, params, done).handleInner(by)
 }
 
 func (c *toolCall) Part(done func(json.RawMessage, error)) surface.Session {
@@ -128,24 +128,9 @@ func (h scriptHost) Answer(result json.RawMessage, most int) {
 }
 
 func (h scriptHost) Send(r *host.Request, by *surface.Target) {
-	innerRequest{request{h.call.session, r}}.handleOfScript(by)
+	request{h.call.session, r}.handleOfScript(by)
 }
 
 func (h scriptHost) Part(r *host.Request) surface.Session {
 	return &toolCall{request: request{h.call.session, r}}
-}
-
-// handleOfScript answers a request that a script makes inside that of its host. by says how
-// it calls tools.
-func (in innerRequest) handleOfScript(by *surface.Target) {
-	if by == nil {
-		in.handle(in.r)
-		return
-	}
-	if in.r.Era == transports.Stateless && in.resumes(func() { in.handleOfScript(by) }) {
-		return
-	}
-	if c := in.toolCall(by); c != nil {
-		c.send()
-	}
 }

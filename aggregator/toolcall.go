@@ -2,9 +2,9 @@ package aggregator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
@@ -159,8 +159,12 @@ func (c *toolCall) ask(q *permit.Question) {
 
 // refuse answers a call that is not sent.
 func (c *toolCall) refuse(v *judge.Verdict) {
-	if v.Denied != nil {
-		c.observeDenial(v.Denied)
+	if of := c.Judged; v.Denied > 0 && c.agg.observation.Enabled() {
+		c.r.Counted = true
+		c.observeUnsent(event.Call{
+			Upstream: of.Server, Tool: of.Tool, Kind: "denied", Outcome: transports.NotSent, Asked: len(c.Params.All), Surface: of.Surface,
+			Rule: v.Denied, Params: fmt.Appendf(nil, `{"arguments":%s}`, cmp.Or(string(of.Arguments), "{}")),
+		})
 	}
 	switch refusal := v.Refusal.(type) {
 	case judge.Text:
@@ -170,17 +174,4 @@ func (c *toolCall) refuse(v *judge.Verdict) {
 	default:
 		c.fail(refusal, c.AsText())
 	}
-}
-
-// observeDenial tells observers of a call that the policy refuses.
-func (c *toolCall) observeDenial(d *judge.Denial) {
-	if !c.agg.observation.Enabled() {
-		return
-	}
-	now := time.Now()
-	c.r.Counted = true
-	c.agg.observation.Ended(event.Call{
-		Session: c.ID, Upstream: d.Call.Server, Method: c.r.Method, Tool: d.Call.Tool, Began: now, End: now, Kind: "denied", Outcome: transports.NotSent,
-		Asked: len(c.Params.All), From: c.Info(), Surface: d.Call.Surface, Rule: d.Rule, Params: fmt.Appendf(nil, `{"arguments":%s}`, d.Arguments()),
-	})
 }

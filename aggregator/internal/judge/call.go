@@ -2,7 +2,6 @@ package judge
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/call"
@@ -32,10 +31,10 @@ type Call struct {
 
 	Tool    *catalog.Tool  // set by the rule "known"; nil for a tool that a wrapped server may have without listing it
 	Wrapped *lazy.Upstream // the upstream of such a tool
+	Judged  *policy.Call   // as the policy saw it; nil without a policy
 	Changed []string       // changes that made the input fit its schema
 
 	fitted   bool
-	judged   *policy.Call
 	question *permit.Question // that the policy wants asked
 }
 
@@ -101,9 +100,6 @@ func (c *Call) forPolicy() (_ *policy.Call, shown string) {
 // Copy copies the parts of the host's line that the call and a question about it refer to.
 func (c *Call) Copy(q *permit.Question) {
 	c.Params.All, c.Input = bytes.Clone(c.Params.All), bytes.Clone(c.Input)
-	c.judged.Arguments = bytes.Clone(c.judged.Arguments)
-	q.Arguments = c.judged.Arguments
+	c.Judged.Arguments = bytes.Clone(c.Judged.Arguments)
+	q.Arguments = c.Judged.Arguments
 }
-
-// Arguments returns the arguments of the call, for the record of calls.
-func (d *Denial) Arguments() string { return cmp.Or(string(d.Call.Arguments), "{}") }

@@ -4,9 +4,6 @@
 package judge
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/forward"
 	"github.com/dynmcp/dynmcp/aggregator/internal/permit"
@@ -56,8 +53,8 @@ type Verdict struct {
 	Do       Do
 	Wait     Awaited
 	Question *permit.Question
-	Refusal  error   // a Text, a *transports.Failure or a *wire.Error
-	Denied   *Denial // set if a rule of the policy or a person refused the call
+	Refusal  error // a Text, a *transports.Failure or a *wire.Error
+	Denied   int   // the rule of the policy that refused the call, or by which a person did; 0 is none
 }
 
 // Awaited is what a call waits for.
@@ -65,12 +62,6 @@ type Awaited struct {
 	Schema  bool   // the check of the input is compiled
 	Server  string // otherwise the list of this server, "" for all
 	Missing string // the tool that the list is searched for, "" if the tool is known
-}
-
-// A Denial says which rule of the policy refused a call.
-type Denial struct {
-	Call *policy.Call
-	Rule int
 }
 
 // Text refuses a call with a text for the model.
@@ -134,14 +125,4 @@ func (e *Env) Ready(s scope.Scope, c *forward.Call, conn *upstream.Conn, waited 
 		}
 	}
 	return nil
-}
-
-// Table returns the rules as a table in Markdown, for the documentation.
-func Table() string {
-	var b strings.Builder
-	b.WriteString("| | rule | a call runs if |\n|---|---|---|\n")
-	for i, r := range Rules {
-		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, r.Name, r.Says)
-	}
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,7 +13,17 @@ func TestRulesAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(doc), Table()) {
-		t.Errorf("docs/policy.md does not have this table:\n%s", Table())
+	if !strings.Contains(string(doc), table()) {
+		t.Errorf("docs/policy.md does not have this table:\n%s", table())
 	}
+}
+
+// table returns the rules as a table in Markdown.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| | rule | a call runs if |\n|---|---|---|\n")
+	for i, r := range Rules {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, r.Name, r.Says)
+	}
+	return b.String()
 }

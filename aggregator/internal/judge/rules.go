@@ -115,7 +115,7 @@ func allowed(e *Env, c *Call) *Verdict {
 		return nil
 	}
 	of, shown := c.forPolicy()
-	c.judged = of
+	c.Judged = of
 	v := rules.Judge(of)
 	switch v.Do {
 	case schema.PolicyDeny:
@@ -131,8 +131,8 @@ func allowed(e *Env, c *Call) *Verdict {
 
 // deny refuses a call because of a rule of the policy.
 func (c *Call) deny(rule int, because, hint string) *Verdict {
-	return &Verdict{Do: Refuse, Denied: &Denial{c.judged, rule}, Refusal: &transports.Failure{
-		Upstream: c.judged.Server, Code: transports.CodeDenied, Outcome: transports.NotSent, Cause: errors.New(because), Hint: hint,
+	return &Verdict{Do: Refuse, Denied: rule, Refusal: &transports.Failure{
+		Upstream: c.Judged.Server, Code: transports.CodeDenied, Outcome: transports.NotSent, Cause: errors.New(because), Hint: hint,
 	}}
 }
 
@@ -234,7 +234,7 @@ func permitted(e *Env, c *Call) *Verdict {
 	}
 	if lacking := q.Lacks(c.Scope.Capabilities(r.Era, r.Meta)); lacking != "" {
 		return c.deny(q.Verdict.Rule, because+", and "+lacking,
-			fmt.Sprintf(`to allow it, have your user put {"match": %s, "do": "allow"} before that rule of the config`, wire.Quote(c.judged.Server+"/"+c.judged.Tool)))
+			fmt.Sprintf(`to allow it, have your user put {"match": %s, "do": "allow"} before that rule of the config`, wire.Quote(c.Judged.Server+"/"+c.Judged.Tool)))
 	}
 	return &Verdict{Do: Ask, Question: q}
 }
